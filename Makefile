@@ -1,0 +1,53 @@
+# `make` alone says what there is.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test deep check format bench docs clean
+
+help:  ## Say what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.core
+	$(PIP) install --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+venv: $(VENV)/.test  ## Build .venv with everything that the tests need
+
+demo: $(VENV)/.core  ## Publish the shipped flights and cities; ends with a page to open
+	$(BIN)/sfumato demo --out demo
+
+test: $(VENV)/.test  ## Run the tests (under 8 minutes on two cores)
+	$(BIN)/python -m pytest -m "not deep" -n 2 --dist worksteal -q
+
+deep: $(VENV)/.test  ## Gather the long evidence, and write its figures to docs/evidence/
+	$(BIN)/python -m pytest -m deep -q -rA --evidence docs/evidence
+
+check: $(VENV)/.test  ## Format, lint, types, floors
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.test  ## Format the code in place
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.test  ## Measure beside peers, in one run
+	-$(PIP) install --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.test  ## Write the pages that are generated
+	$(BIN)/python tools/cli_page.py
+
+clean:  ## Remove what was built
+	rm -rf $(VENV) demo report.html dist build .mypy_cache .ruff_cache .pytest_cache

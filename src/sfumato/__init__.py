@@ -1,0 +1,121 @@
+"""Sfumato publishes what personal data show without betraying anyone in them.
+
+A question is a frozen value; a publisher charges the ledger, counts once, and returns a release that states its own
+guarantee and its own accuracy. Nothing heavy is imported until a name is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "ApproxDP": "sfumato.privacy.measures",
+    "BoundsRequired": "sfumato.errors",
+    "BudgetExceeded": "sfumato.errors",
+    "Categories": "sfumato.domain",
+    "DataError": "sfumato.errors",
+    "Domain": "sfumato.domain",
+    "Estimate": "sfumato.release",
+    "Guarantee": "sfumato.privacy.guarantee",
+    "Histogram": "sfumato.histogram",
+    "HistogramRelease": "sfumato.histogram",
+    "Infeasible": "sfumato.errors",
+    "InternalError": "sfumato.errors",
+    "Interval": "sfumato.domain",
+    "Keys": "sfumato.domain",
+    "LedgerError": "sfumato.errors",
+    "MetricDP": "sfumato.privacy.measures",
+    "Partition": "sfumato.partition",
+    "Plan": "sfumato.plan",
+    "Preview": "sfumato.release",
+    "Publisher": "sfumato.publisher",
+    "PureDP": "sfumato.privacy.measures",
+    "Release": "sfumato.release",
+    "SfumatoError": "sfumato.errors",
+    "UniformPartitioner": "sfumato.partition",
+    "Unit": "sfumato.privacy.unit",
+    "UsageError": "sfumato.errors",
+    "ZCDP": "sfumato.privacy.measures",
+    "load": "sfumato.releases",
+    "preview": "sfumato.publisher",
+    "report": "sfumato.pages",
+    "source": "sfumato.data",
+    "testing": "",  # a module of its own
+}
+
+if TYPE_CHECKING:
+    from sfumato import testing
+    from sfumato.data import source
+    from sfumato.domain import Categories, Domain, Interval, Keys
+    from sfumato.errors import (
+        BoundsRequired,
+        BudgetExceeded,
+        DataError,
+        Infeasible,
+        InternalError,
+        LedgerError,
+        SfumatoError,
+        UsageError,
+    )
+    from sfumato.histogram import Histogram, HistogramRelease
+    from sfumato.pages import report
+    from sfumato.partition import Partition, UniformPartitioner
+    from sfumato.plan import Plan
+    from sfumato.privacy.guarantee import Guarantee
+    from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
+    from sfumato.privacy.unit import Unit
+    from sfumato.publisher import Publisher, preview
+    from sfumato.release import Estimate, Preview, Release
+    from sfumato.releases import load
+
+__all__ = [
+    "ApproxDP",
+    "BoundsRequired",
+    "BudgetExceeded",
+    "Categories",
+    "DataError",
+    "Domain",
+    "Estimate",
+    "Guarantee",
+    "Histogram",
+    "HistogramRelease",
+    "Infeasible",
+    "InternalError",
+    "Interval",
+    "Keys",
+    "LedgerError",
+    "MetricDP",
+    "Partition",
+    "Plan",
+    "Preview",
+    "Publisher",
+    "PureDP",
+    "Release",
+    "SfumatoError",
+    "UniformPartitioner",
+    "Unit",
+    "UsageError",
+    "ZCDP",
+    "__version__",
+    "load",
+    "preview",
+    "report",
+    "source",
+    "testing",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
+    where = _WHERE[name]
+    value = getattr(importlib.import_module(where), name) if where else importlib.import_module(f"sfumato.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,109 @@
+"""The command line. Stdout is data, stderr is talk; exit codes: 0 done, 2 usage, 3 budget, 4 data, 5 ledger, 70 our fault."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sfumato import __version__
+
+# Each command lives in its own module, imported only when it runs: `sfumato --help` needs none of them.
+COMMANDS = {
+    "demo": ("sfumato.cli.demo", "Publish the shipped flights and cities, and write a report."),
+    "doctor": ("sfumato.cli.doctor", "Check this machine: libraries, randomness, disk, ledger."),
+    "histogram": ("sfumato.cli.quick", "Publish counts by category and bin from one file."),
+    "ledger": ("sfumato.cli.ledger", "Open accounts, and read and verify what was spent."),
+    "partition": ("sfumato.cli.quick", "Publish a private map of numeric columns of one file."),
+    "preview": ("sfumato.cli.plans", "Say what a plan costs and how accurate it is; touches no data."),
+    "release": ("sfumato.cli.plans", "Publish the answers to a plan, or print them again for free."),
+    "report": ("sfumato.cli.report", "Turn saved releases into one HTML page."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name, and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from sfumato.errors import nearest
+
+            ctx.fail(f"There is no command {args[0]!r}; {nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in sorted(COMMANDS.items())])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 2 usage, 3 budget, 4 data, 5 ledger, 70 a fault of ours.",
+)
+@click.version_option(__version__, prog_name="sfumato")
+def cli() -> None:
+    """Publish what personal data show without betraying anyone in them."""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(list(sys.argv[1:] if args is None else args)))
+
+
+def run(args: list[str]) -> int:
+    """Run one command line and return its exit code."""
+    from sfumato.errors import InternalError, SfumatoError
+
+    try:
+        outcome: Any = cli.main(args=args, prog_name="sfumato", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("Stopped.", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SfumatoError as error:
+        return _explain(args, str(error), error, error.exit_code)
+    except InternalError as error:
+        return _explain(args, str(error), error, error.exit_code)
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        return _explain(args, _fault(error), error, InternalError.exit_code)
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _explain(args: list[str], message: str, error: Exception, code: int) -> int:
+    notes = list(getattr(error, "__notes__", []))
+    if "--json" in args:
+        import json
+
+        click.echo(json.dumps({"error": type(error).__name__, "message": message, "notes": notes, "exit_code": code}), err=True)
+        return code
+    click.echo(click.style("Error: ", fg="red", bold=True) + message, err=True)
+    for note in notes:
+        click.echo(note, err=True)
+    return code
+
+
+def _fault(error: Exception) -> str:
+    """Name the place of an unforeseen error; its own text might quote data, so it is not shown."""
+    import traceback
+    from pathlib import Path
+
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"a fault of ours, {type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}. Please report this line; it holds no data."

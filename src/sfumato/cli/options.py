@@ -1,0 +1,112 @@
+"""Options that several commands share, and how an axis is written in one word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sfumato.domain import Axis, Categories, Interval
+from sfumato.errors import BoundsRequired, UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+ledger_option = click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    default=Path("sfumato.db"),
+    envvar="SFUMATO_LEDGER",
+    show_default=True,
+    help="File that keeps the accounts.",
+)
+out_option = click.option("--out", type=click.Path(path_type=Path), help="Folder for the releases as JSON.")
+fresh_option = click.option("--fresh", is_flag=True, help="Pay for a new draw although the answer is stored.")
+
+
+def cost_options(command: F) -> F:
+    """--epsilon or --rho."""
+    command = click.option("--rho", help="Cost in zero-concentrated privacy: Gaussian noise.")(command)
+    return click.option("--epsilon", help="Cost in pure privacy, such as 0.5: Laplace noise.")(command)
+
+
+def source_options(command: F) -> F:
+    """What a one-file command must know of the data and the account."""
+    options = [
+        click.argument("file", type=click.Path(path_type=Path)),
+        click.option("--axis", "axes", multiple=True, required=True, help="NAME=LOW..HIGH[/STEP] or NAME=a,b,c; again for each."),
+        click.option("--person", help="Column that names the person behind a row."),
+        click.option("--rows-per-person", type=int, default=1, show_default=True, help="Rows kept of each person."),
+        click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True),
+        click.option("--account", default="default", show_default=True, help="Account in the ledger."),
+        click.option("--budget", help="Total epsilon of the account, when it is new."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def parse_axes(words: tuple[str, ...]) -> dict[str, Axis]:
+    """Read --axis options.
+
+    >>> parse_axes(("hour=0..24/1", "kind=a,b"))["hour"].natural_cells
+    24
+    """
+    axes: dict[str, Axis] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name or not text:
+            raise BoundsRequired(
+                f"--axis {word}", "an axis needs public bounds or labels", f"Write {name or 'age'}=0..100 or {name or 'kind'}=a,b,c"
+            )
+        axes[name] = _axis(name, text)
+    return axes
+
+
+def _axis(name: str, text: str) -> Axis:
+    if ".." not in text:
+        return Categories(tuple(label.strip() for label in text.split(",")))
+    bounds, _, step = text.partition("/")
+    lower, _, upper = bounds.partition("..")
+    return Interval(_bound(name, lower), _bound(name, upper), step=None if not step else _step(name, step))
+
+
+def _bound(name: str, text: str) -> int | float | str:
+    text = text.strip()
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if not text:
+        raise BoundsRequired(f"--axis {name}", "one of its bounds is missing", f"Write {name}=LOW..HIGH")
+    return text
+
+
+def _step(name: str, text: str) -> int | float:
+    step = _bound(name, text)
+    if isinstance(step, str):
+        raise UsageError(f"--axis {name}", "its step is not a number", f"Write {name}=LOW..HIGH/STEP")
+    return step
+
+
+def parse_bins(words: tuple[str, ...]) -> Any:
+    """Read --bins options: a number, or NAME=NUMBER, or NAME=edge,edge,edge."""
+    if not words:
+        return None
+    if len(words) == 1 and "=" not in words[0]:
+        return _entry(words[0])
+    return {name: _entry(text) for name, _, text in (word.partition("=") for word in words)}
+
+
+def _entry(text: str) -> int | tuple[int | float | str, ...]:
+    if "," in text:
+        return tuple(_bound("bins", edge) for edge in text.split(","))
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(
+            f"--bins {text}", "it is neither a number nor a list of edges", "Write --bins 20 or --bins age=0,18,65,120"
+        ) from None

@@ -1,0 +1,119 @@
+"""How commands speak: tables and JSON on stdout, progress and remarks on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfumato.errors import DataError
+from sfumato.release import Release, to_bytes
+
+ROWS_SHOWN = 20
+PATIENCE = 1.0  # seconds before a progress bar appears
+
+
+def talk(message: str) -> None:
+    """Say something to the person, not to the pipe."""
+    click.echo(message, err=True)
+
+
+def emit_json(value: Any) -> None:
+    """Print JSON on stdout."""
+    click.echo(to_bytes(value))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
+    """Print a table: framed and shortened on a terminal, tab-separated and whole in a pipe."""
+    if not sys.stdout.isatty():
+        if title:
+            click.echo(f"# {title}")
+        click.echo("\n".join("\t".join(map(str, row)) for row in [columns, *rows]))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+    for i, column in enumerate(columns):
+        drawn.add_column(column, justify="right" if rows and isinstance(rows[0][i], int | float) else "left")
+    for row in rows[:ROWS_SHOWN]:
+        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int | float) else str(cell) for cell in row))
+    Console().print(drawn)
+    if len(rows) > ROWS_SHOWN:
+        talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
+
+
+def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | None, charged: str | None = None) -> None:
+    """Print releases, and save them where a folder is given."""
+    if out is not None:
+        save_all(releases, out)
+    if as_json:
+        emit_json(list(releases))
+        return
+    for release in releases:
+        frame = release.to_frame()
+        table(frame.column_names, list(zip(*(column.to_pylist() for column in frame.columns), strict=True)), release.title)
+        talk(accuracy_sentence(release))
+        talk(release.guarantee.sentence())
+    receipt = releases[0].receipt
+    if receipt is not None:
+        talk(f"Receipt: {receipt.charged} charged to account {receipt.account!r}, entry {receipt.entry}, {receipt.time}.")
+    if charged is not None:
+        talk(charged)
+
+
+def accuracy_sentence(release: Release) -> str:
+    """How accurate a release is, in one sentence."""
+    one, every = release.accuracy().max(initial=0), release.accuracy(simultaneous=True).max(initial=0)
+    return f"Each count is within +-{one:,} of the truth with 95 % confidence; all {release.values.size:,} at once within +-{every:,}."
+
+
+def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:
+    """Save releases as numbered JSON files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or "the folder cannot be made"
+    else:
+        paths = [release.save(folder / f"{i:02d}-{_slug(release.title)}.json") for i, release in enumerate(releases, 1)]
+        talk(f"Saved {len(paths)} release{'s' if len(paths) > 1 else ''} in {folder}")
+        return paths
+    raise DataError(f"saving to {folder}", reason, "Choose a folder that can be written")
+
+
+def _slug(title: str) -> str:
+    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())[:60]
+
+
+@contextmanager
+def scanning(what: str = "Reading") -> Iterator[Callable[[int, int | None], None]]:
+    """A progress bar for a scan that takes longer than a second, on a terminal only."""
+    started = time.monotonic()
+    bars: list[Any] = []
+
+    def report(done: int, total: int | None) -> None:
+        if not bars and sys.stderr.isatty() and time.monotonic() - started > PATIENCE:
+            bars.append(_bar())
+            bars[0].start()
+            bars[0].add_task(what, total=total)
+        for bar in bars:
+            bar.update(bar.task_ids[0], completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        for bar in bars:
+            bar.stop()
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn()
+    return Progress(*columns, console=Console(stderr=True), transient=True)

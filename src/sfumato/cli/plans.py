@@ -1,0 +1,72 @@
+"""``sfumato preview`` and ``sfumato release``: plans as TOML files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli.options import fresh_option, json_option, ledger_option, out_option
+from sfumato.cli.output import emit_json, scanning, show_releases, talk
+from sfumato.plan import domain_of, read_plan
+from sfumato.privacy.unit import Unit
+from sfumato.release import Release
+
+
+@click.command(short_help="Preview a plan.")
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option("--rows", type=int, help="Your own public guess of the number of rows.")
+@json_option
+def preview(plan: Path, rows: int | None, as_json: bool) -> None:
+    """Say what PLAN (a TOML file) would cost and how accurate its answers would be.
+
+    Touches no data and spends nothing.
+    """
+    from sfumato.publisher import preview as foresee
+
+    spec = read_plan(plan)
+    unit = Unit(spec.source.rows_per_person, spec.source.neighbours, spec.source.person)
+    previews = foresee(spec.plan(), domain=domain_of(spec), unit=unit, rows=rows, **spec.release.arguments())  # type: ignore[arg-type]
+    if as_json:
+        emit_json([{"preview": one, "accuracy": one.accuracy()} for one in previews])
+        return
+    for one in previews:
+        click.echo(str(one))
+
+
+@click.command(short_help="Publish a plan.")
+@click.argument("plan", type=click.Path(path_type=Path))
+@ledger_option
+@out_option
+@click.option("--report", "page", type=click.Path(path_type=Path), help="Also write one HTML page.")
+@fresh_option
+@json_option
+def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh: bool, as_json: bool) -> None:
+    """Publish the answers to PLAN (a TOML file), at the expense of its account.
+
+    The same plan on the same data again prints the same stored answers and costs nothing.
+    """
+    from sfumato.data import source
+    from sfumato.ledger.ledger import written
+    from sfumato.publisher import Publisher
+
+    spec = read_plan(plan)
+    where = spec.source
+    src = source(where.path, domain_of(spec), where.person, where.rows_per_person, where.neighbours, where.name)
+    publisher = Publisher(src, ledger=ledger, account=spec.budget.account, budget=spec.budget.total)
+    before = publisher.account.spent
+    with scanning() as progress:
+        releases: list[Release] = publisher.release(
+            spec.plan(),
+            key=spec.release.key,
+            fresh=fresh,
+            progress=progress,
+            **spec.release.arguments(),  # type: ignore[arg-type]
+        )
+    after = publisher.account
+    paid = "Nothing was spent: the answers were stored." if after.spent == before else "Paid."
+    show_releases(releases, as_json=as_json, out=out, charged=f"{paid} Remaining: {written(after.rule, after.remaining)}.")
+    if page is not None:
+        from sfumato.pages import report
+
+        talk(f"Report: {report(releases, page)}")

@@ -1,0 +1,128 @@
+"""Counted cells: the only form in which data reaches an algorithm.
+
+A cube holds true counts. It prints its lattice only, and refuses to be pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import numpy as np
+
+from sfumato.domain import DROPPED, GridAxis, Lattice
+from sfumato.errors import InternalError, UsageError
+
+DENSE_LIMIT = 2**26  # cells; dense or sparse is representation, never semantics
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Cube:
+    """Counts of the occupied cells of a lattice.
+
+    Attributes
+    ----------
+    lattice : Lattice
+    counts : int64 ndarray of shape (lattice.size,) when dense, of shape (occupied,) when sparse
+        The last axis runs fastest.
+    coordinates : int64 ndarray of shape (occupied, axes), or None when dense
+        Sorted, distinct.
+    rescan : callable or None
+        How to count the same rows on another lattice; the publisher provides it.
+    """
+
+    lattice: Lattice
+    counts: np.ndarray
+    coordinates: np.ndarray | None = None
+    rescan: Callable[[Lattice], Cube] | None = field(default=None, compare=False)
+
+    @classmethod
+    def of_cells(cls, lattice: Lattice, cells: np.ndarray) -> Cube:
+        """Count rows given by their cell on each axis.
+
+        Parameters
+        ----------
+        cells : int64 ndarray of shape (rows, axes)
+            A negative entry drops its row.
+        """
+        kept = cells[(cells != DROPPED).all(axis=1)] if len(cells) else cells
+        if lattice.size <= DENSE_LIMIT:
+            flat = np.ravel_multi_index(tuple(kept.T), lattice.shape) if len(kept) else np.zeros(0, np.int64)
+            return cls(lattice, np.bincount(flat, minlength=lattice.size).astype(np.int64, copy=False))
+        return cls._sparse(lattice, kept, np.ones(len(kept), np.int64))
+
+    @classmethod
+    def _sparse(cls, lattice: Lattice, coordinates: np.ndarray, weights: np.ndarray) -> Cube:
+        order = np.lexsort(coordinates.T[::-1])
+        coordinates, weights = coordinates[order], weights[order]
+        first = np.ones(len(coordinates), bool)
+        first[1:] = (coordinates[1:] != coordinates[:-1]).any(axis=1)
+        starts = np.flatnonzero(first)
+        counts = np.add.reduceat(weights, starts) if len(starts) else np.zeros(0, np.int64)
+        return cls(lattice, counts, coordinates[starts])
+
+    @property
+    def is_dense(self) -> bool:
+        return self.coordinates is None
+
+    @property
+    def total(self) -> int:
+        """The true number of rows: never to be shown."""
+        return int(self.counts.sum())
+
+    def __add__(self, other: Cube) -> Cube:
+        """Add the cube of another part of the table; each person's rows must have been bounded over both."""
+        if self.lattice != other.lattice:
+            raise InternalError("Cubes on different lattices cannot be added.")
+        if self.coordinates is None or other.coordinates is None:
+            return Cube(self.lattice, self.counts + other.counts)
+        both = np.concatenate([self.coordinates, other.coordinates])
+        return Cube._sparse(self.lattice, both, np.concatenate([self.counts, other.counts]))
+
+    def on(self, lattice: Lattice) -> Cube:
+        """Give the same rows on another lattice: by adding up cells where this one refines it exactly, else by a second scan."""
+        if lattice == self.lattice:
+            return self
+        if self.lattice.refines(lattice):
+            ratios = [a.size // b.size for a, b in zip(self.lattice.axes, lattice.axes, strict=True)]
+            cube = self.group([np.arange(axis.size) // ratio for axis, ratio in zip(self.lattice.axes, ratios, strict=True)], lattice)
+            return Cube(cube.lattice, cube.counts, cube.coordinates, self.rescan)
+        if self.rescan is None:
+            raise InternalError("This cube cannot be counted again on a finer lattice.")
+        return self.rescan(lattice)
+
+    def group(self, into: list[np.ndarray], lattice: Lattice) -> Cube:
+        """Add up cells: ``into[axis][i]`` is the new cell of cell i on that axis."""
+        if self.coordinates is None:
+            counts = self.counts.reshape(self.lattice.shape)
+            for axis, target in enumerate(into):
+                counts = _add_runs(counts, axis, target, lattice.shape[axis])
+            return Cube(lattice, counts.reshape(-1))
+        coordinates = np.stack([target[self.coordinates[:, axis]] for axis, target in enumerate(into)], axis=1)
+        if lattice.size > DENSE_LIMIT:
+            return Cube._sparse(lattice, coordinates, self.counts)
+        dense = np.zeros(lattice.size, np.int64)
+        if len(coordinates):
+            np.add.at(dense, np.ravel_multi_index(tuple(coordinates.T), lattice.shape), self.counts)
+        return Cube(lattice, dense)
+
+    def binned(self, edges: list[np.ndarray]) -> np.ndarray:
+        """Counts in the boxes of a product grid whose edges are lattice points, ``[a, b)``: int64 ndarray of its shape."""
+        into = [np.searchsorted(edge, np.arange(axis.size), side="right") - 1 for axis, edge in zip(self.lattice.axes, edges, strict=True)]
+        shape = tuple(len(edge) - 1 for edge in edges)
+        # The new axes only carry a size here: a grid's own edges stay with the partition that owns them.
+        boxes = Lattice(tuple(GridAxis(axis.name, 0.0, 1.0, size) for axis, size in zip(self.lattice.axes, shape, strict=True)))
+        return self.group(into, boxes).counts.reshape(shape)
+
+    def __repr__(self) -> str:
+        return f"<Cube on {' x '.join(self.lattice.names)}: {self.lattice.size} cells, counts not shown>"
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError("pickling a Cube", "it holds true counts", "Publish a release and save that")
+
+
+def _add_runs(counts: np.ndarray, axis: int, target: np.ndarray, size: int) -> np.ndarray:
+    """Add up runs of equal ``target`` (non-decreasing, onto 0..size-1) along one axis."""
+    starts = np.searchsorted(target, np.arange(size))
+    return np.add.reduceat(counts, starts, axis=axis)

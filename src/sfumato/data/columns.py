@@ -1,0 +1,165 @@
+"""Arrow columns to cells: every engine's types become IEEE doubles or labels here, once.
+
+Rules, the same for every engine:
+
+* Integers and booleans become doubles; beyond 2**53 they are rounded to the nearest double, ties to even. A decimal
+  becomes the double nearest to it, as if read from text.
+* A date is a number of days, a time a number of microseconds since 1970-01-01 in UTC; a time without a zone is read as
+  UTC, finer units are floored. Under an Interval of dates a time counts as its day in UTC; under one of times a date
+  counts as its midnight.
+* Null and NaN are missing. Labels are compared by value: text with text, numbers with integers, booleans with booleans.
+
+What a column may hold is decided by its type alone, before any value is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from sfumato.domain import DROPPED, LabelAxis, LatticeAxis, Time
+
+Column: TypeAlias = "LatticeAxis | None"  # None: the column that names the person
+MICROSECONDS_A_DAY = 86_400_000_000
+_TO_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
+
+
+def plain_type(type_: Any) -> Any:
+    """The type of the values: that of its dictionary for a dictionary column."""
+    return type_.value_type if pt.is_dictionary(type_) or pt.is_run_end_encoded(type_) else type_
+
+
+def misfit(column: Column, type_: Any) -> str | None:
+    """Say what a column would have to hold instead, or None if its type fits."""
+    kind = _kind(plain_type(type_))
+    if kind == "null":
+        return None
+    if column is None:
+        return None if kind in ("number", "boolean", "text", "bytes", "time") else "ids of persons are text or integers"
+    if isinstance(column, LabelAxis):
+        wanted = label_kinds(column)
+        return None if kind in wanted else f"its labels are declared as {' and '.join(sorted(wanted))}"
+    if column.time is not None:
+        return None if kind == "time" else "the domain declares dates or times"
+    return None if kind in ("number", "boolean") else "the domain declares numbers"
+
+
+def label_kinds(axis: LabelAxis) -> set[str]:
+    """What kinds of values the listed labels are: ``"text"``, ``"number"``, ``"boolean"``."""
+    listed = axis.labels[:-1] if axis.other else axis.labels
+    return {"boolean" if isinstance(label, bool) else "text" if isinstance(label, str) else "number" for label in listed}
+
+
+def _kind(type_: Any) -> str:
+    tests = {
+        "null": (pt.is_null,),
+        "boolean": (pt.is_boolean,),
+        "number": (pt.is_integer, pt.is_floating, pt.is_decimal),
+        "text": (pt.is_string, pt.is_large_string, pt.is_string_view),
+        "bytes": (pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary, pt.is_binary_view),
+        "time": (pt.is_date, pt.is_timestamp),
+    }
+    return next((kind for kind, those in tests.items() if any(test(type_) for test in those)), "other")
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------------
+
+
+def numbers(array: Any, time: Time | None) -> np.ndarray:
+    """Read a column as doubles, NaN where it is missing: float64 ndarray of shape (rows,), not to be written to.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        Of a type that fits.
+    time : {"day", "microsecond"} or None
+        What the axis counts.
+    """
+    array = decoded(array)
+    if pt.is_null(array.type):
+        return np.full(len(array), np.nan)
+    if time is not None:
+        return _times(array, time)
+    if pt.is_decimal(array.type):
+        array = array.cast(pa.string())  # Arrow's own cast rounds twice: 0.7 would become 0.7000000000000001
+    if not pt.is_float64(array.type):
+        array = array.cast(pa.float64(), safe=False)
+    return np.asarray(array.to_numpy(zero_copy_only=False))  # no copy without nulls; NaN for each null
+
+
+def _times(array: Any, time: Time) -> np.ndarray:
+    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    whole = (array.view(pa.int32()) if pt.is_date32(array.type) else array.view(pa.int64())).fill_null(0)
+    ticks = whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    if pt.is_date32(array.type):
+        ticks = ticks if time == "day" else _times_factor(ticks, MICROSECONDS_A_DAY)
+    else:
+        unit = "ms" if pt.is_date64(array.type) else array.type.unit
+        ticks = ticks // 1000 if unit == "ns" else _times_factor(ticks, _TO_MICROSECONDS[unit])
+        ticks = ticks // MICROSECONDS_A_DAY if time == "day" else ticks
+    values = ticks.astype(np.float64)
+    if missing is not None:
+        values[missing] = np.nan
+    return values
+
+
+def _times_factor(ticks: np.ndarray, factor: int) -> np.ndarray:
+    """Multiply; what does not fit lies beyond every bound that can be declared, and is clamped as such."""
+    limit = (2**63 - 1) // factor
+    return ticks if factor == 1 else np.clip(ticks, -limit, limit) * factor
+
+
+# --- labels -------------------------------------------------------------------------------------------------------------
+
+
+def label_cells(array: Any, axis: LabelAxis) -> np.ndarray:
+    """Send a column to the cells of its labels: int64 ndarray of shape (rows,); each distinct value is looked up once."""
+    encoded = dictionary_of(array)
+    if pt.is_null(encoded.type):
+        return np.full(len(array), DROPPED, np.int64)
+    table = axis.lookup(_values(encoded.dictionary))
+    if encoded.indices.null_count:
+        table = np.append(table, DROPPED)
+        indices = encoded.indices.cast(pa.int64()).fill_null(len(table) - 1)
+    else:
+        indices = encoded.indices
+    return np.asarray(table[indices.to_numpy(zero_copy_only=False)]) if len(table) else np.zeros(0, np.int64)
+
+
+def dictionary_of(array: Any) -> Any:
+    """Bring a column into dictionary form; a column of the null type stays as it is."""
+    if pt.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pt.is_null(array.type):
+        return array
+    return array if pt.is_dictionary(array.type) else _viewless(array).dictionary_encode()
+
+
+def decoded(array: Any) -> Any:
+    """Bring a dictionary column into plain form; nulls of the dictionary become nulls of the column."""
+    if pt.is_run_end_encoded(array.type):
+        return pc.run_end_decode(array)
+    if not pt.is_dictionary(array.type):
+        return _viewless(array)
+    return _viewless(array.dictionary).take(array.indices)
+
+
+def _viewless(array: Any) -> Any:
+    """Arrow's kernels do not all know the view types that polars exports."""
+    if pt.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pt.is_binary_view(array.type) else array
+
+
+def _values(dictionary: Any) -> list[object]:
+    """Distinct values as Python objects. Text that is not UTF-8 is no error of the data's: it is just not listed."""
+    try:
+        return list(dictionary.to_pylist())
+    except UnicodeDecodeError:
+        pass
+    raw = _viewless(dictionary).cast(pa.large_binary()).to_pylist()
+    return [None if value is None else value.decode("utf-8", "surrogateescape") for value in raw]

@@ -1,0 +1,202 @@
+"""One scan of a table fills the cubes of all lattices.
+
+Memory: without a person column the cubes and one batch, whatever the number of rows. A sparse cube holds its occupied
+cells, and while it grows at most as many rows again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from sfumato.cube import DENSE_LIMIT, Cube
+from sfumato.data.bounding import Bounder
+from sfumato.data.columns import Column, label_cells, numbers
+from sfumato.data.tables import Table, guarded
+from sfumato.domain import DROPPED, LabelAxis, Lattice, LatticeAxis
+
+Progress: TypeAlias = Callable[[int, int | None], None]
+CHUNK_ROWS = 2**16  # of two columns: what fits in the second-level cache
+PENDING_ROWS = 2**20
+WORD = 2**62  # packed cells stay below this
+
+
+def scan(
+    table: Table,
+    columns: dict[str, Column],
+    lattices: Sequence[Lattice],
+    *,
+    person: str | None = None,
+    bounder: Bounder | None = None,
+    progress: Progress | None = None,
+) -> list[Cube]:
+    """Count every lattice in one pass over the columns named."""
+    kernel = Kernel(lattices)
+    tallies = [tally(packing) for packing in kernel.packings]
+    done, total = 0, table.rows() if progress else None
+    for chunk in _chunks(table, columns):
+        keys = guarded(table.name, lambda chunk=chunk: kernel.keys(chunk))  # type: ignore[misc]
+        if bounder is None:
+            for each, key in zip(tallies, keys, strict=True):
+                each.add(key)
+        else:
+            bounder.add(chunk[person], [_narrow(packing, key) for packing, key in zip(kernel.packings, keys, strict=True)])
+        done += len(chunk)
+        if progress:
+            progress(done, total)
+    if bounder is not None:
+        for each, key in zip(tallies, bounder.bounded(), strict=False):  # none without rows
+            each.add(key)
+    return [each.cube() for each in tallies]
+
+
+def _chunks(table: Table, columns: dict[str, Column]) -> Iterator[Any]:
+    for batch in table.batches(columns):
+        for start in range(0, len(batch), CHUNK_ROWS):
+            yield batch.slice(start, CHUNK_ROWS)
+
+
+class Kernel:
+    """Rows to packed cells, each distinct axis located once and each column converted once."""
+
+    def __init__(self, lattices: Sequence[Lattice]) -> None:
+        self._axes = list(dict.fromkeys(axis for lattice in lattices for axis in lattice.axes))
+        place = {axis: i for i, axis in enumerate(self._axes)}
+        self._places = [[place[axis] for axis in lattice.axes] for lattice in lattices]
+        self.packings = [Packing(lattice) for lattice in lattices]
+
+    def keys(self, batch: Any) -> list[list[np.ndarray]]:
+        """Packed cells of a batch, per lattice."""
+        converted: dict[str, np.ndarray] = {}
+        cells = [_cells(batch, axis, converted) for axis in self._axes]
+        return [packing.pack([cells[i] for i in places]) for packing, places in zip(self.packings, self._places, strict=True)]
+
+
+def _cells(batch: Any, axis: LatticeAxis, converted: dict[str, np.ndarray]) -> np.ndarray:
+    if isinstance(axis, LabelAxis):
+        return label_cells(batch[axis.name], axis)
+    if axis.name not in converted:
+        converted[axis.name] = numbers(batch[axis.name], axis.time)
+    return axis.locate(converted[axis.name])
+
+
+class Packing:
+    """How the cells of a lattice's axes make one integer, or several where the product exceeds 2**62.
+
+    The order of packed rows is the order of cells, and DROPPED in the first integer drops the row.
+    """
+
+    def __init__(self, lattice: Lattice) -> None:
+        self.lattice = lattice
+        self.runs: list[list[int]] = [[]]
+        self.sizes: list[int] = [1]
+        for axis, size in enumerate(lattice.shape):
+            if self.runs[-1] and self.sizes[-1] * size > WORD:
+                self.runs.append([])
+                self.sizes.append(1)
+            self.runs[-1].append(axis)
+            self.sizes[-1] *= size
+
+    def pack(self, cells: list[np.ndarray]) -> list[np.ndarray]:
+        """Packed rows: one int64 ndarray of shape (rows,) per integer. The arrays given are not changed."""
+        if len(cells) == 1:
+            return cells
+        keys = [self._flat(cells, run) for run in self.runs]
+        dropped = [axis < 0 for axis in cells if len(axis) and axis.min() < 0]
+        if dropped:
+            keys[0] = np.where(np.logical_or.reduce(dropped), DROPPED, keys[0])
+        return keys
+
+    def _flat(self, cells: list[np.ndarray], run: list[int]) -> np.ndarray:
+        flat = cells[run[0]]
+        for axis in run[1:]:
+            flat = flat * self.lattice.shape[axis]
+            flat += cells[axis]
+        return flat
+
+    def unpack(self, keys: list[np.ndarray]) -> np.ndarray:
+        """Coordinates of packed rows: int64 ndarray of shape (rows, axes)."""
+        parts: list[np.ndarray] = []
+        for key, run in zip(keys, self.runs, strict=True):
+            parts.extend(np.unravel_index(key, tuple(self.lattice.shape[axis] for axis in run)))
+        return np.stack(parts, axis=1).astype(np.int64, copy=False)
+
+
+def _narrow(packing: Packing, keys: list[np.ndarray]) -> list[np.ndarray]:
+    """Halve what must be remembered of each row, where it fits."""
+    return [key.astype(np.int32) if size < 2**31 else key for key, size in zip(keys, packing.sizes, strict=True)]
+
+
+class Tally(Protocol):
+    """Counts packed rows."""
+
+    def add(self, keys: list[np.ndarray]) -> None:
+        """Count a batch."""
+
+    def cube(self) -> Cube:
+        """Return what was counted."""
+
+
+def tally(packing: Packing) -> Tally:
+    """Choose how to count: dense or sparse is representation, never semantics."""
+    return Dense(packing) if packing.lattice.size <= DENSE_LIMIT else Sparse(packing)
+
+
+class Dense:
+    """One counter per cell."""
+
+    def __init__(self, packing: Packing) -> None:
+        self._packing = packing
+        self._counts = np.zeros(packing.lattice.size, np.int64)
+
+    def add(self, keys: list[np.ndarray]) -> None:
+        """Count a batch: small lattices by ``bincount``, which costs one pass over the lattice, others in place."""
+        key = keys[0]
+        if len(key) and key.min() < 0:
+            key = key[key >= 0]
+        if len(self._counts) <= 4 * len(key):
+            self._counts += np.bincount(key, minlength=len(self._counts))
+        else:
+            np.add.at(self._counts, key, 1)
+
+    def cube(self) -> Cube:
+        """Return what was counted."""
+        return Cube(self._packing.lattice, self._counts)
+
+
+class Sparse:
+    """Occupied cells only: batches wait until they are as many as the cells, then they are merged."""
+
+    def __init__(self, packing: Packing) -> None:
+        self._packing = packing
+        self._pending: list[list[np.ndarray]] = []
+        self._rows = 0
+        self._keys = [np.zeros(0, np.int64) for _ in packing.runs]
+        self._counts = np.zeros(0, np.int64)
+
+    def add(self, keys: list[np.ndarray]) -> None:
+        """Count a batch."""
+        counted = keys[0] != DROPPED
+        self._pending.append([key[counted] for key in keys])
+        self._rows += len(self._pending[-1][0])
+        if self._rows >= max(PENDING_ROWS, len(self._counts)):
+            self._merge()
+
+    def _merge(self) -> None:
+        keys = [np.concatenate(parts) for parts in zip(self._keys, *self._pending, strict=True)]
+        weights = np.concatenate([self._counts, np.ones(self._rows, np.int64)])
+        self._pending, self._rows = [], 0
+        order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
+        keys, weights = [key[order] for key in keys], weights[order]
+        first = np.ones(len(weights), bool)
+        first[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+        starts = np.flatnonzero(first)
+        self._counts = np.add.reduceat(weights, starts) if len(starts) else weights
+        self._keys = [key[starts].astype(np.int64, copy=False) for key in keys]
+
+    def cube(self) -> Cube:
+        """Return what was counted."""
+        self._merge()
+        return Cube(self._packing.lattice, self._counts, self._packing.unpack(self._keys))

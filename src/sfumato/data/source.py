@@ -1,0 +1,191 @@
+"""A source: a table, its public domain and the unit of privacy."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sfumato.domain import Axis, Domain, Lattice
+from sfumato.errors import DataError, UsageError, nearest
+from sfumato.privacy.unit import Neighbours, Unit
+
+if TYPE_CHECKING:
+    from sfumato.cube import Cube
+    from sfumato.data.columns import Column
+    from sfumato.data.scan import Progress
+
+
+def source(  # noqa: PLR0917 -- the design names these in this order
+    data: object,
+    domain: Domain | Mapping[str, Axis],
+    person: str | None = None,
+    rows_per_person: int = 1,
+    neighbours: Neighbours = "add-remove",
+    name: str | None = None,
+) -> Source:
+    """Say where the rows are, what is publicly known of them, and what one person can change.
+
+    Nothing is read here: what the file holds is checked when a question is asked, before it is charged.
+
+    Parameters
+    ----------
+    data : str, Path, table or ndarray
+        A Parquet file, or a CSV file (name ending in ``.csv`` or ``.csv.gz``, with a header); anything with an Arrow stream:
+        a pyarrow Table or RecordBatchReader, a polars or pandas frame, ...; a numpy array of shape (n, d) whose columns are
+        the axes in the domain's order.
+    domain : Domain or dict
+        The public axes; the table may have more columns.
+    person : str or None
+        The column that names the person, of text or integers. Its rows beyond ``rows_per_person`` are dropped at random.
+        None: each row is one person, or, with ``rows_per_person`` above 1, you state that nobody has more.
+    rows_per_person : int
+        At least 1.
+    neighbours : {"add-remove", "replace"}
+    name : str or None
+        Names the data set in the ledger's keys, instead of the path (files) or a random token (tables in memory).
+
+    Raises
+    ------
+    UsageError
+        If the domain, the unit or the kind of table is wrong.
+
+    Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows.
+    Holds because: see ``bounding``: each person keeps a random choice that depends on no one else's rows.
+    Not covered: persons under several ids; without ``person``, the holder's word.
+
+    >>> import numpy as np
+    >>> from sfumato.domain import Interval, Lattice, grid_axis
+    >>> domain = Domain(age=Interval(0, 120, step=1))
+    >>> src = source(np.array([[31.0], [31.5], [64.0]]), domain)
+    >>> src.count([Lattice((grid_axis("age", domain["age"], 3),))])[0].counts.tolist()
+    [2, 1, 0]
+    """
+    from sfumato.data.tables import open_table
+
+    if not isinstance(domain, Mapping):
+        raise UsageError(
+            f"domain = {type(domain).__name__}", "it is neither a Domain nor a dict", "Write Domain(age=Interval(0, 121, step=1))"
+        )
+    domain = domain if isinstance(domain, Domain) else Domain(domain)
+    for what, text in (("person", person), ("name", name)):
+        if text == "" or not isinstance(text, str | None):
+            raise UsageError(f"{what} = {type(text).__name__}", "it must be a text that is not empty", "Give a name, or leave it out")
+    unit = Unit(rows_per_person, neighbours, person)
+    if not isinstance(data, str | os.PathLike) and person is not None and type(data).__module__ == "numpy" and person not in domain:
+        raise UsageError(
+            f"person = {person!r}", "an array's columns are the domain's axes, and none has that name", "Give a frame, or declare the axis"
+        )
+    return Source(open_table(data, tuple(domain)), domain, unit, name, data)
+
+
+class Source:
+    """A table with its domain and unit; see ``source``. It prints no value and no number of rows.
+
+    Attributes
+    ----------
+    domain : Domain
+    unit : Unit
+    """
+
+    def __init__(self, table: Any, domain: Domain, unit: Unit, name: str | None, data: object) -> None:
+        self.domain, self.unit = domain, unit
+        self._table, self._name, self._data = table, name, data
+        self._token = secrets.token_hex(16)
+
+    @property
+    def label(self) -> str:
+        """What tells this data set from others in the ledger's keys.
+
+        A file: its name or resolved path, and its time of modification, looked up anew each time. A table in memory: its
+        name, or a random token of this object, so that two tables never share a key.
+        """
+        if self._table.in_memory:
+            return self._name or f"in memory {self._token}"
+        from sfumato.data.tables import stat_file
+
+        return f"{self._name or self._table.path.resolve()} modified {stat_file(self._table.path).st_mtime_ns}"
+
+    def check(self, lattices: Sequence[Lattice]) -> None:
+        """Refuse a table on which the lattices cannot be counted; to be called before anything is charged.
+
+        Looks at the file's header or footer and at the types of the columns, of CSV also at the form of the first block;
+        never at values.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read or is damaged, or a column is missing or of the wrong type.
+        UsageError
+            If a lattice has an axis that the domain does not have.
+        """
+        from sfumato.data.columns import misfit
+
+        columns = self._columns(lattices)
+        self._check_names(columns)
+        schema = self._table.schema(columns)
+        for name, column in columns.items():
+            held = schema.field(name).type
+            for each in (column, None) if name == self.unit.person else (column,):
+                if wanted := misfit(each, held):
+                    raise DataError(
+                        f"{self._table.name}, column {name!r}",
+                        f"it is of type {held}, and {wanted}",
+                        "Convert the column, or declare it as what it is",
+                    )
+
+    def _columns(self, lattices: Sequence[Lattice]) -> dict[str, Column]:
+        columns: dict[str, Column] = {axis.name: axis for lattice in lattices for axis in lattice.axes}
+        for name in columns:
+            if name not in self.domain:
+                raise UsageError(f"axis {name!r}", f"the domain has no axis of that name; {nearest(name, self.domain)}", "Declare it there")
+        if self.unit.person is not None:
+            columns.setdefault(self.unit.person, None)
+        return columns
+
+    def _check_names(self, columns: dict[str, Column]) -> None:
+        names = self._table.names()
+        for name in columns:
+            if names.count(name) != 1:
+                raise DataError(
+                    f"{self._table.name}, column {name!r}",
+                    "several columns have that name" if name in names else f"there is no column of that name; {nearest(name, names)}",
+                    "Rename the columns" if name in names else "Name the axis as the column is named",
+                )
+
+    def count(self, lattices: Sequence[Lattice], progress: Progress | None = None, *, key: bytes | None = None) -> list[Cube]:
+        """Count the rows in every cell of each lattice, in one scan of the columns needed.
+
+        Values outside bounds are clamped; a row with a missing value in a column of a lattice, or without a person, is
+        dropped for that lattice; labels not listed go to ``other``, or their rows are dropped. All of it silently.
+
+        Parameters
+        ----------
+        lattices : sequence of Lattice
+        progress : callable or None
+            Called after each part with the rows done, and all rows or None: private facts, for the holder's screen only.
+        key : bytes of length 32 or None
+            The secret that chooses which rows a person keeps; None draws a fresh one. Give the same to two scans of one
+            table, and each person keeps the same rows in both.
+
+        Raises
+        ------
+        DataError
+            As ``check``; or if the file turns out to be damaged further on.
+        """
+        from sfumato.data.bounding import Bounder, fresh_key
+        from sfumato.data.scan import scan
+
+        self.check(lattices)
+        bounder = None if self.unit.person is None else Bounder(key or fresh_key(), self.unit.rows_per_person)
+        return scan(self._table, self._columns(lattices), lattices, person=self.unit.person, bounder=bounder, progress=progress)
+
+    def __repr__(self) -> str:
+        return f"<Source {self._name or self._table.name}: {', '.join(self.domain)}; {self.unit}>"
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if self._table.in_memory:
+            raise UsageError("pickling a Source", "it holds data in memory", "Write the table to a file, and pickle a source of that")
+        unit = self.unit
+        return source, (self._data, self.domain, unit.person, unit.rows_per_person, unit.neighbours, self._name)

@@ -1,0 +1,457 @@
+"""Public axes and the lattice on them: everything that is known before the data are read.
+
+A ``Domain`` names the axes; a question asks for a ``Lattice`` on some of them; the lattice sends each row to one cell.
+Nothing here ever sees a true count.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+import msgspec
+
+from sfumato.errors import BoundsRequired, UsageError, nearest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Bound: TypeAlias = "int | float | str | dt.date | dt.datetime"
+Time: TypeAlias = Literal["day", "microsecond"]
+Label: TypeAlias = "str | int | bool"
+EPOCH = dt.date(1970, 1, 1)
+ONE_MICROSECOND = dt.timedelta(microseconds=1)
+LARGEST_BOUND = 1e100
+FINEST_CELLS = 2**40
+DROPPED = -1  # the cell of a row that the declared policy drops
+
+
+class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
+    """Which numbers, dates or times can occur: a public range, never the data's own minimum and maximum.
+
+    Values outside are clamped to the nearest end; rows with a missing value (null or NaN) are dropped. Infinities clamp.
+
+    Parameters
+    ----------
+    lower, upper : int, float, date, datetime or ISO text ("2013-01-01", "2013-01-01T06:00")
+        Public bounds, ``lower < upper``. Cells are half-open, ``[a, b)``, the last one closed: the integers 0 to 120 are
+        ``Interval(0, 121, step=1)``. A datetime without a zone is read as UTC.
+    step : int, float, timedelta or None
+        Natural width of a cell, if there is one: 1 for integers, ``timedelta(hours=1)``; a date's is one day.
+        It must divide ``upper - lower``. For dates a number means days, for times seconds.
+
+    Raises
+    ------
+    UsageError
+        If the bounds are not finite, not ordered, not of one kind, or the step does not divide them.
+
+    >>> Interval(0, 24, step=1).natural_cells
+    24
+    >>> Interval(dt.date(2013, 1, 1), "2014-01-01").natural_cells
+    365
+    """
+
+    lower: int | float | str
+    upper: int | float | str
+    step: int | float | None = None
+
+    def __post_init__(self) -> None:
+        for end in ("lower", "upper"):
+            msgspec.structs.force_setattr(self, end, _plain_bound(getattr(self, end)))
+        step: object = self.step
+        if isinstance(step, dt.timedelta):
+            seconds = step / dt.timedelta(days=1) if self.time == "day" else step.total_seconds()
+            msgspec.structs.force_setattr(self, "step", int(seconds) if seconds == int(seconds) else seconds)
+        if self.time == "day" and self.step is None:
+            msgspec.structs.force_setattr(self, "step", 1)
+        self._check()
+
+    def _check(self) -> None:
+        asked = f"Interval({self.lower!r}, {self.upper!r})"
+        if _time_of(self.lower) != _time_of(self.upper):
+            raise UsageError(
+                asked, "one bound is a date and the other is not", "Give both bounds as dates, both as times or both as numbers"
+            )
+        low, high = self.numbers
+        if not (math.isfinite(low) and math.isfinite(high) and max(abs(low), abs(high)) <= LARGEST_BOUND):
+            raise UsageError(
+                asked,
+                "the bounds must be finite numbers of size at most 1e100",
+                "Choose public bounds that hold most values; the rest are clamped",
+            )
+        if not low < high:
+            raise UsageError(asked, "lower must be below upper", "Swap the bounds, or widen them")
+        if self.step is not None:
+            self._check_step(asked)
+
+    def _check_step(self, asked: str) -> None:
+        step = self.step
+        if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step) or step <= 0:
+            raise UsageError(
+                f"{asked[:-1]}, step={step!r})", "the step must be a positive number", "Give a step such as 1, or leave it out"
+            )
+        if self._steps().denominator != 1:
+            raise UsageError(
+                f"{asked[:-1]}, step={step!r})",
+                "the step does not divide upper - lower",
+                "Move a bound so that a whole number of steps fits",
+            )
+        if self._steps() > FINEST_CELLS:
+            raise UsageError(f"{asked[:-1]}, step={step!r})", "that makes more than 2^40 cells", "Choose a wider step")
+
+    def _steps(self) -> Fraction:
+        low, high = (Fraction(str(end)) for end in self.numbers)
+        return (high - low) / (Fraction(str(self.step)) * (10**6 if self.time == "microsecond" else 1))
+
+    @property
+    def time(self) -> Time | None:
+        """``"day"`` for dates, ``"microsecond"`` for times, None for numbers: the unit of ``numbers``."""
+        return _time_of(self.lower)
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """The bounds as floats: as they are, days since 1970-01-01, or microseconds since then in UTC."""
+        return _number(self.lower), _number(self.upper)
+
+    @property
+    def natural_cells(self) -> int | None:
+        """How many steps there are between the bounds, or None without a step."""
+        return None if self.step is None else int(self._steps())
+
+
+class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=True):
+    """Which labels can occur: a public list.
+
+    Parameters
+    ----------
+    labels : sequence of str, int or bool
+        Distinct, in the order in which answers list them.
+    other : str or None
+        A label of its own for all unlisted values; None drops their rows, as rows with a missing value are dropped.
+
+    Raises
+    ------
+    UsageError
+        If there is no label, or one occurs twice.
+
+    >>> Categories(["a", "b"], other="else").all_labels
+    ('a', 'b', 'else')
+    """
+
+    labels: tuple[Label, ...]
+    other: str | None = None
+
+    def __post_init__(self) -> None:
+        labels: object = self.labels
+        if isinstance(labels, str) or not isinstance(labels, Sequence):
+            raise UsageError(f"Categories({type(labels).__name__})", "categories are a list of labels", 'Write Categories(["a", "b"])')
+        msgspec.structs.force_setattr(self, "labels", tuple(label.item() if hasattr(label, "item") else label for label in labels))
+        asked = f"Categories of {len(self.labels)} labels"
+        if not all(isinstance(label, str | int) for label in self.labels):
+            raise UsageError(asked, "labels must be text, integers or booleans", "Turn other values into text, or declare an Interval")
+        if not self.labels or len({(type(x), x) for x in self.all_labels}) < len(self.all_labels):
+            raise UsageError(asked, "labels must be distinct, and there must be one", "Name each category once")
+
+    @property
+    def all_labels(self) -> tuple[Label, ...]:
+        """The labels, with ``other`` last where it is given."""
+        return self.labels if self.other is None else (*self.labels, self.other)
+
+
+class Keys(msgspec.Struct, frozen=True, tag="keys"):
+    """Values that are not known beforehand, such as names of shops: a key must be paid for before it is shown."""
+
+
+Axis: TypeAlias = Interval | Categories | Keys
+
+
+class Domain(Mapping[str, "Axis"]):
+    """The public axes of a table, by name.
+
+    >>> domain = Domain(lon=Interval(-180, 180), lat=Interval(-90, 90), kind=Categories(["a", "b"]))
+    >>> list(domain)
+    ['lon', 'lat', 'kind']
+    >>> domain == Domain({"lon": Interval(-180, 180), "lat": Interval(-90, 90), "kind": Categories(["a", "b"])})
+    True
+    """
+
+    __slots__ = ("_axes",)
+    _axes: dict[str, Axis]
+
+    def __init__(self, axes: Mapping[str, Axis] | None = None, /, **named: Axis) -> None:
+        self._axes = {**(axes or {}), **named}
+        if not self._axes:
+            raise UsageError("Domain()", "a domain needs at least one axis", "Write Domain(age=Interval(0, 121, step=1))")
+        for name, axis in self._axes.items():
+            if isinstance(axis, type) and issubclass(axis, Interval):
+                raise BoundsRequired(f"axis {name!r}", "an Interval needs public bounds", f"Write {name}=Interval(lower, upper)")
+            if not isinstance(axis, Interval | Categories | Keys):
+                raise BoundsRequired(
+                    f"axis {name!r} as {type(axis).__name__}",
+                    "an axis has public bounds or labels, and they are never read off the data",
+                    f'Write {name}=Interval(lower, upper), {name}=Categories(["a", "b"]) or {name}=Keys()',
+                )
+
+    def __getitem__(self, name: str) -> Axis:
+        if name in self._axes:
+            return self._axes[name]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._axes)
+
+    def __len__(self) -> int:
+        return len(self._axes)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._axes.items()))
+
+    def __repr__(self) -> str:
+        return f"Domain({', '.join(f'{name}={axis!r}' for name, axis in self._axes.items())})"
+
+    def select(self, axes: str | Sequence[str] | None) -> tuple[str, ...]:
+        """Resolve an ``axes`` argument: a name, a list of names, or None for all Interval axes."""
+        if axes is None:
+            names = tuple(name for name, axis in self.items() if isinstance(axis, Interval))
+        else:
+            names = (axes,) if isinstance(axes, str) else tuple(axes)
+        if not names:
+            raise UsageError("no axes", "the question names none, and the domain has no Interval axis", "Name at least one axis")
+        for name in names:
+            if name not in self._axes:
+                raise UsageError(
+                    f"axis {name!r}",
+                    f"the domain has no axis of that name; {nearest(name, self)}",
+                    "Name an axis of the domain, or declare it there",
+                )
+        if len(set(names)) < len(names):
+            raise UsageError(f"axes {', '.join(names)}", "an axis is named twice", "Name each axis once")
+        return names
+
+    def intervals(self, axes: str | Sequence[str] | None) -> dict[str, Interval]:
+        """Resolve an ``axes`` argument of a question that takes Interval axes only."""
+        chosen = {name: self[name] for name in self.select(axes)}
+        for name, axis in chosen.items():
+            if not isinstance(axis, Interval):
+                raise UsageError(
+                    f"axis {name!r}",
+                    f"it is declared as {type(axis).__name__}, and this question takes Interval axes",
+                    "Name Interval axes only",
+                )
+        return {name: axis for name, axis in chosen.items() if isinstance(axis, Interval)}
+
+
+# --- the lattice ------------------------------------------------------------------------------------------------------
+
+
+class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
+    """Equal cells between two bounds. ``time`` says what the numbers count, if they are dates or times."""
+
+    name: str
+    lower: float
+    upper: float
+    cells: int
+    time: Time | None = None
+    kind: ClassVar[str] = "interval"
+
+    @property
+    def size(self) -> int:
+        return self.cells
+
+    def edges(self) -> np.ndarray:
+        """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
+        return self.points(range(self.cells + 1))
+
+    def points(self, index: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Where lattice points lie: float64 ndarray like ``index``; the two ends are exact."""
+        import numpy as np
+
+        index = np.asarray(index)
+        at = self.lower + index * ((self.upper - self.lower) / self.cells)
+        return np.where(index == self.cells, self.upper, at)
+
+    def locate(self, values: np.ndarray) -> np.ndarray:
+        """Send float64 values to cells, int64; NaN is dropped.
+
+        This is the one kernel: floor((x - lower) * cells / (upper - lower)), clamped, in IEEE doubles without fused multiply-add.
+        """
+        import numpy as np
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = values - self.lower
+            scaled *= self.cells
+            scaled /= self.upper - self.lower
+            np.clip(scaled, 0, self.cells - 1, out=scaled)  # truncation is floor from here on
+            cells = scaled.astype(np.int64)
+        missing = np.isnan(values)
+        if missing.any():
+            cells[missing] = DROPPED
+        return cells
+
+    def refines(self, other: LatticeAxis) -> bool:
+        """Whether each cell of ``other`` is a union of cells of this axis, to the last bit of the kernel.
+
+        Doubling the number of cells is exact in IEEE arithmetic; other ratios may round a value on an edge differently.
+        """
+        if not isinstance(other, GridAxis) or self.cells % other.cells:
+            return False
+        ratio = self.cells // other.cells
+        same = (self.name, self.lower, self.upper, self.time) == (other.name, other.lower, other.upper, other.time)
+        return same and ratio & (ratio - 1) == 0
+
+
+class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True):
+    """Cells between given edges; values outside the first and last edge are clamped to the end cells."""
+
+    name: str
+    bounds: tuple[float, ...]
+    time: Time | None = None
+    kind: ClassVar[str] = "interval"
+
+    @property
+    def size(self) -> int:
+        return len(self.bounds) - 1
+
+    def edges(self) -> np.ndarray:
+        """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
+        import numpy as np
+
+        return np.array(self.bounds)
+
+    def locate(self, values: np.ndarray) -> np.ndarray:
+        """Send float64 values to cells, int64; NaN is dropped."""
+        import numpy as np
+
+        cells = np.searchsorted(np.array(self.bounds[1:-1]), values, side="right").astype(np.int64)
+        cells[np.isnan(values)] = DROPPED
+        return cells
+
+    def refines(self, other: LatticeAxis) -> bool:
+        return self == other
+
+
+class LabelAxis(msgspec.Struct, frozen=True, tag="labels", omit_defaults=True):
+    """One cell per label; with ``other`` the last cell takes every unlisted value."""
+
+    name: str
+    labels: tuple[Label, ...]
+    other: bool = False
+    kind: ClassVar[str] = "categories"
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    def lookup(self, values: Sequence[object]) -> np.ndarray:
+        """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``."""
+        import numpy as np
+
+        listed = self.labels[:-1] if self.other else self.labels
+        cell = {_label_key(label): i for i, label in enumerate(listed)}
+        unlisted = len(listed) if self.other else DROPPED
+        return np.array([DROPPED if v is None or v != v else cell.get(_label_key(v), unlisted) for v in values], dtype=np.int64)
+
+    def refines(self, other: LatticeAxis) -> bool:
+        return self == other
+
+
+LatticeAxis: TypeAlias = GridAxis | EdgesAxis | LabelAxis
+
+
+class Lattice(msgspec.Struct, frozen=True):
+    """A finite set of public cells: the product of its axes, the last one running fastest."""
+
+    axes: tuple[LatticeAxis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells, as an exact integer."""
+        return math.prod(self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.axes)
+
+    def refines(self, other: Lattice) -> bool:
+        """Whether every cell of ``other`` is exactly a union of cells of this lattice."""
+        return len(self.axes) == len(other.axes) and all(a.refines(b) for a, b in zip(self.axes, other.axes, strict=True))
+
+
+def grid_axis(name: str, interval: Interval, cells: int) -> GridAxis:
+    """Lay equal cells over an interval."""
+    low, high = interval.numbers
+    return GridAxis(name, low, high, cells, interval.time)
+
+
+def finest(axes: int) -> int:
+    """How many cells an axis of a default lattice has: 2^20 alone, 2^12 beside others."""
+    return 2**20 if axes == 1 else 2**12
+
+
+def fine_lattice(intervals: Mapping[str, Interval]) -> Lattice:
+    """The default lattice of partitions and quantiles; a step's own lattice is taken where it is coarser."""
+    cells = finest(len(intervals))
+    return Lattice(tuple(grid_axis(name, axis, min(cells, axis.natural_cells or cells)) for name, axis in intervals.items()))
+
+
+def as_number(value: object, time: Time | None, name: str) -> float:
+    """Read one coordinate of an axis: a number, or a date or time where the axis counts them."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    try:
+        number = _number(_plain_bound(value))
+    except UsageError:
+        number = math.nan
+    if math.isnan(number) or time is None:
+        raise UsageError(
+            f"{name} = {type(value).__name__}",
+            "it is not a coordinate of that axis",
+            "Give numbers, or dates where the axis is one of dates",
+        )
+    return number
+
+
+def _label_key(value: object) -> object:
+    """Tell True from 1, but not numpy's 1 from Python's."""
+    return (bool, value) if isinstance(value, bool) else value
+
+
+def _plain_bound(bound: object) -> int | float | str:
+    """Bring a bound into the form that a file can hold: a number or ISO text."""
+    if isinstance(bound, dt.datetime):
+        aware = bound if bound.tzinfo else bound.replace(tzinfo=dt.UTC)
+        return aware.astimezone(dt.UTC).replace(tzinfo=None).isoformat()
+    if isinstance(bound, dt.date):
+        return bound.isoformat()
+    if isinstance(bound, str):
+        try:
+            return _plain_bound(dt.date.fromisoformat(bound) if len(bound) == 10 else dt.datetime.fromisoformat(bound))
+        except ValueError:
+            pass
+    elif isinstance(bound, int | float) and not isinstance(bound, bool):
+        return float(bound) if isinstance(bound, float) else int(bound)
+    elif hasattr(bound, "item"):
+        return _plain_bound(bound.item())
+    asked = f"bound {bound!r}" if isinstance(bound, str) else f"bound of type {type(bound).__name__}"
+    raise BoundsRequired(asked, "a bound is a number, a date or a time", 'Write Interval(0, 100) or Interval("2013-01-01", "2014-01-01")')
+
+
+def _time_of(bound: int | float | str) -> Time | None:
+    if not isinstance(bound, str):
+        return None
+    return "day" if len(bound) == 10 else "microsecond"
+
+
+def _number(bound: int | float | str) -> float:
+    if not isinstance(bound, str):
+        return float(bound)
+    if len(bound) == 10:
+        return float((dt.date.fromisoformat(bound) - EPOCH).days)
+    return float((dt.datetime.fromisoformat(bound) - dt.datetime(1970, 1, 1)) // ONE_MICROSECOND)

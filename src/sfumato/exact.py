@@ -1,0 +1,101 @@
+"""Numbers at the edge: a Fraction in, integer units out; costs round up, limits round down.
+
+Money is counted in integers: epsilon in units of 1e-9, delta in units of 1e-18, rho in units of 1e-12.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+from sfumato.errors import UsageError
+
+Exactly: TypeAlias = "str | int | Fraction | Decimal | float"
+
+EPSILON_UNITS = 10**9
+DELTA_UNITS = 10**18
+RHO_UNITS = 10**12
+
+
+def fraction(value: Exactly, name: str) -> Fraction:
+    """Read a number exactly; a float is read as its shortest decimal.
+
+    Parameters
+    ----------
+    value : str, int, Fraction, Decimal or float
+    name : str
+        What the number is called in an error message.
+
+    >>> fraction(0.1, "epsilon")
+    Fraction(1, 10)
+    >>> fraction("1/3", "risk")
+    Fraction(1, 3)
+    """
+    asked = f"{name} = {value!r}" if isinstance(value, str | int | float) else f"{name} as {type(value).__name__}"
+    wrong = UsageError(asked, "it is not a finite number", f'Give {name} as a number or as text such as "0.5" or "1/3"')
+    if isinstance(value, bool):
+        raise wrong
+    try:
+        if isinstance(value, str | int | Fraction | Decimal):
+            return Fraction(value)
+        return Fraction(str(value))  # a float, of Python or of numpy: its shortest decimal
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        pass
+    raise wrong
+
+
+def positive(value: Exactly, name: str) -> Fraction:
+    """Read an exact number above zero."""
+    exact = fraction(value, name)
+    if exact <= 0:
+        raise UsageError(f"{name} = {decimal(exact)}", f"{name} must be above 0", f'Choose a positive {name}, such as "0.5"')
+    return exact
+
+
+def probability(value: Exactly, name: str) -> Fraction:
+    """Read an exact number strictly between zero and one."""
+    exact = fraction(value, name)
+    if not 0 < exact < 1:
+        raise UsageError(f"{name} = {decimal(exact)}", f"{name} must lie strictly between 0 and 1", f'Choose {name} such as "0.95"')
+    return exact
+
+
+def units_up(value: Fraction, units: int) -> int:
+    """Round a cost up to whole units: a charge is never smaller than what was spent."""
+    return math.ceil(value * units)
+
+
+def units_down(value: Fraction, units: int) -> int:
+    """Round a limit or a share down to whole units."""
+    return math.floor(value * units)
+
+
+def split(total: int, weights: list[Fraction]) -> list[int]:
+    """Share whole units in proportion to weights; each share is floored and the last positive one takes the rest.
+
+    >>> split(10, [Fraction(1), Fraction(1), Fraction(1)])
+    [3, 3, 4]
+    """
+    weight = sum(weights, Fraction(0))
+    if weight <= 0 or any(w < 0 for w in weights):
+        raise UsageError("shares", "shares must not be negative, and one must be above 0", "Give a positive share to each question")
+    shares = [math.floor(total * w / weight) for w in weights]
+    last = max(i for i, w in enumerate(weights) if w > 0)
+    shares[last] += total - sum(shares)
+    return shares
+
+
+def decimal(value: Fraction, digits: int = 6) -> str:
+    """Print an exact number shortly: all of it where it terminates early, else a few significant digits.
+
+    >>> decimal(Fraction(1, 10)), decimal(Fraction(1, 3)), decimal(Fraction(3))
+    ('0.1', '0.333333', '3')
+    """
+    if value.denominator == 1 and abs(value) < 10**12:
+        return str(value.numerator)
+    for places in range(1, 13):
+        if (value * 10**places).denominator == 1 and abs(value) >= Fraction(1, 10**6):
+            return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
+    return f"{float(value):.{digits}g}"

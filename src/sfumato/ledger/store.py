@@ -1,0 +1,273 @@
+"""The file under a ledger: one SQLite connection, opened with care, shared by threads, safe across fork.
+
+Write-ahead log with a full sync at each commit. SQLite's own wait for a busy file sleeps ever longer and starves some processes for
+seconds (measured: 16 writers, one got 1 turn while another got 7,910), so waiting is done here, in short uneven sleeps.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from sfumato.errors import LedgerError
+
+T = TypeVar("T")
+
+APPLICATION = 0x53666D74  # "Sfmt", in the file's header
+PATIENCE = 60.0  # seconds to wait for a file that others keep busy
+SHORTEST, LONGEST = 0.001, 0.008  # seconds between two tries
+PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "foreign_keys = ON", "trusted_schema = OFF")
+
+# What a result code of SQLite means to the caller: the obstacle and the remedy.
+MEANING: dict[int, tuple[str, str]] = {
+    sqlite3.SQLITE_FULL: ("the disk is full", "Free some space and ask again; what is written stands, what is not was never charged"),
+    sqlite3.SQLITE_IOERR: ("the disk refused to read or write", "Check the disk, its quota and its space, then ask again"),
+    sqlite3.SQLITE_READONLY: ("the file or its folder is read-only", "Make both writable, or use another ledger"),
+    sqlite3.SQLITE_PERM: ("the file may not be opened by this user", "Ask its owner for access, or use another ledger"),
+    sqlite3.SQLITE_CANTOPEN: ("the file cannot be opened", "Check that its folder exists and that both may be written"),
+    sqlite3.SQLITE_NOTADB: ("the file is not a ledger", "Give the path of a ledger, or of a file that does not exist yet"),
+    sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Keep a copy, do not publish from it, and restore the latest whole copy"),
+    sqlite3.SQLITE_BUSY: ("other processes kept it busy", "Ask again; if it stays so, look for a process that is stopped"),
+    sqlite3.SQLITE_CONSTRAINT: ("the ledger's own rules refuse the entry", "Verify the ledger; if it is whole, report this as a fault"),
+    sqlite3.SQLITE_TOOBIG: ("the answer is too large to be stored", "Ask for fewer cells"),
+}
+UNKNOWN = ("the file cannot be used", "Verify the ledger, and restore the latest whole copy if it is damaged")
+
+
+@cache
+def migrations() -> tuple[str, ...]:
+    """The scripts that lead from an empty file to the present version, in order; version n is what n of them leave behind."""
+    return (resources.files("sfumato.ledger").joinpath("schema.sql").read_text(encoding="utf-8"),)
+
+
+def statements(script: str) -> Iterator[str]:
+    """Cut a script into statements; each ends at the end of a line."""
+    text = ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            yield text
+            text = ""
+
+
+def code(error: sqlite3.Error) -> int:
+    """The primary result code of an error, or -1."""
+    number = getattr(error, "sqlite_errorcode", None)
+    return -1 if number is None else number & 0xFF
+
+
+def _patiently(action: Callable[[], T]) -> T:
+    """Try until the file is free."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return action()
+        except sqlite3.OperationalError as error:
+            if code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > until:
+                raise
+        time.sleep(random.uniform(SHORTEST, LONGEST))
+
+
+class Store:
+    """A file of entries, or one in memory. All use of the connection goes through `atomic` and `reading`."""
+
+    def __init__(self, where: str | Path | None, *, create: bool = True) -> None:
+        self.path = None if where is None or str(where) == ":memory:" else os.path.realpath(where)
+        self.label = "the ledger in memory" if self.path is None else f"the ledger {str(where)!r}"
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._pid, self._closed = os.getpid(), False
+        with _OPENING:
+            self._connect(create=create)
+            _LIVE.add(self)
+
+    # --- transactions ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def atomic(self) -> Iterator[sqlite3.Connection]:
+        """One transaction that writes: all of it is durable when the block is left, or none of it ever was."""
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            connection = self._ready()
+            try:
+                _patiently(lambda: connection.execute(begin))
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):
+                        connection.rollback()
+                    raise
+            except sqlite3.Error as error:
+                self._drop()
+                raise self._failure(error) from error
+
+    def _failure(self, error: sqlite3.Error) -> LedgerError:
+        obstacle, remedy = MEANING.get(code(error), UNKNOWN)
+        return LedgerError(self.label, f"{obstacle} ({getattr(error, 'sqlite_errorname', type(error).__name__)})", remedy)
+
+    # --- the connection ----------------------------------------------------------------------------------------------------
+
+    def _ready(self) -> sqlite3.Connection:
+        if self._closed:
+            raise LedgerError(self.label, "it is closed", "Open it again")
+        if self._pid != os.getpid() and (self.path is None or self._connection is not None):
+            raise LedgerError(self.label, "it was opened by another process", "Open a ledger in a file, once in each process")
+        if self._connection is None:
+            self._connect(create=False)
+        elif self.path is not None and self._named() != self._identity:
+            raise LedgerError(self.label, "its file was moved or replaced while it was open", "Put the file back, and open it again")
+        assert self._connection is not None
+        return self._connection
+
+    def _named(self) -> tuple[int, int] | None:
+        """Which file the path names now. A second name for it would mean a second write-ahead log, so there may be only one."""
+        assert self.path is not None
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        if found.st_nlink > 1:
+            raise LedgerError(self.label, "its file has several names (hard links)", "Keep one name, and remove the others")
+        return found.st_dev, found.st_ino
+
+    def _connect(self, *, create: bool) -> None:
+        try:
+            if self.path is not None and not os.path.lexists(self.path):
+                self._create(create)
+            address = ":memory:" if self.path is None else f"file:{quote(self.path)}?mode=rw"
+            connection = sqlite3.connect(address, uri=self.path is not None, isolation_level=None, check_same_thread=False, timeout=0)
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+        try:
+            _patiently(lambda: self._prepare(connection))
+            identity = None if self.path is None else self._named()
+        except sqlite3.Error as error:
+            connection.close()
+            raise self._failure(error) from error
+        except BaseException:
+            connection.close()
+            raise
+        self._connection, self._identity, self._pid = connection, identity, os.getpid()
+
+    def _create(self, create: bool) -> None:
+        """Create the file for its owner only, and make its name durable. The log files beside it inherit its mode."""
+        assert self.path is not None
+        folder = os.path.dirname(self.path)
+        if not create:
+            raise LedgerError(self.label, "there is no such file", "Check the path")
+        try:
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            reason = "its folder does not exist" if not os.path.isdir(folder) else f"its file cannot be created ({error.strerror})"
+            raise LedgerError(self.label, reason, "Give a path in a folder that exists and may be written") from error
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Settle what the file is before anything in it is touched, then bring it to the present version."""
+        version = self._version(connection)
+        for pragma in PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        if self.path is not None and connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+            raise LedgerError(self.label, "its file system allows no write-ahead log", "Keep the ledger on a local disk")
+        if version < len(migrations()):
+            self._migrate(connection)
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if application != APPLICATION and (application or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
+            raise LedgerError(self.label, "the file is a database, but not a ledger", "Give the path of a ledger, or of a new file")
+        if version > len(migrations()):
+            obstacle = f"it has version {version}, and this library knows versions up to {len(migrations())}"
+            raise LedgerError(self.label, obstacle, "Use the newer library that wrote it")
+        return version
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for script in migrations()[self._version(connection) :]:
+                for statement in statements(script):
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {len(migrations())}")
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.rollback()
+            raise
+
+    def _drop(self) -> None:
+        """Forget a connection to a file after an error, so that the next use starts clean. One in memory is all there is, and stays."""
+        if self.path is not None and self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection; closing twice is harmless."""
+        with self._lock:
+            self._closed = True
+            if self._connection is not None and (self.path is None or self._pid == os.getpid()):
+                self._connection.close()
+                self._connection = None
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, sqlite3.Error):
+            self.close()
+
+
+# A connection must not cross a fork: the child would believe it holds locks that it does not, and could write into a log that
+# another process removes. So connections are closed just before, and opened again, where needed, on either side.
+# Locks are taken in one order, first _OPENING, then those of single stores, and no transaction takes _OPENING.
+
+_OPENING = threading.RLock()
+_LIVE: weakref.WeakSet[Store] = weakref.WeakSet()
+_FORKING: list[Store] = []
+
+
+def _before_fork() -> None:
+    _OPENING.acquire()
+    stores = sorted(_LIVE, key=id)
+    for store in stores:
+        store._lock.acquire()
+        store._drop()
+    _FORKING.extend(stores)
+
+
+def _after_fork() -> None:
+    for store in reversed(_FORKING):
+        store._lock.release()
+    _FORKING.clear()
+    _OPENING.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

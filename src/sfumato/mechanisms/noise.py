@@ -1,0 +1,166 @@
+"""Exact integer noise on counts, and its law: what was added is what the intervals are made from.
+
+A law is a frozen value. It samples, and it knows its variance, its tails and the tails of weighted sums.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.exact import decimal
+from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP, ZCDP
+from sfumato.privacy.unit import Unit
+from sfumato.random import bits, discrete
+
+
+class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace"):
+    """P(x) proportional to exp(-|x| / scale) on the integers (Ghosh, Roughgarden, Sundararajan 2009).
+
+    >>> law = DiscreteLaplace(Fraction(10))
+    >>> law.half_width(0.05)
+    30
+    """
+
+    scale: Fraction
+
+    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+        """Draw ``size`` values: int64 ndarray."""
+        return discrete.laplace(self.scale, size, noise)
+
+    @property
+    def variance(self) -> float:
+        """2 q / (1 - q)^2 with q = exp(-1/scale)."""
+        half = 1 / (2 * float(self.scale))
+        return 1 / (2 * math.sinh(half) ** 2) if half < 350 else 0.0
+
+    def log_tail(self, k: float) -> float:
+        """ln P(|Z| > k) for an integer k >= 0: 2 q^(k+1) / (1 + q)."""
+        b = float(self.scale)
+        return math.log(2) - (k + 1) / b - math.log1p(math.exp(-1 / b))
+
+    def half_width(self, alpha: float) -> int:
+        """The smallest integer k with P(|Z| > k) <= alpha."""
+        b = float(self.scale)
+        k = max(0, math.ceil(b * (math.log(2) - math.log1p(math.exp(-1 / b)) - math.log(alpha)) - 1))
+        while self.log_tail(k) > math.log(alpha):
+            k += 1
+        while k > 0 and self.log_tail(k - 1) <= math.log(alpha):
+            k -= 1
+        return k
+
+    def sum_half_width(self, effective: np.ndarray, alpha: float) -> np.ndarray:
+        """Half-widths of weighted sums of independent draws, by a Chernoff bound.
+
+        Parameters
+        ----------
+        effective : float64 ndarray of shape (sums,)
+            Sum of the squared weights of each; every weight lies in [0, 1].
+        alpha : float
+            Two-sided: P(|sum| > half-width) <= alpha.
+
+        Holds because: E exp(tZ) = 1 / (1 - v (cosh t - 1)) with v the variance, cosh(wt) - 1 <= w^2 (cosh t - 1) for
+        |w| <= 1, and -ln(1 - w^2 s) <= -w^2 ln(1 - s); so the sum's log moment is at most m * -ln(1 - v (cosh t - 1)) with
+        m the sum of squared weights. Any t gives a valid bound; the least over a grid of t is taken.
+        """
+        v = self.variance
+        m = np.asarray(effective, dtype=float)
+        if v == 0:
+            return np.zeros_like(m)
+        s = np.concatenate([np.geomspace(1e-9, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)])  # v (cosh t - 1), below 1
+        t = np.arccosh(1 + s / v) if v < 1e12 else np.sqrt(2 * s / v)
+        return _least(m, -np.log1p(-s), t, math.log(2 / alpha))
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise of scale {decimal(self.scale)}"
+
+
+class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian"):
+    """P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke, NeurIPS 2020).
+
+    >>> DiscreteGaussian(Fraction(100)).half_width(0.05)
+    19
+    """
+
+    sigma_squared: Fraction
+
+    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+        """Draw ``size`` values: int64 ndarray."""
+        return discrete.gaussian(self.sigma_squared, size, noise)
+
+    @property
+    def sigma(self) -> float:
+        """The parameter sigma; the standard deviation is at most this."""
+        return math.sqrt(self.sigma_squared)
+
+    @property
+    def variance(self) -> float:
+        """The variance: sigma^2 but for tiny sigma, where the lattice shows."""
+        if self.sigma > 5:
+            return float(self.sigma_squared)
+        x = np.arange(0, 64)
+        mass = np.exp(-(x**2) / (2 * float(self.sigma_squared)))
+        return float(2 * (mass * x**2).sum() / (2 * mass.sum() - 1))
+
+    def half_width(self, alpha: float) -> int:
+        """The smallest integer k with P(|Z| > k) <= alpha; above sigma 10^4 one more, from P(Z >= k) <= P(N >= k - 1)."""
+        if self.sigma > 1e4:
+            from scipy.special import ndtri
+
+            return math.ceil(-self.sigma * float(ndtri(alpha / 2))) + 1
+        reach = math.ceil(self.sigma * (math.sqrt(-2 * math.log(alpha)) + 10)) + 2
+        mass = np.exp(-(np.arange(reach, dtype=float) ** 2) / (2 * float(self.sigma_squared)))
+        above = np.cumsum(mass[::-1])[::-1]  # from k on, smallest terms first
+        tail = 2 * np.append(above[1:], 0) / (2 * above[0] - 1)
+        return int(np.argmax(tail <= alpha))
+
+    def sum_half_width(self, effective: np.ndarray, alpha: float) -> np.ndarray:
+        """Half-widths of weighted sums of independent draws: the discrete Gaussian is sigma-subgaussian (CKS 2020, Prop. 21)."""
+        m = np.asarray(effective, dtype=float)
+        return np.sqrt(2 * m * float(self.sigma_squared) * math.log(2 / alpha))
+
+    def __str__(self) -> str:
+        return f"discrete Gaussian noise of sigma {self.sigma:.6g}"
+
+
+Law: TypeAlias = DiscreteLaplace | DiscreteGaussian
+
+
+def _least(m: np.ndarray, cumulant: np.ndarray, t: np.ndarray, need: float) -> np.ndarray:
+    """Minimise (m * cumulant + need) / t over the grid of t, for each m; equal m are computed once."""
+    distinct, back = np.unique(m, return_inverse=True)
+    best = np.full(len(distinct), np.inf)
+    for c, at in zip(cumulant, t, strict=True):
+        np.minimum(best, (distinct * c + need) / at, out=best)
+    best[distinct == 0] = 0
+    return best[back].reshape(m.shape)
+
+
+def count_law(cost: CentralMeasure, unit: Unit) -> Law:
+    """Choose the noise for counts of disjoint cells.
+
+    Guarantee: ``cost``, for counts of disjoint public cells that one person moves by at most ``unit.counts_l1`` in L1.
+    Holds because: Laplace, scale = L1 / epsilon (Dwork et al. 2006, Thm 1; on the integers, Ghosh et al. 2009); Gaussian,
+    sigma^2 = L2^2 / (2 rho) (Canonne, Kamath, Steinke 2020, Thm 4). Both scales are exact rationals. Under (epsilon, delta)
+    known cells need no delta, and the noise of pure epsilon is the better one here: delta is neither used nor charged.
+    """
+    match cost:
+        case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
+            return DiscreteLaplace(unit.counts_l1 / epsilon)
+        case ZCDP(rho=rho):
+            return DiscreteGaussian(unit.counts_l2_squared / (2 * rho))
+
+
+def add_noise(counts: np.ndarray, law: Law, noise: bits.Bits) -> np.ndarray:
+    """Add independent noise to every count: int64 ndarray like ``counts``."""
+    noisy: np.ndarray = counts + law.sample(counts.size, noise).reshape(counts.shape)
+    return noisy
+
+
+def sidak(alpha: float, cells: int) -> float:
+    """The error probability per cell at which ``cells`` independent intervals all hold with probability 1 - alpha."""
+    return -math.expm1(math.log1p(-alpha) / max(cells, 1))

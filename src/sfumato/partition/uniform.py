@@ -1,0 +1,183 @@
+"""The uniform grid: one noisy count decides how fine it is, then every cell is counted once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from sfumato.cube import Cube
+from sfumato.domain import Domain, Lattice, fine_lattice, finest
+from sfumato.errors import UsageError
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
+from sfumato.partition.partition import Partition
+from sfumato.privacy.allocation import share
+from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP, ZCDP, without_delta
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+from sfumato.release import Preview
+
+NAME = "Uniform grid"
+MOST_CELLS = 2**22
+LOOK, GRID = Fraction(1, 50), Fraction(49, 50)  # shares of the noisy number of rows, and of the cells
+FINE_ENOUGH = 16  # lattice points per cell; below that the rows are counted again on the grid itself
+
+
+class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaults=True, forbid_unknown_fields=True):
+    """Where are they, on an even grid? EUGkM's rule picks the number of cells from a noisy number of rows.
+
+    M = (N eps / theta)^(2d / (2 + d)) cells, ceil(M^(1/d)) per axis, at most 2^22 in all. N is a noisy count that takes a
+    fiftieth of the cost; eps stands for the inverse of the noise scale of a cell, so that several rows per person, and
+    Gaussian noise, get the coarser grid that they need.
+
+    Parameters
+    ----------
+    axes : str, list of str, or None
+        Interval axes; None: all of them.
+    partitions : int or None
+        The number of cells to aim at; then nothing is spent on a noisy number of rows.
+    theta : float
+        The rule's constant.
+
+    Raises
+    ------
+    UsageError
+        If an axis is not an Interval, ``partitions < 1`` or ``theta <= 0``.
+
+    Guarantee
+    ---------
+    Sensitivity: of the number of rows, rows_per_person; of the cells, L1 = rows_per_person (twice that under replace).
+    Holds because: the grid depends on the data only through a noisy count that is paid for; the cells are then disjoint and public, and the two costs add up.
+    Not covered: the choice of columns and bounds; the time the query takes.
+    Source: Su, Cao, Li, Bertino, Jin, CODASPY 2016 (EUGkM); Dwork, McSherry, Nissim, Smith 2006, Thm 1.
+
+    >>> eugkm_cells(5000, 0.1, d=2)
+    (50.0, 8)
+    """
+
+    axes: str | Sequence[str] | None = None
+    partitions: int | None = None
+    theta: float = 10
+
+    proof: ClassVar[Proof] = Proof(
+        sensitivity="of the number of rows, rows_per_person; of the cells, L1 = rows_per_person (twice that under replace).",
+        because="the grid depends on the data only through a noisy count that is paid for; the cells are then disjoint and public, "
+        "and the two costs add up.",
+        not_covered="the choice of columns and bounds; the time the query takes.",
+        source="Su, Cao, Li, Bertino, Jin, CODASPY 2016 (EUGkM); Dwork, McSherry, Nissim, Smith 2006, Thm 1.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.axes is not None and not isinstance(self.axes, str):
+            msgspec.structs.force_setattr(self, "axes", tuple(self.axes))
+        partitions: object = self.partitions
+        if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
+            raise UsageError(f"partitions = {partitions!r}", "the number of cells is at least 1", "Give a whole number, or leave it out")
+        if partitions is not None and partitions > MOST_CELLS:
+            raise UsageError(f"partitions = {partitions}", f"the limit is {MOST_CELLS:,} cells", "Give a smaller number")
+        if not (math.isfinite(self.theta) and self.theta > 0):
+            raise UsageError(f"theta = {self.theta!r}", "theta must be a positive number", "Leave it at 10")
+
+    def needs(self, domain: Domain) -> Lattice:
+        """The default lattice: fine enough for most grids that the rule can choose."""
+        return fine_lattice(domain.intervals(self.axes))
+
+    @property
+    def title(self) -> str:
+        names = (self.axes,) if isinstance(self.axes, str) else self.axes
+        return NAME if names is None else f"{NAME} of {' x '.join(names)}"
+
+    def costs(self, cost: CentralMeasure) -> tuple[CentralMeasure | None, CentralMeasure]:
+        """What the noisy number of rows spends, if it is needed, and what the cells spend: together, exactly the cost."""
+        pure = without_delta(cost)
+        if self.partitions is not None:
+            return None, pure
+        look, grid = share(pure, [LOOK, GRID])
+        return look, grid
+
+    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+        """Say how accurate the cells would be, and how many there would be for a stated number of rows."""
+        look, grid = self.costs(cost)
+        law = count_law(grid, unit)
+        lattice = self.needs(domain)
+        known = self.partitions if rows is None else rows
+        cells = None if known is None else math.prod(self._per_axis(lattice, known, law))
+        notes = () if look is None else (f"{look} of it goes to a noisy number of rows, which decides how many cells there are",)
+        return Preview(self.title, without_delta(cost), unit, cells, law, rows, notes)
+
+    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
+        """Look at the noisy number of rows, lay the grid, count every cell with exact noise."""
+        look, grid = self.costs(cost)
+        law = count_law(grid, unit)
+        rows = None if look is None else cube.total + int(total_law(look, unit).sample(1, noise)[0])
+        per_axis = self._per_axis(cube.lattice, max(rows or 0, 0), law)
+        cube, edges = _lay(cube, per_axis)
+        counts = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
+        mechanism = f"{law} on each cell" + ("" if look is None else f", {total_law(look, unit)} on the number of rows")
+        guarantee = Guarantee(without_delta(cost), unit, mechanism, self.proof, assumptions_of(unit), private=noise.private)
+        return Partition(made_by=NAME, lattice=cube.lattice, edges=edges, counts=counts, law=law, rows=rows, guarantee=guarantee)
+
+    def _per_axis(self, lattice: Lattice, n: int, law: Law) -> list[int]:
+        """Cells per axis, at most one per lattice point of an axis that has steps of its own."""
+        d = len(lattice.axes)
+        m = eugkm_cells(n, _effective_epsilon(law), d=d, theta=self.theta)[1] if self.partitions is None else _root_up(self.partitions, d)
+        return [min(m, axis.size) if axis.size < finest(d) else m for axis in lattice.axes]
+
+
+def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple[float, int]:
+    """The number of cells M that EUGkM's rule aims at, and the cells per axis m.
+
+    m = ceil(M^(1/d)), capped so that m^d is at most 2^22; the product is checked in integers.
+    """
+    most = _root_down(MOST_CELLS, d)
+    x = n * epsilon / theta
+    aim = x ** (2 * d / (2 + d)) if x < 1e60 else math.inf
+    m = most if aim >= float(most) ** d else max(1, math.ceil(aim ** (1 / d) * (1 - 1e-12)))
+    return aim, min(m, most)
+
+
+def total_law(cost: CentralMeasure, unit: Unit) -> Law:
+    """The noise on the number of rows, which one person moves by at most ``rows_per_person`` under either relation."""
+    match cost:
+        case ZCDP(rho=rho):
+            return DiscreteGaussian(unit.largest_cell**2 / (2 * rho))
+        case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
+            return DiscreteLaplace(unit.largest_cell / epsilon)
+
+
+def _effective_epsilon(law: Law) -> float:
+    """The epsilon whose Laplace noise on a count has this spread."""
+    return float(1 / law.scale) if isinstance(law, DiscreteLaplace) else math.sqrt(2) / law.sigma
+
+
+def _lay(cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[np.ndarray, ...]]:
+    """Choose the edges, floor(i R / m) on an axis of R points; where R is too few, count again on the grid itself."""
+    axes = cube.lattice.axes
+    if cube.rescan is not None:
+        coarse = [axis.size == finest(len(axes)) and m * FINE_ENOUGH > axis.size for axis, m in zip(axes, per_axis, strict=True)]
+        laid = zip(axes, per_axis, coarse, strict=True)
+        axes = tuple(msgspec.structs.replace(axis, cells=m) if again else axis for axis, m, again in laid)
+        cube = cube.on(Lattice(axes))
+    cells = [min(m, axis.size) for axis, m in zip(axes, per_axis, strict=True)]
+    return cube, tuple(np.arange(m + 1) * axis.size // m for axis, m in zip(axes, cells, strict=True))
+
+
+def _root_up(n: int, d: int) -> int:
+    """The least m with m^d >= n."""
+    m = _root_down(n, d)
+    return m if m**d == n else m + 1
+
+
+def _root_down(n: int, d: int) -> int:
+    """The largest m with m^d <= n, in integers."""
+    m = max(1, math.floor(float(n) ** (1 / d)))
+    while m**d > n:
+        m -= 1
+    while (m + 1) ** d <= n:
+        m += 1
+    return m

@@ -1,0 +1,181 @@
+"""Several questions fixed before any answer is seen, and the TOML file that states them together with their data."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import tomllib
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.exact import Exactly, positive
+from sfumato.privacy.allocation import share
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.unit import Neighbours
+from sfumato.release import from_plain
+from sfumato.releases import AnyQuestion
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Several questions fixed before any answer is seen: one scan, one charge.
+
+    Parameters
+    ----------
+    questions : sequence of questions
+    shares : sequence of numbers or None
+        How the cost is divided; None: equally.
+
+    Raises
+    ------
+    UsageError
+        If there is no question, or shares do not fit.
+
+    >>> from sfumato.histogram import Histogram
+    >>> plan = Plan([Histogram("age"), Histogram("hour")], shares=[1, 3])
+    >>> [str(cost) for cost in plan.costs(PureDP("1"))]
+    ['epsilon = 0.25', 'epsilon = 0.75']
+    """
+
+    questions: Sequence[AnyQuestion]
+    shares: Sequence[Fraction] | None = None
+
+    def __post_init__(self) -> None:
+        questions: Any = self.questions
+        msgspec.structs.force_setattr(self, "questions", (questions,) if isinstance(questions, AnyQuestion) else tuple(questions))
+        for question in self.questions:
+            if not isinstance(question, AnyQuestion):
+                raise UsageError(
+                    f"a plan with a {type(question).__name__}", "it is not a question", 'Write sf.Histogram("age") or another question'
+                )
+        if not self.questions:
+            raise UsageError("a plan", "it holds no question", "Add at least one")
+        if self.shares is not None:
+            msgspec.structs.force_setattr(self, "shares", tuple(positive(part, "a share") for part in self.shares))
+            if len(self.shares) != len(self.questions):
+                asked = f"{len(self.shares)} shares for {len(self.questions)} questions"
+                raise UsageError(asked, "each question needs one share", "Give as many shares as questions")
+
+    def costs(self, cost: CentralMeasure) -> list[CentralMeasure]:
+        """What each question may spend; together, exactly the cost."""
+        return share(cost, list(self.shares or [Fraction(1)] * len(self.questions)))
+
+    @property
+    def title(self) -> str:
+        """The questions in a few words."""
+        return "; ".join(question.title for question in self.questions)
+
+
+def as_plan(question: AnyQuestion | Plan | Sequence[AnyQuestion]) -> Plan:
+    """Read what a publisher was asked: a question, a list of them, or a plan."""
+    return question if isinstance(question, Plan) else Plan(question)  # type: ignore[arg-type]
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[source]``: where the rows are, and who stands behind them. A relative path starts at the plan's folder."""
+
+    path: str
+    person: str | None = None
+    rows_per_person: int = 1
+    neighbours: Neighbours = "add-remove"
+    name: str | None = None
+
+
+class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[budget]``: the account, and its total as epsilon, epsilon and delta, or rho; no total: the account exists."""
+
+    account: str
+    epsilon: str | int | float | None = None
+    delta: str | int | float = 0
+    rho: str | int | float | None = None
+
+    @property
+    def total(self) -> CentralMeasure | None:
+        if self.rho is not None:
+            if self.epsilon is not None:
+                raise UsageError("[budget]", "it gives both epsilon and rho", "Keep one of them")
+            return ZCDP(self.rho)  # type: ignore[arg-type]
+        if self.epsilon is None:
+            return None
+        return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)  # type: ignore[arg-type]
+
+
+class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[release]``: what this plan may spend, and how its questions share it."""
+
+    epsilon: str | int | float | None = None
+    delta: str | int | float = 0
+    rho: str | int | float | None = None
+    shares: tuple[Fraction, ...] | None = None
+    key: str | None = None
+
+    def arguments(self) -> dict[str, Exactly | None]:
+        """The keywords of ``Publisher.release``."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+
+
+class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole release as a file: source, domain, budget, cost and questions."""
+
+    source: SourceSpec
+    domain: dict[str, Interval | Categories | Keys]
+    budget: BudgetSpec
+    release: CostSpec
+    questions: tuple[AnyQuestion, ...]
+
+    def plan(self) -> Plan:
+        """Its questions and shares."""
+        return Plan(self.questions, self.release.shares)
+
+
+def read_plan(path: str | os.PathLike[str]) -> PlanFile:
+    """Read a plan from TOML.
+
+    Raises
+    ------
+    DataError
+        If the file is missing or is not TOML.
+    UsageError
+        If a field is unknown, missing or wrong; the message names the place.
+    """
+    asked = f"the plan {Path(path)}"
+    try:
+        plain = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(asked, error.strerror or "the file cannot be read", "Name a TOML file; examples/flights.toml is one") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(asked, f"it is not TOML ({error})", "Correct that place") from None
+    try:
+        spec: PlanFile = from_plain(_isoformat(plain), PlanFile)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, SfumatoError):
+            raise error.__cause__ from None
+        raise UsageError(asked, str(error), "Correct that field; examples/flights.toml shows each") from None
+    return spec if Path(spec.source.path).is_absolute() else _at(spec, Path(path).parent)
+
+
+def _at(spec: PlanFile, folder: Path) -> PlanFile:
+    source = msgspec.structs.replace(spec.source, path=str(folder / spec.source.path))
+    return msgspec.structs.replace(spec, source=source)
+
+
+def domain_of(spec: PlanFile) -> Domain:
+    """The public axes that a plan declares."""
+    return Domain(spec.domain)
+
+
+def _isoformat(plain: Any) -> Any:
+    """Write TOML's own dates as ISO text, the one form in which a domain holds them."""
+    if isinstance(plain, dict):
+        return {key: _isoformat(value) for key, value in plain.items()}
+    if isinstance(plain, list):
+        return [_isoformat(value) for value in plain]
+    return plain.isoformat() if isinstance(plain, dt.date) else plain

@@ -1,0 +1,122 @@
+"""What several releases promise together, and how one measure is turned into another: each conversion has a name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from sfumato.errors import UsageError
+from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, probability
+from sfumato.privacy.measures import ApproxDP, CentralMeasure, Money, PureDP, ZCDP
+
+RULES = {"pure": "pure epsilon, added", "approx": "epsilon and delta, each added", "zcdp": "rho, added"}
+
+
+def rule_of(measure: CentralMeasure) -> str:
+    """The rule of an account whose total is given in this measure."""
+    return str(measure.__struct_config__.tag)
+
+
+def charge(cost: CentralMeasure, rule: str) -> Money:
+    """What a release costs an account, in its units, rounded up.
+
+    Sums of epsilon, of (epsilon, delta) and of rho are valid filters even when each cost is chosen after seeing earlier
+    answers (Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021).
+
+    Raises
+    ------
+    UsageError
+        If the account's rule has no conversion from this measure.
+
+    >>> charge(PureDP("1"), "zcdp")
+    (500000000000, 0)
+    """
+    match cost, rule:
+        case (PureDP(), "pure" | "approx") | (ApproxDP(), "approx") | (ZCDP(), "zcdp"):
+            return cost.money
+        case PureDP(epsilon=epsilon), "zcdp":
+            return pure_to_zcdp(epsilon).money
+        case _:
+            raise UsageError(
+                f"a release that costs {cost} on an account that counts {RULES[rule]}",
+                "that cost has no conversion into the account's measure",
+                {"pure": "Give epsilon alone", "approx": "Give epsilon and delta", "zcdp": "Give rho, or epsilon alone"}[rule],
+            )
+
+
+def in_measure(money: Money, rule: str) -> Fraction | tuple[Fraction, Fraction]:
+    """Read whole units as numbers again: an epsilon, a rho, or a pair of epsilon and delta.
+
+    >>> in_measure((500000000, 0), "pure")
+    Fraction(1, 2)
+    """
+    match rule:
+        case "pure":
+            return Fraction(money[0], EPSILON_UNITS)
+        case "zcdp":
+            return Fraction(money[0], RHO_UNITS)
+    return Fraction(money[0], EPSILON_UNITS), Fraction(money[1], DELTA_UNITS)
+
+
+def compose(costs: Sequence[CentralMeasure]) -> CentralMeasure:
+    """Add up costs of one measure, or of pure and approximate ones (basic composition; Dwork, Lei 2009)."""
+    if all(isinstance(cost, ZCDP) for cost in costs):
+        return ZCDP(sum((cost.rho for cost in costs if isinstance(cost, ZCDP)), Fraction(0)))
+    if any(isinstance(cost, ZCDP) for cost in costs):
+        raise UsageError("composing rho with epsilon", "they are different measures", "Convert by pure_to_zcdp or zcdp_to_approx first")
+    epsilon = sum((cost.epsilon for cost in costs if not isinstance(cost, ZCDP)), Fraction(0))
+    delta = sum((cost.delta for cost in costs if isinstance(cost, ApproxDP)), Fraction(0))
+    return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+
+
+def pure_to_zcdp(epsilon: Fraction) -> ZCDP:
+    """epsilon-DP is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016, Prop. 1.4)."""
+    return ZCDP(epsilon * epsilon / 2)
+
+
+def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
+    """rho-zCDP is (epsilon, delta)-DP; the least epsilon over the order alpha, rounded up.
+
+    delta = exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha for every alpha > 1
+    (Canonne, Kamath, Steinke 2020, Cor. 13); any alpha is valid, so the search costs tightness and never privacy.
+
+    >>> str(zcdp_to_approx(Fraction(1, 2), Fraction(1, 10**6)))
+    'epsilon = 5.221534445, delta = 0.000001'
+    """
+    from scipy.optimize import minimize_scalar
+
+    r, log_delta = float(rho), math.log(probability(delta, "delta"))
+
+    def epsilon_at(log_order: float) -> float:
+        a = 1 + math.exp(log_order)
+        return a * r + (-log_delta - math.log(a - 1) + a * math.log1p(-1 / a)) / (a - 1)
+
+    best = minimize_scalar(epsilon_at, bounds=(-12, 25), method="bounded", options={"xatol": 1e-10}).fun
+    return ApproxDP(Fraction(math.ceil(best * (1 + 1e-12) * EPSILON_UNITS), EPSILON_UNITS), delta)
+
+
+def pld_epsilon(l1_over_scale: Sequence[tuple[Fraction, Fraction]], delta: Fraction) -> float:
+    """How large epsilon is at ``delta`` for a fixed plan of Laplace answers, by privacy-loss distributions.
+
+    Valid when the plan was fixed before any answer was seen. Each answer enters by the one-coordinate shift of its L1
+    sensitivity, which dominates every other shift of that norm for Laplace noise (and not for Gaussian noise of vectors).
+
+    Parameters
+    ----------
+    l1_over_scale : sequence of (L1 sensitivity, scale)
+    delta : Fraction
+
+    Source: dp-accounting's pessimistic discretisation; extra ``risk``.
+    """
+    try:
+        from dp_accounting.pld import privacy_loss_distribution as pld
+    except ImportError:
+        raise UsageError("tight composition", "dp-accounting is not installed", "Run: pip install 'sfumato[risk]'") from None
+    total = None
+    for l1, scale in l1_over_scale:
+        one = pld.from_discrete_laplace_mechanism(float(1 / scale), sensitivity=int(l1), value_discretization_interval=1e-4)
+        total = one if total is None else total.compose(one)
+    if total is None:
+        return 0.0
+    return float(total.get_epsilon_for_delta(float(delta)))

@@ -1,0 +1,142 @@
+"""Privacy measures: how much is promised, as exact numbers. Never mixed without a named conversion."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TypeAlias
+
+import msgspec
+
+from sfumato.errors import UsageError
+from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, decimal, fraction, positive, units_down, units_up
+
+Money: TypeAlias = tuple[int, int]
+
+
+class PureDP(msgspec.Struct, frozen=True, tag="pure"):
+    """Pure epsilon-differential privacy (Dwork, McSherry, Nissim, Smith, TCC 2006).
+
+    >>> PureDP("0.5").money
+    (500000000, 0)
+    """
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+
+    @property
+    def money(self) -> Money:
+        """What it costs, in whole units, rounded up."""
+        return units_up(self.epsilon, EPSILON_UNITS), 0
+
+    def __str__(self) -> str:
+        return f"epsilon = {decimal(self.epsilon)}"
+
+
+class ApproxDP(msgspec.Struct, frozen=True, tag="approx"):
+    """Approximate (epsilon, delta)-differential privacy.
+
+    >>> ApproxDP("3", "1e-6").money
+    (3000000000, 1000000000000)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+        delta = fraction(self.delta, "delta")
+        if not 0 <= delta < 1:
+            raise UsageError(
+                f"delta = {decimal(delta)}", "delta is a probability below 1", "Choose a delta far below one over the number of persons"
+            )
+        msgspec.structs.force_setattr(self, "delta", delta)
+
+    @property
+    def money(self) -> Money:
+        """What it costs, in whole units, rounded up."""
+        return units_up(self.epsilon, EPSILON_UNITS), units_up(self.delta, DELTA_UNITS)
+
+    def __str__(self) -> str:
+        return f"epsilon = {decimal(self.epsilon)}, delta = {decimal(self.delta)}"
+
+
+class ZCDP(msgspec.Struct, frozen=True, tag="zcdp"):
+    """Zero-concentrated differential privacy, rho (Bun and Steinke, TCC 2016).
+
+    >>> ZCDP("0.5").money
+    (500000000000, 0)
+    """
+
+    rho: Fraction
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "rho", positive(self.rho, "rho"))
+
+    @property
+    def money(self) -> Money:
+        """What it costs, in whole units, rounded up."""
+        return units_up(self.rho, RHO_UNITS), 0
+
+    def __str__(self) -> str:
+        return f"rho = {decimal(self.rho)}"
+
+
+class MetricDP(msgspec.Struct, frozen=True, tag="metric"):
+    """Metric privacy: two persons' reports differ by a factor of at most exp(epsilon * distance).
+
+    Chatzikokolakis, Andres, Bordenabe, Palamidessi, PETS 2013. It composes by adding epsilons, and no central account
+    holds it: each person's own device pays.
+    """
+
+    epsilon: Fraction
+    metric: str = "euclidean"
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+
+    def __str__(self) -> str:
+        return f"epsilon = {decimal(self.epsilon)} per unit of {self.metric} distance"
+
+
+CentralMeasure: TypeAlias = PureDP | ApproxDP | ZCDP
+Measure: TypeAlias = CentralMeasure | MetricDP
+
+
+def spendable(measure: CentralMeasure) -> CentralMeasure:
+    """Bring a cost to whole units, rounded down, so that what a mechanism uses never exceeds what the account was charged."""
+    match measure:
+        case PureDP(epsilon=epsilon):
+            return PureDP(_whole(epsilon, EPSILON_UNITS, "epsilon"))
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            return ApproxDP(_whole(epsilon, EPSILON_UNITS, "epsilon"), Fraction(units_down(delta, DELTA_UNITS), DELTA_UNITS))
+        case ZCDP(rho=rho):
+            return ZCDP(_whole(rho, RHO_UNITS, "rho"))
+
+
+def without_delta(cost: CentralMeasure) -> CentralMeasure:
+    """What a mechanism that needs no delta uses of a cost, and is charged for."""
+    return PureDP(cost.epsilon) if isinstance(cost, ApproxDP) else cost
+
+
+def asked_cost(*, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None) -> CentralMeasure:
+    """Read the cost of a release from its keywords: ``epsilon`` (with ``delta``) or ``rho``, never both."""
+    if (epsilon is None) == (rho is None):
+        raise UsageError(
+            "the cost of a release", "give epsilon or rho, and not both", 'Write epsilon="0.5", or rho="0.01" for Gaussian noise'
+        )
+    if rho is not None:
+        if fraction(delta, "delta") != 0:
+            raise UsageError("rho with delta", "zero-concentrated privacy has no delta", "Leave delta out")
+        return spendable(ZCDP(rho))  # type: ignore[arg-type]
+    if fraction(delta, "delta") == 0:
+        return spendable(PureDP(epsilon))  # type: ignore[arg-type]
+    return spendable(ApproxDP(epsilon, delta))  # type: ignore[arg-type]
+
+
+def _whole(value: Fraction, units: int, name: str) -> Fraction:
+    down = units_down(value, units)
+    if down == 0:
+        raise UsageError(f"{name} = {decimal(value)}", f"it is below the smallest unit, 1/{units}", f"Choose a larger {name}")
+    return Fraction(down, units)

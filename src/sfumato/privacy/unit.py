@@ -1,0 +1,74 @@
+"""The unit of privacy: what one person can change, and how far that moves an answer."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+import msgspec
+
+from sfumato.errors import UsageError
+
+Neighbours = Literal["add-remove", "replace"]
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """What one person can change: at most ``rows_per_person`` rows, added or removed, or replaced by as many others.
+
+    Under ``"replace"`` the number of persons is public; the number of rows is not, unless every person has exactly one
+    row and none is dropped.
+
+    Parameters
+    ----------
+    rows_per_person : int
+        At least 1.
+    neighbours : {"add-remove", "replace"}
+    person : str or None
+        The column that names the person; rows beyond ``rows_per_person`` are dropped at random. None: each row is one
+        person, or, with ``rows_per_person`` above 1, the holder states that nobody has more.
+
+    Raises
+    ------
+    UsageError
+        If ``rows_per_person`` is below 1 or ``neighbours`` is unknown.
+
+    >>> Unit(rows_per_person=3, neighbours="replace").counts_l1
+    6
+    """
+
+    rows_per_person: int = 1
+    neighbours: Neighbours = "add-remove"
+    person: str | None = None
+
+    def __post_init__(self) -> None:
+        rows: object = self.rows_per_person
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            raise UsageError(f"rows_per_person = {rows!r}", "one person has at least one row", "Give a whole number from 1 on")
+        if self.neighbours not in ("add-remove", "replace"):
+            raise UsageError(f"neighbours = {self.neighbours!r}", "the unit relation is unknown", 'Choose "add-remove" or "replace"')
+
+    @property
+    def counts_l1(self) -> int:
+        """How far one person moves a vector of counts of disjoint cells, in L1: r, or 2r under replace."""
+        return self.rows_per_person * (2 if self.neighbours == "replace" else 1)
+
+    @property
+    def counts_l2_squared(self) -> int:
+        """The same in L2, squared: all r rows in one cell, r^2; under replace they leave one cell and enter another, 2r^2."""
+        return self.rows_per_person**2 * (2 if self.neighbours == "replace" else 1)
+
+    @property
+    def largest_cell(self) -> int:
+        """How far one person moves any one count."""
+        return self.rows_per_person
+
+    def sum_sensitivity(self, lower: Fraction, upper: Fraction) -> Fraction:
+        """How far one person moves a sum of values clamped to [lower, upper]."""
+        if self.neighbours == "replace":
+            return self.rows_per_person * (max(Fraction(0), upper) - min(Fraction(0), lower))
+        return self.rows_per_person * max(abs(lower), abs(upper))
+
+    def __str__(self) -> str:
+        rows = "one row" if self.rows_per_person == 1 else f"at most {self.rows_per_person} rows"
+        who = f"one person, who has {rows}" if self.person is None else f"one {self.person}, who has {rows}"
+        return f"{who}, replaced by another" if self.neighbours == "replace" else f"{who}, added or removed"

@@ -1,0 +1,356 @@
+"""The only place where a source, a ledger account and questions meet: charge first, count second, publish last."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+import msgspec
+
+from sfumato import __version__
+from sfumato.cube import Cube
+from sfumato.data import Source
+from sfumato.domain import Axis, Domain, Lattice
+from sfumato.errors import BudgetExceeded, InternalError, SfumatoError, UsageError
+from sfumato.exact import Exactly
+from sfumato.ledger import Account, Hold, Ledger, open_ledger
+from sfumato.ledger.ledger import written
+from sfumato.plan import Plan, as_plan
+from sfumato.privacy.composition import charge, in_measure, rule_of
+from sfumato.privacy.measures import CentralMeasure, Money, PureDP, asked_cost
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits, current
+from sfumato.release import Preview, Receipt, Release, from_bytes, to_bytes
+from sfumato.releases import AnyQuestion, AnyRelease
+
+if TYPE_CHECKING:
+    from sfumato.data.scan import Progress
+
+
+@overload
+def preview(
+    question: AnyQuestion,
+    *,
+    domain: Domain | Mapping[str, Axis],
+    unit: Unit,
+    epsilon: Exactly | None = None,
+    delta: Exactly = 0,
+    rho: Exactly | None = None,
+    rows: int | None = None,
+) -> Preview: ...
+@overload
+def preview(
+    question: Plan | Sequence[AnyQuestion],
+    *,
+    domain: Domain | Mapping[str, Axis],
+    unit: Unit,
+    epsilon: Exactly | None = None,
+    delta: Exactly = 0,
+    rho: Exactly | None = None,
+    rows: int | None = None,
+) -> list[Preview]: ...
+def preview(
+    question: AnyQuestion | Plan | Sequence[AnyQuestion],
+    *,
+    domain: Domain | Mapping[str, Axis],
+    unit: Unit,
+    epsilon: Exactly | None = None,
+    delta: Exactly = 0,
+    rho: Exactly | None = None,
+    rows: int | None = None,
+) -> Preview | list[Preview]:
+    """What would this cost, and how accurate would it be? Touches no data, spends nothing.
+
+    Parameters
+    ----------
+    question : question, list of questions, or Plan
+    domain : Domain
+    unit : Unit
+    epsilon, delta, rho : number or text
+        Give epsilon (with delta) or rho.
+    rows : int or None
+        Your own public guess of the number of rows, for what depends on it.
+
+    Returns
+    -------
+    Preview, or a list of them for a list or a plan.
+
+    >>> from sfumato.domain import Interval
+    >>> from sfumato.histogram import Histogram
+    >>> preview(Histogram("age", bins=10), domain=Domain(age=Interval(0, 100)), unit=Unit(), epsilon="0.5").accuracy()
+    6
+    """
+    plan, space = as_plan(question), domain if isinstance(domain, Domain) else Domain(domain)
+    parts = plan.costs(asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+    found = [q.preview(space, unit, part, rows) for q, part in zip(plan.questions, parts, strict=True)]
+    return found[0] if isinstance(question, AnyQuestion) else found
+
+
+class Publisher:
+    """Publishes answers about one source at the expense of one account.
+
+    Parameters
+    ----------
+    source : Source
+        From ``sf.source``.
+    ledger : path, Ledger or None
+        A file that keeps the account; None: an account in memory that ends with this process.
+    account : str or None
+        Its name; None: "default".
+    budget : number, text, PureDP, ApproxDP, ZCDP or None
+        The account's total; a number is a pure epsilon. None: the account exists. A total that differs from the existing
+        account's raises.
+
+    Raises
+    ------
+    UsageError
+        If the account does not exist and no budget is given, or its total differs.
+    LedgerError
+        If the ledger cannot be opened.
+
+    >>> import numpy as np, sfumato as sf
+    >>> src = sf.source(np.array([[1.0], [2.0], [2.5]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> pub = Publisher(src, budget="1")
+    >>> pub.release(sf.Histogram("x", bins=4), epsilon="0.5").values.shape
+    (4,)
+    >>> pub.remaining
+    Fraction(1, 2)
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        ledger: str | Path | Ledger | None = None,
+        account: str | None = None,
+        budget: Exactly | CentralMeasure | None = None,
+    ) -> None:
+        if not isinstance(source, Source):
+            raise UsageError(
+                f"a publisher of {type(source).__name__}", "it publishes from a source", "Write sf.Publisher(sf.source(data, domain), ...)"
+            )
+        self.source = source
+        total = budget if budget is None or isinstance(budget, CentralMeasure) else PureDP(budget)  # type: ignore[arg-type]
+        self.ledger = open_ledger(ledger) if ledger is None or isinstance(ledger, str | Path) else ledger
+        self._name = account or "default"
+        self._rule = "pure" if total is None else rule_of(total)
+        self._rule = self.ledger.open_account(self._name, self._rule, None if total is None else total.money).rule
+        self._cubes: list[Cube] = []
+        self._counted = ""  # the label of the data behind them
+
+    @property
+    def account(self) -> Account:
+        """The account as it stands now."""
+        return self.ledger.account(self._name)
+
+    @property
+    def remaining(self) -> object:
+        """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta."""
+        return in_measure(self.account.remaining, self._rule)
+
+    def __repr__(self) -> str:
+        return f"<Publisher of {self.source!r} at the expense of account {self._name!r}>"
+
+    def preview(
+        self,
+        question: AnyQuestion | Plan | Sequence[AnyQuestion],
+        *,
+        epsilon: Exactly | None = None,
+        delta: Exactly = 0,
+        rho: Exactly | None = None,
+        rows: int | None = None,
+    ) -> Preview | list[Preview]:
+        """What would this cost, and how accurate would it be? Touches no data, spends nothing."""
+        return preview(question, domain=self.source.domain, unit=self.source.unit, epsilon=epsilon, delta=delta, rho=rho, rows=rows)  # type: ignore[arg-type]
+
+    @overload
+    def release(
+        self,
+        question: AnyQuestion,
+        *,
+        epsilon: Exactly | None = None,
+        delta: Exactly = 0,
+        rho: Exactly | None = None,
+        key: str | None = None,
+        fresh: bool = False,
+        progress: Progress | None = None,
+    ) -> Release: ...
+    @overload
+    def release(
+        self,
+        question: Plan | Sequence[AnyQuestion],
+        *,
+        epsilon: Exactly | None = None,
+        delta: Exactly = 0,
+        rho: Exactly | None = None,
+        key: str | None = None,
+        fresh: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Release]: ...
+    def release(
+        self,
+        question: AnyQuestion | Plan | Sequence[AnyQuestion],
+        *,
+        epsilon: Exactly | None = None,
+        delta: Exactly = 0,
+        rho: Exactly | None = None,
+        key: str | None = None,
+        fresh: bool = False,
+        progress: Progress | None = None,
+    ) -> Release | list[Release]:
+        """Charge the account, count once, and return the answer that was stored.
+
+        Parameters
+        ----------
+        question : question, list of questions, or Plan
+            Several questions share the cost: one scan, one charge.
+        epsilon, delta, rho : number or text
+            Give epsilon (with delta) or rho. Delta is charged only where a question needs it.
+        key : str or None
+            The same key asked again returns the same stored answer and costs nothing. None: derived from account,
+            question, cost, unit and the source's label.
+        fresh : bool
+            Pay for a new draw although the answer is stored.
+        progress : callable or None
+            Called with the rows read so far and, where known, the rows in all.
+
+        Returns
+        -------
+        Release, or a list of them for a list or a plan.
+
+        Raises
+        ------
+        UsageError
+            If the question does not fit the domain, or the key stands for another question. Nothing is spent.
+        BudgetExceeded
+            If the account cannot pay. Nothing is spent.
+        DataError
+            If the data cannot be read: before the charge if the schema shows it, else after, and the charge stands.
+
+        Guarantee
+        ---------
+        The charge is durable before a row is read; the answer is durable before it is returned.
+        """
+        plan = as_plan(question)
+        parts = plan.costs(asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+        previews = [q.preview(self.source.domain, self.source.unit, part) for q, part in zip(plan.questions, parts, strict=True)]
+        lattices = [q.needs(self.source.domain) for q in plan.questions]
+        money = _added([charge(p.cost, self._rule) for p in previews])
+        self.source.check(lattices)
+        noise = current()
+        digest = self._digest(plan, parts, noise)
+        name = _key(key, digest, fresh)
+        with self._reserve(name, digest, money, plan) as hold:
+            if hold.stored is None:
+                hold.store(to_bytes(self._answers(plan, parts, lattices, noise, hold, money, progress)))
+            stored = hold.stored
+        releases: list[Release] = from_bytes(stored or b"[]", list[AnyRelease])
+        return releases[0] if isinstance(question, AnyQuestion) else releases
+
+    def close(self) -> None:
+        """Close the ledger; closing twice is harmless."""
+        self.ledger.close()
+
+    def __enter__(self) -> Publisher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _digest(self, plan: Plan, parts: list[CentralMeasure], noise: Bits) -> str:
+        source = self.source
+        axes = dict(source.domain)
+        what = (self._name, plan, parts, axes, source.unit, source.label, "private" if noise.private else "public seed")
+        return hashlib.sha256(to_bytes(what)).hexdigest()
+
+    @contextmanager
+    def _reserve(self, key: str, digest: str, money: Money, plan: Plan) -> Iterator[Hold]:
+        try:
+            hold = self.ledger.reserve(self._name, key, digest, money, plan.title[:200])
+        except BudgetExceeded as error:
+            error.requested, error.remaining = in_measure(money, self._rule), in_measure(self.account.remaining, self._rule)
+            raise
+        with hold:
+            yield hold
+
+    def _answers(
+        self,
+        plan: Plan,
+        parts: list[CentralMeasure],
+        lattices: list[Lattice],
+        noise: Bits,
+        hold: Hold,
+        money: Money,
+        progress: Progress | None,
+    ) -> list[Release]:
+        with _after_charge(hold):
+            cubes = self._count(lattices, progress)
+            answers = [q.answer(cube, self.source.unit, part, noise) for q, cube, part in zip(plan.questions, cubes, parts, strict=True)]
+        number = len(answers)
+        receipts = [self._receipt(hold, money, f"{i} of {number}") for i in range(1, number + 1)]
+        return [msgspec.structs.replace(answer, receipt=receipt) for answer, receipt in zip(answers, receipts, strict=True)]
+
+    def _receipt(self, hold: Hold, money: Money, part: str) -> Receipt:
+        entry, label = hold.entry, self.source.label
+        return Receipt(
+            account=entry.account,
+            key=entry.key,
+            digest=entry.digest,
+            entry=entry.sequence,
+            entry_hash=entry.hash,
+            time=entry.time,
+            charged=written(self._rule, money),
+            part=part,
+            source=label,
+            version=__version__,
+        )
+
+    def _count(self, lattices: list[Lattice], progress: Progress | None) -> list[Cube]:
+        """Count in one scan whatever no cube at hand can answer."""
+        if self._counted != self.source.label:
+            self._cubes, self._counted = [], self.source.label
+        missing = [lattice for lattice in dict.fromkeys(lattices) if self._cached(lattice) is None]
+        needed = [one for one in missing if not any(other != one and other.refines(one) for other in missing)]
+        if needed:
+            for cube in self.source.count(needed, progress):
+                self._cubes.append(
+                    Cube(cube.lattice, cube.counts, cube.coordinates, rescan=lambda finer: self._count([finer], progress)[0])
+                )
+        cubes = [self._cached(lattice) for lattice in lattices]
+        return [cube for cube in cubes if cube is not None]
+
+    def _cached(self, lattice: Lattice) -> Cube | None:
+        return next((cube.on(lattice) for cube in self._cubes if cube.lattice.refines(lattice)), None)
+
+
+def _added(costs: list[Money]) -> Money:
+    return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
+
+
+def _key(key: str | None, digest: str, fresh: bool) -> str:
+    """Name the charge: as the user says, or by what was asked; ``fresh`` makes it another one."""
+    base = digest[:32] if key is None else key
+    return f"{base}+{secrets.token_hex(8)}" if fresh else base
+
+
+@contextmanager
+def _after_charge(hold: Hold) -> Iterator[None]:
+    """Let no exception out that could carry a value: ours pass with a word on the charge, others become a fault of ours."""
+    place = ""
+    try:
+        yield
+    except SfumatoError as error:
+        error.add_note(f"The charge stands: entry {hold.entry.sequence} of account {hold.entry.account!r}. Nothing was published.")
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
+    if place:
+        raise InternalError(
+            f"Answering failed after the charge: {place}. Nothing was published. Please report this line; it holds no data."
+        )

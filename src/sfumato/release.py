@@ -1,0 +1,254 @@
+"""What every answer is: noisy values, their exact error law, the guarantee and the receipt, and nothing unpaid.
+
+A question has three verbs (``Question``); a preview is what it would cost and how accurate it would be; a release is its
+answer. Releases are values: they travel as JSON and can be rebuilt from it bit for bit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+import numpy as np
+
+from sfumato.cube import Cube
+from sfumato.domain import Domain, Lattice
+from sfumato.errors import DataError, UsageError
+from sfumato.exact import Exactly, probability
+from sfumato.mechanisms.noise import Law, sidak
+from sfumato.privacy.guarantee import Guarantee, Proof
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class Question(Protocol):
+    """A frozen value that names the lattice it needs, previews itself without data and answers itself from a cube."""
+
+    @property
+    def proof(self) -> Proof:
+        """Why the answer keeps its promise."""
+
+    def needs(self, domain: Domain) -> Lattice:
+        """Name the lattice on which the rows are to be counted, from public things only."""
+
+    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+        """Say how accurate the answer would be at this cost. ``rows`` is the holder's own public guess."""
+
+    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Release:
+        """Answer from counts, spending exactly ``cost``."""
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """Where a release stands in the ledger.
+
+    Attributes
+    ----------
+    account, key, digest : str
+        ``digest`` fixes question, cost, unit, source and account; the same key with another digest is refused.
+    entry : int
+        Sequence number of the charge in the ledger.
+    entry_hash : str
+        Hash of that entry, which chains to all earlier ones.
+    time : str
+        UTC time of the charge.
+    charged : str
+        What the whole plan cost the account.
+    part : str
+        Which answer of the plan this is, such as "1 of 3".
+    source : str
+        The label of the data.
+    version : str
+        Of the library.
+    """
+
+    account: str
+    key: str
+    digest: str
+    entry: int
+    entry_hash: str
+    time: str
+    charged: str
+    part: str
+    source: str
+    version: str
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A number, or an array of them, with an interval: the truth lies in [low, high] with probability ``confidence``."""
+
+    value: Any
+    low: Any
+    high: Any
+    confidence: float
+
+    def __str__(self) -> str:
+        if np.ndim(self.value):
+            return f"{np.size(self.value)} estimates at {self.confidence:.0%} confidence"
+        return f"{self.value:,.0f} ({self.low:,.0f} to {self.high:,.0f} at {self.confidence:.0%} confidence)"
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What a question would cost and how accurate its answer would be. Touches no data, spends nothing.
+
+    Attributes
+    ----------
+    question : str
+        Its name and axes.
+    cost : PureDP, ApproxDP or ZCDP
+    unit : Unit
+    cells : int or None
+        How many numbers are released; None where that depends on a noisy count and no ``rows`` was stated.
+    law : DiscreteLaplace or DiscreteGaussian
+        Of the noise on each number.
+    rows : int or None
+        As stated by the holder.
+    notes : tuple of str
+    """
+
+    question: str
+    cost: CentralMeasure
+    unit: Unit
+    cells: int | None
+    law: Law
+    rows: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
+        """Half-width of the interval of each number; ``simultaneous``: all of them hold together."""
+        alpha = error_probability(confidence)
+        if simultaneous and self.cells is None:
+            raise UsageError("simultaneous accuracy", "the number of cells depends on a noisy count", "State rows= to preview it")
+        return self.law.half_width(sidak(alpha, self.cells or 1) if simultaneous else alpha)
+
+    def __str__(self) -> str:
+        lines = [f"{self.question} at {self.cost}, for {self.unit}:"]
+        lines.append(f"  adds {self.law} to each of {'an unknown number of' if self.cells is None else f'{self.cells:,}'} counts")
+        lines.append(f"  each count is within +-{self.accuracy():,} of the truth with 95 % confidence")
+        if self.cells is not None:
+            lines.append(f"  all of them at once are within +-{self.accuracy(simultaneous=True):,}")
+        if self.rows and self.cells:
+            lines.append(
+                f"  a cell of average size ({self.rows / self.cells:,.1f} rows) is known to +-{self.accuracy() * self.cells / self.rows:.1%}"
+            )
+        return "\n".join(lines + [f"  {note}" for note in self.notes])
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The answer to a question. Subclasses add what they hold; every one has these attributes and verbs."""
+
+    guarantee: Guarantee
+    receipt: Receipt | None = None
+
+    @property
+    def values(self) -> np.ndarray:
+        """The released numbers, before any post-processing."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """The question in a few words."""
+        raise NotImplementedError
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+        """Half-widths of the intervals, like ``values``.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each interval holds with this confidence. True: all hold together with it (Sidak; the noise is independent).
+        """
+        raise NotImplementedError
+
+    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the intervals, each like ``values``. The noise is unbiased and nothing is clipped."""
+        half = self.accuracy(confidence, simultaneous)
+        return self.values - half, self.values + half
+
+    def to_frame(self) -> pa.Table:
+        """One row per released number. An Arrow table: ``.to_pandas()``, ``polars.from_arrow`` and DuckDB take it as it is."""
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the answer with its error bars on a matplotlib Axes, and return the Axes."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the release as JSON; ``sf.load`` reads it back."""
+        target = Path(path)
+        try:
+            target.write_bytes(to_bytes(self))
+        except OSError as error:
+            reason = error.strerror or "the file cannot be written"
+        else:
+            return target
+        raise DataError(f"saving to {target}", reason, "Choose a path that can be written")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and to_bytes(self) == to_bytes(other)
+
+    def __hash__(self) -> int:
+        return hash(to_bytes(self))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.title}; {self.guarantee.measure}{'' if self.guarantee.private else '; NOT PRIVATE'}>"
+
+
+def error_probability(confidence: Exactly) -> float:
+    """Read a confidence such as 0.95 as the probability of error, 0.05."""
+    return float(1 - probability(confidence, "confidence"))
+
+
+def edge_text(edges: np.ndarray, time: str | None) -> list[str]:
+    """Print edges of cells shortly: numbers, dates or times."""
+    if time is None:
+        return [f"{edge:g}" for edge in edges]
+    return [str(moment) for moment in np.asarray(edges).astype("int64").astype("datetime64[D]" if time == "day" else "datetime64[us]")]
+
+
+def edge_array(edges: np.ndarray, time: str | None) -> np.ndarray:
+    """Edges as an array that a frame shows well: float64, or datetime64 for dates and times."""
+    if time is None:
+        return edges
+    return np.asarray(edges).astype("int64").astype("datetime64[D]" if time == "day" else "datetime64[us]")
+
+
+def to_bytes(value: Any) -> bytes:
+    """Encode releases as JSON: the same bytes for the same release, always."""
+    return msgspec.json.encode(value, enc_hook=_encode, order="deterministic")
+
+
+def from_bytes(data: bytes, kind: Any) -> Any:
+    """Decode what ``to_bytes`` wrote; unknown fields are refused."""
+    return msgspec.json.decode(data, type=kind, dec_hook=_decode)
+
+
+def from_plain(plain: Any, kind: Any) -> Any:
+    """Turn plain dicts and lists, as TOML gives them, into frozen values; unknown fields are refused."""
+    return msgspec.convert(plain, kind, dec_hook=_decode)
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, np.ndarray | Sequence):
+        return value.tolist() if isinstance(value, np.ndarray) else list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _decode(kind: type, plain: Any) -> Any:
+    if kind is Fraction:
+        return Fraction(plain)
+    if kind is np.ndarray:
+        return np.array(plain, dtype=np.int64)
+    raise TypeError(f"{kind.__name__} has no JSON form")

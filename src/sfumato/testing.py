@@ -1,0 +1,23 @@
+"""For tests of your own code: noise that repeats. What is released under it is stamped as not private."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sfumato.random.bits import PublicSeed, override
+
+
+@contextmanager
+def deterministic(seed: int) -> Iterator[None]:
+    """Draw all noise from a public seed while the block runs. Voids every guarantee made in it, and says so.
+
+    >>> import numpy as np, sfumato as sf
+    >>> src = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> with deterministic(7):
+    ...     release = sf.Publisher(src, budget="1").release(sf.Histogram("x", bins=4), epsilon="1")
+    >>> release.guarantee.private
+    False
+    """
+    with override(PublicSeed(seed)):
+        yield
