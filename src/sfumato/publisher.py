@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import secrets
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import msgspec
 
@@ -30,6 +30,8 @@ from sfumato.releases import AnyQuestion, AnyRelease
 
 if TYPE_CHECKING:
     from sfumato.data.scan import Progress
+
+T = TypeVar("T")
 
 
 @overload
@@ -166,7 +168,7 @@ class Publisher:
         rows: int | None = None,
     ) -> Preview | list[Preview]:
         """What would this cost, and how accurate would it be? Touches no data, spends nothing."""
-        return preview(question, domain=self.source.domain, unit=self.source.unit, epsilon=epsilon, delta=delta, rho=rho, rows=rows)  # type: ignore[arg-type]
+        return preview(question, domain=self.source.domain, unit=self.source.unit, epsilon=epsilon, delta=delta, rho=rho, rows=rows)
 
     @overload
     def release(
@@ -247,7 +249,7 @@ class Publisher:
         name = _key(key, digest, fresh)
         with self._reserve(name, digest, money, plan) as hold:
             if hold.stored is None:
-                hold.store(to_bytes(self._answers(plan, parts, lattices, noise, hold, money, progress)))
+                hold.store(_after_charge(hold, lambda: to_bytes(self._answers(plan, parts, lattices, noise, hold, money, progress))))
             stored = hold.stored
         releases: list[Release] = from_bytes(stored or b"[]", list[AnyRelease])
         return releases[0] if isinstance(question, AnyQuestion) else releases
@@ -288,9 +290,8 @@ class Publisher:
         money: Money,
         progress: Progress | None,
     ) -> list[Release]:
-        with _after_charge(hold):
-            cubes = self._count(lattices, progress)
-            answers = [q.answer(cube, self.source.unit, part, noise) for q, cube, part in zip(plan.questions, cubes, parts, strict=True)]
+        cubes = self._count(lattices, progress)
+        answers = [q.answer(cube, self.source.unit, part, noise) for q, cube, part in zip(plan.questions, cubes, parts, strict=True)]
         number = len(answers)
         receipts = [self._receipt(hold, money, f"{i} of {number}") for i in range(1, number + 1)]
         return [msgspec.structs.replace(answer, receipt=receipt) for answer, receipt in zip(answers, receipts, strict=True)]
@@ -338,19 +339,15 @@ def _key(key: str | None, digest: str, fresh: bool) -> str:
     return f"{base}+{secrets.token_hex(8)}" if fresh else base
 
 
-@contextmanager
-def _after_charge(hold: Hold) -> Iterator[None]:
+def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
     """Let no exception out that could carry a value: ours pass with a word on the charge, others become a fault of ours."""
-    place = ""
     try:
-        yield
+        return action()
     except SfumatoError as error:
         error.add_note(f"The charge stands: entry {hold.entry.sequence} of account {hold.entry.account!r}. Nothing was published.")
         raise
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
-    if place:
-        raise InternalError(
-            f"Answering failed after the charge: {place}. Nothing was published. Please report this line; it holds no data."
-        )
+    # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.
+    raise InternalError(f"Answering failed after the charge: {place}. Nothing was published. Please report this line; it holds no data.")

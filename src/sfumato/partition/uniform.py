@@ -175,7 +175,7 @@ def _root_up(n: int, d: int) -> int:
 
 def _root_down(n: int, d: int) -> int:
     """The largest m with m^d <= n, in integers."""
-    m = max(1, math.floor(float(n) ** (1 / d)))
+    m: int = max(1, math.floor(float(n) ** (1 / d)))
     while m**d > n:
         m -= 1
     while (m + 1) ** d <= n:

@@ -18,11 +18,13 @@ Holds because
     absolute in -log V; they assume that ``log`` and ``sqrt`` of the platform are right to 2**-42, ten bits worse than what
     IEEE libraries give. All others are made between integers, by ``exp_minus``, with as many bits of V as it takes.
 
-How often: of 16-bit lanes, at most 4 in 100 stay open (at most one a threshold, and the tail); of those, entries / 2**63
-go beyond the first 48 bits. A trial is rejected with probability below 1 in 100.
-Termination: at depth n at most 4 * (entries + 1) / 2**n of all U are open, and entries grow linearly in n: the loop ends
-with probability 1, and the expected number of words is finite. A distance beyond int64 raises OverflowError; under the
-limit on scales this has probability below exp(-2**14).
+How often: of all lanes fewer than 4 in 100 are open (those that straddle a threshold, the tail, rung 0 of a wide law);
+of all U fewer than one in 2**36 are still open after one word, and need thresholds deeper than the table's 63 bits. Both
+are asserted by the tests. A trial is rejected with probability below 1 in 100.
+Termination: at depth n the open U have mass at most the sum of the thresholds' enclosures and the tail that the list leaves
+out, a polynomial in n times 2**-(2n/3); likewise V is open only within an enclosure of one of a few values, plus V < 2**-n.
+So every loop ends with probability 1, and after few words on average. A distance beyond int64 raises OverflowError; under
+the limit on scales this has probability below exp(-2**14).
 Not covered: time is not constant.
 Source: inversion with lazily known bits: Devroye 1986, II.2 and XV; X = U + tV: Canonne, Kamath, Steinke 2020, Alg. 2.
 """
@@ -137,12 +139,13 @@ class Sampler:
         if self.shift:
             out <<= np.int64(self.shift)
             out |= self.grain.places(bits, out.size, self.shift)
-        opened = (found == _OPEN).nonzero()[0]
+        opened: NDArray[np.intp] = (found == _OPEN).nonzero()[0]
         if not opened.size:
             return opened
         settled, accepted = self._settle(lanes[opened], out[opened], bits)
         out[opened] = settled
-        return opened[~accepted]
+        rejected: NDArray[np.intp] = opened[~accepted]
+        return rejected
 
     # -- inversion: lanes to rungs
 

@@ -1,0 +1,89 @@
+"""Tables of shades: counts over two axes, darker where there are more, with the number in each cell where it fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+
+from sfumato.charts import scales, style
+from sfumato.charts.reduce import Table, merge, runs
+from sfumato.domain import LatticeAxis
+from sfumato.mechanisms.noise import Law
+
+MOST_SLOTS = 200  # per axis; beyond, neighbours are added up
+DIGIT = 6.5  # pixels that a digit of a cell's number takes
+LETTER = 7.2  # pixels that a letter of a tick's label takes
+
+
+def draw(table: Table, axes: tuple[LatticeAxis, ...], law: Law, ax: Axes | None, note: str = "") -> Axes:
+    """Draw counts over two axes: the first one runs down, or up where it has a scale; the second one runs right."""
+    starts = tuple(runs(axis.size, MOST_SLOTS) for axis in axes)
+    table = merge(table, starts, law)
+    if table.values.size < axes[0].size * axes[1].size:
+        note = f"{note} Neighbouring cells are drawn as their mean.".strip()
+    rows, columns = table.values.shape
+    ax = ax or style.figure(_height(rows))[1]
+    upward = scales.is_interval(axes[0])
+    norm = Normalize(0, max(1.0, float(table.values.max())))
+    style.unseen(ax)
+    image = ax.imshow(
+        np.where(table.low > 0, table.values, np.nan),
+        cmap=style.SEQUENTIAL,
+        norm=norm,
+        aspect="auto",
+        interpolation="none",
+        origin="lower" if upward else "upper",
+    )
+    _tick(ax, axes, starts)
+    slot = _plot_width(ax, axes[0]) / columns
+    fits = rows * columns <= 900 and slot >= 4 + DIGIT * max(len(style.number(v)) for v in table.values.flat)
+    if fits:
+        _numbers(ax, table, norm)
+    style.colour_bar(ax, image, "count")
+    style.legend(ax, [style.unseen_key()], f"{note} {_reach(table)}".strip())
+    return ax
+
+
+def _height(rows: int) -> int:
+    return int(np.clip(150 + rows * 24, 260, 720))
+
+
+def _plot_width(ax: Axes, rows: LatticeAxis) -> float:
+    """About how many pixels are left for the cells."""
+    longest = max(len(label) for label in scales.tick_labels(rows))
+    return style.width_of(ax) - LETTER * longest - (60 if style.is_narrow(ax) else 140)
+
+
+def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[np.ndarray, ...]) -> None:
+    down, right = axes
+    room = _plot_width(ax, down)
+    longest = LETTER * max(len(label) for label in scales.tick_labels(right)) + 8
+    turned = not scales.is_interval(right) and longest > room / len(starts[1])
+    look: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    scales.slots(ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], **look)
+    scales.slots(ax.yaxis, down, int((style.height_of(ax) - 120) // 15), starts[0])
+    ax.set_xlabel(scales.name_of(right), parse_math=False)
+    ax.set_ylabel(scales.name_of(down), parse_math=False)
+    ax.grid(visible=False)
+    ax.margins(0)
+    ax.tick_params(length=2.5)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _numbers(ax: Axes, table: Table, norm: Normalize) -> None:
+    """Write each count into its cell, black or white, whichever reads better."""
+    colours = np.asarray(mpl.colormaps[style.SEQUENTIAL](norm(table.values)))
+    for (row, column), value in np.ndenumerate(table.values):
+        ink = style.text_on(colours[row, column, :3]) if table.low[row, column] > 0 else style.MUTED
+        ax.text(column, row, style.number(value), color=ink, ha="center", va="center", fontsize=7.3)
+
+
+def _reach(table: Table) -> str:
+    """What the shades do not show: how far off each number may be."""
+    each, every = (style.number(np.ceil(x.max())) for x in (table.half, table.half_all))
+    return f"Each count is within ±{each} of the truth with 95 % confidence; all {table.values.size:,} at once within ±{every}."

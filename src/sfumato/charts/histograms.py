@@ -1,0 +1,221 @@
+"""Pictures of histograms: bars, dots and steps with their error bars, and tables of shades.
+
+Thick lines are the 95 % intervals of the counts one by one, thin lines the wider ones that hold all at once. Negative
+counts are drawn as they are: they are noise around a small truth, and cutting them off would bias what one sees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from sfumato.charts import heat, scales, style
+from sfumato.charts.reduce import Counted, Table, merge, runs, sum_out, table_of
+from sfumato.domain import LatticeAxis
+from sfumato.mechanisms.noise import Law
+
+FEW = 6  # series that can be told apart by colour and marker
+MOST_BARS = 64  # beyond, steps with a band
+MOST_STEPS = 400  # beyond, neighbours are added up
+MOST_LABELS = 80  # beyond, the largest only
+
+
+def draw(release: Counted, ax: Axes | None = None) -> Axes:
+    """Draw a histogram with its error bars.
+
+    Parameters
+    ----------
+    release : HistogramRelease, or anything with ``lattice``, ``values``, ``law`` and ``accuracy``
+    ax : matplotlib Axes or None
+        None: on a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    Axes
+    """
+    table, axes = table_of(release), release.lattice.axes
+    note = ""
+    if len(axes) > 2:
+        note = f"Added up over {', '.join(style.plain(axis.name) for axis in axes[2:])}."
+        table, axes = sum_out(table, (0, 1), release.law), axes[:2]
+    with style.house():
+        which = _series(axes) if len(axes) == 2 else None
+        if len(axes) == 1:
+            picture = Picture(axes[0], None, _as_columns(table), release.law, note)
+        elif which is None:
+            return heat.draw(table, axes, release.law, ax, note)
+        else:
+            picture = Picture(axes[1 - which], axes[which], table if which == 1 else table.transposed, release.law, note)
+        return _bars(picture, ax) if scales.is_interval(picture.main) else _dots(picture, ax)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn along one axis: a table with a row per cell of ``main`` and a column per cell of ``series``."""
+
+    main: LatticeAxis
+    series: LatticeAxis | None
+    table: Table
+    law: Law
+    note: str
+
+    def noted(self, more: str) -> str:
+        return f"{self.note} {more}".strip()
+
+
+def _as_columns(table: Table) -> Table:
+    """One axis as a table of one series."""
+    return Table(*(x.reshape(-1, 1) for x in (table.values, table.half, table.half_all, table.terms)))
+
+
+def _series(axes: tuple[LatticeAxis, ...]) -> int | None:
+    """Which of two axes is told apart by colour: a short one, labels before bins, the second before the first."""
+    short = [i for i in (1, 0) if axes[i].size <= FEW]
+    return min(short, key=lambda i: scales.is_interval(axes[i]), default=None)
+
+
+# --- along an Interval ------------------------------------------------------------------------------------------------
+
+
+def _bars(picture: Picture, ax: Axes | None) -> Axes:
+    main, series = picture.main, picture.series
+    ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
+    starts, note = runs(main.size, MOST_STEPS), picture.note
+    if len(starts) < main.size:
+        note = picture.noted(f"{main.size:,} bins, drawn as means of {-(-main.size // MOST_STEPS)} neighbours.")
+    table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
+    edges = _main_edges(main, starts, ax)
+    dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
+    painter = _band if dense else _upright
+    for i in range(table.values.shape[1]):
+        painter(ax, edges, table, i)
+    ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
+    ax.set(xlim=(edges[0], edges[-1]), ylabel="count")
+    ax.grid(visible=False, axis="x")
+    ax.margins(y=0.06)
+    ax.autoscale_view(scalex=False)
+    style.count_axis(ax.yaxis)
+    if series is not None:
+        _name_series(ax, series, table)
+    keys = style.interval_keys(table.values.size, dense)
+    style.legend(ax, keys[:1] if dense and series is not None else keys, note)
+    return ax
+
+
+def _main_edges(main: LatticeAxis, starts: np.ndarray, ax: Axes) -> np.ndarray:
+    """Where the bins lie along x, and the ticks there."""
+    edges = scales.edges_of(main)
+    ax.set_xlabel(scales.name_of(main), parse_math=False)
+    if edges is None:
+        scales.slots(ax.xaxis, main, int(style.width_of(ax) // (95 if scales.time_of(main) else 60)), starts)
+        return np.arange(len(starts) + 1) - 0.5
+    scales.date_axis(ax.xaxis, scales.time_of(main))
+    return np.append(edges[:-1][starts], edges[-1])
+
+
+def _upright(ax: Axes, edges: np.ndarray, table: Table, series: int) -> None:
+    """One bar or dot per bin, with its error bars."""
+    number = table.values.shape[1]
+    colour, marker = style.SERIES[series], style.MARKERS[series]
+    middle = (edges[:-1] + edges[1:]) / 2 + _dodge(series, number, 0.7) * np.diff(edges)
+    values, half, half_all = table.values[:, series], table.half[:, series], table.half_all[:, series]
+    if number == 1:
+        ax.stairs(values, edges, fill=True, facecolor=style.FILL, zorder=1.5)
+    ax.vlines(middle, values - half_all, values + half_all, color=colour, linewidth=0.8, label="_simultaneous", zorder=2)
+    ax.vlines(middle, values - half, values + half, color=colour, linewidth=2.2, label="_individual", zorder=2.1)
+    ax.plot(middle, values, marker, color=colour, markersize=4.6, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
+
+
+def _band(ax: Axes, edges: np.ndarray, table: Table, series: int) -> None:
+    """Steps with bands; several series get the narrow band only, or nothing could be told apart."""
+    half_all = table.half_all[:, series] if table.values.shape[1] == 1 else None
+    style.steps(ax, edges, table.values[:, series], half=table.half[:, series], half_all=half_all, colour=style.SERIES[series])
+
+
+def _dodge(series: int, number: int, room: float) -> float:
+    return 0.0 if number == 1 else room * (series / (number - 1) - 0.5) * min(1, number / 4)
+
+
+def _name_series(ax: Axes, series: LatticeAxis, table: Table) -> None:
+    """Name each series at its right end, moved apart where they would overlap."""
+    bottom, top = ax.get_ylim()
+    height = style.height_of(ax) * 0.72
+    ends = [(float(end) - bottom) / (top - bottom) for end in table.values[-1]]
+    labels = scales.cell_labels(series, 14 if style.is_narrow(ax) else style.LONGEST_LABEL)
+    for i, y in enumerate(_apart(ends, 16 / height)):
+        ax.plot([1.02], [y], style.MARKERS[i], color=style.SERIES[i], markersize=5, transform=ax.transAxes, clip_on=False)
+        where: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "center", "annotation_clip": False}
+        ax.annotate(labels[i], (1.02, y), (6, 0), color=style.SERIES[i], parse_math=False, **where)
+
+
+def _apart(wanted: list[float], gap: float) -> list[float]:
+    """Move positions as little as needed, in order, so that neighbours are ``gap`` apart."""
+    order = np.argsort(wanted, kind="stable")
+    placed = np.array(wanted)[order]
+    for _ in range(200):
+        short = gap - np.diff(placed)
+        if not len(short) or short.max() <= 1e-9:
+            break
+        push = np.clip(short, 0, None) / 2
+        placed[:-1] -= push
+        placed[1:] += push
+    result = np.empty(len(wanted))
+    result[order] = placed
+    return [float(y) for y in result]
+
+
+# --- along Categories -------------------------------------------------------------------------------------------------
+
+
+def _dots(picture: Picture, ax: Axes | None) -> Axes:
+    main, table, note = picture.main, picture.table, picture.note
+    labels = scales.cell_labels(main, 18 if style.is_narrow(ax) else style.LONGEST_LABEL)
+    if main.size > MOST_LABELS:
+        kept = np.sort(np.argsort(-table.values.sum(axis=1), kind="stable")[:MOST_LABELS])
+        labels = [labels[i] for i in kept]
+        table = Table(*(x[kept] for x in (table.values, table.half, table.half_all, table.terms)))
+        note = picture.noted(f"The {MOST_LABELS} largest of {main.size:,}, in the order of the domain.")
+    rows, number = table.values.shape
+    ax = ax or style.figure(118 + rows * max(24, 13 * number + 6))[1]
+    at = np.arange(rows, dtype=float)
+    for i in range(number):
+        _sideways(ax, at, table, i)
+    ax.axvline(0, color=style.MUTED, linewidth=0.8, zorder=1)
+    ax.set_yticks(at, labels=labels, parse_math=False)
+    ax.set(ylim=(rows - 0.5, -0.5), xlabel="count")
+    ax.set_ylabel(style.plain(main.name, 40), parse_math=False)
+    ax.grid(visible=False, axis="y")
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    style.count_axis(ax.xaxis)
+    _dot_legend(ax, picture, note)
+    return ax
+
+
+def _sideways(ax: Axes, rows: np.ndarray, table: Table, series: int) -> None:
+    """One dot per label, with its error bars."""
+    number = table.values.shape[1]
+    colour, marker = style.SERIES[series], style.MARKERS[series]
+    at = rows + _dodge(series, number, 0.68)
+    values, half, half_all = table.values[:, series], table.half[:, series], table.half_all[:, series]
+    ax.hlines(at, values - half_all, values + half_all, color=colour, linewidth=0.8, label="_simultaneous", zorder=2)
+    ax.hlines(at, values - half, values + half, color=colour, linewidth=2.2, label="_individual", zorder=2.1)
+    ax.plot(values, at, marker, color=colour, markersize=5, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
+
+
+def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
+    keys, series = style.interval_keys(picture.table.values.size, False), picture.series
+    if series is not None:
+        names = scales.cell_labels(series, 20)
+        looks = zip(style.MARKERS, style.SERIES, names, strict=False)
+        keys = [
+            Line2D([], [], marker=marker, color=colour, label=name, linestyle="", markersize=6) for marker, colour, name in looks
+        ] + keys
+        note = f"{note} Colours: {style.plain(series.name)}.".strip()
+    made = style.legend(ax, keys, note, columns=4 if series is not None else 2)
+    for text in made.get_texts():
+        text.set_parse_math(False)

@@ -1,0 +1,266 @@
+"""Pictures of partitions: maps shaded by density, and steps with bands along one axis.
+
+Where the 95 % interval of a count reaches 0, nothing is shown to be there: such cells are hatched, not shaded. The cells are
+one small picture inside the SVG, so that a map of fifty thousand of them stays compact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from sfumato.charts import scales, style
+from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, runs
+from sfumato.domain import LatticeAxis
+
+MOST_SLOTS = 300  # cells per axis of a regular map; beyond, neighbours are added up
+PIXELS = 600  # per axis, of a map of cells of many sizes
+MOST_STEPS = 400
+REGULAR = 0.1  # share of a cell by which edges may be off and still be drawn as evenly spaced
+LOG_FROM = 20.0  # ratio of densities from which the scale is logarithmic
+KM_PER_DEGREE = 111.195
+LONGITUDE, LATITUDE = ("lon", "lng", "long", "longitude"), ("lat", "latitude")
+
+Extent: TypeAlias = "tuple[float, float, float, float]"
+Corners: TypeAlias = "list[tuple[np.ndarray, np.ndarray]]"
+
+
+def draw(release: Boxes, ax: Axes | None = None) -> Axes:
+    """Draw a partition: a map of two axes, or steps along one; further axes are added up.
+
+    Parameters
+    ----------
+    release : Partition, or anything with ``lattice``, ``lower``, ``upper``, ``counts``, ``interval`` and ``accuracy``
+    ax : matplotlib Axes or None
+        None: on a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    Axes
+    """
+    with style.house():
+        if len(release.lattice.axes) == 1:
+            return _steps(release, ax)
+        return _map(release, ax)
+
+
+# --- two axes ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Raster:
+    """Density and significance on a grid of pixels, rows from low to high: two ndarrays of shape (rows, columns)."""
+
+    density: np.ndarray
+    seen: np.ndarray
+    merged: bool = False
+
+
+def _map(release: Boxes, ax: Axes | None) -> Axes:
+    axes = release.lattice.axes
+    pair = _pair(release.lattice.names)
+    x, y = (axes[i] for i in pair)
+    corners = [(_at(release.lower, i, axes[i]), _at(release.upper, i, axes[i])) for i in pair]
+    (left, right), (bottom, top) = ((float(lower.min()), float(upper.max())) for lower, upper in corners)
+    extent = (left, right, bottom, top)
+    geographic = _is(x, LONGITUDE) and _is(y, LATITUDE) and bottom >= -90 and top <= 90
+    area = _area(corners, geographic)
+    raster = _product(release, corners, area) if len(axes) == 2 else None
+    raster = raster or _painted(release, corners, area, len(axes) > 2)
+    aspect = 1 / max(math.cos(math.radians((bottom + top) / 2)), 0.1) if geographic else None
+    ax = ax or style.figure(_height(extent, aspect))[1]
+    unit = "rows per km²" if geographic else f"rows per {_one(x)} × {_one(y)}"
+    _shade(ax, raster, extent, unit)
+    ax.set_aspect(aspect or "auto")
+    for which, axis in ((ax.xaxis, x), (ax.yaxis, y)):
+        which.set_label_text(style.plain(axis.name, 40), parse_math=False)
+        scales.date_axis(which, scales.time_of(axis))
+    style.legend(ax, [style.unseen_key()], _map_note(release, pair, raster), columns=1)
+    return ax
+
+
+def _area(corners: Corners, geographic: bool) -> np.ndarray:
+    """Areas of boxes: in the axes' own units, or square kilometres on a sphere."""
+    (x, x_end), (y, y_end) = corners
+    if not geographic:
+        return np.asarray((x_end - x) * (y_end - y))
+    tall = np.degrees(np.sin(np.radians(y_end)) - np.sin(np.radians(y)))
+    return np.asarray(KM_PER_DEGREE**2 * (x_end - x) * tall)
+
+
+def _pair(names: tuple[str, ...]) -> tuple[int, int]:
+    """Which axis runs right and which runs up: longitude and latitude where there are any, else the first two."""
+    lower = [name.lower() for name in names]
+    x = next((i for i, name in enumerate(lower) if name in LONGITUDE), None)
+    y = next((i for i, name in enumerate(lower) if name in LATITUDE), None)
+    return (x, y) if x is not None and y is not None else (0, 1)
+
+
+def _is(axis: LatticeAxis, words: tuple[str, ...]) -> bool:
+    return axis.name.lower() in words
+
+
+def _at(ends: np.ndarray, column: int, axis: LatticeAxis) -> np.ndarray:
+    return scales.positions(ends[:, column], scales.time_of(axis))
+
+
+def _height(extent: Extent, aspect: float | None) -> int:
+    """A figure as tall as the map needs."""
+    width = style.width_of(None)
+    room = width - (70 if width < 500 else 150)
+    tall = room * aspect * (extent[3] - extent[2]) / (extent[1] - extent[0]) if aspect else room * 0.75
+    return int(np.clip(tall + (140 if width < 500 else 70), 240, 900))
+
+
+def _product(release: Boxes, corners: Corners, areas: np.ndarray) -> Raster | None:
+    """The cells themselves, where they are a product of edges, neighbours added up where there are many; None where they are not."""
+    (x, x_end), (y, y_end) = corners
+    edges = [np.append(np.unique(y), y_end.max()), np.append(np.unique(x), x_end.max())]
+    shape = tuple(len(edge) - 1 for edge in edges)
+    if math.prod(shape) != len(x):
+        return None
+    order = np.lexsort((x, y))
+    counts, low, area = (np.asarray(part)[order].reshape(shape) for part in (release.counts, release.interval(CONFIDENCE)[0], areas))
+    starts = [runs(size, MOST_SLOTS) for size in shape]
+    merged = any(len(at) < size for at, size in zip(starts, shape, strict=True))
+    if merged:
+        counts, area, terms = (_add(part, starts) for part in (counts, area, np.ones(shape)))
+        low = counts - _half(release, terms, terms)
+    where = np.ix_(*(_slots(np.append(edge[at], edge[-1])) for edge, at in zip(edges, starts, strict=True)))
+    return Raster((counts / area)[where], (low > 0)[where], merged)
+
+
+def _add(part: np.ndarray, starts: list[np.ndarray]) -> np.ndarray:
+    return np.asarray(np.add.reduceat(np.add.reduceat(part, starts[0], axis=0), starts[1], axis=1))
+
+
+def _slots(edges: np.ndarray) -> np.ndarray:
+    """Which slice each row of the picture shows: one row per slice where they are even, else as many pixels as each is wide."""
+    even = np.linspace(edges[0], edges[-1], len(edges))
+    if np.abs(edges - even).max() <= REGULAR * (even[1] - even[0]):
+        return np.arange(len(edges) - 1)
+    middles = edges[0] + (np.arange(PIXELS) + 0.5) / PIXELS * (edges[-1] - edges[0])
+    return np.asarray(np.searchsorted(edges[1:-1], middles, side="right"))
+
+
+def _painted(release: Boxes, corners: Corners, area: np.ndarray, stacked: bool) -> Raster:
+    """Boxes of any size painted on pixels; where further axes stack them, what lies over a pixel is added up."""
+    (left, right), (bottom, top) = (_pixels(lower, upper) for lower, upper in corners)
+    density, seen = np.zeros((PIXELS, PIXELS)), np.zeros((PIXELS, PIXELS), bool)
+    linear, squares, finest = (np.zeros((PIXELS, PIXELS)) for _ in range(3))  # of 1 / area over each pixel
+    parts = release.counts / area, np.asarray(release.interval(CONFIDENCE)[0]) > 0, 1 / area
+    for a, b, c, d, each, found, weight in zip(left, right, bottom, top, *parts, strict=True):
+        box = slice(c, d), slice(a, b)
+        if stacked:
+            density[box] += each
+            linear[box] += weight
+            squares[box] += weight * weight
+            finest[box] = np.maximum(finest[box], weight)
+        else:
+            density[box], seen[box] = each, found
+    if stacked:
+        seen = density > finest * _half(release, squares / finest**2, linear / finest)
+    return Raster(density, seen)
+
+
+def _pixels(lower: np.ndarray, upper: np.ndarray) -> tuple[list[int], list[int]]:
+    """From which pixel to which each box reaches along an axis: at least one, and without gaps."""
+    start, width = lower.min(), upper.max() - lower.min()
+    first, last = (np.round((end - start) / width * PIXELS).astype(int) for end in (lower, upper))
+    first = np.minimum(first, PIXELS - 1)
+    return first.tolist(), np.maximum(last, first + 1).tolist()
+
+
+def _half(release: Boxes, effective: np.ndarray, linear: np.ndarray) -> np.ndarray:
+    """Half-widths of weighted sums of counts: by the noise's law, or, where cells have laws of their own, by adding their widest."""
+    law = getattr(release, "law", None)
+    if law is not None:
+        return np.asarray(law.sum_half_width(effective, ALPHA))
+    return linear * float(np.max(release.accuracy(CONFIDENCE, True)))
+
+
+def _shade(ax: Axes, raster: Raster, extent: Extent, unit: str) -> None:
+    shown = np.where(raster.seen & (raster.density > 0), raster.density, np.nan)
+    style.unseen(ax)
+    norm = _norm(shown)
+    image = ax.imshow(shown, cmap=style.SEQUENTIAL, norm=norm, extent=extent, origin="lower", interpolation="none", aspect="auto", zorder=1)
+    ax.grid(visible=False)
+    for spine in ax.spines.values():
+        spine.set(visible=True, color=style.RULE)
+    bar = style.colour_bar(ax, image, unit)
+    if isinstance(norm, LogNorm):
+        _log_ticks(bar, norm, style.is_narrow(ax))
+
+
+def _norm(shown: np.ndarray) -> Normalize:
+    """A logarithmic scale where densities differ much, else an even one from 0."""
+    seen = shown[~np.isnan(shown)]
+    if not len(seen):
+        return Normalize(0, 1)
+    low, high = float(seen.min()), float(seen.max())
+    return LogNorm(low, high) if high > LOG_FROM * low else Normalize(0, high)
+
+
+def _log_ticks(bar: Any, norm: LogNorm, narrow: bool) -> None:
+    """A few round numbers on a logarithmic colour bar."""
+    low, high = float(norm.vmin or 1), float(norm.vmax or 1)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 3) if math.log10(high / low) < (2 if narrow else 3.5) else (1,)
+    bar.locator = FixedLocator([s * 10.0**p for p in powers for s in steps if low <= s * 10.0**p <= high])
+    bar.minorlocator = NullLocator()
+    bar.formatter = FuncFormatter(lambda value, _: style.short(value))
+    bar.update_ticks()
+
+
+def _one(axis: LatticeAxis) -> str:
+    """What one step of an axis is called."""
+    return "day" if scales.time_of(axis) else f"unit of {style.plain(axis.name, 20)}"
+
+
+def _map_note(release: Boxes, pair: tuple[int, int], raster: Raster) -> str:
+    rest = [style.plain(name) for i, name in enumerate(release.lattice.names) if i not in pair]
+    notes = [f"Added up over {', '.join(rest)}."] if rest else []
+    notes += ["Neighbouring cells are drawn as their mean."] if raster.merged else []
+    return " ".join(notes)
+
+
+# --- one axis ---------------------------------------------------------------------------------------------------------
+
+
+def _steps(release: Boxes, ax: Axes | None) -> Axes:
+    """Counts of equal cells, or densities of unequal ones, with the two intervals as bands."""
+    axis = release.lattice.axes[0]
+    lower, upper = _at(release.lower, 0, axis), _at(release.upper, 0, axis)
+    order = np.argsort(lower, kind="stable")
+    edges = np.append(lower[order], upper.max())
+    values, half, half_all = (
+        np.asarray(part, dtype=float)[order]
+        for part in (release.counts, release.accuracy(CONFIDENCE, False), release.accuracy(CONFIDENCE, True))
+    )
+    starts = runs(len(values), MOST_STEPS)
+    notes = []
+    even = bool(np.ptp(np.diff(edges)) <= REGULAR * np.diff(edges).max())
+    terms = np.diff(np.append(starts, len(values))).astype(float)
+    if len(starts) < len(values):
+        notes.append(f"{len(values):,} cells, drawn as means of {-(-len(values) // MOST_STEPS)} neighbours.")
+        values, half = np.add.reduceat(values, starts), _half(release, terms, terms)
+        half_all = np.add.reduceat(half_all, starts)
+        edges = np.append(edges[starts], edges[-1])
+    by = terms if even else np.diff(edges)
+    ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
+    style.steps(ax, edges, values / by, half=half / by, half_all=half_all / by)
+    ax.axhline(0, color=style.MUTED, linewidth=0.8, zorder=1)
+    ax.set(xlim=(edges[0], edges[-1]))
+    ax.set_ylabel("count" if even else f"rows per {_one(axis)}", parse_math=False)
+    ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
+    ax.grid(visible=False, axis="x")
+    scales.date_axis(ax.xaxis, scales.time_of(axis))
+    style.count_axis(ax.yaxis)
+    style.legend(ax, style.interval_keys(len(values), True), " ".join(notes))
+    return ax

@@ -1,0 +1,122 @@
+"""Sums before drawing: too many cells for a picture, or too many axes, are added up, and their intervals with them.
+
+Sums of released numbers are post-processing. Their intervals come from the noise's own law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from sfumato.domain import Lattice
+from sfumato.mechanisms.noise import Law, sidak
+
+CONFIDENCE = "0.95"
+ALPHA = 0.05
+
+
+class Counted(Protocol):
+    """What a picture of counts needs to know of a release."""
+
+    @property
+    def lattice(self) -> Lattice: ...
+    @property
+    def values(self) -> np.ndarray: ...
+    @property
+    def law(self) -> Law: ...
+    def accuracy(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
+
+
+class Boxes(Protocol):
+    """What a picture of a partition needs to know of it; a ``law`` of all counts, where it has one, makes sums of cells sharper."""
+
+    @property
+    def lattice(self) -> Lattice: ...
+    @property
+    def lower(self) -> np.ndarray: ...
+    @property
+    def upper(self) -> np.ndarray: ...
+    @property
+    def counts(self) -> np.ndarray: ...
+    def accuracy(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
+    def interval(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@dataclass(frozen=True)
+class Table:
+    """Noisy counts as they are drawn.
+
+    Attributes
+    ----------
+    values, half, half_all : ndarray of equal shape
+        Counts, and the half-widths of their 95 % intervals, one by one and all at once.
+    terms : ndarray of the same shape
+        How many released numbers each is the sum of.
+    """
+
+    values: np.ndarray
+    half: np.ndarray
+    half_all: np.ndarray
+    terms: np.ndarray
+
+    @property
+    def low(self) -> np.ndarray:
+        return np.asarray(self.values - self.half)
+
+    @property
+    def high(self) -> np.ndarray:
+        return np.asarray(self.values + self.half)
+
+    @property
+    def transposed(self) -> Table:
+        return Table(self.values.T, self.half.T, self.half_all.T, self.terms.T)
+
+
+def table_of(release: Counted) -> Table:
+    """Take a release as it is: the intervals are its own."""
+    values = np.asarray(release.values)
+    half, half_all = (np.broadcast_to(release.accuracy(CONFIDENCE, every), values.shape) for every in (False, True))
+    return Table(values, half, half_all, np.ones(values.shape, np.int64))
+
+
+def sum_out(table: Table, keep: tuple[int, ...], law: Law) -> Table:
+    """Add up all axes but some, which keep their order."""
+    rest = tuple(i for i in range(table.values.ndim) if i not in keep)
+    return _with_intervals(table.values.sum(axis=rest), table.terms.sum(axis=rest), law) if rest else table
+
+
+def merge(table: Table, starts: Sequence[np.ndarray], law: Law) -> Table:
+    """Put the mean of neighbours in their place; along each axis, runs of them begin at ``starts``.
+
+    Means rather than sums, so that the last run, which may be shorter, does not look like a fall.
+    """
+    if all(len(at) == size for at, size in zip(starts, table.values.shape, strict=True)):
+        return table
+    values, terms, cells = (_add_runs(x, starts) for x in (table.values, table.terms, np.ones_like(table.terms)))
+    summed = _with_intervals(values, terms, law)
+    return Table(values / cells, summed.half / cells, summed.half_all / cells, terms)
+
+
+def _add_runs(x: np.ndarray, starts: Sequence[np.ndarray]) -> np.ndarray:
+    for axis, at in enumerate(starts):
+        x = np.add.reduceat(x, at, axis=axis)
+    return x
+
+
+def runs(size: int, most: int) -> np.ndarray:
+    """Where runs of neighbours begin when ``size`` cells are to become at most ``most``: int64 ndarray."""
+    return np.arange(0, size, -(-size // most))
+
+
+def _with_intervals(values: np.ndarray, terms: np.ndarray, law: Law) -> Table:
+    """Half-widths of sums of disjoint sets of cells, whose noises are independent; of single cells, as they were."""
+    distinct, where = np.unique(terms, return_inverse=True)
+    halves = []
+    for alpha in (ALPHA, sidak(ALPHA, values.size)):
+        single = float(law.half_width(alpha))
+        each = np.where(distinct == 1, single, law.sum_half_width(distinct.astype(float), alpha))
+        halves.append(each[where].reshape(values.shape))
+    return Table(values, halves[0], halves[1], terms)

@@ -1,0 +1,299 @@
+"""One house style: quiet grid, colours that the colour-blind can tell apart, text that is dark enough to read, and SVG
+that is the same to the last byte for the same figure.
+
+Figures are made without pyplot: no global state, no window, nothing to close.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+import unicodedata
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+PAPER = "#ffffff"
+INK = "#1d2430"
+MUTED = "#525c6b"
+RULE = "#d9dde3"
+BASE = "#0b5a94"  # the one colour of a chart with one series
+FILL = "#c5dcee"  # its light companion, under error bars
+SERIES = ("#0b5a94", "#b3470b", "#0f766e", "#8a3a86", "#6b5600", "#3f4650")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+SEQUENTIAL = "cividis_r"  # perceptual, safe for the colour-blind; darker is more
+UNKNOWN = "#eceef1"  # where a count cannot be told from 0
+UNKNOWN_HATCH = "#b9c0ca"
+TEXT_COLOURS = (INK, MUTED, *SERIES)
+
+PIXELS = 100  # per inch: sizes of figures are given in pixels
+WIDE, NARROW = 720, 360
+LONGEST_LABEL = 28
+
+_HOUSE: Any = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": MUTED,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.dpi": PIXELS,
+    "figure.facecolor": PAPER,
+    "font.family": ["DejaVu Sans"],
+    "font.size": 8.64,  # points: 12 pixels
+    "grid.color": RULE,
+    "grid.linewidth": 0.7,
+    "hatch.linewidth": 0.8,
+    "lines.linewidth": 1.4,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "sfumato",
+    "svg.image_inline": True,
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.color": MUTED,
+    "ytick.labelcolor": INK,
+}
+_width: ContextVar[int] = ContextVar("sfumato_chart_width", default=WIDE)
+
+
+@contextmanager
+def house() -> Iterator[None]:
+    """Put the house style in force for a block, whatever the user's own settings are."""
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")  # the reader's own fonts draw the text of an SVG
+        mpl.rcdefaults()
+        mpl.rcParams.update(_HOUSE)
+        yield
+
+
+@contextmanager
+def sized(width: int) -> Iterator[None]:
+    """Make figures of this width, in pixels, within a block: ``WIDE`` for a page, ``NARROW`` for a phone."""
+    token = _width.set(width)
+    try:
+        yield
+    finally:
+        _width.reset(token)
+
+
+def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
+    """Make a figure with one Axes, without pyplot; sizes are in pixels."""
+    with house():
+        fig = Figure(figsize=((width or _width.get()) / PIXELS, height / PIXELS), layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04))
+        return fig, fig.add_subplot()
+
+
+def width_of(ax: Axes | None) -> float:
+    """Width of the figure that is drawn on, in pixels; of the one that would be made, where there is none yet."""
+    return float(_width.get() if ax is None else ax.get_figure(root=True).get_figwidth() * PIXELS)  # type: ignore[union-attr]
+
+
+def height_of(ax: Axes) -> float:
+    """Height of the figure that is drawn on, in pixels."""
+    return float(ax.get_figure(root=True).get_figheight() * PIXELS)  # type: ignore[union-attr]
+
+
+def is_narrow(ax: Axes | None) -> bool:
+    """Whether there is only a phone's room."""
+    return width_of(ax) < 500
+
+
+def plain(text: object, longest: int = LONGEST_LABEL) -> str:
+    """Make a label safe to draw: no control characters, and cut where it is too long."""
+    shown = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text))
+    return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
+
+
+def number(value: float) -> str:
+    """Print a number for people: thousands parted, a real minus sign.
+
+    >>> number(-1234.0), number(0.25)
+    ('−1,234', '0.25')
+    """
+    text = f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.4g}"
+    return text.replace("-", "−")
+
+
+def short(value: float) -> str:
+    """Print a large number shortly.
+
+    >>> short(30000.0), short(2e6)
+    ('30k', '2M')
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 10_000 and abs(value) >= size:
+            return number(value / size) + letter
+    return number(value)
+
+
+def count_axis(axis: Any) -> None:
+    """Label an axis of counts."""
+    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+
+
+def legend(ax: Axes, handles: Sequence[Any], note: str = "", columns: int = 3) -> Legend:
+    """Put a legend above the axes, with a note as its title."""
+    narrow = is_narrow(ax)
+    made = ax.legend(
+        handles=list(handles),
+        loc="lower left",
+        bbox_to_anchor=(0, 1.005),
+        borderaxespad=0.2,
+        borderpad=0.2,
+        ncols=1 if narrow else columns,
+        frameon=False,
+        fontsize=8.2,
+        handlelength=1.6,
+        columnspacing=1.6,
+        title=_wrapped(note, 44 if narrow else 88) or None,
+        alignment="left",
+        title_fontproperties={"size": 8.2},
+    )
+    made.get_title().set_color(MUTED)
+    return made
+
+
+def colour_bar(ax: Axes, image: Any, label: str) -> Any:
+    """Put a colour bar beside a picture, as tall as it; under it, where there is only a phone's room."""
+    if is_narrow(ax):
+        bar = ax.figure.colorbar(image, ax=ax, location="bottom", aspect=30, pad=0.03)
+    else:
+        bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.02, 0, 0.026, 1)))
+    bar.set_label(label, parse_math=False)
+    bar.outline.set_visible(False)
+    bar.ax.grid(visible=False)
+    count_axis(bar.ax.xaxis if is_narrow(ax) else bar.ax.yaxis)
+    return bar
+
+
+def interval_keys(cells: int, band: bool) -> list[Any]:
+    """Legend entries for the two kinds of interval, as lines or as bands."""
+    each, every = "95 % interval of each count", f"95 % for all {cells:,} at once"
+    if band:
+        keys: list[Any] = [Patch(facecolor=BASE, alpha=0.4, label=each), Patch(facecolor=BASE, alpha=0.14, label=every)]
+    else:
+        keys = [Line2D([], [], color=INK, linewidth=width, label=label) for width, label in ((2.2, each), (0.8, every))]
+    return keys if cells > 1 else keys[:1]
+
+
+def unseen(ax: Axes) -> None:
+    """Hatch the ground of a map: it shows where no shade lies on it."""
+    ax.set_facecolor(UNKNOWN)
+    ax.patch.set(hatch="////", edgecolor=UNKNOWN_HATCH, linewidth=0)
+
+
+def unseen_key() -> Patch:
+    """The legend entry of that ground."""
+    return Patch(facecolor=UNKNOWN, edgecolor=UNKNOWN_HATCH, hatch="////", linewidth=0, label="not distinguishable from 0 (95 %)")
+
+
+def steps(ax: Axes, edges: np.ndarray, values: np.ndarray, *, half: np.ndarray, half_all: np.ndarray | None, colour: str = BASE) -> None:
+    """Steps, with the intervals as a band, and the wider ones, where they are given, as a paler one."""
+    for reach, shade, label in ((half_all, 0.14, "_simultaneous"), (half, 0.26, "_individual")):
+        if reach is not None:
+            ax.stairs(values + reach, edges, baseline=values - reach, fill=True, facecolor=colour, alpha=shade, label=label, zorder=1.5)
+    ax.stairs(values, edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
+
+
+def _wrapped(note: str, columns: int) -> str:
+    return "\n".join(textwrap.wrap(note, columns))
+
+
+def luminance(rgb: Sequence[float]) -> float:
+    """Relative luminance of a colour, as the contrast rules of the web (WCAG 2) define it."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb[:3]]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: Any, other: Any) -> float:
+    """Contrast of two colours, 1 to 21.
+
+    >>> round(contrast("#000000", "#ffffff"))
+    21
+    """
+    from matplotlib.colors import to_rgb
+
+    a, b = sorted((luminance(to_rgb(one)), luminance(to_rgb(other))))
+    return (b + 0.05) / (a + 0.05)
+
+
+def text_on(background: Any) -> str:
+    """Black or white, whichever is easier to read: one of them always has a contrast above 4.5."""
+    return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, background))
+
+
+# --- SVG --------------------------------------------------------------------------------------------------------------
+
+
+def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> str:
+    """Print a figure as SVG to stand inside an HTML page: the same bytes for the same figure.
+
+    Parameters
+    ----------
+    fig : Figure
+    title, description : str
+        What a reader who cannot see the picture is told.
+    name : str
+        Distinct for each picture on a page; it keeps their ids apart.
+
+    Returns
+    -------
+    str
+        An ``<svg role="img">`` element with no address of anything outside it.
+    """
+    target = io.StringIO()
+    with house():
+        fig.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = target.getvalue()
+    body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
+    for unwanted in (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<defs>\s*<style.*?</style>\s*</defs>"):
+        body = re.sub(unwanted, "", body, flags=re.DOTALL)
+    body = _own_ids(body.replace("xlink:href=", "href="), name)
+    body = re.sub(r"\s*\n\s*", "\n", body).strip()
+    width, height = (round(inches * PIXELS) for inches in fig.get_size_inches())
+    head = (
+        f'<svg role="img" aria-labelledby="{name}-title {name}-desc" viewBox="0 0 {width * 72 / PIXELS:g} {height * 72 / PIXELS:g}" '
+        f'width="{width}" height="{height}" style="stroke-linejoin: round; stroke-linecap: butt">'
+    )
+    told = f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-desc">{escape(description)}</desc>'
+    return f"{head}\n{told}\n{body}\n</svg>"
+
+
+def _own_ids(body: str, name: str) -> str:
+    """Drop ids that nothing refers to, and number the others under the picture's own name."""
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', body))
+    order = [found for found in re.findall(r'\bid="([^"]+)"', body) if found in used]
+    new = {old: f"{name}-{i}" for i, old in enumerate(dict.fromkeys(order))}
+    body = re.sub(r'\sid="([^"]+)"', lambda m: f' id="{new[m[1]]}"' if m[1] in new else "", body)
+    return re.sub(r'(url\(#|href="#)([^")]+)', lambda m: m[1] + new.get(m[2], m[2]), body)
+
+
+def png(fig: Figure) -> bytes:
+    """Print a figure as PNG."""
+    target = io.BytesIO()
+    with house():
+        fig.savefig(target, format="png", dpi=2 * PIXELS, metadata={"Software": None})
+    return target.getvalue()
+
+
+def thin(size: int, most: int) -> np.ndarray:
+    """Which of ``size`` evenly spaced positions get a label: at most ``most`` of them, int64 ndarray."""
+    return np.arange(0, size, max(1, -(-size // max(most, 1))))

@@ -1,0 +1,197 @@
+"""One release as a section of the page: picture, accuracy, table, guarantee, receipt.
+
+Everything is computed from what the release holds; a verb that a kind of release does not have leaves its part out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from sfumato.charts import style
+from sfumato.pages.spending import moment
+from sfumato.release import Receipt, Release
+
+MOST_ROWS = 200
+INTERVALS = ("low", "high")
+TAIL = ("count", *INTERVALS)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The first rows of the numbers; ``text`` says of each column whether it is text."""
+
+    columns: tuple[str, ...]
+    text: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Half-widths as text, and the sentence that holds them."""
+
+    each: str
+    every: str | None
+    cells: int
+    noun: str
+
+    @property
+    def sentence(self) -> str:
+        first = f"Each {self.noun} is within {self.each} of the truth with 95 % confidence"
+        return f"{first}; all {self.cells:,} at once within {self.every}." if self.every else f"{first}."
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the template shows of one release."""
+
+    anchor: str
+    title: str
+    private: bool
+    measure: str
+    charts: tuple[Markup, ...]
+    facts: tuple[str, ...]
+    accuracy: Accuracy | None
+    table: Table | None
+    guarantee: tuple[tuple[str, tuple[str, ...]], ...]
+    not_covered: str
+    receipt: tuple[tuple[str, str], ...]
+
+
+def section(release: Release, anchor: str) -> Section:
+    """Collect what the page shows of a release."""
+    accuracy, frame = _accuracy(release), _frame(release)
+    facts = _facts(release, frame)
+    told = " ".join([*facts, accuracy.sentence if accuracy else ""]).strip()
+    return Section(
+        anchor=anchor,
+        title=release.title,
+        private=release.guarantee.private,
+        measure=str(release.guarantee.measure),
+        charts=_charts(release, told or release.title, anchor),
+        facts=facts,
+        accuracy=accuracy,
+        table=_table(frame),
+        guarantee=_guarantee(release),
+        not_covered=release.guarantee.proof.not_covered,
+        receipt=_receipt(release.receipt),
+    )
+
+
+def _charts(release: Release, told: str, anchor: str) -> tuple[Markup, ...]:
+    """The picture for a page, and the same for a phone; none where the release cannot be drawn."""
+    made = []
+    for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
+        with style.sized(width):
+            try:
+                ax = release.plot()
+            except NotImplementedError:
+                return ()
+        made.append(Markup(style.svg(ax.figure, release.title, told, name=f"{anchor}-{name}")))
+    return tuple(made)
+
+
+def _accuracy(release: Release) -> Accuracy | None:
+    try:
+        each, every = (np.asarray(release.accuracy("0.95", simultaneous), float) for simultaneous in (False, True))
+    except NotImplementedError:
+        return None
+    if not each.size or not np.isfinite(each).any():
+        return None
+    noun = "count" if hasattr(release, "counts") else "number"
+    return Accuracy(_reach(each), _reach(every) if each.size > 1 else None, each.size, noun)
+
+
+def _reach(half: np.ndarray) -> str:
+    """One half-width, or from the smallest to the largest."""
+    low, high = (_number(float(end)) for end in (np.nanmin(half), np.nanmax(half)))
+    return f"±{low}" if low == high else f"±{low} to ±{high}"
+
+
+def _number(value: float) -> str:
+    return style.number(math.ceil(value) if abs(value) >= 100 else value)
+
+
+def _frame(release: Release) -> dict[str, list[Any]] | None:
+    """The numbers by column; times are cut to seconds by Arrow's own printing."""
+    try:
+        table = release.to_frame()
+    except NotImplementedError:
+        return None
+    return {name: table[name] for name in table.column_names}
+
+
+def _facts(release: Release, frame: dict[str, Any] | None) -> tuple[str, ...]:
+    """The largest count, with an interval that survives having been picked, and how many counts show anything at all."""
+    if frame is None or not set(TAIL) <= set(frame) or not hasattr(release, "counts") or not len(frame["count"]):
+        return ()
+    counts = np.asarray(release.values).reshape(-1)
+    low, high = (np.asarray(end).reshape(-1) for end in release.interval("0.95", True))
+    top = int(np.argmax(counts))
+    where = _place({name: column[top].as_py() for name, column in frame.items() if name not in TAIL})
+    seen = int((low > 0).sum())
+    largest = f"The largest noisy count is {style.number(counts[top])} (between {_number(low[top])} and {_number(high[top])}), at {where}."
+    shown = f"{seen:,} of {counts.size:,} counts can be told from 0, judged all at once."
+    return (largest, shown) if counts.size > 1 else (largest,)
+
+
+def _place(cells: dict[str, Any]) -> str:
+    """Name a cell: labels as they are, bounds as a range."""
+    parts = []
+    for name, value in cells.items():
+        if name.endswith("_upper") and f"{name[:-6]}_lower" in cells:
+            continue
+        if name.endswith("_lower") and f"{name[:-6]}_upper" in cells:
+            parts.append(f"{name[:-6]} {_cell(value)} to {_cell(cells[f'{name[:-6]}_upper'])}")
+        else:
+            parts.append(f"{name} {_cell(value)}")
+    return ", ".join(parts)
+
+
+def _table(frame: dict[str, Any] | None) -> Table | None:
+    if not frame:
+        return None
+    columns = [column[:MOST_ROWS].to_pylist() for column in frame.values()]
+    text = tuple(any(isinstance(value, str) for value in column) for column in columns)
+    rows = tuple(tuple(_cell(value) for value in row) for row in zip(*columns, strict=True))
+    return Table(tuple(name.replace("_", " ") for name in frame), text, rows, len(next(iter(frame.values()))))
+
+
+def _cell(value: Any) -> str:
+    """Print one value of a table."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return style.plain(value, 80)
+    if isinstance(value, int):
+        return style.number(value)
+    if isinstance(value, float):
+        return f"{value:,.6g}".replace("-", "−")
+    return str(value)
+
+
+def _guarantee(release: Release) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The sentences of ``str(guarantee)``, by their headings; what is not covered stands apart."""
+    grouped: dict[str, list[str]] = {}
+    for line in str(release.guarantee).splitlines():
+        heading, _, sentence = line.partition(": ")
+        grouped.setdefault(heading, []).append(sentence)
+    return tuple((heading, tuple(sentences)) for heading, sentences in grouped.items())
+
+
+def _receipt(receipt: Receipt | None) -> tuple[tuple[str, str], ...]:
+    if receipt is None:
+        return ()
+    return (
+        ("Account", receipt.account),
+        ("Charged", f"{receipt.charged}; this is answer {receipt.part}"),
+        ("Time", moment(receipt.time)),
+        ("Data", receipt.source),
+        ("Key", receipt.key),
+        ("Ledger entry", f"{receipt.entry}, hash {receipt.entry_hash}"),
+        ("Digest", receipt.digest),
+        ("Made by", f"Sfumato {receipt.version}"),
+    )

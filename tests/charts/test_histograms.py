@@ -1,0 +1,166 @@
+"""What is drawn is what was released: the geometry of error bars equals the release's own intervals."""
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.patches import StepPatch
+
+from sfumato.charts import heat, histograms, reduce, style
+from sfumato.domain import Categories, Domain
+
+
+def _spans(ax, label, column):
+    """Ends of all error bars of one kind, along the axis of counts: ndarray of shape (bars, 2)."""
+    found = [c for c in ax.collections if isinstance(c, LineCollection) and c.get_label() == label]
+    return np.concatenate([[np.sort(segment[:, column]) for segment in c.get_segments()] for c in found])
+
+
+def _bands(ax, label):
+    found = [p for p in ax.patches if isinstance(p, StepPatch) and p.get_label() == label]
+    return np.concatenate([np.stack([p.get_data().baseline, p.get_data().values], axis=1) for p in found])
+
+
+def _ends(release, simultaneous):
+    return np.stack([end.T.reshape(-1) for end in release.interval("0.95", simultaneous)], axis=1)
+
+
+@pytest.mark.parametrize("kind", [("_individual", False), ("_simultaneous", True)])
+@pytest.mark.parametrize(
+    ("axes", "bins", "column"),
+    [
+        ("delay", 24, 1),
+        ("delay", [-60, 0, 10, 180], 1),
+        ("carrier", None, 0),
+        (["delay", "origin"], 12, 1),
+        (["carrier", "origin"], None, 0),
+    ],
+)
+def test_error_bars_are_the_intervals_of_the_release(histogram, axes, bins, column, kind):
+    label, simultaneous = kind
+    release = histogram(axes, bins)
+    assert np.array_equal(_spans(release.plot(), label, column), _ends(release, simultaneous))
+
+
+@pytest.mark.parametrize(("label", "simultaneous"), [("_individual", False), ("_simultaneous", True)])
+def test_bands_are_the_intervals_of_the_release(histogram, label, simultaneous):
+    release = histogram("day")
+    assert np.array_equal(_bands(release.plot(), label), _ends(release, simultaneous))
+
+
+def test_bars_stand_between_the_edges_of_their_bins(histogram):
+    release = histogram("delay", 24)
+    bars = next(p for p in release.plot().patches if isinstance(p, StepPatch)).get_data()
+    assert np.array_equal(bars.values, release.values)
+    assert np.allclose(bars.edges, release.lattice.axes[0].edges())
+
+
+def test_negative_counts_are_drawn_as_they_are(histogram):
+    release = histogram("hour", rows=50, epsilon="0.02")
+    ax = release.plot()
+    assert release.values.min() < 0
+    assert ax.get_ylim()[0] < release.values.min()
+
+
+def test_dots_follow_the_order_of_the_domain(histogram):
+    ax = histogram("carrier").plot()
+    assert [text.get_text() for text in ax.get_yticklabels()] == [f"C{i}" for i in range(9)]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]
+
+
+def test_series_are_named_and_coloured_apart(histogram):
+    ax = histogram(["delay", "origin"], 12).plot()
+    named = {text.get_text(): text.get_color() for text in ax.texts}
+    assert named == dict(zip(["EWR", "JFK", "LGA"], style.SERIES, strict=False))
+
+
+def test_names_of_series_are_moved_apart():
+    placed = histograms._apart([0.5, 0.5, 0.51, 0.1], 0.05)
+    assert np.all(np.diff(np.sort(placed)) >= 0.05 - 1e-6)
+    assert placed[3] == pytest.approx(0.1)
+
+
+def test_a_table_of_shades_shows_only_what_can_be_told_from_zero(histogram):
+    release = histogram(["carrier", "delay"], 24)
+    ax = release.plot()
+    low, _ = release.interval()
+    assert np.array_equal(np.ma.getmaskarray(ax.images[0].get_array()), low <= 0)
+    told = ax.get_legend().get_title().get_text().replace("\n", " ")
+    assert f"within ±{release.accuracy().max()} " in told
+    assert f"within ±{release.accuracy(simultaneous=True).max()}." in told
+
+
+def test_small_tables_of_shades_hold_their_numbers(histogram):
+    release = histogram(["carrier", "hour"], 8)
+    assert [text.get_text() for text in release.plot().texts] == [style.number(v) for v in release.values.reshape(-1)]
+
+
+def test_further_axes_are_added_up_and_the_picture_says_so(histogram):
+    release = histogram(["carrier", "hour", "origin"])
+    ax = release.plot()
+    assert "Added up over origin." in ax.get_legend().get_title().get_text()
+    summed = release.values.sum(axis=2)
+    half = release.law.sum_half_width(np.array([3.0]), 0.05)[0]
+    shown = ax.images[0].get_array()
+    assert np.array_equal(shown.compressed(), summed[summed - half > 0])
+
+
+def test_merged_bins_are_means_with_the_intervals_of_their_sums(histogram):
+    release = histogram("delay", 1000)
+    table = reduce.merge(reduce.table_of(release), [reduce.runs(1000, 400)], release.law)
+    assert table.values.shape == (334,)
+    assert table.values[0] == release.values[:3].mean()
+    assert table.half[0] == pytest.approx(release.law.sum_half_width(np.array([3.0]), 0.05)[0] / 3)
+    assert table.half[-1] == release.accuracy()[-1]
+    assert "means of 3 neighbours" in release.plot().get_legend().get_title().get_text()
+
+
+def test_long_lists_of_labels_show_the_largest_and_say_so(histogram):
+    ax = histogram("many").plot()
+    assert len(ax.get_yticks()) == histograms.MOST_LABELS
+    assert "80 largest of 150" in ax.get_legend().get_title().get_text()
+
+
+def test_wide_tables_are_merged(histogram):
+    ax = histogram(["delay", "lon"], [450, 30]).plot()
+    assert max(ax.images[0].get_array().shape) <= heat.MOST_SLOTS
+
+
+def test_dates_are_labelled_as_dates(histogram):
+    fig = histogram("day").plot().figure
+    assert ">2013<" in style.svg(fig, "t", "d")
+
+
+def test_hostile_and_foreign_labels_are_drawn_as_text(histogram):
+    labels = ["<script>alert(1)</script>", r"$\frac{$", "a -->", "東京 🙂", "x\x00y", "_hidden"]
+    domain = Domain({"<b>": Categories(labels), "s": Categories(["<i>", "$"])})
+    for axes in ("<b>", ["<b>", "s"]):
+        text = style.svg(histogram(axes, domain=domain).plot().figure, "t", "d")
+        assert "<script" not in text
+        assert "&lt;script&gt;" in text
+        assert "東京" in text
+
+
+def test_an_axes_of_the_users_own_is_drawn_on(histogram):
+    _, ax = style.figure(300, 500)
+    assert histogram("delay", 10).plot(ax) is ax
+    assert ax.get_xlabel() == "delay"
+
+
+@pytest.mark.parametrize("width", [style.WIDE, style.NARROW])
+@pytest.mark.parametrize("axes", ["when", ["delay", "origin"], ["carrier", "hour"]])
+def test_nothing_is_clipped(histogram, axes, width):
+    with style.sized(width), style.house():
+        ax = histogram(axes, 12 if "delay" in axes else None).plot()
+        fig = ax.figure
+        fig.draw_without_rendering()
+        box = fig.get_tightbbox()
+    assert box.x0 >= -0.01
+    assert box.y0 >= -0.01
+    assert box.x1 <= fig.get_figwidth() + 0.01
+    assert box.y1 <= fig.get_figheight() + 0.01
+
+
+def test_svg_is_deterministic_and_small(histogram):
+    one, two = (style.svg(histogram(["delay", "origin"], 12).plot().figure, "t", "d") for _ in range(2))
+    assert one == two
+    assert len(one) < 60_000

@@ -1,0 +1,301 @@
+"""The page: sealed, deterministic, legible, honest, and made of nothing but the releases."""
+
+import html
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import msgspec
+import numpy as np
+import pytest
+
+from sfumato.charts import style
+from sfumato.cube import Cube
+from sfumato.domain import Categories, Domain, Interval
+from sfumato.errors import DataError, UsageError
+from sfumato.histogram import Histogram
+from sfumato.pages import page, report
+from sfumato.partition import UniformPartitioner
+from sfumato.privacy.measures import ZCDP, PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import PublicSeed
+from sfumato.release import Receipt, Release
+
+DOMAIN = Domain(kind=Categories(["a", "b", "c"]), age=Interval(0, 100), lon=Interval(-74.3, -73.6), lat=Interval(40.5, 40.95))
+VOID = {"meta", "link", "br", "hr", "img", "input", "path", "use", "image"}
+
+
+def answered(question, cost=None, domain=DOMAIN, private=True):
+    lattice = question.needs(domain)
+    rng = np.random.default_rng(2)
+    cells = np.stack([(rng.beta(2, 4, 4000) * axis.size).astype(np.int64) for axis in lattice.axes], axis=1)
+    release = question.answer(Cube.of_cells(lattice, cells), Unit(), cost or PureDP("0.5"), PublicSeed(9))
+    return msgspec.structs.replace(release, guarantee=msgspec.structs.replace(release.guarantee, private=private))
+
+
+def receipted(release, entry=1, part="1 of 1", **changes):
+    plain = {"account": "trips", "key": "k", "digest": "d" * 64, "entry_hash": "e" * 64, "time": f"2026-03-0{entry}T09:15:22Z"}
+    plain |= {"charged": str(release.guarantee.measure), "source": "trips.parquet", "version": "0.1.0"}
+    return msgspec.structs.replace(release, receipt=Receipt(entry=entry, part=part, **(plain | changes)))
+
+
+@pytest.fixture(scope="module")
+def releases():
+    return [
+        receipted(answered(Histogram(["kind", "age"], bins=10))),
+        receipted(answered(UniformPartitioner(["lon", "lat"], partitions=400)), entry=2, time="2026-03-02T10:00:00Z"),
+        answered(Histogram("age", bins=300)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def text(releases):
+    return page.render(releases, "Trips")
+
+
+class Outline(HTMLParser):
+    """Headings in order, ids, references, and whether every element is closed where it should be."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.headings, self.ids, self.attributes, self.open = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+# --- sealed -----------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_loaded_from_anywhere(text):
+    assert "http:" not in text
+    assert "https:" not in text
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    assert not re.search(r'\b(?:src|href)="(?!#|data:image/png;base64,)', text)
+
+
+def test_nothing_runs(text):
+    policy = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">"""
+    assert policy in text
+    assert text.index(policy) < text.index("<style>")
+    assert "<script" not in text.lower()
+    assert not [name for name, _ in Outline(text).attributes if name.startswith("on")]
+
+
+def test_hostile_words_are_shown_and_not_obeyed():
+    evil = '<script>alert("1")</script>'
+    domain = Domain({evil: Categories([evil, "</svg><img src=x onerror=alert(1)>", "'\"&$\\frac{"])})
+    release = receipted(answered(Histogram(evil), domain=domain), account=evil, source=evil, key="</dl>")
+    shown = page.render([release], evil)
+    assert "<script" not in shown
+    assert "<img" not in shown
+    assert "&lt;script&gt;" in shown
+    assert Outline(shown).open == []
+
+
+# --- deterministic, and nothing but the releases ----------------------------------------------------------------------
+
+
+def test_the_same_releases_give_the_same_bytes(releases, text, tmp_path):
+    assert report(iter(releases), tmp_path / "a.html", "Trips").read_bytes() == text.encode()
+
+
+def test_a_saved_and_loaded_release_gives_the_same_page():
+    from sfumato.histogram.histogram import HistogramRelease
+    from sfumato.release import from_bytes, to_bytes
+
+    release = receipted(answered(Histogram("kind")))
+    assert page.render([from_bytes(to_bytes(release), HistogramRelease)]) == page.render([release])
+
+
+def test_true_counts_do_not_show():
+    canary = 86_753_097
+    lattice = Histogram("kind").needs(DOMAIN)
+    release = Histogram("kind").answer(Cube(lattice, np.array([canary, 0, 0])), Unit(), PureDP("0.01"), PublicSeed(4))
+    assert release.counts[0] != canary
+    shown = page.render([release])
+    assert style.number(int(release.counts[0])) in shown
+    assert str(canary) not in shown
+    assert f"{canary:,}" not in shown
+
+
+def test_dates_come_from_the_receipts(text, releases):
+    assert '<time datetime="2026-03-01">' in text
+    assert '<time datetime="2026-03-02">' in text
+    assert "<time" not in page.render([releases[2]])
+
+
+# --- what it says -----------------------------------------------------------------------------------------------------
+
+
+def test_accuracy_is_one_sentence(text, releases):
+    each, every = (int(releases[0].accuracy(simultaneous=s).max()) for s in (False, True))
+    assert f"Each count is within ±{each} of the truth with 95 % confidence; all 30 at once within ±{every}." in text
+
+
+def test_the_guarantee_is_printed_as_it_prints_itself(text, releases):
+    shown = html.unescape(text)
+    for line in str(releases[0].guarantee).splitlines():
+        heading, sentence = line.split(": ", 1)
+        assert sentence in shown or sentence[0].upper() + sentence[1:] in shown
+        assert heading in text or heading == "Not covered"
+    assert "What is not covered" in text
+
+
+def test_receipts_and_their_absence_are_shown(text):
+    assert "e" * 64 in text
+    assert "None: this answer was not charged to an account." in text
+    assert "One answer on this page has no receipt" in text
+
+
+def test_spending_is_listed_once_per_charge():
+    parts = [receipted(answered(Histogram(axis)), part=f"{i} of 2", charged="epsilon = 1") for i, axis in enumerate(("kind", "age"), 1)]
+    shown = page.render([*parts, parts[0]])  # given twice, paid for once
+    table = shown[shown.index("What was spent") : shown.index("Only answers shown")]
+    assert table.count("2026-03-01, 09:15 UTC") == 1
+    assert "Taken together, the answers on this page are bounded by epsilon = 1." in table
+
+
+def test_costs_of_different_measures_are_not_added():
+    mixed = [receipted(answered(Histogram("kind"))), receipted(answered(Histogram("age"), ZCDP("0.1")), entry=2)]
+    assert "Taken together" not in page.render(mixed)
+
+
+def test_the_table_shows_the_numbers_and_says_where_the_rest_is(text, releases):
+    low, high = releases[0].interval()
+    for value in (releases[0].values[0, 0], low[0, 0], high[0, 0]):
+        assert f"<td>{style.number(int(value))}</td>" in text
+    assert "First 200 of 300 rows" in text
+    assert "Table of 30 rows" in text
+    assert "All 300 rows" in text
+
+
+def test_the_largest_count_is_given_with_the_interval_that_survives_picking(text, releases):
+    top = np.unravel_index(np.argmax(releases[0].values), (3, 10))
+    low, high = (style.number(int(end[top])) for end in releases[0].interval(simultaneous=True))
+    assert f"(between {low} and {high})" in text
+
+
+def test_releases_from_a_public_seed_are_marked(text):
+    assert "NOT PRIVATE" not in text
+    shown = page.render([answered(Histogram("kind"), private=False), answered(Histogram("age"))])
+    assert shown.count('<div class="banner"') == 2
+    assert "Do not publish this page." in shown
+    assert "whatever else a reader knows" not in shown
+
+
+def test_kinds_without_picture_or_intervals_are_shown_by_what_they_have(releases):
+    class Bare(Release, frozen=True, kw_only=True, eq=False):
+        title = "Something else"
+        values = np.array([1.5])
+
+    shown = page.render([Bare(guarantee=releases[0].guarantee)])
+    assert "Something else" in shown
+    assert "<svg" not in shown
+    assert "How accurate it is" not in shown
+
+
+# --- how it looks -----------------------------------------------------------------------------------------------------
+
+
+def test_structure(text):
+    outline = Outline(text)
+    assert outline.open == []
+    assert outline.headings[0] == 1
+    assert outline.headings.count(1) == 1
+    assert all(b <= a + 1 for a, b in zip(outline.headings, outline.headings[1:], strict=False))
+    assert len(outline.ids) == len(set(outline.ids))
+    refs = [value[1:] for name, value in outline.attributes if name == "href" and value.startswith("#")]
+    refs += [word for name, value in outline.attributes if name == "aria-labelledby" for word in value.split()]
+    assert set(refs) <= set(outline.ids)
+    assert '<html lang="en">' in text
+    assert text.isascii() or '<meta charset="utf-8">' in text[:200]
+
+
+def test_every_picture_has_a_title_and_a_description(text):
+    pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(pictures) == 6
+    for picture in pictures:
+        assert re.search(r"<title[^>]*>[^<]+</title>\s*<desc[^>]*>[^<]{20,}</desc>", picture)
+
+
+def _colours(css, block):
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", re.search(block + r".*?:root \{(.*?)\}", css, re.DOTALL)[1]))
+
+
+@pytest.mark.parametrize("block", ["^", r"prefers-color-scheme: dark\)", "@media print"])
+def test_contrast(text, block):
+    colours = _colours(re.search(r"<style>\n(.*?)</style>", text, re.DOTALL)[1], block)
+    pairs = [(ink, ground) for ink in ("ink", "muted", "accent") for ground in ("paper", "card", "tint")] + [("warn-ink", "warn-paper")]
+    assert min(style.contrast(colours[ink], colours[ground]) for ink, ground in pairs) >= 4.5
+
+
+def test_size(text, releases):
+    assert len(text.encode()) < 450_000
+    assert len(page.render([releases[0]]).encode()) < 120_000
+
+
+def test_the_template_names_only_colours_and_fonts_of_its_own(text):
+    css = re.search(r"<style>\n(.*?)</style>", text, re.DOTALL)[1]
+    assert "@font-face" not in css
+    assert "break-inside: avoid" in css
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("items", ["a release", 3, None, [], [3], ["x"]])
+def test_only_releases_are_reported(items, tmp_path):
+    with pytest.raises(UsageError):
+        report(items, tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_path_that_cannot_be_written_is_a_data_error(releases, tmp_path):
+    with pytest.raises(DataError) as refused:
+        report(releases[2], tmp_path / "nowhere" / "r.html")
+    assert refused.value.remedy == "Choose a path that can be written"
+
+
+def test_one_release_need_not_be_a_list(releases, tmp_path):
+    assert report(releases[2], tmp_path / "r.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+PROBE = """<!doctype html><body style="margin:0"><iframe id=f src="report.html" style="width:390px;height:3000px;border:0"></iframe>
+<pre id=o></pre><script>f.onload=()=>{const d=f.contentDocument;
+const out=[...d.querySelectorAll('body *')].filter(x=>!x.closest('.scroll,svg,.skip')&&x.getBoundingClientRect().right>390.5);
+o.textContent='wide '+d.documentElement.scrollWidth+' outside '+out.length}</script>"""
+
+
+@pytest.mark.deep
+def test_a_phone_needs_no_sideways_scrolling(releases, tmp_path):
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("chromium is not installed")
+    path = report(releases, tmp_path / "report.html")
+    path.write_text(path.read_text("utf-8").replace("<details>", "<details open>"), "utf-8")
+    (tmp_path / "probe.html").write_text(PROBE, "utf-8")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--allow-file-access-from-files"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=8000", "--dump-dom", (tmp_path / "probe.html").as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    wide, outside = (int(n) for n in re.search(r"wide (\d+) outside (\d+)", shown).groups())
+    assert wide <= 390
+    assert outside == 0

@@ -1,0 +1,128 @@
+"""EUGkM's rule, and the grid that it lays."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.domain import Categories, Domain, Interval
+from sfumato.errors import UsageError
+from sfumato.partition import UniformPartitioner
+from sfumato.partition.uniform import MOST_CELLS, eugkm_cells
+from sfumato.privacy.composition import compose
+from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.random import PublicSeed
+from support.audit import Scripted, count, recorded
+
+PLANE = Domain(x=Interval(0, 10), y=Interval(-1, 1), kind=Categories(["a"]))
+ONE = PureDP(1)
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "d", "aim", "m"),
+    [
+        (5000, 0.1, 2, 50, 8),
+        (5000, 1, 2, 500, 23),
+        (107091, 1, 2, 10709.1, 104),
+        (34112, 1, 3, 17357.55778, 26),
+        (48841, 1, 6, 341331.855, 9),
+    ],
+)
+def test_vectors_of_the_rule(n, epsilon, d, aim, m):
+    found = eugkm_cells(n, epsilon, d=d)
+    assert found[0] == pytest.approx(aim, rel=1e-9)
+    assert found[1] == m
+
+
+@given(st.floats(0, 1e300), st.floats(1e-9, 1e3), st.integers(1, 20))
+def test_the_product_is_capped_and_checked(n, epsilon, d):
+    aim, m = eugkm_cells(n, epsilon, d=d)
+    assert m >= 1
+    assert m**d <= MOST_CELLS
+    assert m**d >= min(aim, 1) * (1 - 1e-9)
+
+
+def test_ten_axes():
+    assert eugkm_cells(10**9, 10, d=10)[1] == 4  # 4^10 = 2^20 is within the cap, 5^10 is not
+    assert [eugkm_cells(1e300, 1, d=d)[1] for d in (1, 2, 22, 23)] == [2**22, 2**11, 2, 1]
+
+
+@pytest.mark.parametrize("cost", [ONE, ApproxDP("0.3", "1e-6"), ZCDP("0.1"), PureDP("0.123456789")], ids=str)
+def test_costs_add_up_exactly(cost):
+    pure = PureDP(cost.epsilon) if isinstance(cost, ApproxDP) else cost
+    assert compose(UniformPartitioner().costs(cost)) == pure
+    assert UniformPartitioner(partitions=5).costs(cost) == (None, pure)
+
+
+@pytest.mark.parametrize("unit", [Unit(), Unit(rows_per_person=2, neighbours="replace")], ids=str)
+@pytest.mark.parametrize("cost", [ONE, ZCDP("0.5")], ids=str)
+@pytest.mark.parametrize("rows", [0, 1, 500, 20_000])
+def test_the_preview_is_what_the_release_then_has(rows, cost, unit):
+    question = UniformPartitioner(["x", "y"])
+    preview = question.preview(PLANE, unit, cost, rows=rows)
+    data = tuple(map(tuple, np.random.default_rng(1).random((rows, 2)).tolist())) if rows else ((math.nan, 0.0),)
+    with recorded():
+        release = question.answer(count(data, question.needs(PLANE)), unit, cost, Scripted())
+    assert release.rows == rows
+    assert len(release.counts) == preview.cells
+    assert release.law == preview.law
+    assert release.counts.sum() == rows
+    assert preview.accuracy() == release.accuracy()[0]
+    assert preview.accuracy(simultaneous=True) == release.accuracy(simultaneous=True)[0]
+
+
+def test_a_preview_without_rows_says_what_it_does_not_know():
+    preview = UniformPartitioner().preview(PLANE, Unit(), ONE)
+    assert preview.cells is None
+    assert "unknown number" in str(preview)
+    with pytest.raises(UsageError, match="State rows"):
+        preview.accuracy(simultaneous=True)
+    assert UniformPartitioner(partitions=7).preview(PLANE, Unit(), ONE).cells == 9
+
+
+@pytest.mark.parametrize(
+    "fields", [{"partitions": 0}, {"partitions": -1}, {"partitions": True}, {"partitions": 2**22 + 1}, {"theta": 0}, {"theta": math.nan}]
+)
+def test_parameters_that_make_no_sense(fields):
+    with pytest.raises(UsageError):
+        UniformPartitioner(**fields)
+
+
+def test_axes_must_be_intervals():
+    with pytest.raises(UsageError, match="Interval axes"):
+        UniformPartitioner("kind").needs(PLANE)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_few_lattice_points(steps):
+    domain = Domain(x=Interval(0, steps, step=1), y=Interval(0, 1))
+    question = UniformPartitioner(partitions=100)
+    release = question.answer(count(((0.5, 0.5),), question.needs(domain)), Unit(), ONE, PublicSeed(1))
+    assert release.grid.shape == (steps, 10)
+
+
+def test_a_fine_grid_is_counted_again_on_itself():
+    question = UniformPartitioner(partitions=1000**2)
+    data = tuple(map(tuple, np.random.default_rng(2).random((50, 2)).tolist()))
+    domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
+    with recorded():
+        release = question.answer(count(data, question.needs(domain)), Unit(), ONE, Scripted())
+    assert release.lattice.shape == (1000, 1000)
+    assert np.flatnonzero(release.counts).tolist() == sorted(set(release.assign(np.array(data)).tolist()))
+
+
+def test_noise_on_rows_that_is_far_below_leaves_one_cell():
+    question = UniformPartitioner(["x", "y"])
+    with recorded():
+        release = question.answer(count(((1.0, 0.0),), question.needs(PLANE)), Unit(), ONE, Scripted((-(10**6),)))
+    assert release.rows < 0
+    assert len(release.counts) == 1
+
+
+def test_shares_are_a_fiftieth_and_the_rest():
+    look, grid = UniformPartitioner().costs(ONE)
+    assert (look.epsilon, grid.epsilon) == (Fraction(1, 50), Fraction(49, 50))

@@ -1,0 +1,72 @@
+"""Conversions and composition: never below the truth, and not far above it."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from sfumato.errors import UsageError
+from sfumato.privacy.composition import charge, compose, measure_of, money_text, pld_epsilon, pure_to_zcdp, rule_of, zcdp_to_approx
+from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+
+
+def epsilon_of(rho, delta, orders):
+    """The least epsilon over a grid of orders, to 40 digits (Canonne, Kamath, Steinke 2020, Cor. 13)."""
+    with mpmath.workdps(40):
+        r, log_delta = mpmath.mpf(rho.numerator) / rho.denominator, mpmath.log(mpmath.mpf(delta.numerator) / delta.denominator)
+        return min(a * r + (-log_delta - mpmath.log(a - 1) + a * mpmath.log1p(-1 / a)) / (a - 1) for a in orders)
+
+
+@pytest.mark.parametrize("delta", [Fraction(1, 10**2), Fraction(1, 10**6), Fraction(1, 10**12)])
+@pytest.mark.parametrize("rho", [Fraction(1, 10**6), Fraction(1, 200), Fraction(1, 2), Fraction(20)])
+def test_concentrated_to_approximate(rho, delta):
+    best = 1 + math.sqrt(math.log(1 / delta) / rho)
+    orders = [1 + (best - 1) * mpmath.mpf(10) ** (mpmath.mpf(i) / 1000 - 1) for i in range(2001)]
+    truth = epsilon_of(rho, delta, orders)
+    stated = zcdp_to_approx(rho, delta)
+    assert stated.delta == delta
+    assert float(stated.epsilon) <= float(truth) * (1 + 1e-6) + 1e-9
+    # The least over all orders: refine around the grid's best, and stay above it.
+    middle = min(orders, key=lambda a: epsilon_of(rho, delta, [a]))
+    finest = epsilon_of(
+        rho, delta, [middle * (1 + mpmath.mpf(i) / 10**5) for i in range(-250, 251) if middle * (1 + mpmath.mpf(i) / 10**5) > 1]
+    )
+    assert float(stated.epsilon) >= float(finest) * (1 - 1e-9)
+
+
+def test_pure_to_concentrated():
+    assert pure_to_zcdp(Fraction(1, 3)) == ZCDP(Fraction(1, 18))
+
+
+def test_twenty_laplace_answers():
+    plan = [(Fraction(1), Fraction(10))] * 20
+    for delta, epsilon in ((Fraction(1, 10**6), 1.774), (Fraction(1, 10**4), 1.387)):
+        tight = pld_epsilon(plan, delta)
+        assert tight == pytest.approx(epsilon, abs=2e-3)
+        assert tight < 2
+    assert pld_epsilon([], Fraction(1, 10)) == 0.0
+
+
+def test_charges():
+    assert charge(PureDP("0.5"), "pure") == charge(PureDP("0.5"), "approx") == (5 * 10**8, 0)
+    assert charge(PureDP("1"), "zcdp") == (5 * 10**11, 0)
+    assert charge(ApproxDP(1, "1e-6"), "approx") == (10**9, 10**12)
+    for cost, rule in ((ApproxDP(1, "1e-6"), "pure"), (ZCDP(1), "pure"), (ZCDP(1), "approx"), (ApproxDP(1, "1e-6"), "zcdp")):
+        with pytest.raises(UsageError, match="no conversion"):
+            charge(cost, rule)
+
+
+def test_sums():
+    assert compose([PureDP("0.1")] * 3) == PureDP("0.3")
+    assert compose([PureDP("0.1"), ApproxDP("0.2", "1e-6")]) == ApproxDP("0.3", "1e-6")
+    assert compose([ZCDP("0.1"), ZCDP("0.2")]) == ZCDP("0.3")
+    with pytest.raises(UsageError):
+        compose([ZCDP("0.1"), PureDP("0.2")])
+
+
+@pytest.mark.parametrize("cost", [PureDP("0.25"), ApproxDP("0.25", "1e-7"), ZCDP("0.125")])
+def test_money_and_back(cost):
+    assert measure_of(cost.money, rule_of(cost)) == cost
+    assert measure_of((0, 0), rule_of(cost)) is None
+    assert "0." in money_text(cost.money, rule_of(cost))

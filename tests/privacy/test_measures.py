@@ -1,0 +1,60 @@
+"""Measures are exact, positive, and charged upwards."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from sfumato.errors import UsageError
+from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP, asked_cost, spendable
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "abc", True, float("nan"), None])
+def test_parameters_that_make_no_sense(wrong):
+    for kind in (PureDP, ZCDP, MetricDP):
+        with pytest.raises(UsageError):
+            kind(wrong)
+    with pytest.raises(UsageError):
+        ApproxDP(wrong, 0)
+
+
+@pytest.mark.parametrize("delta", [1, -0.1, "2"])
+def test_delta(delta):
+    with pytest.raises(UsageError):
+        ApproxDP(1, delta)
+
+
+def test_money():
+    assert PureDP(0.1).money == (10**8, 0)
+    assert PureDP(Fraction(1, 3)).money == (333333334, 0)
+    assert ApproxDP("0.5", Fraction(1, 3 * 10**17)).money == (5 * 10**8, 4)
+    assert ZCDP("0.5").money == (5 * 10**11, 0)
+
+
+@pytest.mark.parametrize("cost", [PureDP("1/3"), ApproxDP("1/3", "1/7"), ZCDP("1/3")])
+def test_what_is_spent_is_whole_units_and_never_more(cost):
+    used = spendable(cost)
+    assert spendable(used) == used
+    assert all(a <= b for a, b in zip(used.money, cost.money, strict=True))
+    parts = [(getattr(used, name), getattr(cost, name)) for name in type(cost).__struct_fields__]
+    assert all(0 < down <= full for down, full in parts)
+
+
+def test_too_small_to_count():
+    with pytest.raises(UsageError, match="smallest unit"):
+        spendable(PureDP("1e-10"))
+
+
+def test_keywords():
+    assert asked_cost(epsilon="0.5", delta=0, rho=None) == PureDP("0.5")
+    assert asked_cost(epsilon="0.5", delta="1e-6", rho=None) == ApproxDP("0.5", "1e-6")
+    assert asked_cost(epsilon=None, delta=0, rho="0.1") == ZCDP("0.1")
+    for wrong in ({"epsilon": None, "rho": None}, {"epsilon": 1, "rho": 1}, {"epsilon": None, "rho": 1, "delta": "1e-6"}):
+        with pytest.raises(UsageError):
+            asked_cost(**{"delta": 0} | wrong)
+
+
+def test_measures_travel():
+    for cost in (PureDP("1/3"), ApproxDP("1/3", "1e-6"), ZCDP("0.1"), MetricDP("2")):
+        data = msgspec.json.encode(cost, enc_hook=str)
+        assert msgspec.json.decode(data, type=type(cost), dec_hook=lambda kind, plain: Fraction(plain)) == cost

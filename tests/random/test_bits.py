@@ -1,0 +1,163 @@
+"""Words are never handed out twice: not to two threads, not to two processes, not across keys."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from sfumato.random import bits as module
+from sfumato.random.bits import Keystream, PublicSeed, current, override
+
+
+def child_words(send, stream, count):
+    send.send(stream.words(count).tobytes())
+    send.close()
+
+
+def in_forked_child(stream, count):
+    # The parent of this test may have threads of libraries; the child only draws words and leaves.
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, stream.words(count).tobytes())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        answer = pipe.read()
+    assert os.waitpid(pid, 0)[1] == 0
+    return np.frombuffer(answer, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("count", [0, 1, 64, 65, 511, 512, 513, 2**15 + 1, 2**18])
+def test_words_are_fresh_writable_and_distinct(count):
+    stream = Keystream()
+    first, second = stream.words(count), stream.words(count)
+    assert first.shape == second.shape == (count,)
+    assert first.dtype == np.uint64
+    assert first.flags.writeable
+    assert np.unique(np.concatenate([first, second])).size == 2 * count
+
+
+def test_every_bit_of_a_word_is_fair():
+    words = Keystream().words(2**18)
+    ones = np.array([(words >> np.uint64(place) & np.uint64(1)).sum() for place in range(64)], dtype=float)
+    # 8 standard deviations: a false alarm about once in 10**13.
+    assert np.abs(ones - 2**17).max() < 8 * np.sqrt(2**18) / 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("count", [32, 4000])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_processes_never_share_a_stream(count):
+    stream = Keystream()
+    stream.words(1)
+    drawn = [in_forked_child(stream, count) for _ in range(3)]
+    drawn += [stream.words(count)]
+    assert np.unique(np.concatenate(drawn)).size == 4 * count
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_pool_of_worker_processes_shares_nothing():
+    context = multiprocessing.get_context("fork")
+    stream = current()
+    stream.words(1)
+    answers = []
+    for _ in range(3):
+        receive, send = context.Pipe(duplex=False)
+        worker = context.Process(target=child_words, args=(send, stream, 64))
+        worker.start()
+        answers.append(np.frombuffer(receive.recv(), dtype=np.uint64))
+        worker.join()
+    assert np.unique(np.concatenate([*answers, stream.words(64)])).size == 256
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_without_the_fork_handler_the_process_number_is_enough(monkeypatch):
+    stream = Keystream()
+    stream.words(1)
+    monkeypatch.setattr(Keystream, "_forget", lambda self: None)
+    child = in_forked_child(stream, 32)
+    assert np.unique(np.concatenate([child, stream.words(32)])).size == 64
+
+
+def test_a_fork_while_the_lock_is_held_does_not_hang_the_child():
+    stream = Keystream()
+    stream.words(1)
+    with stream._lock:
+        stream._forget()
+        assert stream.words(1).size == 1
+
+
+def test_threads_never_share_words():
+    stream = Keystream()
+    drawn: list[np.ndarray] = []
+
+    def work():
+        drawn.extend(stream.words(size) for size in [1, 3, 64, 65, 300] * 40)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    every = np.concatenate(drawn)
+    assert np.unique(every).size == every.size == 8 * 40 * 433
+
+
+def test_a_new_key_after_the_byte_limit(monkeypatch):
+    keys = []
+    cipher = module._cipher
+    monkeypatch.setattr(module, "_cipher", lambda key: keys.append(key) or cipher(key))
+    stream = Keystream(key_bytes=4096)
+    drawn = [stream.words(200) for _ in range(20)] + [stream.words(3000)]
+    used = 20 * 1600 + 24000
+    assert len(keys) == len(set(keys)) == -(-used // 4096)
+    every = np.concatenate(drawn)
+    assert np.unique(every).size == every.size
+    assert module.KEY_BYTES == 2**30
+
+
+def test_the_pool_is_wiped_as_it_is_spent():
+    stream = Keystream()
+    stream.words(10)
+    assert not stream._pool[:10].any()
+    assert stream._pool[10:].any()
+
+
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_keystream_refuses_a_twin(twin):
+    with pytest.raises(TypeError, match="two copies would hand out the same words"):
+        twin(Keystream())
+
+
+def test_a_public_seed_repeats_and_says_so():
+    assert Keystream().private
+    assert not PublicSeed(1).private
+    whole, parts = PublicSeed(1), PublicSeed(1)
+    assert np.array_equal(whole.words(12), np.concatenate([parts.words(5), parts.words(7)]))
+    assert not np.array_equal(PublicSeed(1).words(4), PublicSeed("1").words(4))
+    assert PublicSeed(b"x").words(3).flags.writeable
+
+
+def test_an_override_is_nested_restored_and_unseen_by_other_threads():
+    private = current()
+    assert private.private
+    seen = []
+    with override(PublicSeed(1)) as outer:
+        assert current() is outer
+        with override(PublicSeed(2)) as inner:
+            assert current() is inner
+        assert current() is outer
+        thread = threading.Thread(target=lambda: seen.append(current()))
+        thread.start()
+        thread.join()
+    assert current() is private
+    assert seen == [private]

@@ -1,0 +1,1 @@
+"""Tools that the tests share: each is itself tested against mechanisms that are known to be broken."""

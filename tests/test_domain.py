@@ -1,0 +1,231 @@
+"""Public axes, and the one kernel that sends rows to cells."""
+
+import datetime as dt
+import math
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from sfumato.domain import (
+    Categories,
+    Domain,
+    EdgesAxis,
+    GridAxis,
+    Interval,
+    Keys,
+    LabelAxis,
+    Lattice,
+    as_number,
+    fine_lattice,
+    grid_axis,
+)
+from sfumato.errors import BoundsRequired, UsageError
+
+
+@pytest.mark.parametrize(
+    ("arguments", "obstacle"),
+    [
+        ((1, 1), "below upper"),
+        ((2, 1), "below upper"),
+        ((0, math.nan), "finite"),
+        ((0, math.inf), "finite"),
+        ((-1e101, 0), "finite"),
+        ((0, "2013-01-01"), "one bound is a date"),
+        (("2013-01-01", "2013-01-01T06:00"), "one bound is a date"),
+        ((0, 10, 3), "does not divide"),
+        ((0, 1, 0.3), "does not divide"),
+        ((0, 10, 0), "positive number"),
+        ((0, 10, -1), "positive number"),
+        ((0, 10, math.nan), "positive number"),
+        ((0, 10, True), "positive number"),
+        ((0, 10, "1"), "positive number"),
+        ((0, 2**41, 1), "2\\^40"),
+        (("not a date", 1), "a number, a date"),
+        ((None, 1), "a number, a date"),
+        ((True, 2), "a number, a date"),
+    ],
+)
+def test_an_interval_that_makes_no_sense(arguments, obstacle):
+    with pytest.raises(UsageError, match=obstacle):
+        Interval(*arguments)
+
+
+def test_bounds_are_required():
+    with pytest.raises(BoundsRequired):
+        Interval(None, 1)
+    with pytest.raises(BoundsRequired):
+        Domain(x=Interval)
+    with pytest.raises(BoundsRequired):
+        Domain(x=(0, 1))
+    with pytest.raises(UsageError):
+        Domain()
+
+
+def test_steps_are_exact():
+    assert Interval(0, 1, step=0.1).natural_cells == 10
+    assert Interval(0.1, 0.7, step=0.2).natural_cells == 3
+    assert Interval(-180, 180).natural_cells is None
+    assert Interval(np.int64(0), np.float64(4), step=2).natural_cells == 2
+
+
+def test_dates_and_times():
+    year = Interval(dt.date(2013, 1, 1), "2014-01-01")
+    assert (year.time, year.natural_cells, year.numbers) == ("day", 365, (15706.0, 16071.0))
+    assert Interval("2013-01-01", "2013-01-15", step=dt.timedelta(days=7)).natural_cells == 2
+    day = Interval(dt.datetime(2013, 1, 1), "2013-01-02T00:00", step=dt.timedelta(hours=1))
+    assert (day.time, day.natural_cells) == ("microsecond", 24)
+    east = dt.timezone(dt.timedelta(hours=2))
+    assert Interval(dt.datetime(2013, 1, 1, 2, tzinfo=east), dt.datetime(2013, 1, 2)).numbers[0] == day.numbers[0]
+    assert as_number(dt.date(1970, 1, 2), "day", "x") == 1.0
+    for wrong in ("word", None, dt.date(2013, 1, 1)):
+        with pytest.raises(UsageError):
+            as_number(wrong, None, "x")
+
+
+@pytest.mark.parametrize("labels", [[], ["a", "a"], "ab", [1.5], [None]], ids=repr)
+def test_categories_that_make_no_sense(labels):
+    with pytest.raises(UsageError):
+        Categories(labels)
+    with pytest.raises(UsageError):
+        Categories(["a", "else"], other="else")
+
+
+def test_labels_are_looked_up_by_value_and_kind():
+    axis = LabelAxis("k", ("a", 1, True, "else"), other=True)
+    assert axis.lookup(["a", 1, np.int64(1), True, "b", None, math.nan, 2]).tolist() == [0, 1, 1, 2, 3, -1, -1, 3]
+    assert LabelAxis("k", ("a",)).lookup(["b", None, "a"]).tolist() == [-1, -1, 0]
+
+
+def test_selecting_axes():
+    domain = Domain(x=Interval(0, 1), k=Categories(["a"]), y=Interval(0, 1), s=Keys())
+    assert domain.select(None) == ("x", "y")
+    assert domain.select("k") == ("k",)
+    assert list(domain.intervals(["y", "x"])) == ["y", "x"]
+    for wrong in ("z", ["x", "x"], []):
+        with pytest.raises(UsageError):
+            domain.select(wrong)
+    for wrong in ("k", "s"):
+        with pytest.raises(UsageError, match="Interval axes"):
+            domain.intervals(wrong)
+    with pytest.raises(KeyError):
+        domain["z"]
+    assert hash(domain) == hash(Domain(dict(domain)))
+
+
+# --- the kernel -------------------------------------------------------------------------------------------------------------
+
+
+def ieee(value: Fraction) -> Fraction | float:
+    """Round a rational to the nearest double, ties to even; past the largest one to infinity."""
+    try:
+        return Fraction(float(value))
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def reference(x: float, lower: float, upper: float, cells: int) -> int:
+    """The kernel in rationals, rounded after each of its three operations."""
+    if math.isnan(x):
+        return -1
+    if math.isinf(x):
+        return cells - 1 if x > 0 else 0
+    scaled = ieee(Fraction(x) - Fraction(lower))
+    if isinstance(scaled, Fraction):
+        scaled = ieee(scaled * cells)
+    if isinstance(scaled, Fraction):
+        scaled = ieee(scaled / ieee(Fraction(upper) - Fraction(lower)))
+    if isinstance(scaled, float):
+        return cells - 1 if scaled > 0 else 0
+    return min(max(math.floor(scaled), 0), cells - 1)
+
+
+BOUNDS = st.floats(-1e100, 1e100)
+CELLS = st.integers(1, 2**20)
+
+
+@st.composite
+def axes(draw, cells=CELLS):
+    lower, upper = sorted((draw(BOUNDS | st.integers(-1000, 1000).map(float)), draw(BOUNDS | st.integers(-1000, 1000).map(float))))
+    assume(lower < upper)
+    return GridAxis("x", lower, upper, draw(cells))
+
+
+@st.composite
+def axis_and_values(draw):
+    axis = draw(axes())
+    at = axis.points(np.array(draw(st.lists(st.integers(0, axis.cells), max_size=8)), dtype=np.int64))
+    near = [np.nextafter(at, np.inf), np.nextafter(at, -np.inf)]
+    anything = draw(st.lists(st.floats() | st.floats(axis.lower, axis.upper), max_size=8))
+    return axis, np.concatenate([at, *near, np.array(anything, dtype=float)])
+
+
+@given(axis_and_values())
+@example((GridAxis("x", 0.0, 1.0, 10), np.array([0.3, 0.1 * 3, 1.0, -0.0, 5e-324, math.inf, -math.inf, math.nan, 1e308, -1e308])))
+def test_the_kernel_bit_for_bit(case):
+    axis, values = case
+    before = values.copy()
+    got = axis.locate(values)
+    assert got.dtype == np.int64
+    assert got.tolist() == [reference(x, axis.lower, axis.upper, axis.cells) for x in values.tolist()]
+    assert values.tobytes() == before.tobytes()
+
+
+@given(axis_and_values(), st.integers(0, 12))
+def test_refinement_is_exact_to_the_last_bit(case, doublings):
+    coarse, values = case
+    fine = msgspec.structs.replace(coarse, cells=coarse.cells * 2**doublings)
+    assert fine.refines(coarse)
+    found = fine.locate(values)
+    assert np.where(found < 0, -1, found >> doublings).tolist() == coarse.locate(values).tolist()
+
+
+def test_only_doublings_refine():
+    axis = GridAxis("x", 0.0, 1.0, 12)
+    assert not axis.refines(GridAxis("x", 0.0, 1.0, 4))
+    assert axis.refines(GridAxis("x", 0.0, 1.0, 3))
+    assert not axis.refines(GridAxis("x", 0.0, 2.0, 3))
+    assert not axis.refines(GridAxis("y", 0.0, 1.0, 3))
+    assert not axis.refines(EdgesAxis("x", (0.0, 1.0)))
+
+
+@given(axes(st.integers(1, 5000)))
+def test_printed_edges_increase_and_end_at_the_bounds(axis):
+    edges = axis.edges()
+    assert (edges[0], edges[-1]) == (axis.lower, axis.upper)
+    assume((axis.upper - axis.lower) / axis.cells > 4 * np.spacing(max(abs(axis.lower), abs(axis.upper))))
+    assert np.all(np.diff(edges) > 0)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-180.0, 180.0), (0.0, 1.0), (0.1, 0.7), (-74.3, -73.7), (0.0, 121.0)])
+def test_a_printed_edge_belongs_to_the_cell_that_it_opens(lower, upper):
+    """Half-open cells [a, b), as they are printed: the kernel and the printed edges agree on the edges themselves."""
+    wrong = 0
+    for cells in range(1, 400):
+        axis = GridAxis("x", lower, upper, cells)
+        wrong += int((axis.locate(axis.edges()[:-1]) != np.arange(cells)).sum())
+    assert wrong == 0
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=10, unique=True).map(sorted), st.lists(st.floats(), max_size=10))
+def test_given_edges(edges, values):
+    axis = EdgesAxis("x", tuple(edges))
+    values = np.array(values + edges)
+    for x, cell in zip(values.tolist(), axis.locate(values).tolist(), strict=True):
+        if math.isnan(x):
+            assert cell == -1
+        else:
+            assert cell == 0 or edges[cell] <= x
+            assert cell == axis.size - 1 or x < edges[cell + 1]
+
+
+def test_default_lattices():
+    assert fine_lattice({"x": Interval(0, 1)}).shape == (2**20,)
+    assert fine_lattice({"x": Interval(0, 1), "y": Interval(0, 24, step=1)}).shape == (2**12, 24)
+    lattice = Lattice((grid_axis("x", Interval(0, 1), 4), LabelAxis("k", ("a", "b"))))
+    assert (lattice.shape, lattice.size, lattice.names) == ((4, 2), 8, ("x", "k"))
+    assert lattice.refines(Lattice((grid_axis("x", Interval(0, 1), 2), LabelAxis("k", ("a", "b")))))
+    assert not lattice.refines(Lattice((grid_axis("x", Interval(0, 1), 2),)))

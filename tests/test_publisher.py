@@ -1,0 +1,178 @@
+"""Charge first, count second, publish last: the publisher's promises."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.cube import Cube
+from sfumato.data import Source
+from sfumato.ledger import open_ledger
+from support.canary import sightings
+
+POINTS = np.random.default_rng(5).random((500, 2))
+DOMAIN = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1))
+
+
+def table(name: str | None = "points", **unit: object) -> Source:
+    return sf.source(POINTS, DOMAIN, name=name, **unit)  # type: ignore[arg-type]
+
+
+def test_the_same_question_again_is_the_same_answer_for_free(tmp_path: Path) -> None:
+    answers = []
+    for _ in range(2):  # two processes' worth: everything is opened anew
+        with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+            answers.append(publisher.release(sf.Histogram("x"), epsilon="0.25"))
+            assert publisher.remaining == Fraction(3, 4)
+    assert answers[0] == answers[1]
+    assert answers[0].receipt == answers[1].receipt
+
+
+@pytest.mark.parametrize("change", ["question", "cost", "unit", "source", "account"])
+def test_another_question_cost_unit_source_or_account_is_paid_anew(tmp_path: Path, change: str) -> None:
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+        first = publisher.release(sf.Histogram("x"), epsilon="0.25")
+    src = table(name="other" if change == "source" else "points", **({"neighbours": "replace"} if change == "unit" else {}))
+    account = "b" if change == "account" else "a"
+    with sf.Publisher(src, ledger=tmp_path / "b.db", account=account, budget="1") as publisher:
+        before = publisher.account.spent
+        question = sf.Histogram("y") if change == "question" else sf.Histogram("x")
+        second = publisher.release(question, epsilon="0.125" if change == "cost" else "0.25")
+        assert publisher.account.spent > before
+    assert first.receipt != second.receipt
+
+
+def test_fresh_pays_for_a_new_draw() -> None:
+    with sf.Publisher(table(), budget="1") as publisher:
+        first = publisher.release(sf.Histogram("x", bins=200), epsilon="0.25")
+        second = publisher.release(sf.Histogram("x", bins=200), epsilon="0.25", fresh=True)
+        assert publisher.remaining == Fraction(1, 2)
+    assert (first.values != second.values).any()
+
+
+def test_a_key_stands_for_one_question() -> None:
+    with sf.Publisher(table(), budget="1") as publisher:
+        publisher.release(sf.Histogram("x"), epsilon="0.25", key="k")
+        with pytest.raises(sf.UsageError, match="k"):
+            publisher.release(sf.Histogram("y"), epsilon="0.25", key="k")
+        assert publisher.remaining == Fraction(3, 4)
+
+
+def test_beyond_the_budget_nothing_is_read_and_nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Source, "count", lambda *_, **__: pytest.fail("the data were read"))
+    with sf.Publisher(table(), budget="1") as publisher:
+        with pytest.raises(sf.BudgetExceeded) as refusal:
+            publisher.release(sf.Histogram("x"), epsilon="1.5")
+        assert (refusal.value.requested, refusal.value.remaining, refusal.value.account) == (Fraction(3, 2), 1, "default")
+        assert publisher.remaining == 1
+
+
+def test_the_charge_is_durable_before_the_data_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Source.count
+
+    def look_first(self: Source, *args: object) -> list[Cube]:
+        with open_ledger(tmp_path / "b.db") as ledger:
+            assert ledger.account("a").spent == (250_000_000, 0)
+        return counted(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Source, "count", look_first)
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+        publisher.release(sf.Histogram("x"), epsilon="0.25")
+
+
+def test_a_failure_after_the_charge_publishes_nothing_and_the_key_resumes_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = sf.Histogram("x")
+    with sf.Publisher(table(), budget="1") as publisher:
+        with monkeypatch.context() as patch:
+            patch.setattr(Source, "count", lambda *_, **__: 1 / 0)
+            with pytest.raises(sf.InternalError, match="ZeroDivisionError in test_publisher.py") as fault:
+                publisher.release(question, epsilon="0.25")
+            assert fault.value.__context__ is None
+        assert publisher.remaining == Fraction(3, 4)
+        assert publisher.release(question, epsilon="0.25").values.shape == (10,)
+        assert publisher.remaining == Fraction(3, 4)
+
+
+def test_a_plan_scans_once_and_charges_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scans = []
+    counted = Source.count
+    monkeypatch.setattr(Source, "count", lambda self, lattices, *rest: scans.append(len(lattices)) or counted(self, lattices, *rest))
+    with sf.Publisher(table(), budget="1") as publisher:
+        plan = sf.Plan([sf.Histogram("x", bins=8), sf.Histogram("x", bins=16), sf.Histogram("y")], shares=[1, 1, 2])
+        answers = publisher.release(plan, epsilon="0.4")
+        assert scans == [2]  # 8 bins are unions of 16
+        assert [float(a.guarantee.measure.epsilon) for a in answers] == [0.1, 0.1, 0.2]
+        assert publisher.remaining == Fraction(3, 5)
+        assert [a.receipt.part for a in answers if a.receipt] == ["1 of 3", "2 of 3", "3 of 3"]
+        publisher.release(sf.Histogram("x", bins=4), epsilon="0.1")
+        assert scans == [2]  # the cube at hand serves it
+
+
+def test_a_plan_of_one_lattice_refined_by_another_counts_alike() -> None:
+    with sf.testing.deterministic(1), sf.Publisher(table(), budget="2") as publisher:
+        both = publisher.release([sf.Histogram("x", bins=8), sf.Histogram("x", bins=16)], epsilon="1")
+        assert [a.guarantee.private for a in both] == [False, False]
+
+
+def test_measures_convert_by_name_only() -> None:
+    with sf.Publisher(table(), budget=sf.ZCDP("0.5")) as publisher:
+        publisher.release(sf.Histogram("x"), rho="0.1")
+        publisher.release(sf.Histogram("x"), epsilon="0.2")
+        assert publisher.remaining == Fraction(1, 2) - Fraction(1, 10) - Fraction(2, 100)
+        with pytest.raises(sf.UsageError, match="no conversion"):
+            sf.Publisher(table(), budget="1").release(sf.Histogram("x"), rho="0.1")
+    with sf.Publisher(table(), budget=sf.ApproxDP("1", "1e-6")) as publisher:
+        answer = publisher.release(sf.Histogram("x"), epsilon="0.5", delta="1e-7")
+        assert publisher.remaining == (Fraction(1, 2), Fraction(1, 10**6))  # known cells need no delta
+        assert answer.guarantee.measure == sf.PureDP("0.5")
+
+
+def test_an_account_keeps_its_total(tmp_path: Path) -> None:
+    sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1").close()
+    with pytest.raises(sf.UsageError, match="1"):
+        sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="2")
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a") as publisher:
+        assert publisher.remaining == 1
+
+
+def test_public_noise_is_stamped_and_never_replayed_as_private() -> None:
+    with sf.Publisher(table(), budget="2") as publisher:
+        with sf.testing.deterministic(3):
+            stamped = publisher.release(sf.Histogram("x"), epsilon="1")
+        real = publisher.release(sf.Histogram("x"), epsilon="1")
+    assert "NOT PRIVATE" in stamped.guarantee.sentence()
+    assert "NOT PRIVATE" in repr(stamped)
+    assert real.guarantee.private
+
+
+def test_a_map_finer_than_the_lattice_is_counted_again_on_its_own_cells() -> None:
+    many = sf.source(np.random.default_rng(1).random((1_500_000, 2)), DOMAIN, name="many")
+    with sf.Publisher(many, budget="2") as publisher:
+        partition = publisher.release(sf.UniformPartitioner(), epsilon="1")
+    assert len(partition.counts) > 256**2
+    width = partition.upper[:, 0] - partition.lower[:, 0]
+    assert np.allclose(width, width[0])
+    assert abs(partition.counts.sum() - 1_500_000) < 12 * np.sqrt(2 * len(partition.counts))
+
+
+def test_without_an_account_or_a_cost_nothing_starts(tmp_path: Path) -> None:
+    with pytest.raises(sf.SfumatoError, match="account"):
+        sf.Publisher(table(), ledger=tmp_path / "b.db", account="a")
+    with sf.Publisher(table(), budget="1") as publisher:
+        for cost in ({}, {"epsilon": "1", "rho": "1"}, {"rho": "1", "delta": "1e-6"}):
+            with pytest.raises(sf.UsageError):
+                publisher.release(sf.Histogram("x"), **cost)
+
+
+def test_nothing_true_is_held_by_what_is_handed_out() -> None:
+    canary = 731_946  # rows in one cell: the true count must be nowhere
+    data = np.full((canary, 1), 0.55)
+    with sf.Publisher(sf.source(data, sf.Domain(x=sf.Interval(0, 1)), name="c"), budget="1") as publisher:
+        answer = publisher.release(sf.Histogram("x", bins=2), epsilon="0.001")
+        assert answer.values[1] != canary
+        publisher.source.count([sf.Histogram("x", bins=2).needs(publisher.source.domain)])
+        assert not sightings(canary, answer, publisher, publisher.source, publisher._cubes[0], answer.guarantee, answer.receipt)
