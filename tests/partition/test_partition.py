@@ -22,10 +22,11 @@ from support.statistics import check_coverage
 BOX = Domain(x=Interval(0, 16, step=1), y=Interval(0, 8, step=1))
 CUBE = Domain(x=Interval(0, 4, step=1), y=Interval(0, 5, step=1), z=Interval(-2, 4, step=1))
 MAP = Domain(lat=Interval(-90, 90), lon=Interval(-180, 180))
+ONE = PureDP(1)
 RNG = np.random.default_rng(7)
 
 
-def made(domain, partitions, rows=200, cost=PureDP(1), noise=None):
+def made(domain, partitions, rows=200, cost=ONE, noise=None):
     question = UniformPartitioner(partitions=partitions)
     bounds = np.array([axis.numbers for axis in domain.values()])
     points = bounds[:, 0] + RNG.random((rows, len(bounds))) * (bounds[:, 1] - bounds[:, 0])

@@ -1,6 +1,7 @@
 """Shares of a budget: exact sums, and the vectors of the literature."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ def test_levels_add_up_and_never_fall(total, height, allocation, fanout):
     shares = levels(total, height, allocation=allocation, fanout=fanout)
     assert len(shares) == height + 1
     assert sum(shares) == total
-    assert all(a <= b + 1 for a, b in zip(shares, shares[1:], strict=False))
+    assert all(a <= b + 1 for a, b in pairwise(shares))
 
 
 def test_custom_levels():

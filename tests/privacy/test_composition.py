@@ -7,7 +7,7 @@ import mpmath
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.privacy.composition import charge, compose, measure_of, money_text, pld_epsilon, pure_to_zcdp, rule_of, zcdp_to_approx
+from sfumato.privacy.composition import charge, compose, in_measure, pld_epsilon, pure_to_zcdp, rule_of, zcdp_to_approx
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 
@@ -67,6 +67,5 @@ def test_sums():
 
 @pytest.mark.parametrize("cost", [PureDP("0.25"), ApproxDP("0.25", "1e-7"), ZCDP("0.125")])
 def test_money_and_back(cost):
-    assert measure_of(cost.money, rule_of(cost)) == cost
-    assert measure_of((0, 0), rule_of(cost)) is None
-    assert "0." in money_text(cost.money, rule_of(cost))
+    numbers = tuple(getattr(cost, name) for name in type(cost).__struct_fields__)
+    assert in_measure(cost.money, rule_of(cost)) == (numbers if len(numbers) > 1 else numbers[0])

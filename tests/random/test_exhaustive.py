@@ -161,7 +161,7 @@ def test_every_bit_string_of_a_wide_law(law, grain):
 @pytest.mark.deep
 @pytest.mark.parametrize(("law", "grain"), NARROW + WIDE)
 def test_every_bit_string_deeper(law, grain):
-    wrong, undecided = check_trial(Sampler(law, tree(grain)), 30 if law in [law for law, _ in NARROW] else 24)
+    wrong, undecided = check_trial(Sampler(law, tree(grain)), 30 if law in [narrow for narrow, _ in NARROW] else 24)
     assert wrong == []
     assert undecided < Fraction(1, 100)
 
@@ -272,11 +272,11 @@ def test_after_one_word_almost_nothing_is_open(power, scale):
 
 @pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 2), Fraction(1), Fraction(7, 4)])
 def test_every_bit_string_of_bernoulli_exp(gamma):
-    masses, undecided = enumerate_masses(lambda bits: discrete.bernoulli_exp(gamma, bits), 20, lambda values: TreeBits(values, 5))
+    masses, undecided = enumerate_masses(lambda bits: discrete.bernoulli_exp(gamma, bits), 15, lambda values: TreeBits(values, 5))
     with mpmath.workdps(60):
         chance = mpmath.exp(-mpmath.mpf(gamma.numerator) / gamma.denominator)
         assert disagreements(masses, undecided, {True: chance, False: 1 - chance}) == []
-    assert undecided < Fraction(1, 4)
+    assert undecided < Fraction(2, 5)
 
 
 @pytest.mark.parametrize("weights", [[1], [3, 0, 2], [1, 1, 1, 4]])
