@@ -120,7 +120,7 @@ def test_rows_per_person(rows: object) -> None:
         (lambda: sf.Interval(0, 10, step=0), sf.UsageError),
         (lambda: sf.Domain(x=sf.Interval), sf.BoundsRequired),
         (lambda: sf.Domain(x=None), sf.BoundsRequired),
-        (lambda: sf.Domain(), sf.UsageError),
+        (sf.Domain, sf.UsageError),
         (lambda: sf.Categories([]), sf.UsageError),
         (lambda: sf.Categories("abc"), sf.UsageError),
         (lambda: sf.Categories(["a", "a"]), sf.UsageError),
@@ -168,8 +168,7 @@ def test_an_empty_table_is_a_table(tmp_path: Path) -> None:
 def test_a_ledger_that_cannot_be_written(tmp_path: Path) -> None:
     path = parquet(tmp_path)
     with pytest.raises(sf.LedgerError):
-        with sf.Publisher(sf.source(path, DOMAIN), ledger=tmp_path / "none" / "b.db", account="a", budget="3"):
-            pass
+        sf.Publisher(sf.source(path, DOMAIN), ledger=tmp_path / "none" / "b.db", account="a", budget="3")
     _text(tmp_path / "b.db", "this is not a ledger, but it is long enough to be looked at as one")
     with pytest.raises(sf.LedgerError):
         ask(path, tmp_path)

@@ -89,7 +89,7 @@ def test_a_failure_after_the_charge_publishes_nothing_and_the_key_resumes_free(m
     with sf.Publisher(table(), budget="1") as publisher:
         with monkeypatch.context() as patch:
             patch.setattr(Source, "count", lambda *_, **__: 1 / 0)
-            with pytest.raises(sf.InternalError, match="ZeroDivisionError in test_publisher.py") as fault:
+            with pytest.raises(sf.InternalError, match=r"ZeroDivisionError in test_publisher\.py") as fault:
                 publisher.release(question, epsilon="0.25")
             assert fault.value.__context__ is None
         assert publisher.remaining == Fraction(3, 4)

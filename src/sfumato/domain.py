@@ -141,7 +141,7 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=Tr
     ('a', 'b', 'else')
     """
 
-    labels: tuple[Label, ...]
+    labels: Sequence[Label]
     other: str | None = None
 
     def __post_init__(self) -> None:
@@ -158,7 +158,7 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=Tr
     @property
     def all_labels(self) -> tuple[Label, ...]:
         """The labels, with ``other`` last where it is given."""
-        return self.labels if self.other is None else (*self.labels, self.other)
+        return (*self.labels,) if self.other is None else (*self.labels, self.other)
 
 
 class Keys(msgspec.Struct, frozen=True, tag="keys"):
@@ -266,12 +266,31 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
         return self.points(range(self.cells + 1))
 
     def points(self, index: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Where lattice points lie: float64 ndarray like ``index``; the two ends are exact."""
+        """Where lattice points lie: float64 ndarray like ``index``; the two ends are exact.
+
+        A point belongs to the cell that it opens, as the kernel sees it: where rounding puts the nearest double below, the
+        least one that the kernel puts right is taken.
+        """
         import numpy as np
 
         index = np.asarray(index)
-        at = self.lower + index * ((self.upper - self.lower) / self.cells)
-        return np.where(index == self.cells, self.upper, at)
+        at = np.asarray(self.lower + index * ((self.upper - self.lower) / self.cells))
+        low = (index < self.cells) & (self.locate(at) < index)
+        if low.any():
+            at[low] = self._least(at[low], index[low])
+        at[index == self.cells] = self.upper
+        return at
+
+    def _least(self, below: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Bisect for the least doubles in the given cells; rounding is off by at most 4 ulp of the largest bound."""
+        import numpy as np
+
+        above = below + 8 * np.spacing(max(abs(self.lower), abs(self.upper)))
+        for _ in range(64):
+            middle = below + (above - below) / 2
+            right = self.locate(middle) >= index
+            above, below = np.where(right, middle, above), np.where(right, below, middle)
+        return above
 
     def locate(self, values: np.ndarray) -> np.ndarray:
         """Send float64 values to cells, int64; NaN is dropped.
@@ -352,7 +371,7 @@ class LabelAxis(msgspec.Struct, frozen=True, tag="labels", omit_defaults=True):
         listed = self.labels[:-1] if self.other else self.labels
         cell = {_label_key(label): i for i, label in enumerate(listed)}
         unlisted = len(listed) if self.other else DROPPED
-        return np.array([DROPPED if v is None or v != v else cell.get(_label_key(v), unlisted) for v in values], dtype=np.int64)
+        return np.array([DROPPED if _missing(v) else cell.get(_label_key(v), unlisted) for v in values], dtype=np.int64)
 
     def refines(self, other: LatticeAxis) -> bool:
         return self == other
@@ -416,6 +435,10 @@ def as_number(value: object, time: Time | None, name: str) -> float:
             "Give numbers, or dates where the axis is one of dates",
         )
     return number
+
+
+def _missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _label_key(value: object) -> object:

@@ -62,6 +62,11 @@ def probability(value: Exactly, name: str) -> Fraction:
     return exact
 
 
+def sidak(alpha: float, cells: int) -> float:
+    """The error probability per cell at which ``cells`` independent intervals all hold with probability 1 - alpha."""
+    return -math.expm1(math.log1p(-alpha) / max(cells, 1))
+
+
 def units_up(value: Fraction, units: int) -> int:
     """Round a cost up to whole units: a charge is never smaller than what was spent."""
     return math.ceil(value * units)

@@ -7,6 +7,7 @@ import secrets
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -91,6 +92,17 @@ def preview(
     parts = plan.costs(asked_cost(epsilon=epsilon, delta=delta, rho=rho))
     found = [q.preview(space, unit, part, rows) for q, part in zip(plan.questions, parts, strict=True)]
     return found[0] if isinstance(question, AnyQuestion) else found
+
+
+@dataclass(frozen=True)
+class _Order:
+    """A plan as it will be charged and answered."""
+
+    plan: Plan
+    costs: list[CentralMeasure]
+    lattices: list[Lattice]
+    money: Money
+    noise: Bits
 
 
 class Publisher:
@@ -238,18 +250,12 @@ class Publisher:
         ---------
         The charge is durable before a row is read; the answer is durable before it is returned.
         """
-        plan = as_plan(question)
-        parts = plan.costs(asked_cost(epsilon=epsilon, delta=delta, rho=rho))
-        previews = [q.preview(self.source.domain, self.source.unit, part) for q, part in zip(plan.questions, parts, strict=True)]
-        lattices = [q.needs(self.source.domain) for q in plan.questions]
-        money = _added([charge(p.cost, self._rule) for p in previews])
-        self.source.check(lattices)
-        noise = current()
-        digest = self._digest(plan, parts, noise)
-        name = _key(key, digest, fresh)
-        with self._reserve(name, digest, money, plan) as hold:
+        order = self._order(as_plan(question), asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+        self.source.check(order.lattices)
+        digest = self._digest(order)
+        with self._reserve(_key(key, digest, fresh), digest, order) as hold:
             if hold.stored is None:
-                hold.store(_after_charge(hold, lambda: to_bytes(self._answers(plan, parts, lattices, noise, hold, money, progress))))
+                hold.store(_after_charge(hold, lambda: to_bytes(self._answers(order, hold, progress))))
             stored = hold.stored
         releases: list[Release] = from_bytes(stored or b"[]", list[AnyRelease])
         return releases[0] if isinstance(question, AnyQuestion) else releases
@@ -264,40 +270,40 @@ class Publisher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _digest(self, plan: Plan, parts: list[CentralMeasure], noise: Bits) -> str:
-        source = self.source
-        axes = dict(source.domain)
-        what = (self._name, plan, parts, axes, source.unit, source.label, "private" if noise.private else "public seed")
+    def _order(self, plan: Plan, cost: CentralMeasure) -> _Order:
+        """Check a plan against domain, unit and account, and fix what each question may spend. Touches no data."""
+        space, unit, costs = self.source.domain, self.source.unit, plan.costs(cost)
+        used = [q.preview(space, unit, part).cost for q, part in zip(plan.questions, costs, strict=True)]
+        money = [charge(part, self._rule) for part in used]
+        total = sum(part[0] for part in money), sum(part[1] for part in money)
+        return _Order(plan, costs, [q.needs(space) for q in plan.questions], total, current())
+
+    def _digest(self, order: _Order) -> str:
+        """Fix what is asked, of which data, for what price; noise from a public seed is another thing altogether."""
+        source, seed = self.source, "private" if order.noise.private else "public seed"
+        what = (self._name, order.plan, order.costs, dict(source.domain), source.unit, source.label, seed)
         return hashlib.sha256(to_bytes(what)).hexdigest()
 
     @contextmanager
-    def _reserve(self, key: str, digest: str, money: Money, plan: Plan) -> Iterator[Hold]:
+    def _reserve(self, key: str, digest: str, order: _Order) -> Iterator[Hold]:
         try:
-            hold = self.ledger.reserve(self._name, key, digest, money, plan.title[:200])
+            hold = self.ledger.reserve(self._name, key, digest, order.money, order.plan.title[:200])
         except BudgetExceeded as error:
-            error.requested, error.remaining = in_measure(money, self._rule), in_measure(self.account.remaining, self._rule)
+            error.requested, error.remaining = in_measure(order.money, self._rule), self.remaining
             raise
         with hold:
             yield hold
 
-    def _answers(
-        self,
-        plan: Plan,
-        parts: list[CentralMeasure],
-        lattices: list[Lattice],
-        noise: Bits,
-        hold: Hold,
-        money: Money,
-        progress: Progress | None,
-    ) -> list[Release]:
-        cubes = self._count(lattices, progress)
-        answers = [q.answer(cube, self.source.unit, part, noise) for q, cube, part in zip(plan.questions, cubes, parts, strict=True)]
-        number = len(answers)
-        receipts = [self._receipt(hold, money, f"{i} of {number}") for i in range(1, number + 1)]
-        return [msgspec.structs.replace(answer, receipt=receipt) for answer, receipt in zip(answers, receipts, strict=True)]
+    def _answers(self, order: _Order, hold: Hold, progress: Progress | None) -> list[Release]:
+        cubes, unit, number = self._count(order.lattices, progress), self.source.unit, len(order.lattices)
+        answers: list[Release] = []
+        for i, (question, cube, cost) in enumerate(zip(order.plan.questions, cubes, order.costs, strict=True), 1):
+            answer = question.answer(cube, unit, cost, order.noise)
+            answers.append(msgspec.structs.replace(answer, receipt=self._receipt(hold, order, f"{i} of {number}")))
+        return answers
 
-    def _receipt(self, hold: Hold, money: Money, part: str) -> Receipt:
-        entry, label = hold.entry, self.source.label
+    def _receipt(self, hold: Hold, order: _Order, part: str) -> Receipt:
+        entry = hold.entry
         return Receipt(
             account=entry.account,
             key=entry.key,
@@ -305,9 +311,9 @@ class Publisher:
             entry=entry.sequence,
             entry_hash=entry.hash,
             time=entry.time,
-            charged=written(self._rule, money),
+            charged=written(self._rule, order.money),
             part=part,
-            source=label,
+            source=self.source.title,
             version=__version__,
         )
 
@@ -327,10 +333,6 @@ class Publisher:
 
     def _cached(self, lattice: Lattice) -> Cube | None:
         return next((cube.on(lattice) for cube in self._cubes if cube.lattice.refines(lattice)), None)
-
-
-def _added(costs: list[Money]) -> Money:
-    return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
 
 
 def _key(key: str | None, digest: str, fresh: bool) -> str:

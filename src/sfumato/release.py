@@ -18,8 +18,8 @@ import numpy as np
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import DataError, UsageError
-from sfumato.exact import Exactly, probability
-from sfumato.mechanisms.noise import Law, sidak
+from sfumato.exact import Exactly, probability, sidak
+from sfumato.mechanisms.noise import Law
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -137,9 +137,8 @@ class Preview(msgspec.Struct, frozen=True):
         if self.cells is not None:
             lines.append(f"  all of them at once are within +-{self.accuracy(simultaneous=True):,}")
         if self.rows and self.cells:
-            lines.append(
-                f"  a cell of average size ({self.rows / self.cells:,.1f} rows) is known to +-{self.accuracy() * self.cells / self.rows:.1%}"
-            )
+            average = self.rows / self.cells
+            lines.append(f"  a cell of average size ({average:,.1f} rows) is known to +-{self.accuracy() / average:.1%}")
         return "\n".join(lines + [f"  {note}" for note in self.notes])
 
 

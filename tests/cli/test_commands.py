@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -54,7 +54,7 @@ axes = "day"
 
 
 @pytest.fixture
-def sfumato(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+def sfumato(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(2)
     days = (np.datetime64("2013-01-01") + rng.integers(0, 4, 300)).astype("datetime64[D]")
@@ -68,7 +68,7 @@ def sfumato(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
-    yield call
+    return call
 
 
 def every_command() -> list[list[str]]:

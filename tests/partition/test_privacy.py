@@ -4,7 +4,6 @@ import pytest
 
 from sfumato.domain import Domain, Interval
 from sfumato.partition import UniformPartitioner
-from sfumato.partition.uniform import GRID
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from support.audit import audit_renyi, empirical_epsilon, neighbours, of_question
@@ -19,11 +18,6 @@ GIVEN = UniformPartitioner(partitions=9)
 FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 100)
 
 
-def true_share(unit):
-    """Under replace a person cannot move the number of rows and enter another cell with the same row: the grid's share is all."""
-    return 1 if unit.neighbours == "add-remove" else float(GRID)
-
-
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize(("domain", "universe"), [(LINE, LINE_ROWS), (PLANE, PLANE_ROWS)], ids=["line", "plane"])
 def test_pure(domain, universe, unit):
@@ -33,7 +27,7 @@ def test_pure(domain, universe, unit):
     others = 1 if unit.rows_per_person == 1 else 0
     noisy = empirical_epsilon(NOISY, domain, unit, PureDP("2"), universe=universe, others=others, first_draws=FIRST_DRAWS)
     assert noisy <= 2 * (1 + 1e-9)
-    assert noisy == pytest.approx(2 * true_share(unit), rel=0.01)
+    assert noisy == pytest.approx(2, rel=0.01)
 
 
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
@@ -41,4 +35,4 @@ def test_concentrated(unit):
     mechanism = of_question(NOISY, LINE, unit, ZCDP("0.5"))
     rho = audit_renyi(mechanism, neighbours(LINE_ROWS, unit, others=0), alphas=(1.5, 2, 8), first="decides")
     assert rho <= 0.5 * (1 + 1e-9)
-    assert rho >= 0.5 * true_share(unit) * 0.97
+    assert rho >= 0.5 * 0.97

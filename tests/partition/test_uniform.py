@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sfumato.domain import Categories, Domain, Interval
 from sfumato.errors import UsageError
+from sfumato.mechanisms.noise import DiscreteLaplace, count_law
 from sfumato.partition import UniformPartitioner
 from sfumato.partition.uniform import MOST_CELLS, eugkm_cells
-from sfumato.privacy.composition import compose
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
@@ -52,10 +52,23 @@ def test_ten_axes():
 
 
 @pytest.mark.parametrize("cost", [ONE, ApproxDP("0.3", "1e-6"), ZCDP("0.1"), PureDP("0.123456789")], ids=str)
-def test_costs_add_up_exactly(cost):
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_noise_spends_the_cost_exactly(cost, rows):
+    """Cost of a move of the number of rows by n and of the cells by c in L1, in exact arithmetic, at its worst."""
     pure = PureDP(cost.epsilon) if isinstance(cost, ApproxDP) else cost
-    assert compose(UniformPartitioner().costs(cost)) == pure
-    assert UniformPartitioner(partitions=5).costs(cost) == (None, pure)
+    for relation in ("add-remove", "replace"):
+        unit = Unit(rows_per_person=rows, neighbours=relation)
+        look, grid = UniformPartitioner().laws(cost, unit)
+        gone, come = range(rows + 1), range(rows + 1) if relation == "replace" else range(1)
+        worst = max(spends(look, abs(a - b), grid, a, b) for a in gone for b in come)
+        assert worst == (pure.rho if isinstance(pure, ZCDP) else pure.epsilon)
+        assert UniformPartitioner(partitions=5).laws(cost, unit) == (None, count_law(pure, unit))
+
+
+def spends(look, total, grid, gone, come):
+    if isinstance(grid, DiscreteLaplace):
+        return total / look.scale + (gone + come) / grid.scale
+    return Fraction(total**2) / (2 * look.sigma_squared) + Fraction(gone**2 + come**2) / (2 * grid.sigma_squared)
 
 
 @pytest.mark.parametrize("unit", [Unit(), Unit(rows_per_person=2, neighbours="replace")], ids=str)
@@ -123,6 +136,6 @@ def test_noise_on_rows_that_is_far_below_leaves_one_cell():
     assert len(release.counts) == 1
 
 
-def test_shares_are_a_fiftieth_and_the_rest():
-    look, grid = UniformPartitioner().costs(ONE)
-    assert (look.epsilon, grid.epsilon) == (Fraction(1, 50), Fraction(49, 50))
+def test_shares_are_a_fiftieth_and_the_rest_and_none_is_needed_under_replace():
+    assert UniformPartitioner().laws(ONE, Unit()) == (DiscreteLaplace(Fraction(50)), DiscreteLaplace(Fraction(50, 49)))
+    assert UniformPartitioner().laws(ONE, Unit(neighbours="replace")) == (DiscreteLaplace(Fraction(2)), DiscreteLaplace(Fraction(2)))

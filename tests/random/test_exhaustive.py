@@ -144,9 +144,9 @@ def check_trial(sampler, depth):
 @pytest.mark.parametrize(("law", "grain"), NARROW)
 def test_every_bit_string_of_a_narrow_law(law, grain):
     shallow = check_trial(Sampler(law, tree(grain)), 10)
-    wrong, undecided = check_trial(Sampler(law, tree(grain)), 22)
+    wrong, undecided = check_trial(Sampler(law, tree(grain)), 19)
     assert shallow[0] == wrong == []
-    assert undecided < min(Fraction(1, 10**3), shallow[1] / 50)
+    assert undecided < min(Fraction(1, 250), shallow[1] / 10)
 
 
 @pytest.mark.parametrize(("law", "grain"), WIDE[:2])
@@ -195,7 +195,7 @@ class SkipsExactness(Sampler):
     ("twin", "law", "grain"), [(SkipsTies, *NARROW[0]), (SkipsTies, *NARROW[2]), (SkipsTies, *WIDE[0]), (SkipsExactness, *WIDE[0])]
 )
 def test_a_sampler_that_skips_a_refinement_is_caught(twin, law, grain):
-    wrong, _ = check_trial(twin(law, tree(grain)), 14)
+    wrong, _ = check_trial(twin(law, tree(grain)), 12)
     assert wrong
 
 

@@ -10,16 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
 from sfumato.charts import scales, style
-from sfumato.charts.reduce import Table, merge, runs
+from sfumato.charts.reduce import Noise, Table, merge, runs
 from sfumato.domain import LatticeAxis
-from sfumato.mechanisms.noise import Law
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up
 DIGIT = 6.5  # pixels that a digit of a cell's number takes
 LETTER = 7.2  # pixels that a letter of a tick's label takes
 
 
-def draw(table: Table, axes: tuple[LatticeAxis, ...], law: Law, ax: Axes | None, note: str = "") -> Axes:
+def draw(table: Table, axes: tuple[LatticeAxis, ...], law: Noise, ax: Axes | None, note: str = "") -> Axes:
     """Draw counts over two axes: the first one runs down, or up where it has a scale; the second one runs right."""
     starts = tuple(runs(axis.size, MOST_SLOTS) for axis in axes)
     table = merge(table, starts, law)

@@ -14,9 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from sfumato.charts import heat, scales, style
-from sfumato.charts.reduce import Counted, Table, merge, runs, sum_out, table_of
+from sfumato.charts.reduce import Counted, Noise, Table, merge, runs, sum_out, table_of
 from sfumato.domain import LatticeAxis
-from sfumato.mechanisms.noise import Law
 
 FEW = 6  # series that can be told apart by colour and marker
 MOST_BARS = 64  # beyond, steps with a band
@@ -60,7 +59,7 @@ class Picture:
     main: LatticeAxis
     series: LatticeAxis | None
     table: Table
-    law: Law
+    law: Noise
     note: str
 
     def noted(self, more: str) -> str:

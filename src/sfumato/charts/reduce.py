@@ -12,10 +12,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from sfumato.domain import Lattice
-from sfumato.mechanisms.noise import Law, sidak
+from sfumato.exact import sidak
 
 CONFIDENCE = "0.95"
 ALPHA = 0.05
+
+
+class Noise(Protocol):
+    """What a picture needs to know of the noise on each count: two-sided half-widths, of one and of sums."""
+
+    def half_width(self, alpha: float) -> int: ...
+    def sum_half_width(self, effective: np.ndarray, alpha: float) -> np.ndarray: ...
 
 
 class Counted(Protocol):
@@ -26,7 +33,7 @@ class Counted(Protocol):
     @property
     def values(self) -> np.ndarray: ...
     @property
-    def law(self) -> Law: ...
+    def law(self) -> Noise: ...
     def accuracy(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
 
 
@@ -82,13 +89,13 @@ def table_of(release: Counted) -> Table:
     return Table(values, half, half_all, np.ones(values.shape, np.int64))
 
 
-def sum_out(table: Table, keep: tuple[int, ...], law: Law) -> Table:
+def sum_out(table: Table, keep: tuple[int, ...], law: Noise) -> Table:
     """Add up all axes but some, which keep their order."""
     rest = tuple(i for i in range(table.values.ndim) if i not in keep)
     return _with_intervals(table.values.sum(axis=rest), table.terms.sum(axis=rest), law) if rest else table
 
 
-def merge(table: Table, starts: Sequence[np.ndarray], law: Law) -> Table:
+def merge(table: Table, starts: Sequence[np.ndarray], law: Noise) -> Table:
     """Put the mean of neighbours in their place; along each axis, runs of them begin at ``starts``.
 
     Means rather than sums, so that the last run, which may be shorter, does not look like a fall.
@@ -111,7 +118,7 @@ def runs(size: int, most: int) -> np.ndarray:
     return np.arange(0, size, -(-size // most))
 
 
-def _with_intervals(values: np.ndarray, terms: np.ndarray, law: Law) -> Table:
+def _with_intervals(values: np.ndarray, terms: np.ndarray, law: Noise) -> Table:
     """Half-widths of sums of disjoint sets of cells, whose noises are independent; of single cells, as they were."""
     distinct, where = np.unique(terms, return_inverse=True)
     halves = []

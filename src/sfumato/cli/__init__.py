@@ -23,6 +23,8 @@ COMMANDS = {
     "report": ("sfumato.cli.report", "Turn saved releases into one HTML page."),
 }
 
+STOPPED = 130  # what a shell reports of a program ended by Ctrl-C
+
 
 class LazyGroup(click.Group):
     """A group that knows its commands by name, and imports one when it is asked for."""
@@ -69,22 +71,21 @@ def run(args: list[str]) -> int:
 
     try:
         outcome: Any = cli.main(args=args, prog_name="sfumato", standalone_mode=False)
+        code = outcome if isinstance(outcome, int) else 0
     except click.exceptions.Abort:
         click.echo("Stopped.", err=True)
-        return 130
+        code = STOPPED
     except click.ClickException as error:
         error.show()
-        return error.exit_code
-    except SfumatoError as error:
-        return _explain(args, str(error), error, error.exit_code)
-    except InternalError as error:
-        return _explain(args, str(error), error, error.exit_code)
+        code = error.exit_code
+    except (SfumatoError, InternalError) as error:
+        code = _explain(args, str(error), error, error.exit_code)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
-        sys.stderr.close()
-        return 0
+        sys.stdout = None
+        code = 0
     except Exception as error:
-        return _explain(args, _fault(error), error, InternalError.exit_code)
-    return outcome if isinstance(outcome, int) else 0
+        code = _explain(args, _fault(error), error, InternalError.exit_code)
+    return code
 
 
 def _explain(args: list[str], message: str, error: Exception, code: int) -> int:
@@ -106,4 +107,5 @@ def _fault(error: Exception) -> str:
     from pathlib import Path
 
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"a fault of ours, {type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}. Please report this line; it holds no data."
+    place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
+    return f"a fault of ours, {place}. Please report this line; it holds no data."

@@ -116,18 +116,30 @@ def _times_factor(ticks: np.ndarray, factor: int) -> np.ndarray:
 # --- labels -------------------------------------------------------------------------------------------------------------
 
 
-def label_cells(array: Any, axis: LabelAxis) -> np.ndarray:
-    """Send a column to the cells of its labels: int64 ndarray of shape (rows,); each distinct value is looked up once."""
-    encoded = dictionary_of(array)
-    if pt.is_null(encoded.type):
-        return np.full(len(array), DROPPED, np.int64)
-    table = axis.lookup(_values(encoded.dictionary))
-    if encoded.indices.null_count:
-        table = np.append(table, DROPPED)
-        indices = encoded.indices.cast(pa.int64()).fill_null(len(table) - 1)
-    else:
+class Labels:
+    """Sends columns to the cells of one axis; each distinct value is looked up once."""
+
+    def __init__(self, axis: LabelAxis) -> None:
+        self._axis = axis
+        self._dictionary: Any = None
+        self._table = np.zeros(0, np.int64)
+
+    def cells(self, array: Any) -> np.ndarray:
+        """Cells of a column: int64 ndarray of shape (rows,)."""
+        encoded = dictionary_of(array)
+        if pt.is_null(encoded.type):
+            return np.full(len(array), DROPPED, np.int64)
+        self._learn(encoded.dictionary)
         indices = encoded.indices
-    return np.asarray(table[indices.to_numpy(zero_copy_only=False)]) if len(table) else np.zeros(0, np.int64)
+        if indices.null_count:
+            indices = indices.cast(pa.int64()).fill_null(len(self._table) - 1)
+        return np.asarray(self._table[indices.to_numpy(zero_copy_only=False)])
+
+    def _learn(self, dictionary: Any) -> None:
+        """Look up a dictionary, unless it is the last one again, as with parts of one batch; null has the last place."""
+        if self._dictionary is not None and self._dictionary.type == dictionary.type and self._dictionary.equals(dictionary):
+            return
+        self._dictionary, self._table = dictionary, np.append(self._axis.lookup(_values(dictionary)), DROPPED)
 
 
 def dictionary_of(array: Any) -> Any:

@@ -28,7 +28,7 @@ MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
 _TIMES = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
 
 
-def forms(column: Column) -> tuple[Any, ...]:
+def forms(column: Column, person: bool = False) -> tuple[Any, ...]:
     """Types that a column may be read as, the first that fits the first block being taken."""
     if column is None:
         return (pa.string(),)
@@ -38,7 +38,7 @@ def forms(column: Column) -> tuple[Any, ...]:
             return (pa.string(),)
         return (pa.int64(), pa.float64()) if "number" in kinds else (pa.bool_(),)
     if column.time is None:
-        return (pa.float64(),)
+        return (pa.int64(), pa.float64()) if person else (pa.float64(),)  # two long ids must not become one double
     return (pa.date32(), *_TIMES) if column.time == "day" else (*_TIMES, pa.date32())
 
 
@@ -47,8 +47,9 @@ class CsvFile:
 
     in_memory = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, person: str | None = None) -> None:
         self.path, self.name = path, str(path)
+        self._person = person
 
     def _open(self, types: dict[str, Any]) -> Any:
         check_file(self.path)
@@ -63,10 +64,13 @@ class CsvFile:
 
     def schema(self, columns: Columns) -> Any:
         """Settle the form of each column."""
-        return pa.schema([(name, self._form(name, column)) for name, column in columns.items()])
+        candidates = {name: forms(column, name == self._person) for name, column in columns.items()}
+        types = {name: several[0] for name, several in candidates.items()}
+        if not self._reads(types):
+            types = {name: self._form(name, several) for name, several in candidates.items()}
+        return pa.schema(list(types.items()))
 
-    def _form(self, name: str, column: Column) -> Any:
-        candidates = forms(column)
+    def _form(self, name: str, candidates: tuple[Any, ...]) -> Any:
         for type_ in candidates[:-1]:
             if self._reads({name: type_}):
                 return type_
@@ -76,7 +80,7 @@ class CsvFile:
     def _reads(self, types: dict[str, Any]) -> bool:
         try:
             self._open(types).close()
-        except pa.ArrowInvalid:
+        except Exception:  # whatever it is, the last form tried says so
             return False
         return True
 

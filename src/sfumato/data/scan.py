@@ -13,12 +13,12 @@ import numpy as np
 
 from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data.bounding import Bounder
-from sfumato.data.columns import Column, label_cells, numbers
+from sfumato.data.columns import Column, Labels, numbers
 from sfumato.data.tables import Table, guarded
 from sfumato.domain import DROPPED, LabelAxis, Lattice, LatticeAxis
 
 Progress: TypeAlias = Callable[[int, int | None], None]
-CHUNK_ROWS = 2**16  # of two columns: what fits in the second-level cache
+CHUNK_ROWS = 2**15  # temporaries of a chunk stay in the second-level cache
 PENDING_ROWS = 2**20
 WORD = 2**62  # packed cells stay below this
 
@@ -42,12 +42,13 @@ def scan(
             for each, key in zip(tallies, keys, strict=True):
                 each.add(key)
         else:
-            bounder.add(chunk[person], [_narrow(packing, key) for packing, key in zip(kernel.packings, keys, strict=True)])
+            narrow = [_narrow(packing, key) for packing, key in zip(kernel.packings, keys, strict=True)]
+            guarded(table.name, lambda chunk=chunk, narrow=narrow: bounder.add(chunk[person], narrow))  # type: ignore[misc]
         done += len(chunk)
         if progress:
             progress(done, total)
     if bounder is not None:
-        for each, key in zip(tallies, bounder.bounded(), strict=False):  # none without rows
+        for each, key in zip(tallies, guarded(table.name, bounder.bounded), strict=False):  # none without rows
             each.add(key)
     return [each.cube() for each in tallies]
 
@@ -65,21 +66,21 @@ class Kernel:
         self._axes = list(dict.fromkeys(axis for lattice in lattices for axis in lattice.axes))
         place = {axis: i for i, axis in enumerate(self._axes)}
         self._places = [[place[axis] for axis in lattice.axes] for lattice in lattices]
+        self._labels = {axis: Labels(axis) for axis in self._axes if isinstance(axis, LabelAxis)}
         self.packings = [Packing(lattice) for lattice in lattices]
 
     def keys(self, batch: Any) -> list[list[np.ndarray]]:
         """Packed cells of a batch, per lattice."""
         converted: dict[str, np.ndarray] = {}
-        cells = [_cells(batch, axis, converted) for axis in self._axes]
+        cells = [self._cells(batch, axis, converted) for axis in self._axes]
         return [packing.pack([cells[i] for i in places]) for packing, places in zip(self.packings, self._places, strict=True)]
 
-
-def _cells(batch: Any, axis: LatticeAxis, converted: dict[str, np.ndarray]) -> np.ndarray:
-    if isinstance(axis, LabelAxis):
-        return label_cells(batch[axis.name], axis)
-    if axis.name not in converted:
-        converted[axis.name] = numbers(batch[axis.name], axis.time)
-    return axis.locate(converted[axis.name])
+    def _cells(self, batch: Any, axis: LatticeAxis, converted: dict[str, np.ndarray]) -> np.ndarray:
+        if isinstance(axis, LabelAxis):
+            return self._labels[axis].cells(batch[axis.name])
+        if axis.name not in converted:
+            converted[axis.name] = numbers(batch[axis.name], axis.time)
+        return axis.locate(converted[axis.name])
 
 
 class Packing:
@@ -156,7 +157,7 @@ class Dense:
         key = keys[0]
         if len(key) and key.min() < 0:
             key = key[key >= 0]
-        if len(self._counts) <= 4 * len(key):
+        if len(self._counts) <= len(key):
             self._counts += np.bincount(key, minlength=len(self._counts))
         else:
             np.add.at(self._counts, key, 1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sfumato.data.scan import Progress
 
 
-def source(  # noqa: PLR0917 -- the design names these in this order
+def source(
     data: object,
     domain: Domain | Mapping[str, Axis],
     person: str | None = None,
@@ -77,7 +77,7 @@ def source(  # noqa: PLR0917 -- the design names these in this order
         raise UsageError(
             f"person = {person!r}", "an array's columns are the domain's axes, and none has that name", "Give a frame, or declare the axis"
         )
-    return Source(open_table(data, tuple(domain)), domain, unit, name, data)
+    return Source(open_table(data, tuple(domain), person), domain, unit, name, data)
 
 
 class Source:
@@ -93,6 +93,11 @@ class Source:
         self.domain, self.unit = domain, unit
         self._table, self._name, self._data = table, name, data
         self._token = secrets.token_hex(16)
+
+    @property
+    def title(self) -> str:
+        """What a receipt calls this data set: its name, or the file's, without the folders that lead to it."""
+        return self._name or os.path.basename(self._table.name)
 
     @property
     def label(self) -> str:
@@ -178,11 +183,13 @@ class Source:
         from sfumato.data.scan import scan
 
         self.check(lattices)
+        if not lattices:
+            return []
         bounder = None if self.unit.person is None else Bounder(key or fresh_key(), self.unit.rows_per_person)
         return scan(self._table, self._columns(lattices), lattices, person=self.unit.person, bounder=bounder, progress=progress)
 
     def __repr__(self) -> str:
-        return f"<Source {self._name or self._table.name}: {', '.join(self.domain)}; {self.unit}>"
+        return f"<Source {self.title}: {', '.join(self.domain)}; {self.unit}>"
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         if self._table.in_memory:

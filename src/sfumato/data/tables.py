@@ -19,12 +19,11 @@ import pyarrow.parquet as pq
 
 from sfumato.data.columns import Column
 from sfumato.domain import LabelAxis
-from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.errors import DataError, InternalError, SfumatoError, UsageError
 
 T = TypeVar("T")
 Columns = Mapping[str, Column]
-BATCH_ROWS = 2**17
-_ENGINE_ERRORS = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, RuntimeError)
+BATCH_ROWS = 2**16
 
 
 class Table(Protocol):
@@ -46,14 +45,14 @@ class Table(Protocol):
         """Arrow record batches with at least the columns asked for."""
 
 
-def open_table(data: object, axes: Sequence[str]) -> Table:
+def open_table(data: object, axes: Sequence[str], person: str | None) -> Table:
     """Choose how to read what ``source`` was given."""
     from sfumato.data.csvfile import CsvFile
 
     if isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
         suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-        return CsvFile(path) if ".csv" in suffixes[-1:] or suffixes == [".csv", ".gz"] else ParquetFile(path)
+        return CsvFile(path, person) if ".csv" in suffixes[-1:] or suffixes == [".csv", ".gz"] else ParquetFile(path)
     if isinstance(data, np.ndarray):
         return Array(data, axes)
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
@@ -76,9 +75,9 @@ def guarded(name: str, action: Callable[[], T]) -> T:
     """Do something with an engine; if it fails, say what kind of failure it was, and nothing that it quotes."""
     try:
         return action()
-    except SfumatoError:
+    except (SfumatoError, InternalError):
         raise
-    except _ENGINE_ERRORS as error:
+    except Exception as error:  # engines have trees of errors of their own
         obstacle, remedy = _kind_of(error)
     raise DataError(name, obstacle, remedy)  # outside the except block: no context, which would quote values
 
@@ -115,10 +114,8 @@ def _kind_of(error: BaseException) -> tuple[str, str]:
     for pattern, obstacle, remedy in _KINDS:
         if re.search(pattern, str(error)[:200]):
             return obstacle, remedy
-    return (
-        "the engine cannot read it",
-        "Check the table with the tool that wrote it; the engine's words are withheld, since they quote values",
-    )
+    obstacle = f"it cannot be read ({type(error).__name__}; the words are withheld, since engines quote values)"
+    return obstacle, "Check the table with the tool that wrote it"
 
 
 def stat_file(path: Path) -> os.stat_result:
@@ -270,8 +267,8 @@ class Array:
     def _batch(self, start: int, stop: int, columns: Columns) -> Any:
         if self._array.dtype.kind not in "biufMU":
             raise DataError(f"a numpy array of dtype {self._array.dtype}", "it holds no plain values", "Give numbers, or a frame")
-        parts = [np.ascontiguousarray(self._array[start:stop, self._axes.index(name)]) for name in columns]
-        return guarded(self.name, lambda: pa.RecordBatch.from_arrays([pa.array(part) for part in parts], names=list(columns)))
+        parts = [self._array[start:stop, self._axes.index(name)] for name in columns]
+        return guarded(self.name, lambda: pa.RecordBatch.from_arrays([_column(part) for part in parts], names=list(columns)))
 
     def rows(self) -> int | None:
         """Number of rows."""
@@ -281,3 +278,8 @@ class Array:
         """Copy part by part."""
         for start in range(0, len(self._array), BATCH_ROWS):
             yield self._batch(start, start + BATCH_ROWS, columns)
+
+
+def _column(part: np.ndarray) -> Any:
+    mask = np.ma.getmaskarray(part) if isinstance(part, np.ma.MaskedArray) else None
+    return pa.array(np.ascontiguousarray(part), mask=mask)

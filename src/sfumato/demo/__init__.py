@@ -1,39 +1,71 @@
-"""Two real tables that ship with the library, and what is publicly known of them."""
+"""Two real tables and their public domains: flights out of New York in 2013, and the populated places of the world.
+
+The domains are written from public knowledge (lists of carriers and country codes, the calendar, the globe), not from the
+tables. See ``ATTRIBUTION.md`` for where the tables come from.
+"""
 
 from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
 
-from sfumato.domain import Categories, Domain, Interval
+from sfumato.domain import Categories, Domain, Interval, Keys
 
-# IATA codes of the airlines that flew from New York in 2013: public knowledge, not read off the flights.
 CARRIERS = ("9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV")
+_ISO_3166 = """
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI
+    CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ
+    GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS
+    LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG
+    PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK
+    TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW
+"""
+COUNTRIES = tuple(_ISO_3166.split())  # XK, for Kosovo, is not in the standard but in use
 
 
 def flights_path() -> Path:
-    """Where the 336,776 flights that left New York in 2013 lie (Parquet; CC0)."""
-    return Path(str(files("sfumato.demo") / "flights.parquet"))
+    """Where the flights lie: 336,776 rows; ``tailnum`` names the aircraft, some of them with hundreds of rows."""
+    return _path("flights.parquet")
 
 
 def cities_path() -> Path:
-    """Where the world's places of at least 500 people lie (Parquet; CC-BY 4.0, GeoNames)."""
-    return Path(str(files("sfumato.demo") / "cities.parquet"))
+    """Where the cities lie: 234,908 rows, one each."""
+    return _path("cities.parquet")
 
 
 def flights_domain() -> Domain:
-    """Public axes of the flights: delays in minutes, the hour of scheduled departure, the day, the airline, the airport."""
+    """Delays in minutes, distance in miles, the scheduled hour and date of departure; destinations are not listed.
+
+    >>> flights_domain()["hour"].natural_cells
+    24
+    """
     return Domain(
+        carrier=Categories(CARRIERS),
+        origin=Categories(("EWR", "JFK", "LGA")),
+        dest=Keys(),
+        month=Interval(1, 13, step=1),
+        day=Interval(1, 32, step=1),
         date=Interval("2013-01-01", "2014-01-01"),
         hour=Interval(0, 24, step=1),
-        carrier=Categories(CARRIERS),
-        origin=Categories(["EWR", "JFK", "LGA"]),
-        dep_delay=Interval(-60, 240),
-        arr_delay=Interval(-90, 240),
-        distance=Interval(0, 5000),
+        dep_delay=Interval(-60, 240, step=1),
+        arr_delay=Interval(-60, 240, step=1),
+        distance=Interval(0, 5000, step=1),
     )
 
 
 def cities_domain() -> Domain:
-    """Public axes of the places: degrees of longitude and latitude, inhabitants."""
-    return Domain(longitude=Interval(-180, 180), latitude=Interval(-90, 90), population=Interval(0, 40_000_000))
+    """The globe in degrees, inhabitants up to forty million, and the country.
+
+    >>> list(cities_domain())
+    ['longitude', 'latitude', 'population', 'country']
+    """
+    return Domain(
+        longitude=Interval(-180, 180),
+        latitude=Interval(-90, 90),
+        population=Interval(0, 40_000_000, step=1),
+        country=Categories(COUNTRIES),
+    )
+
+
+def _path(name: str) -> Path:
+    return Path(str(files("sfumato.demo").joinpath(name)))

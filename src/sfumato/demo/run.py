@@ -56,7 +56,7 @@ def _publish(folder: Path, progress: Callable[[int, int | None], None] | None) -
                 Histogram(["hour", "dep_delay"], bins={"dep_delay": DELAY_EDGES}),
             ]
         )
-        releases = Publisher(flights, ledger=ledger, account="flights-2013", budget="3").release(plan, epsilon="2", progress=progress)
+        releases = Publisher(flights, ledger=ledger, account="flights-2013", budget="3").release(plan, epsilon="1.5", progress=progress)
         cities = source(cities_path(), cities_domain(), name="cities")
         publisher = Publisher(cities, ledger=ledger, account="cities", budget="1")
         releases.append(publisher.release(UniformPartitioner(["longitude", "latitude"]), epsilon="0.5", progress=progress))

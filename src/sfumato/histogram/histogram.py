@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import msgspec
@@ -12,8 +13,8 @@ import numpy as np
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, EdgesAxis, Interval, LabelAxis, Lattice, LatticeAxis, as_number, grid_axis
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly
-from sfumato.mechanisms.noise import Law, add_noise, count_law, sidak
+from sfumato.exact import Exactly, sidak
+from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
@@ -176,7 +177,7 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         if isinstance(found, LabelAxis):
             return [str(label) for label in found.labels]
         edges = edge_text(found.edges(), found.time)
-        return [f"{a} to {b}" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        return [f"{a} to {b}" for a, b in pairwise(edges)]
 
     def to_frame(self) -> pa.Table:
         """One row per cell: the axes (``name`` for labels, ``name_lower`` and ``name_upper`` for bins), count, low, high (95 %)."""
@@ -204,31 +205,42 @@ def _one_type(labels: Sequence[object]) -> list[object]:
     return list(labels) if len({type(label) for label in labels}) == 1 else [str(label) for label in labels]
 
 
-def _plain_bins(bins: object) -> Any:
-    if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
-        return bins
+def _plain_bins(bins: Any) -> Any:
+    """Bring bins into the one form that files give back: numbers of bins as integers, edges as tuples of floats or ISO text.
+
+    A flat list may hold edges or a number of bins per axis, and only the domain tells, so its integers stay as they are.
+    """
     if isinstance(bins, Mapping):
-        return {str(name): _plain_bins(entry) for name, entry in bins.items()}
-    if hasattr(bins, "tolist"):
-        return _plain_bins(bins.tolist())
-    if isinstance(bins, Sequence) and not isinstance(bins, str):
-        return tuple(
-            _plain_bins(entry) if isinstance(entry, Sequence) and not isinstance(entry, str) else _plain_edge(entry) for entry in bins
-        )
+        return {str(name): _plain_entry(entry) for name, entry in bins.items()}
+    bins = bins.tolist() if hasattr(bins, "tolist") else bins
+    return tuple(_plain_entry(entry) if _is_list(entry) else _plain_edge(entry) for entry in bins) if _is_list(bins) else _plain_entry(bins)
+
+
+def _plain_entry(entry: Any) -> Any:
+    entry = entry.tolist() if hasattr(entry, "tolist") else entry
+    if _is_list(entry):
+        return tuple(float(edge) if isinstance(edge, int) else edge for edge in map(_plain_edge, entry))
+    if entry is None or (isinstance(entry, int) and not isinstance(entry, bool)):
+        return entry
     raise UsageError(
-        f"bins of type {type(bins).__name__}", "bins are a number, a list of edges, or a dict of either by axis", "Write bins=20"
+        f"bins of type {type(entry).__name__}", "bins are a number, a list of edges, or a dict of either by axis", "Write bins=20"
     )
 
 
-def _plain_edge(edge: object) -> object:
+def _plain_edge(edge: Any) -> Any:
+    edge = edge.item() if hasattr(edge, "item") else edge
     return edge.isoformat() if hasattr(edge, "isoformat") else edge
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
 def _edges_axis(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
     numbers = tuple(as_number(edge, axis.time, f"an edge of {name!r}") for edge in edges)
     if len(numbers) < 3:
         raise UsageError(f"{len(numbers)} edges for {name!r}", "a histogram has at least 2 bins", "Give at least three edges")
-    if not all(math.isfinite(edge) for edge in numbers) or any(b <= a for a, b in zip(numbers, numbers[1:], strict=False)):
+    if not all(math.isfinite(edge) for edge in numbers) or any(b <= a for a, b in pairwise(numbers)):
         raise UsageError(f"edges for {name!r}", "edges must be finite and increase", "Sort them, and name each once")
     low, high = axis.numbers
     if numbers[0] < low or numbers[-1] > high:

@@ -192,7 +192,11 @@ class Store:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Settle what the file is before anything in it is touched, then bring it to the present version."""
-        version = self._version(connection)
+        connection.execute("BEGIN")  # one view of the header: another process may be creating the ledger at this moment
+        try:
+            version = self._version(connection)
+        finally:
+            connection.rollback()
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         if self.path is not None and connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from sfumato.exact import decimal
-from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP, ZCDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, discrete
 
@@ -83,7 +83,7 @@ class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian"):
     """P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke, NeurIPS 2020).
 
     >>> DiscreteGaussian(Fraction(100)).half_width(0.05)
-    19
+    20
     """
 
     sigma_squared: Fraction
@@ -159,8 +159,3 @@ def add_noise(counts: np.ndarray, law: Law, noise: bits.Bits) -> np.ndarray:
     """Add independent noise to every count: int64 ndarray like ``counts``."""
     noisy: np.ndarray = counts + law.sample(counts.size, noise).reshape(counts.shape)
     return noisy
-
-
-def sidak(alpha: float, cells: int) -> float:
-    """The error probability per cell at which ``cells`` independent intervals all hold with probability 1 - alpha."""
-    return -math.expm1(math.log1p(-alpha) / max(cells, 1))

@@ -13,8 +13,8 @@ import numpy as np
 
 from sfumato.domain import GridAxis, Lattice, as_number
 from sfumato.errors import DataError, UsageError, nearest
-from sfumato.exact import Exactly
-from sfumato.mechanisms.noise import DiscreteLaplace, Law, sidak
+from sfumato.exact import Exactly, sidak
+from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.partition.grid import Grid
 from sfumato.privacy.measures import ZCDP
 from sfumato.release import Estimate, Release, edge_array, error_probability
@@ -162,7 +162,9 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         axis = self.grid.axes[self.axes.index(name)]
         try:
             lower, upper = (_coordinates(end, axis) for end in given)
-        except TypeError:
+        except UsageError:
+            raise
+        except (TypeError, ValueError):
             raise UsageError(f"a range along {name!r}", "it is not a pair of bounds", f"Write {name}=(lower, upper)") from None
         try:
             lower, upper = np.broadcast_arrays(lower, upper)

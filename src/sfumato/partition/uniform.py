@@ -13,11 +13,11 @@ import numpy as np
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, fine_lattice, finest
 from sfumato.errors import UsageError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
+from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
-from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP, ZCDP, without_delta
+from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.release import Preview
@@ -32,8 +32,8 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
     """Where are they, on an even grid? EUGkM's rule picks the number of cells from a noisy number of rows.
 
     M = (N eps / theta)^(2d / (2 + d)) cells, ceil(M^(1/d)) per axis, at most 2^22 in all. N is a noisy count that takes a
-    fiftieth of the cost; eps stands for the inverse of the noise scale of a cell, so that several rows per person, and
-    Gaussian noise, get the coarser grid that they need.
+    fiftieth of the cost (under replace: nothing); eps stands for the inverse of the noise scale of a cell, so that several
+    rows per person, and Gaussian noise, get the coarser grid that they need.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
     Guarantee
     ---------
     Sensitivity: of the number of rows, rows_per_person; of the cells, L1 = rows_per_person (twice that under replace).
-    Holds because: the grid depends on the data only through a noisy count that is paid for; the cells are then disjoint and public, and the two costs add up.
+    Holds because: the grid depends on the data only through a noisy count that is paid for; the cells are then disjoint and
+    public. Under add-remove the two costs add up; under replace one person cannot move both by their most (see ``laws``).
     Not covered: the choice of columns and bounds; the time the query takes.
     Source: Su, Cao, Li, Bertino, Jin, CODASPY 2016 (EUGkM); Dwork, McSherry, Nissim, Smith 2006, Thm 1.
 
@@ -66,8 +67,8 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
 
     proof: ClassVar[Proof] = Proof(
         sensitivity="of the number of rows, rows_per_person; of the cells, L1 = rows_per_person (twice that under replace).",
-        because="the grid depends on the data only through a noisy count that is paid for; the cells are then disjoint and public, "
-        "and the two costs add up.",
+        because="the grid depends on the data only through a noisy count that is paid for; the cells are then disjoint and public. "
+        "Under add-remove the two costs add up; under replace one person cannot move both by their most (see ``laws``).",
         not_covered="the choice of columns and bounds; the time the query takes.",
         source="Su, Cao, Li, Bertino, Jin, CODASPY 2016 (EUGkM); Dwork, McSherry, Nissim, Smith 2006, Thm 1.",
     )
@@ -92,33 +93,40 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
         names = (self.axes,) if isinstance(self.axes, str) else self.axes
         return NAME if names is None else f"{NAME} of {' x '.join(names)}"
 
-    def costs(self, cost: CentralMeasure) -> tuple[CentralMeasure | None, CentralMeasure]:
-        """What the noisy number of rows spends, if it is needed, and what the cells spend: together, exactly the cost."""
+    def laws(self, cost: CentralMeasure, unit: Unit) -> tuple[Law | None, Law]:
+        """The noise on the number of rows, if it is needed, and on the cells: together they spend exactly the cost.
+
+        Under add-remove the number of rows takes a fiftieth. Under replace it is free. One person's a <= r rows become
+        b <= r others, on one and the same grid: the number of rows moves by |a - b|, the cells by at most a + b in L1, and
+        (|a - b| + a + b) / scale = 2 max(a, b) / scale <= 2r / scale. In L2 squared, (a - b)^2 + a^2 + b^2 is convex and at
+        most 2r^2 at the corners. So both get the scale that the cells need alone.
+        """
         pure = without_delta(cost)
         if self.partitions is not None:
-            return None, pure
+            return None, count_law(pure, unit)
+        if unit.neighbours == "replace":
+            law = count_law(pure, unit)
+            return law, law
         look, grid = share(pure, [LOOK, GRID])
-        return look, grid
+        return count_law(look, unit), count_law(grid, unit)
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the cells would be, and how many there would be for a stated number of rows."""
-        look, grid = self.costs(cost)
-        law = count_law(grid, unit)
+        look, law = self.laws(cost, unit)
         lattice = self.needs(domain)
         known = self.partitions if rows is None else rows
         cells = None if known is None else math.prod(self._per_axis(lattice, known, law))
-        notes = () if look is None else (f"{look} of it goes to a noisy number of rows, which decides how many cells there are",)
+        notes = () if look is None else (f"a noisy number of rows ({look}) decides how many cells there are",)
         return Preview(self.title, without_delta(cost), unit, cells, law, rows, notes)
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Look at the noisy number of rows, lay the grid, count every cell with exact noise."""
-        look, grid = self.costs(cost)
-        law = count_law(grid, unit)
-        rows = None if look is None else cube.total + int(total_law(look, unit).sample(1, noise)[0])
+        look, law = self.laws(cost, unit)
+        rows = None if look is None else cube.total + int(look.sample(1, noise)[0])
         per_axis = self._per_axis(cube.lattice, max(rows or 0, 0), law)
         cube, edges = _lay(cube, per_axis)
         counts = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
-        mechanism = f"{law} on each cell" + ("" if look is None else f", {total_law(look, unit)} on the number of rows")
+        mechanism = f"{law} on each cell" + ("" if look is None else f", {look} on the number of rows")
         guarantee = Guarantee(without_delta(cost), unit, mechanism, self.proof, assumptions_of(unit), private=noise.private)
         return Partition(made_by=NAME, lattice=cube.lattice, edges=edges, counts=counts, law=law, rows=rows, guarantee=guarantee)
 
@@ -139,15 +147,6 @@ def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple
     aim = x ** (2 * d / (2 + d)) if x < 1e60 else math.inf
     m = most if aim >= float(most) ** d else max(1, math.ceil(aim ** (1 / d) * (1 - 1e-12)))
     return aim, min(m, most)
-
-
-def total_law(cost: CentralMeasure, unit: Unit) -> Law:
-    """The noise on the number of rows, which one person moves by at most ``rows_per_person`` under either relation."""
-    match cost:
-        case ZCDP(rho=rho):
-            return DiscreteGaussian(unit.largest_cell**2 / (2 * rho))
-        case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
-            return DiscreteLaplace(unit.largest_cell / epsilon)
 
 
 def _effective_epsilon(law: Law) -> float:

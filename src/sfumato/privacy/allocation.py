@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from sfumato.errors import UsageError
 from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, fraction, split
-from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP, ZCDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 
 Allocation: TypeAlias = "Literal['uniform', 'geometric', 'linear'] | Sequence[Exactly]"
 
@@ -47,7 +47,7 @@ def levels(total: int, height: int, *, allocation: Allocation, fanout: int = 2) 
     Source: Cormode, Procopiuc, Srivastava, Shen, Yu, *Differentially Private Spatial Decompositions*, ICDE 2012, section 4.
 
     >>> levels(10**12, 9, allocation="geometric")[:2]
-    [28627657615, 36068588439]
+    [28627657615, 36068588438]
     """
     if height < 0 or fanout < 2:
         raise UsageError(

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sfumato.errors import UsageError
 from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, probability
-from sfumato.privacy.measures import ApproxDP, CentralMeasure, Money, PureDP, ZCDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Money, PureDP
 
 RULES = {"pure": "pure epsilon, added", "approx": "epsilon and delta, each added", "zcdp": "rho, added"}
 
@@ -93,7 +93,8 @@ def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
         return a * r + (-log_delta - math.log(a - 1) + a * math.log1p(-1 / a)) / (a - 1)
 
     best = minimize_scalar(epsilon_at, bounds=(-12, 25), method="bounded", options={"xatol": 1e-10}).fun
-    return ApproxDP(Fraction(math.ceil(best * (1 + 1e-12) * EPSILON_UNITS), EPSILON_UNITS), delta)
+    units = max(1, math.ceil(best * (1 + 1e-12) * EPSILON_UNITS))  # at least one, where delta alone pays
+    return ApproxDP(Fraction(units, EPSILON_UNITS), delta)
 
 
 def pld_epsilon(l1_over_scale: Sequence[tuple[Fraction, Fraction]], delta: Fraction) -> float:

@@ -13,7 +13,7 @@ Neighbours = Literal["add-remove", "replace"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """What one person can change: at most ``rows_per_person`` rows, added or removed, or replaced by as many others.
+    """What one person can change: at most ``rows_per_person`` rows, added or removed, or replaced by at most as many others.
 
     Under ``"replace"`` the number of persons is public; the number of rows is not, unless every person has exactly one
     row and none is dropped.
