@@ -44,7 +44,7 @@ format: $(VENV)/.test  ## Format the code in place
 
 bench: $(VENV)/.test  ## Measure beside peers, in one run
 	-$(PIP) install --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python -m benchmarks
+	$(BIN)/sfumato bench --out docs/evidence
 
 docs: $(VENV)/.test  ## Write the pages that are generated
 	$(BIN)/python tools/cli_page.py

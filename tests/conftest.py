@@ -39,3 +39,19 @@ def evidence(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
 def _commit() -> str:
     found = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
     return found.stdout.strip() or "unknown"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write which long tests ran, how they ended and how long they took."""
+    folder: Path | None = config.getoption("--evidence")
+    if folder is None:
+        return
+    rows = [
+        r for name in ("passed", "failed", "skipped") for r in terminalreporter.stats.get(name, []) if r.when == "call" or name == "skipped"
+    ]
+    lines = [f"| `{r.nodeid}` | {r.outcome} | {r.duration:.1f} s |" for r in sorted(rows, key=lambda r: r.nodeid)]
+    head = (
+        f"# The long tests\n\n`make deep` on {_commit()}, Python {platform.python_version()}.\n\n| test | outcome | time |\n|---|---|---|\n"
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "deep.md").write_text(head + "\n".join(lines) + "\n", encoding="utf-8")

@@ -278,8 +278,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
         low = (index < self.cells) & (self.locate(at) < index)
         if low.any():
             at[low] = self._least(at[low], index[low])
-        at[index == self.cells] = self.upper
-        return at
+        return np.asarray(np.where(index == self.cells, self.upper, at))
 
     def _least(self, below: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Bisect for the least doubles in the given cells; rounding is off by at most 4 ulp of the largest bound."""
@@ -290,7 +289,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
             middle = below + (above - below) / 2
             right = self.locate(middle) >= index
             above, below = np.where(right, middle, above), np.where(right, below, middle)
-        return above
+        return np.asarray(above)
 
     def locate(self, values: np.ndarray) -> np.ndarray:
         """Send float64 values to cells, int64; NaN is dropped.

@@ -8,11 +8,16 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sfumato.errors import UsageError
 
 Exactly: TypeAlias = "str | int | Fraction | Decimal | float"
+
+if TYPE_CHECKING:
+    Number: TypeAlias = Any  # a field that may be given as anything Exactly holds, and is a Fraction once it is made
+else:
+    Number = Fraction
 
 EPSILON_UNITS = 10**9
 DELTA_UNITS = 10**18

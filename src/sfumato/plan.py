@@ -14,7 +14,7 @@ import msgspec
 
 from sfumato.domain import Categories, Domain, Interval, Keys
 from sfumato.errors import DataError, SfumatoError, UsageError
-from sfumato.exact import Exactly, positive
+from sfumato.exact import Exactly, Number, positive
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours
@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True):
     """
 
     questions: Sequence[AnyQuestion]
-    shares: Sequence[Fraction] | None = None
+    shares: Sequence[Number] | None = None
 
     def __post_init__(self) -> None:
         questions: Any = self.questions
@@ -102,10 +102,10 @@ class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.rho is not None:
             if self.epsilon is not None:
                 raise UsageError("[budget]", "it gives both epsilon and rho", "Keep one of them")
-            return ZCDP(self.rho)  # type: ignore[arg-type]
+            return ZCDP(self.rho)
         if self.epsilon is None:
             return None
-        return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)  # type: ignore[arg-type]
+        return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
 
 class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -149,7 +149,7 @@ class Publisher:
                 f"a publisher of {type(source).__name__}", "it publishes from a source", "Write sf.Publisher(sf.source(data, domain), ...)"
             )
         self.source = source
-        total = budget if budget is None or isinstance(budget, CentralMeasure) else PureDP(budget)  # type: ignore[arg-type]
+        total = budget if budget is None or isinstance(budget, CentralMeasure) else PureDP(budget)
         self.ledger = open_ledger(ledger) if ledger is None or isinstance(ledger, str | Path) else ledger
         self._name = account or "default"
         self._rule = "pure" if total is None else rule_of(total)

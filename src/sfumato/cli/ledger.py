@@ -80,9 +80,9 @@ def _total(epsilon: str | None, delta: str, rho: str | None) -> CentralMeasure:
     if (epsilon is None) == (rho is None):
         raise UsageError("the account's total", "give --epsilon or --rho, and not both", "Write --epsilon 3")
     if rho is not None:
-        return ZCDP(rho)  # type: ignore[arg-type]
+        return ZCDP(rho)
     pure = delta in ("0", "0.0")
-    return PureDP(epsilon) if pure else ApproxDP(epsilon, delta)  # type: ignore[arg-type]
+    return PureDP(epsilon) if pure else ApproxDP(epsilon, delta)
 
 
 def _head(text: str | None) -> tuple[int, str] | None:

@@ -82,7 +82,7 @@ def _publish(
     from sfumato.publisher import Publisher
 
     src = source(file, domain, person=person, rows_per_person=rows_per_person, neighbours=neighbours)  # type: ignore[arg-type]
-    total = ZCDP(budget) if budget is not None and rho is not None else budget  # type: ignore[arg-type]
+    total = ZCDP(budget) if budget is not None and rho is not None else budget
     publisher = Publisher(src, ledger=ledger, account=account, budget=total)
     with scanning() as progress:
         answer = publisher.release(question, epsilon=epsilon, rho=rho, fresh=fresh, progress=progress)

@@ -3,7 +3,7 @@
 The file has a header, commas, and quotation marks where needed; ``.csv.gz`` is decompressed. Missing is: nothing, ``NA``,
 ``N/A``, ``NaN``, ``nan``, ``NULL``, ``null`` and a few like them (pyarrow's list), unless the domain lists it as a label.
 Of each column the form is settled on the first block of 4 MB: dates or times, with or without a zone; whole numbers or
-numbers with a point. A file that is ragged, or holds text where numbers are declared, is refused: in the first block before
+numbers with a point; true and false. A file that is ragged, or holds text where numbers are declared, is refused: in the first block before
 anything is charged, later on during the scan. That a file is well formed is taken for public.
 """
 
@@ -38,7 +38,8 @@ def forms(column: Column, person: bool = False) -> tuple[Any, ...]:
             return (pa.string(),)
         return (pa.int64(), pa.float64()) if "number" in kinds else (pa.bool_(),)
     if column.time is None:
-        return (pa.int64(), pa.float64()) if person else (pa.float64(),)  # two long ids must not become one double
+        numeric = (pa.float64(), pa.bool_())
+        return (pa.int64(), *numeric) if person else numeric  # two long ids must not become one double
     return (pa.date32(), *_TIMES) if column.time == "day" else (*_TIMES, pa.date32())
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from sfumato.errors import UsageError
-from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, decimal, fraction, positive, units_down, units_up
+from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, Number, decimal, fraction, positive, units_down, units_up
 
 Money: TypeAlias = tuple[int, int]
 
@@ -20,7 +20,7 @@ class PureDP(msgspec.Struct, frozen=True, tag="pure"):
     (500000000, 0)
     """
 
-    epsilon: Fraction
+    epsilon: Number
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
@@ -41,8 +41,8 @@ class ApproxDP(msgspec.Struct, frozen=True, tag="approx"):
     (3000000000, 1000000000000)
     """
 
-    epsilon: Fraction
-    delta: Fraction
+    epsilon: Number
+    delta: Number
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
@@ -69,7 +69,7 @@ class ZCDP(msgspec.Struct, frozen=True, tag="zcdp"):
     (500000000000, 0)
     """
 
-    rho: Fraction
+    rho: Number
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "rho", positive(self.rho, "rho"))
@@ -90,7 +90,7 @@ class MetricDP(msgspec.Struct, frozen=True, tag="metric"):
     holds it: each person's own device pays.
     """
 
-    epsilon: Fraction
+    epsilon: Number
     metric: str = "euclidean"
 
     def __post_init__(self) -> None:
@@ -129,10 +129,10 @@ def asked_cost(*, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None) 
     if rho is not None:
         if fraction(delta, "delta") != 0:
             raise UsageError("rho with delta", "zero-concentrated privacy has no delta", "Leave delta out")
-        return spendable(ZCDP(rho))  # type: ignore[arg-type]
+        return spendable(ZCDP(rho))
     if fraction(delta, "delta") == 0:
-        return spendable(PureDP(epsilon))  # type: ignore[arg-type]
-    return spendable(ApproxDP(epsilon, delta))  # type: ignore[arg-type]
+        return spendable(PureDP(epsilon))
+    return spendable(ApproxDP(epsilon, delta))
 
 
 def _whole(value: Fraction, units: int, name: str) -> Fraction:

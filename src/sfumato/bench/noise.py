@@ -1,7 +1,5 @@
 """Exact noise beside its peers: samples a second, cold table, one draw, memory.
 
-    python benchmarks/noise.py [--quick] [--json PATH]
-
 Every figure is a median of at least five runs in this process. Wall time says what a user waits; processor time says what
 the work costs when the machine is shared. OpenDP draws fewer samples, because it takes longer; numpy's ``laplace`` is in
 floating point and not private: it stands here for speed only.
@@ -9,34 +7,16 @@ floating point and not private: it stands here for speed only.
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
-import time
 import tracemalloc
-from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from sfumato.bench.tables import Row, medians
 from sfumato.random import Keystream, current, discrete, enclosure
 
 SCALES = [Fraction(1, 10), Fraction(1), Fraction(100), Fraction(1000), Fraction(10**6)]
 LAWS = ("laplace", "gaussian")
-Row = dict[str, Any]
-
-
-def medians(work: Callable[[], object], runs: int) -> tuple[float, float]:
-    """Return the median wall and processor seconds of one call."""
-    work()
-    times = []
-    for _ in range(runs):
-        wall, process = time.perf_counter(), time.process_time()
-        work()
-        times.append((time.perf_counter() - wall, time.process_time() - process))
-    return statistics.median(wall for wall, _ in times), statistics.median(process for _, process in times)
 
 
 def draw(law: str, scale: Fraction, size: int) -> object:
@@ -129,30 +109,3 @@ def rows(quick: bool = False) -> list[Row]:
             found += opendp(law, scale, few, 5)
             found.append(inexact(law, scale, size, runs))
     return found
-
-
-def table(found: list[Row]) -> str:
-    """Lay the rows out as text, one column a key."""
-    heads = list(dict.fromkeys(key for row in found for key in row))
-    lines = [heads, *([shown(row.get(head, "")) for head in heads] for row in found)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
-
-
-def shown(cell: object) -> str:
-    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller samples")
-    parser.add_argument("--json", type=Path, help="also write the rows here")
-    chosen = parser.parse_args()
-    found = rows(chosen.quick)
-    print(table(found))
-    if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,54 @@
+"""From a cube to a release that is stored and read back: the whole cost of an answer beyond its scan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sfumato.bench.tables import Row, medians
+from sfumato.cube import Cube
+from sfumato.data import source
+from sfumato.domain import Domain, Interval
+from sfumato.histogram import Histogram
+from sfumato.partition import UniformPartitioner
+from sfumato.privacy.measures import PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.publisher import Publisher
+from sfumato.random.bits import current
+
+
+def rows(quick: bool = False) -> list[Row]:
+    """Measure answers of 10^4 and 10^6 cells, the whole path through an in-memory ledger, and the inexact noise alone."""
+    return [row for side in (100, 1_000) for row in _rows(side, 5 if quick else 9)]
+
+
+def _rows(side: int, runs: int) -> list[Row]:
+    domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
+    question, cost, unit = Histogram(["x", "y"], bins=side), PureDP("0.5"), Unit()
+    rng, cells = np.random.default_rng(1), side * side
+    cube = Cube(question.needs(domain), rng.integers(0, 100, cells))
+    ways: dict[str, Callable[[], object]] = {
+        "histogram, answer from its cube": lambda: question.answer(cube, unit, cost, current()),
+        "histogram, charged, stored, read back": _whole(domain, question),
+        "uniform grid, answer from its cube": lambda: UniformPartitioner().answer(cube, unit, cost, current()),
+    }
+    floor = medians(lambda: rng.laplace(0, 2, cells), runs)
+    return [_row(what, cells, medians(work, runs), floor) for what, work in ways.items()]
+
+
+def _whole(domain: Domain, question: Histogram) -> Callable[[], object]:
+    publisher = Publisher(source(np.zeros((10, 2)), domain, name="bench"), budget="1000000")
+    publisher.release(question, epsilon="0.5")
+    return lambda: publisher.release(question, epsilon="0.5", fresh=True)
+
+
+def _row(what: str, cells: int, seconds: tuple[float, float], floor: tuple[float, float]) -> Row:
+    return {
+        "what": what,
+        "cells": cells,
+        "wall ms": seconds[0] * 1e3,
+        "cpu ms": seconds[1] * 1e3,
+        "numpy noise cpu ms": floor[1] * 1e3,
+        "ratio": seconds[1] / floor[1],
+    }
