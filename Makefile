@@ -30,7 +30,7 @@ test: $(VENV)/.test  ## Run the tests (under 8 minutes on two cores)
 	$(BIN)/python -m pytest -m "not deep" -n 2 --dist worksteal -q
 
 deep: $(VENV)/.test  ## Gather the long evidence, and write its figures to docs/evidence/
-	$(BIN)/python -m pytest -m deep -q -rA --evidence docs/evidence
+	$(BIN)/python -m pytest -m deep -q -rA --evidence=docs/evidence
 
 check: $(VENV)/.test  ## Format, lint, types, floors
 	$(BIN)/ruff format --check .

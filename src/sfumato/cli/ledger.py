@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from sfumato.cli.options import json_option, ledger_option
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.errors import LedgerError, UsageError
-from sfumato.ledger import Account, open_ledger
+from sfumato.ledger import Account, Entry, open_ledger
 from sfumato.ledger.ledger import written
 from sfumato.privacy.composition import rule_of
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
@@ -55,7 +56,7 @@ def log(account: str | None, ledger: Path, as_json: bool) -> None:
     if as_json:
         emit_json([{name: getattr(entry, name) for name in entry.__slots__} for entry in entries])
         return
-    rows = [(e.sequence, e.time[:19], e.account, e.kind, written(rules[e.account], e.cost) if any(e.cost) else "", e.note) for e in entries]
+    rows = [(e.sequence, e.time[:16].replace("T", " "), e.account, e.kind, *_said(e, rules[e.account])) for e in entries]
     table(["entry", "time (UTC)", "account", "kind", "cost", "note"], rows)
 
 
@@ -74,6 +75,13 @@ def verify(head: str | None, ledger: Path, as_json: bool) -> None:
         talk("Keep the head elsewhere: against a rewritten history only an outside copy helps.")
     if not found.ok:
         raise LedgerError(f"verifying {ledger}", str(found.fault), "Restore a copy that verifies; do not publish from this one")
+
+
+def _said(entry: Entry, rule: str) -> tuple[str, str]:
+    """Cost and note of an entry for people; an account's opening states its total."""
+    if entry.kind == "open":
+        return "", f"total {written(rule, tuple(json.loads(entry.note)['total']))}"
+    return written(rule, entry.cost) if any(entry.cost) else "", entry.note
 
 
 def _total(epsilon: str | None, delta: str, rho: str | None) -> CentralMeasure:

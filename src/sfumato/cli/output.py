@@ -42,7 +42,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
     for i, column in enumerate(columns):
         drawn.add_column(column, justify="right" if rows and isinstance(rows[0][i], int | float) else "left")
     for row in rows[:ROWS_SHOWN]:
-        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int | float) else str(cell) for cell in row))
+        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in row))
     Console().print(drawn)
     if len(rows) > ROWS_SHOWN:
         talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
