@@ -74,7 +74,7 @@ def run(args: list[str]) -> int:
         outcome: Any = cli.main(args=args, prog_name="sfumato", standalone_mode=False)
         code = outcome if isinstance(outcome, int) else 0
     except click.exceptions.Abort:
-        click.echo("Stopped.", err=True)
+        click.echo("Stopped. A charge that was made stands; the same command resumes it without paying again.", err=True)
         code = STOPPED
     except click.ClickException as error:
         error.show()

@@ -100,9 +100,10 @@ def scanning(what: str = "Reading") -> Iterator[Callable[[int, int | None], None
         if not bars and sys.stderr.isatty() and time.monotonic() - started > PATIENCE:
             bars.append(_bar())
             bars[0].start()
-            bars[0].add_task(what, total=total)
+            bars[0].add_task(what, total=total, rate="")
         for bar in bars:
-            bar.update(bar.task_ids[0], completed=done, total=total)
+            rate = f"{done / (time.monotonic() - started):,.0f} rows/s"
+            bar.update(bar.task_ids[0], completed=done, total=total, rate=rate)
 
     try:
         yield report
@@ -115,5 +116,5 @@ def _bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn()
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    said, rate = TextColumn("{task.description}"), TextColumn("rows, {task.fields[rate]}")
+    return Progress(said, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn(), console=Console(stderr=True), transient=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -97,27 +98,29 @@ def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
     return ApproxDP(Fraction(units, EPSILON_UNITS), delta)
 
 
-def pld_epsilon(l1_over_scale: Sequence[tuple[Fraction, Fraction]], delta: Fraction) -> float:
-    """How large epsilon is at ``delta`` for a fixed plan of Laplace answers, by privacy-loss distributions.
+def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fraction:
+    """How large epsilon is at ``delta`` for a whole plan, by privacy-loss distributions; rounded up.
 
-    Valid when the plan was fixed before any answer was seen. Each answer enters by the one-coordinate shift of its L1
-    sensitivity, which dominates every other shift of that norm for Laplace noise (and not for Gaussian noise of vectors).
+    Valid because a plan's costs are fixed before any answer is seen; its questions are dominated, each, by the worst
+    mechanism of its cost (randomised response for pure epsilon; Kairouz, Oh, Viswanath 2015), whatever noise they add.
+    Twenty answers at 0.1 cost 2.0 by addition, and 1.789 at delta 1e-6.
 
-    Parameters
-    ----------
-    l1_over_scale : sequence of (L1 sensitivity, scale)
-    delta : Fraction
+    Raises
+    ------
+    UsageError
+        If the extra ``risk`` (dp-accounting) is not installed.
 
-    Source: dp-accounting's pessimistic discretisation; extra ``risk``.
+    Source: dp-accounting's pessimistic discretisation of the loss.
     """
     try:
+        from dp_accounting.pld import common
         from dp_accounting.pld import privacy_loss_distribution as pld
     except ImportError:
         raise UsageError("tight composition", "dp-accounting is not installed", "Run: pip install 'sfumato[risk]'") from None
-    total = None
-    for l1, scale in l1_over_scale:
-        one = pld.from_discrete_laplace_mechanism(float(1 / scale), sensitivity=int(l1), value_discretization_interval=1e-4)
-        total = one if total is None else total.compose(one)
-    if total is None:
-        return 0.0
-    return float(total.get_epsilon_for_delta(float(delta)))
+    losses = []
+    for cost in costs:
+        worst = common.DifferentialPrivacyParameters(float(cost.epsilon), float(cost.delta) if isinstance(cost, ApproxDP) else 0.0)
+        losses.append(pld.from_privacy_parameters(worst, value_discretization_interval=1e-4))
+    together = functools.reduce(lambda one, other: one.compose(other), losses)
+    found = together.get_epsilon_for_delta(float(delta)) * (1 + 1e-12)
+    return Fraction(math.ceil(found * EPSILON_UNITS), EPSILON_UNITS)
