@@ -74,10 +74,10 @@ def test_beyond_the_budget_nothing_is_read_and_nothing_is_spent(monkeypatch: pyt
 def test_the_charge_is_durable_before_the_data_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Source.count
 
-    def look_first(self: Source, *args: object) -> list[Cube]:
+    def look_first(self: Source, *args: object, **named: object) -> list[Cube]:
         with open_ledger(tmp_path / "b.db") as ledger:
             assert ledger.account("a").spent == (250_000_000, 0)
-        return counted(self, *args)  # type: ignore[arg-type]
+        return counted(self, *args, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Source, "count", look_first)
     with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
@@ -100,7 +100,9 @@ def test_a_failure_after_the_charge_publishes_nothing_and_the_key_resumes_free(m
 def test_a_plan_scans_once_and_charges_once(monkeypatch: pytest.MonkeyPatch) -> None:
     scans = []
     counted = Source.count
-    monkeypatch.setattr(Source, "count", lambda self, lattices, *rest: scans.append(len(lattices)) or counted(self, lattices, *rest))
+    monkeypatch.setattr(
+        Source, "count", lambda self, lattices, *rest, **named: scans.append(len(lattices)) or counted(self, lattices, *rest, **named)
+    )
     with sf.Publisher(table(), budget="1") as publisher:
         plan = sf.Plan([sf.Histogram("x", bins=8), sf.Histogram("x", bins=16), sf.Histogram("y")], shares=[1, 1, 2])
         answers = publisher.release(plan, epsilon="0.4")
@@ -176,3 +178,16 @@ def test_nothing_true_is_held_by_what_is_handed_out() -> None:
         assert answer.values[1] != canary
         publisher.source.count([sf.Histogram("x", bins=2).needs(publisher.source.domain)])
         assert not sightings(canary, answer, publisher, publisher.source, publisher._cubes[0], answer.guarantee, answer.receipt)
+
+
+def test_a_second_scan_keeps_the_same_rows_of_each_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = []
+    counted = Source.count
+    monkeypatch.setattr(Source, "count", lambda self, *rest, key: keys.append(key) or counted(self, *rest, key=key))
+    with sf.Publisher(table(), budget="1") as publisher:
+        publisher.release(sf.Histogram("x", bins=3), epsilon="0.1")
+        publisher.release(sf.Histogram("x", bins=7), epsilon="0.1")
+    with sf.Publisher(table(), budget="1") as another:
+        another.release(sf.Histogram("x", bins=3), epsilon="0.1")
+    assert keys[0] == keys[1] != keys[2]
+    assert len(keys[0]) == 32

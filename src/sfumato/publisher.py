@@ -16,6 +16,7 @@ import msgspec
 from sfumato import __version__
 from sfumato.cube import Cube
 from sfumato.data import Source
+from sfumato.data.bounding import fresh_key
 from sfumato.domain import Axis, Domain, Lattice
 from sfumato.errors import BudgetExceeded, InternalError, SfumatoError, UsageError
 from sfumato.exact import Exactly
@@ -156,6 +157,7 @@ class Publisher:
         self._rule = self.ledger.open_account(self._name, self._rule, None if total is None else total.money).rule
         self._cubes: list[Cube] = []
         self._counted = ""  # the label of the data behind them
+        self._choice = b""  # the secret that chose each person's rows: the same rows on every lattice
 
     @property
     def account(self) -> Account:
@@ -320,11 +322,11 @@ class Publisher:
     def _count(self, lattices: list[Lattice], progress: Progress | None) -> list[Cube]:
         """Count in one scan whatever no cube at hand can answer."""
         if self._counted != self.source.label:
-            self._cubes, self._counted = [], self.source.label
+            self._cubes, self._counted, self._choice = [], self.source.label, fresh_key()
         missing = [lattice for lattice in dict.fromkeys(lattices) if self._cached(lattice) is None]
         needed = [one for one in missing if not any(other != one and other.refines(one) for other in missing)]
         if needed:
-            for cube in self.source.count(needed, progress):
+            for cube in self.source.count(needed, progress, key=self._choice):
                 self._cubes.append(
                     Cube(cube.lattice, cube.counts, cube.coordinates, rescan=lambda finer: self._count([finer], progress)[0])
                 )

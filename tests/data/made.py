@@ -61,6 +61,7 @@ LATTICES = [
     Lattice((grid("at", 48 * 60), labels("yes"))),
     Lattice((grid("x", 2**12), grid("n", 2**12), grid("price", 2**12))),  # sparse
     Lattice((*(grid(name, 2**20) for name in ("price", "x", "n", "at")), labels("word"))),  # beyond one packed word
+    Lattice((grid("x", 2**40), grid("price", 2**27))),  # just beyond
 ]
 
 

@@ -36,7 +36,10 @@ def _kept(rows: Rows, r: int) -> set[tuple[int, int]]:
 
 
 ROWS = st.lists(
-    st.tuples(st.integers(-1, 6), st.integers(0, 2**64 - 1), st.booleans()), min_size=1, max_size=60, unique_by=lambda row: row[1]
+    st.tuples(st.integers(0, 6), st.integers(0, 2**64 - 1) | st.integers(0, 99), st.booleans()),
+    min_size=1,
+    max_size=60,
+    unique_by=lambda row: row[1],
 )
 
 
@@ -55,6 +58,10 @@ def test_the_choice_is_a_map_of_each_person_alone(rows: Rows, r: int, leaver: in
     if staying:
         assert _kept(staying, r) == {row for row in _kept(rows, r) if row[0] != leaver}
         assert _kept(staying[::-1], r) == _kept(staying, r)
+
+
+def test_priorities_that_differ_in_their_last_bits_only_are_told_apart() -> None:
+    assert _kept([(7, 1, True), (7, 0, True), (0, 0, True)], 1) == {(7, 0), (0, 0)}
 
 
 def _uniform(chosen: np.ndarray, persons: int, per_person: int, r: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 from data import made
 from sfumato.cube import DENSE_LIMIT
 from sfumato.data import source
-from sfumato.domain import Categories, Domain, Interval, LabelAxis, Lattice, grid_axis
+from sfumato.domain import Categories, Domain, EdgesAxis, Interval, LabelAxis, Lattice, grid_axis
 
 Build = Callable[[list[dict[str, Any]], Path], object]
 
@@ -163,12 +164,14 @@ def test_times_beyond_all_bounds_are_clamped_not_wrapped(unit: str) -> None:
 def test_decimals_are_rounded_once() -> None:
     from decimal import Decimal
 
-    values = [Decimal(i).scaleb(-3) for i in range(1000)]
+    values = [Decimal(i).scaleb(-3) for i in range(1, 1000)]
+    doubles = [float(value) for value in values]
     domain = Domain(a=Interval(0, 1))
-    lattice = Lattice((grid_axis("a", domain["a"], 1000),))
-    plain = source(pa.table({"a": pa.array([float(v) for v in values])}), domain).count([lattice])[0]
-    exact = source(pa.table({"a": pa.array(values, pa.decimal128(30, 3))}), domain).count([lattice])[0]
-    assert (plain.counts == exact.counts).all()
+    lattice = Lattice((EdgesAxis("a", (0.0, *sorted([*doubles, *(math.nextafter(x, 1) for x in doubles)]), 1.0)),))
+    plain = source(pa.table({"a": doubles}), domain).count([lattice])[0]
+    for type_ in (pa.decimal128(30, 3), pa.decimal256(60, 5)):
+        exact = source(pa.table({"a": pa.array(values, type_)}), domain).count([lattice])[0]
+        assert (plain.counts == exact.counts).all()
 
 
 @pytest.mark.parametrize(
@@ -251,3 +254,10 @@ def test_a_date_is_a_date_in_all_engines() -> None:
     frames = (pl.DataFrame({"a": [day]}), pd.DataFrame({"a": pd.to_datetime([day])}), pd.DataFrame({"a": [day]}), pa.table({"a": [day]}))
     for frame in frames:
         assert source(frame, domain).count([_whole(domain)])[0].counts.tolist() == [0, 1, 0]
+
+
+def test_line_breaks_in_quotation_marks_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.data.csvfile.BLOCK_BYTES", 64)
+    (tmp_path / "t.csv").write_text("w,x\n" + '"a\n\n\nb",0.5\n' * 200)
+    domain = Domain(w=Categories(["a\n\n\nb"]))
+    assert source(tmp_path / "t.csv", domain).count([Lattice((LabelAxis("w", ("a\n\n\nb",)),))])[0].counts.tolist() == [200]

@@ -56,7 +56,7 @@ def kept(persons: np.ndarray, priorities: np.ndarray, counts: np.ndarray, rows_p
     Parameters
     ----------
     persons : integer ndarray of shape (rows,)
-        One number per person; negative where it is missing.
+        One number from 0 on per person.
     priorities : uint64 ndarray of shape (rows,)
     counts : bool ndarray of shape (rows,)
         Whether the row has a cell.
@@ -73,21 +73,37 @@ def kept(persons: np.ndarray, priorities: np.ndarray, counts: np.ndarray, rows_p
 
 
 def ranked(persons: np.ndarray, priorities: np.ndarray) -> np.ndarray:
-    """Order the rows by person, then by priority; rows without a person are left out."""
-    order = np.lexsort((priorities, persons))
-    return order[np.searchsorted(persons, 0, sorter=order) :]
+    """Order the rows by person, then by priority: int64 ndarray of shape (rows,).
+
+    One sort of person and leading bits of the priority is four times as fast as a sort by two keys, and gives the same
+    order unless two of these words are equal.
+    """
+    bits_of_person = int(persons.max()).bit_length() if len(persons) else 0
+    words = priorities >> np.uint64(bits_of_person)
+    if bits_of_person:
+        high = persons.astype(np.uint64)
+        high <<= np.uint64(64 - bits_of_person)
+        words |= high
+        del high
+    order = np.argsort(words)
+    words = words[order]
+    return np.lexsort((priorities, persons)) if (words[1:] == words[:-1]).any() else order
 
 
 def _first(order: np.ndarray, persons: np.ndarray, counts: np.ndarray, rows_per_person: int) -> np.ndarray:
     order = order[counts[order]]
     who = persons[order]
-    starts = np.flatnonzero(np.concatenate([[True], who[1:] != who[:-1]])) if len(who) else np.zeros(0, np.int64)
-    rank = np.arange(len(who)) - np.repeat(starts, np.diff(np.append(starts, len(who))))
-    return order[rank < rows_per_person]
+    keep = np.ones(len(who), bool)
+    keep[rows_per_person:] = who[rows_per_person:] != who[:-rows_per_person]  # the r-th row before is someone else's
+    return order[keep]
 
 
 class Bounder:
-    """Holds what a scan needs to know of each row until all are seen: 12 bytes, and 4 or 8 per lattice."""
+    """Holds what a scan needs to know of each row until all are seen.
+
+    Held are 12 bytes a row (text: a number, and the distinct ids of each part), and 4 or 8 for each lattice; the sort at
+    the end needs about 40 for a while. Measured: 65 bytes a row at the peak with 10 rows a person, 75 with ids of text.
+    """
 
     def __init__(self, key: bytes, rows_per_person: int) -> None:
         self._priorities = Priorities(key)
@@ -99,8 +115,11 @@ class Bounder:
     def add(self, persons: Any, keys: list[list[np.ndarray]]) -> None:
         """Take a batch: the person column, and the packed cells per lattice (see ``scan.Packing``)."""
         drawn = self._priorities.take(len(persons))
+        ids = _ids(persons)
         useful = np.logical_or.reduce([key[0] != DROPPED for key in keys])
-        self._persons.append(_ids(persons).filter(pa.array(useful)).dictionary_encode())
+        useful &= ids.is_valid().to_numpy(zero_copy_only=False)
+        ids = ids.filter(pa.array(useful))
+        self._persons.append(ids if pt.is_integer(ids.type) else ids.dictionary_encode())
         self._drawn.append(drawn[useful])
         self._keys.append([[part[useful] for part in key] for key in keys])
 
@@ -108,8 +127,8 @@ class Bounder:
         """Return the packed cells of the rows that each lattice keeps, and forget the rest."""
         if not self._persons:
             return []
-        persons, priorities = _codes(self._persons), np.concatenate(self._drawn)
-        self._persons, self._drawn = [], []
+        persons, self._persons = _codes(self._persons), []
+        priorities, self._drawn = np.concatenate(self._drawn), []
         order = ranked(persons, priorities)
         del priorities
         result = []
@@ -117,6 +136,7 @@ class Bounder:
             key = [np.concatenate(parts) for parts in zip(*(batch[lattice] for batch in self._keys), strict=True)]
             rows = _first(order, persons, key[0] != DROPPED, self._rows_per_person)
             result.append([part[rows] for part in key])
+        self._keys = []
         return result
 
 
@@ -129,7 +149,8 @@ def _ids(column: Any) -> Any:
     return ids.cast(pa.int8()) if pt.is_null(ids.type) else ids
 
 
-def _codes(encoded: list[Any]) -> np.ndarray:
-    """Number the persons, the same id alike in all batches and -1 for none: int32 ndarray of shape (rows,)."""
-    chunks = pa.chunked_array(encoded).unify_dictionaries().chunks
-    return np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks])
+def _codes(ids: list[Any]) -> np.ndarray:
+    """Number the persons, the same id alike in all parts: int32 ndarray of shape (rows,)."""
+    whole = pa.chunked_array(ids)
+    whole = whole.unify_dictionaries() if pt.is_dictionary(whole.type) else whole.dictionary_encode()
+    return np.concatenate([np.zeros(0, np.int32), *(part.indices.to_numpy() for part in whole.chunks)])
