@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pytest
 
+from sfumato.errors import InternalError
 from sfumato.random import bits as module
 from sfumato.random.bits import Keystream, PublicSeed, current, override
 
@@ -132,6 +133,27 @@ def test_the_pool_is_wiped_as_it_is_spent():
     assert stream._pool[10:].any()
 
 
+@pytest.mark.parametrize("step", ["copy", "fill"])
+def test_an_interrupt_never_leaves_wiped_or_used_words_next_in_line(step):
+    class Interrupting(np.ndarray):
+        """A pool during whose ``step`` the user presses Ctrl-C: Python raises right after the call."""
+
+    def interrupted(self, *arguments):
+        getattr(np.ndarray, step)(self, *arguments)
+        raise KeyboardInterrupt
+
+    setattr(Interrupting, step, interrupted)
+    stream = Keystream()
+    first = stream.words(3)
+    whole, stream._pool = stream._pool, stream._pool.view(Interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        stream.words(5)
+    stream._pool = whole
+    every = np.concatenate([first, *(stream.words(5) for _ in range(200))])
+    assert every.all()
+    assert np.unique(every).size == every.size
+
+
 @pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_keystream_refuses_a_twin(twin):
     with pytest.raises(TypeError, match="two copies would hand out the same words"):
@@ -161,3 +183,10 @@ def test_an_override_is_nested_restored_and_unseen_by_other_threads():
         thread.join()
     assert current() is private
     assert seen == [private]
+
+
+def test_a_negative_number_of_words_is_refused():
+    stream = Keystream()
+    stream.words(3)
+    with pytest.raises(InternalError):
+        stream.words(-1)

@@ -24,6 +24,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
+from sfumato.errors import InternalError
+
 Words: TypeAlias = NDArray[np.uint64]
 
 KEY_BYTES = 2**30
@@ -68,7 +70,9 @@ class Keystream:
         self._pool = np.zeros(_POOL_WORDS, dtype=np.uint64)
 
     def words(self, count: int) -> Words:
-        """Return fresh uniform words, shape (count,), in an array that belongs to the caller."""
+        """Return fresh uniform words, shape (count,), in an array that belongs to the caller; ``count`` is at least 0."""
+        if count < 0:
+            raise InternalError(f"A sampler asked for {count} words.")
         with self._lock:
             if self._process != os.getpid():
                 self._left, self._next, self._process = 0, _POOL_WORDS, os.getpid()
@@ -82,10 +86,12 @@ class Keystream:
         if self._next + count > _POOL_WORDS:
             self._encrypt(self._pool.data.cast("B"))
             self._next = 0
-        spent = self._pool[self._next : self._next + count]
+        start = self._next
+        # First of all: an interrupt after the wipe must not leave wiped words next in line.
+        self._next += count
+        spent = self._pool[start : start + count]
         fresh = spent.copy()
         spent.fill(0)
-        self._next += count
         return fresh
 
     def _encrypt(self, target: memoryview) -> None:

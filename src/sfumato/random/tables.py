@@ -23,8 +23,8 @@ of all U fewer than one in 2**36 are still open after one word, and need thresho
 are asserted by the tests. A trial is rejected with probability below 1 in 100.
 Termination: at depth n the open U have mass at most the sum of the thresholds' enclosures and the tail that the list leaves
 out, a polynomial in n times 2**-(2n/3); likewise V is open only within an enclosure of one of a few values, plus V < 2**-n.
-So every loop ends with probability 1, and after few words on average. A distance beyond int64 raises OverflowError; under
-the limit on scales this has probability below exp(-2**14).
+So every loop ends with probability 1, and after few words on average. A value beyond int64 would
+wrap; under the limit on scales, 2**48, it has probability below exp(-2**14).
 Not covered: time is not constant.
 Source: inversion with lazily known bits: Devroye 1986, II.2 and XV; X = U + tV: Canonne, Kamath, Steinke 2020, Alg. 2.
 """
