@@ -241,3 +241,40 @@ def test_default_lattices():
     assert (lattice.shape, lattice.size, lattice.names) == ((4, 2), 8, ("x", "k"))
     assert lattice.refines(Lattice((grid_axis("x", Interval(0, 1), 2), LabelAxis("k", ("a", "b")))))
     assert not lattice.refines(Lattice((grid_axis("x", Interval(0, 1), 2),)))
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "step"),
+    [(0, 1, 0.01), (0, 10, 0.1), (0, 100, 0.01), (0, 1000, 0.01), (0.05, 1.05, 0.01), (-5, 5, 0.01), (-74.3, -73.7, 0.001), (0, 121, 1)],
+)
+def test_decimal_steps_lie_in_the_cells_that_they_open(lower, upper, step):
+    """Cents typed by people, read as doubles: every one in its own cell, and the edge printed is the cent itself."""
+    interval = Interval(lower, upper, step=step)
+    axis = grid_axis("x", interval, interval.natural_cells)
+    typed = np.array([float(Fraction(str(lower)) + i * Fraction(str(step))) for i in range(interval.natural_cells)])
+    assert (axis.locate(typed) == np.arange(interval.natural_cells)).all()
+    assert (axis.locate(axis.edges()[:-1]) == np.arange(interval.natural_cells)).all()
+    assert np.abs(axis.edges()[:-1] - typed).max() <= 2 * np.spacing(max(abs(lower), abs(upper)))
+
+
+def test_hours_of_two_centuries_lie_in_their_own_cells():
+    interval = Interval("1900-01-01T00:00", "2100-01-01T00:00", step=3600)
+    axis = grid_axis("t", interval, interval.natural_cells)
+    hours = np.random.default_rng(1).integers(0, interval.natural_cells, 100_000)
+    assert (axis.locate(interval.numbers[0] + hours * 3.6e9) == hours).all()
+    assert (axis.locate(interval.numbers[0] + hours * 3.6e9 + 3.59e9) == hours).all()
+
+
+def test_a_step_finer_than_doubles_is_refused():
+    with pytest.raises(UsageError, match="coarser than that step"):
+        Interval(10**9, 10**9 + 1, step=1e-7)
+
+
+@pytest.mark.parametrize("cells", [4, 100, 4096])
+def test_a_snapping_axis_refines_exactly(cells):
+    interval = Interval(0, cells, step=1)
+    coarse, fine = grid_axis("x", interval, cells), grid_axis("x", interval, 8 * cells)
+    values = np.random.default_rng(2).random(200_000) * cells
+    values[:50_000] = np.nextafter(np.round(values[:50_000]), -np.inf)
+    assert fine.refines(coarse)
+    assert (fine.locate(values) // 8 == coarse.locate(values)).all()

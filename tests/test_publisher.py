@@ -6,6 +6,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
@@ -97,13 +99,15 @@ def test_a_failure_after_the_charge_publishes_nothing_and_the_key_resumes_free(m
         assert publisher.remaining == Fraction(3, 4)
 
 
-def test_a_plan_scans_once_and_charges_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_scans_once_and_charges_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": POINTS[:, 0], "y": POINTS[:, 1]}), path)
     scans = []
     counted = Source.count
     monkeypatch.setattr(
         Source, "count", lambda self, lattices, *rest, **named: scans.append(len(lattices)) or counted(self, lattices, *rest, **named)
     )
-    with sf.Publisher(table(), budget="1") as publisher:
+    with sf.Publisher(sf.source(path, DOMAIN), budget="1") as publisher:
         plan = sf.Plan([sf.Histogram("x", bins=8), sf.Histogram("x", bins=16), sf.Histogram("y")], shares=[1, 1, 2])
         answers = publisher.release(plan, epsilon="0.4")
         assert scans == [2]  # 8 bins are unions of 16
@@ -191,3 +195,67 @@ def test_a_second_scan_keeps_the_same_rows_of_each_person(monkeypatch: pytest.Mo
         another.release(sf.Histogram("x", bins=3), epsilon="0.1")
     assert keys[0] == keys[1] != keys[2]
     assert len(keys[0]) == 32
+
+
+def test_a_table_changed_in_place_is_counted_anew() -> None:
+    rows = np.zeros((1_000, 1))
+    with sf.Publisher(sf.source(rows, sf.Domain(x=sf.Interval(0, 10)), name="t"), budget="20") as publisher:
+        publisher.release(sf.Histogram("x", bins=2), epsilon="5")
+        rows[:] = 9
+        changed = publisher.release(sf.Histogram("x", bins=4), epsilon="5")
+    assert changed.values[3] > 900
+
+
+def test_the_order_of_the_domain_is_part_of_what_is_asked() -> None:
+    """An array's columns are the axes in order: another order is another table."""
+    ledger = open_ledger(None)
+    array = np.column_stack([np.full(500, 1.0), np.full(500, 99.0)])
+    a, b = sf.Interval(0, 100), sf.Interval(0, 100)
+    first = sf.Publisher(sf.source(array, sf.Domain(a=a, b=b), name="n"), ledger=ledger, account="x", budget="20")
+    second = sf.Publisher(sf.source(array, sf.Domain(b=b, a=a), name="n"), ledger=ledger, account="x", budget="20")
+    question = sf.Histogram("a", bins=2)
+    assert first.release(question, epsilon="5").values[0] > 400 > first.release(question, epsilon="5").values[1]
+    assert second.release(question, epsilon="5").values[1] > 400
+    ledger.close()
+
+
+@pytest.mark.parametrize("total", [sf.ZCDP("0.5"), sf.ApproxDP("1", "1e-6")], ids=str)
+def test_an_existing_account_of_any_rule_is_found_without_its_total(total: object, tmp_path: Path) -> None:
+    sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget=total).close()
+    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a") as publisher:
+        publisher.release(sf.Histogram("x"), epsilon="0.1")
+
+
+def test_a_total_rounds_down_and_a_cost_up() -> None:
+    with sf.Publisher(table(), budget="0.1234567899") as publisher:
+        assert publisher.account.total == (123_456_789, 0)
+    with pytest.raises(sf.UsageError, match="smallest unit"):
+        sf.Publisher(table(), budget="1e-10")
+
+
+def test_what_no_sampler_draws_is_refused_before_the_charge() -> None:
+    crowd = sf.source(POINTS, DOMAIN, rows_per_person=10**6, name="crowd")
+    with sf.Publisher(crowd, budget="1") as publisher:
+        with pytest.raises(sf.UsageError, match="2\\*\\*48"):
+            publisher.release(sf.Histogram("x"), epsilon="1e-9")
+        with pytest.raises(sf.UsageError, match="progress"):
+            publisher.release(sf.Histogram("x"), epsilon="0.1", progress=5)
+        for key in ("", 5, b"k"):
+            with pytest.raises(sf.UsageError, match="key"):
+                publisher.release(sf.Histogram("x"), epsilon="0.1", key=key, fresh=True)
+        assert publisher.remaining == 1
+
+
+def test_an_answer_of_another_version_is_a_ledger_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sf.Publisher(table(), budget="1") as publisher, monkeypatch.context() as patch:
+        patch.setattr("sfumato.publisher.to_bytes", lambda value: b'[{"type":"old"}]' if isinstance(value, list) else b"digest")
+        with pytest.raises(sf.LedgerError, match="cannot read"):
+            publisher.release(sf.Histogram("x"), epsilon="0.1", key="k")
+
+
+def test_equal_questions_are_one_question() -> None:
+    with sf.Publisher(table(), budget="1") as publisher:
+        publisher.release(sf.Histogram("x"), epsilon="0.5")
+        publisher.release(sf.Histogram(["x"]), epsilon="0.5")
+        assert publisher.remaining == Fraction(1, 2)
+    assert sf.Interval(0.0, 10.0) == sf.Interval(0, 10)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
@@ -26,6 +27,7 @@ EPOCH = dt.date(1970, 1, 1)
 ONE_MICROSECOND = dt.timedelta(microseconds=1)
 LARGEST_BOUND = 1e100
 FINEST_CELLS = 2**40
+RESERVED = ("count", "low", "high")  # columns of every answer's frame
 DROPPED = -1  # the cell of a row that the declared policy drops
 
 
@@ -99,6 +101,8 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
                 "the step does not divide upper - lower",
                 "Move a bound so that a whole number of steps fits",
             )
+        if snap_of(*self.numbers, int(self._steps())) > 0.25:
+            raise UsageError(f"{asked[:-1]}, step={step!r})", "doubles are coarser than that step at these bounds", "Choose a wider step")
         if self._steps() > FINEST_CELLS:
             raise UsageError(f"{asked[:-1]}, step={step!r})", "that makes more than 2^40 cells", "Choose a wider step")
 
@@ -150,7 +154,9 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=Tr
             raise UsageError(f"Categories({type(labels).__name__})", "categories are a list of labels", 'Write Categories(["a", "b"])')
         msgspec.structs.force_setattr(self, "labels", tuple(label.item() if hasattr(label, "item") else label for label in labels))
         asked = f"Categories of {len(self.labels)} labels"
-        if not all(isinstance(label, str | int) for label in self.labels):
+        if self.other is not None and not isinstance(self.other, str):
+            raise UsageError(asked, "other must be a text", 'Write other="other", or leave it out')
+        if not all(isinstance(label, str | int) and _is_writable(label) for label in self.all_labels):
             raise UsageError(asked, "labels must be text, integers or booleans", "Turn other values into text, or declare an Interval")
         if not self.labels or len({(type(x), x) for x in self.all_labels}) < len(self.all_labels):
             raise UsageError(asked, "labels must be distinct, and there must be one", "Name each category once")
@@ -182,7 +188,13 @@ class Domain(Mapping[str, "Axis"]):
     _axes: dict[str, Axis]
 
     def __init__(self, axes: Mapping[str, Axis] | None = None, /, **named: Axis) -> None:
+        if axes is not None and not isinstance(axes, Mapping):
+            raise UsageError(
+                f"Domain({type(axes).__name__})", "a domain is a dict of axes by name", "Write Domain(age=Interval(0, 121, step=1))"
+            )
         self._axes = {**(axes or {}), **named}
+        if not all(isinstance(name, str) and name for name in self._axes):
+            raise UsageError("Domain", "the name of an axis is a text that is not empty", "Name each axis as its column is named")
         if not self._axes:
             raise UsageError("Domain()", "a domain needs at least one axis", "Write Domain(age=Interval(0, 121, step=1))")
         for name, axis in self._axes.items():
@@ -214,10 +226,8 @@ class Domain(Mapping[str, "Axis"]):
 
     def select(self, axes: str | Sequence[str] | None) -> tuple[str, ...]:
         """Resolve an ``axes`` argument: a name, a list of names, or None for all Interval axes."""
-        if axes is None:
-            names = tuple(name for name, axis in self.items() if isinstance(axis, Interval))
-        else:
-            names = (axes,) if isinstance(axes, str) else tuple(axes)
+        every = tuple(name for name, axis in self.items() if isinstance(axis, Interval))
+        names = every if axes is None else named_axes(axes)
         if not names:
             raise UsageError("no axes", "the question names none, and the domain has no Interval axis", "Name at least one axis")
         for name in names:
@@ -227,6 +237,8 @@ class Domain(Mapping[str, "Axis"]):
                     f"the domain has no axis of that name; {nearest(name, self)}",
                     "Name an axis of the domain, or declare it there",
                 )
+            if name in RESERVED:
+                raise UsageError(f"axis {name!r}", "answers have a column of that name", "Rename the column before asking")
         if len(set(names)) < len(names):
             raise UsageError(f"axes {', '.join(names)}", "an axis is named twice", "Name each axis once")
         return names
@@ -244,6 +256,15 @@ class Domain(Mapping[str, "Axis"]):
         return {name: axis for name, axis in chosen.items() if isinstance(axis, Interval)}
 
 
+def named_axes(axes: object) -> tuple[str, ...]:
+    """Read an ``axes`` argument that is not None: a name, or a list of names."""
+    if isinstance(axes, str):
+        return (axes,)
+    if isinstance(axes, Sequence) and not isinstance(axes, bytes) and all(isinstance(name, str) for name in axes):
+        return tuple(axes)
+    raise UsageError(f"axes of type {type(axes).__name__}", "axes are a name or a list of names", 'Write axes=["lon", "lat"]')
+
+
 # --- the lattice ------------------------------------------------------------------------------------------------------
 
 
@@ -255,11 +276,21 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
     upper: float
     cells: int
     time: Time | None = None
+    snap: bool = False
     kind: ClassVar[str] = "interval"
+
+    def __post_init__(self) -> None:
+        if not (self.cells >= 1 and -LARGEST_BOUND <= self.lower < self.upper <= LARGEST_BOUND):
+            raise UsageError(f"axis {self.name!r}", "it needs at least one cell between finite bounds", "Lay it over a wider Interval")
 
     @property
     def size(self) -> int:
         return self.cells
+
+    @property
+    def nudge(self) -> float:
+        """How far, in cells, a value may lie below an edge and still open the cell: the rounding of decimal steps."""
+        return snap_of(self.lower, self.upper, self.cells) if self.snap else 0.0
 
     def edges(self) -> np.ndarray:
         """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
@@ -274,7 +305,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
         import numpy as np
 
         index = np.asarray(index)
-        at = np.asarray(self.lower + index * ((self.upper - self.lower) / self.cells))
+        at = np.asarray(self.lower + index * (self.upper - self.lower) / self.cells)
         low = (index < self.cells) & (self.locate(at) < index)
         if low.any():
             at[low] = self._least(at[low], index[low])
@@ -295,6 +326,8 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
         """Send float64 values to cells, int64; NaN is dropped.
 
         This is the one kernel: floor((x - lower) * cells / (upper - lower)), clamped, in IEEE doubles without fused multiply-add.
+        Where the axis has a step of its own (``snap``), ``nudge`` is added before the floor: 0.57 lies on the lattice of cents,
+        but (0.57 - 0) * 10000 / 100 is 56.99999999999999, and its cell is the 57th.
         """
         import numpy as np
 
@@ -302,6 +335,8 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
             scaled = values - self.lower
             scaled *= self.cells
             scaled /= self.upper - self.lower
+            if self.snap:
+                scaled += self.nudge
             np.clip(scaled, 0, self.cells - 1, out=scaled)  # truncation is floor from here on
             cells = scaled.astype(np.int64)
         missing = np.isnan(values)
@@ -317,7 +352,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
         if not isinstance(other, GridAxis) or self.cells % other.cells:
             return False
         ratio = self.cells // other.cells
-        same = (self.name, self.lower, self.upper, self.time) == (other.name, other.lower, other.upper, other.time)
+        same = msgspec.structs.replace(self, cells=other.cells) == other
         return same and ratio & (ratio - 1) == 0
 
 
@@ -405,7 +440,16 @@ class Lattice(msgspec.Struct, frozen=True):
 def grid_axis(name: str, interval: Interval, cells: int) -> GridAxis:
     """Lay equal cells over an interval."""
     low, high = interval.numbers
-    return GridAxis(name, low, high, cells, interval.time)
+    return GridAxis(name, low, high, cells, interval.time, interval.step is not None)
+
+
+def snap_of(lower: float, upper: float, cells: int) -> float:
+    """Bound, in cells, how far rounding can push a decimal lattice point below itself.
+
+    Four ulp of the larger bound for the point and the subtraction, and 2^-50 of the position for product and quotient. It
+    doubles exactly with the number of cells, so refinement stays exact.
+    """
+    return cells * (4 * math.ulp(max(abs(lower), abs(upper))) / (upper - lower) + 2.0**-50)
 
 
 def finest(axes: int) -> int:
@@ -436,6 +480,10 @@ def as_number(value: object, time: Time | None, name: str) -> float:
     return number
 
 
+def _is_writable(label: Label) -> bool:
+    return not isinstance(label, str) or label.isascii() or not any("\ud800" <= c <= "\udfff" for c in label)
+
+
 def _missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
@@ -449,7 +497,10 @@ def _plain_bound(bound: object) -> int | float | str:
     """Bring a bound into the form that a file can hold: a number or ISO text."""
     if isinstance(bound, dt.datetime):
         aware = bound if bound.tzinfo else bound.replace(tzinfo=dt.UTC)
-        return aware.astimezone(dt.UTC).replace(tzinfo=None).isoformat()
+        try:
+            return aware.astimezone(dt.UTC).replace(tzinfo=None).isoformat()
+        except (OverflowError, ValueError):  # beyond the calendar, or not a time at all
+            raise BoundsRequired("a time as bound", "it lies outside the calendar", "Choose a time between the years 1 and 9999") from None
     if isinstance(bound, dt.date):
         return bound.isoformat()
     if isinstance(bound, str):
@@ -457,12 +508,23 @@ def _plain_bound(bound: object) -> int | float | str:
             return _plain_bound(dt.date.fromisoformat(bound) if len(bound) == 10 else dt.datetime.fromisoformat(bound))
         except ValueError:
             pass
-    elif isinstance(bound, int | float) and not isinstance(bound, bool):
-        return float(bound) if isinstance(bound, float) else int(bound)
-    elif hasattr(bound, "item"):
+    elif isinstance(bound, int | float | Decimal) and not isinstance(bound, bool):
+        return _plain_number(bound)
+    elif hasattr(bound, "item") and getattr(bound, "ndim", 0) == 0 and not isinstance(bound.item(), type(bound)):
         return _plain_bound(bound.item())
     asked = f"bound {bound!r}" if isinstance(bound, str) else f"bound of type {type(bound).__name__}"
     raise BoundsRequired(asked, "a bound is a number, a date or a time", 'Write Interval(0, 100) or Interval("2013-01-01", "2014-01-01")')
+
+
+def _plain_number(number: float | Decimal) -> int | float:
+    """One form for one number: 0.0 is 0, and what no double holds is refused."""
+    try:
+        near = float(number)
+    except (OverflowError, ValueError):
+        near = math.inf
+    if math.isfinite(near) and near.is_integer() and abs(near) < 2**53:
+        return int(near)
+    return near
 
 
 def _time_of(bound: int | float | str) -> Time | None:

@@ -40,7 +40,7 @@ def fraction(value: Exactly, name: str) -> Fraction:
     """
     asked = f"{name} = {value!r}" if isinstance(value, str | int | float) else f"{name} as {type(value).__name__}"
     wrong = UsageError(asked, "it is not a finite number", f'Give {name} as a number or as text such as "0.5" or "1/3"')
-    if isinstance(value, bool):
+    if isinstance(value, bool) or (isinstance(value, str) and _is_monstrous(value)):
         raise wrong
     try:
         if isinstance(value, str | int | Fraction | Decimal):
@@ -51,11 +51,17 @@ def fraction(value: Exactly, name: str) -> Fraction:
     raise wrong
 
 
+def _is_monstrous(text: str) -> bool:
+    """Whether a short text would stand for a number too long to work with, such as 1e9999999."""
+    power = text.lower().rpartition("e")[2].strip().lstrip("+-")
+    return len(text) > 400 or ("e" in text.lower() and (not power.isdecimal() or len(power) > 3))
+
+
 def positive(value: Exactly, name: str) -> Fraction:
     """Read an exact number above zero."""
     exact = fraction(value, name)
     if exact <= 0:
-        raise UsageError(f"{name} = {decimal(exact)}", f"{name} must be above 0", f'Choose a positive {name}, such as "0.5"')
+        raise UsageError(f"{name} = {decimal(exact)}", f"{name} must be above 0", f'Give a positive number for {name}, such as "0.5"')
     return exact
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from sfumato.domain import Categories, Domain, Interval, Keys
 from sfumato.errors import DataError, SfumatoError, UsageError
-from sfumato.exact import Exactly, Number, positive
+from sfumato.exact import Exactly, Number, fraction, positive
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours
@@ -47,6 +47,10 @@ class Plan(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         questions: Any = self.questions
+        if not isinstance(questions, AnyQuestion | Sequence) or isinstance(questions, str):
+            raise UsageError(
+                f"a plan of {type(questions).__name__}", "it is neither a question nor a list of them", 'Write sf.Histogram("age")'
+            )
         msgspec.structs.force_setattr(self, "questions", (questions,) if isinstance(questions, AnyQuestion) else tuple(questions))
         for question in self.questions:
             if not isinstance(question, AnyQuestion):
@@ -56,6 +60,8 @@ class Plan(msgspec.Struct, frozen=True):
         if not self.questions:
             raise UsageError("a plan", "it holds no question", "Add at least one")
         if self.shares is not None:
+            if not isinstance(self.shares, Sequence) or isinstance(self.shares, str):
+                raise UsageError(f"shares of type {type(self.shares).__name__}", "shares are a list of numbers", "Write shares=[2, 1]")
             msgspec.structs.force_setattr(self, "shares", tuple(positive(part, "a share") for part in self.shares))
             if len(self.shares) != len(self.questions):
                 asked = f"{len(self.shares)} shares for {len(self.questions)} questions"
@@ -100,12 +106,12 @@ class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def total(self) -> CentralMeasure | None:
         if self.rho is not None:
-            if self.epsilon is not None:
-                raise UsageError("[budget]", "it gives both epsilon and rho", "Keep one of them")
+            if self.epsilon is not None or fraction(self.delta, "delta"):
+                raise UsageError("[budget]", "it gives rho beside epsilon or delta", "Keep one of them")
             return ZCDP(self.rho)
         if self.epsilon is None:
             return None
-        return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+        return ApproxDP(self.epsilon, self.delta) if fraction(self.delta, "delta") else PureDP(self.epsilon)
 
 
 class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,22 +18,25 @@ from sfumato.cube import Cube
 from sfumato.data import Source
 from sfumato.data.bounding import fresh_key
 from sfumato.domain import Axis, Domain, Lattice
-from sfumato.errors import BudgetExceeded, InternalError, SfumatoError, UsageError
+from sfumato.errors import BudgetExceeded, InternalError, LedgerError, SfumatoError, UsageError
 from sfumato.exact import Exactly
 from sfumato.ledger import Account, Hold, Ledger, open_ledger
 from sfumato.ledger.ledger import written
 from sfumato.plan import Plan, as_plan
 from sfumato.privacy.composition import charge, in_measure, rule_of
-from sfumato.privacy.measures import CentralMeasure, Money, PureDP, asked_cost
+from sfumato.privacy.measures import CentralMeasure, Money, PureDP, asked_cost, total_of
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits, current
 from sfumato.release import Preview, Receipt, Release, from_bytes, to_bytes
-from sfumato.releases import AnyQuestion, AnyRelease
+from sfumato.releases import UNREADABLE, AnyQuestion, AnyRelease
 
 if TYPE_CHECKING:
     from sfumato.data.scan import Progress
 
 T = TypeVar("T")
+
+
+MOST_ROWS = 10**15
 
 
 @overload
@@ -89,6 +92,12 @@ def preview(
     >>> preview(Histogram("age", bins=10), domain=Domain(age=Interval(0, 100)), unit=Unit(), epsilon="0.5").accuracy()
     6
     """
+    if not isinstance(unit, Unit):
+        raise UsageError(
+            f"unit = {type(unit).__name__}", "it is not a unit of privacy", "Write unit=source.unit, or sf.Unit(rows_per_person=4)"
+        )
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= MOST_ROWS):
+        raise UsageError("rows", "your guess of the number of rows is a whole number from 0 to 10^15", "Write rows=100_000")
     plan, space = as_plan(question), domain if isinstance(domain, Domain) else Domain(domain)
     parts = plan.costs(asked_cost(epsilon=epsilon, delta=delta, rho=rho))
     found = [q.preview(space, unit, part, rows) for q, part in zip(plan.questions, parts, strict=True)]
@@ -152,9 +161,11 @@ class Publisher:
         self.source = source
         total = budget if budget is None or isinstance(budget, CentralMeasure) else PureDP(budget)
         self.ledger = open_ledger(ledger) if ledger is None or isinstance(ledger, str | Path) else ledger
-        self._name = account or "default"
-        self._rule = "pure" if total is None else rule_of(total)
-        self._rule = self.ledger.open_account(self._name, self._rule, None if total is None else total.money).rule
+        if not hasattr(self.ledger, "reserve"):
+            raise UsageError(f"ledger = {type(ledger).__name__}", "it is neither a path nor a ledger", 'Write ledger="budget.db"')
+        self._name = "default" if account is None else account
+        found = self.ledger.account(self._name) if total is None else self.ledger.open_account(self._name, rule_of(total), total_of(total))
+        self._rule = found.rule
         self._cubes: list[Cube] = []
         self._counted = ""  # the label of the data behind them
         self._choice = b""  # the secret that chose each person's rows: the same rows on every lattice
@@ -252,6 +263,12 @@ class Publisher:
         ---------
         The charge is durable before a row is read; the answer is durable before it is returned.
         """
+        if key is not None and (not isinstance(key, str) or not key):
+            raise UsageError(
+                f"key of type {type(key).__name__}", "a key is a text that is not empty", "Name the release, or leave the key out"
+            )
+        if progress is not None and not callable(progress):
+            raise UsageError(f"progress = {type(progress).__name__}", "it cannot be called", "Give a function of rows done and rows in all")
         order = self._order(as_plan(question), asked_cost(epsilon=epsilon, delta=delta, rho=rho))
         self.source.check(order.lattices)
         digest = self._digest(order)
@@ -259,7 +276,7 @@ class Publisher:
             if hold.stored is None:
                 hold.store(_after_charge(hold, lambda: to_bytes(self._answers(order, hold, progress))))
             stored = hold.stored
-        releases: list[Release] = from_bytes(stored or b"[]", list[AnyRelease])
+        releases = _read(stored or b"[]", hold)
         return releases[0] if isinstance(question, AnyQuestion) else releases
 
     def close(self) -> None:
@@ -283,7 +300,7 @@ class Publisher:
     def _digest(self, order: _Order) -> str:
         """Fix what is asked, of which data, for what price; noise from a public seed is another thing altogether."""
         source, seed = self.source, "private" if order.noise.private else "public seed"
-        what = (self._name, order.plan, order.costs, dict(source.domain), source.unit, source.label, seed)
+        what = (self._name, order.plan, order.costs, list(source.domain.items()), source.unit, source.label, seed)
         return hashlib.sha256(to_bytes(what)).hexdigest()
 
     @contextmanager
@@ -297,6 +314,8 @@ class Publisher:
             yield hold
 
     def _answers(self, order: _Order, hold: Hold, progress: Progress | None) -> list[Release]:
+        if self.source.in_memory:
+            self._cubes = []  # the table may have been changed in place since it was counted
         cubes, unit, number = self._count(order.lattices, progress), self.source.unit, len(order.lattices)
         answers: list[Release] = []
         for i, (question, cube, cost) in enumerate(zip(order.plan.questions, cubes, order.costs, strict=True), 1):
@@ -343,12 +362,26 @@ def _key(key: str | None, digest: str, fresh: bool) -> str:
     return f"{base}+{secrets.token_hex(8)}" if fresh else base
 
 
+def _read(stored: bytes, hold: Hold) -> list[Release]:
+    """Decode a stored answer, which another version may have written."""
+    try:
+        releases: list[Release] = from_bytes(stored, list[AnyRelease])
+    except UNREADABLE:
+        pass
+    else:
+        return releases
+    entry = hold.entry
+    obstacle = "this version cannot read it"
+    raise LedgerError(f"the answer stored under entry {entry.sequence}", obstacle, "Use the version that wrote it", account=entry.account)
+
+
 def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
     """Let no exception out that could carry a value: ours pass with a word on the charge, others become a fault of ours."""
     try:
         return action()
-    except SfumatoError as error:
+    except (SfumatoError, KeyboardInterrupt) as error:
         error.add_note(f"The charge stands: entry {hold.entry.sequence} of account {hold.entry.account!r}. Nothing was published.")
+        error.add_note("The same key resumes once without paying again.")
         raise
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]

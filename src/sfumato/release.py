@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import DataError, UsageError
-from sfumato.exact import Exactly, probability, sidak
+from sfumato.exact import Exactly, fraction, probability, sidak
 from sfumato.mechanisms.noise import Law
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import CentralMeasure
@@ -28,7 +28,7 @@ from sfumato.random.bits import Bits
 if TYPE_CHECKING:
     import pyarrow as pa
 
-T = TypeVar("T")
+LEAST = Fraction(1, 10**9)  # the smallest probability of error that intervals are computed for
 
 
 class Question(Protocol):
@@ -205,7 +205,10 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 def error_probability(confidence: Exactly) -> float:
     """Read a confidence such as 0.95 as the probability of error, 0.05."""
-    return float(1 - probability(confidence, "confidence"))
+    alpha = 1 - probability(confidence, "confidence")
+    if not LEAST <= alpha <= 1 - LEAST:
+        raise UsageError("confidence", "it is too close to 0 or 1 for an interval that says anything", "Choose a confidence such as 0.95")
+    return float(alpha)
 
 
 def edge_text(edges: np.ndarray, time: str | None) -> list[str]:
@@ -247,7 +250,7 @@ def _encode(value: Any) -> Any:
 
 def _decode(kind: type, plain: Any) -> Any:
     if kind is Fraction:
-        return Fraction(plain)
-    if kind is np.ndarray:
+        return fraction(plain, "a number")
+    if kind is np.ndarray and isinstance(plain, list) and set(map(type, plain)) <= {int}:
         return np.array(plain, dtype=np.int64)
-    raise TypeError(f"{kind.__name__} has no JSON form")
+    raise TypeError(f"this is no {kind.__name__}")

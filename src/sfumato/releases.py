@@ -8,13 +8,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from sfumato.errors import DataError
+from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.partition import Partition, UniformPartitioner
 from sfumato.release import Release, from_bytes
 
 AnyQuestion: TypeAlias = Histogram | UniformPartitioner
 AnyRelease: TypeAlias = HistogramRelease | Partition
+UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)  # what decoding a false file raises
 
 
 def load(path: str | os.PathLike[str]) -> Release:
@@ -25,6 +26,8 @@ def load(path: str | os.PathLike[str]) -> Release:
     DataError
         If the file is missing or holds no release of this version.
     """
+    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+        raise UsageError(f"loading {type(path).__name__}", "it is not a path", "Name a file that release.save wrote")
     asked = f"loading {Path(path)}"
     try:
         data = Path(path).read_bytes()
@@ -33,7 +36,7 @@ def load(path: str | os.PathLike[str]) -> Release:
     else:
         try:
             release: Release = from_bytes(data, AnyRelease)
-        except (msgspec.MsgspecError, ValueError, TypeError):
+        except UNREADABLE:
             reason = "the file does not hold a release of this version"
         else:
             return release

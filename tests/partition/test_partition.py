@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.audit.runs import Scripted, count
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.partition import Partition, UniformPartitioner
@@ -16,7 +17,6 @@ from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
 from sfumato.release import from_bytes, to_bytes
-from support.audit import Scripted, count, recorded
 from support.statistics import check_coverage
 
 BOX = Domain(x=Interval(0, 16, step=1), y=Interval(0, 8, step=1))
@@ -33,8 +33,7 @@ def made(domain, partitions, rows=200, cost=ONE, noise=None):
     cube = count(tuple(map(tuple, points.tolist())), question.needs(domain))
     if noise is None:
         return question.answer(cube, Unit(), cost, PublicSeed("partition"))
-    with recorded():
-        return question.answer(cube, Unit(), cost, noise)
+    return question.answer(cube, Unit(), cost, noise)
 
 
 def lattice_points(partition):
@@ -66,8 +65,7 @@ def test_boxes_cover_the_domain_exactly_and_once(domain, partitions):
 def test_assign_is_the_kernel_that_counted():
     points = RNG.uniform(-3, 20, (500, 2))
     question = UniformPartitioner(partitions=30)
-    with recorded():
-        p = question.answer(count(tuple(map(tuple, points.tolist())), question.needs(BOX)), Unit(), PureDP(1), Scripted())
+    p = question.answer(count(tuple(map(tuple, points.tolist())), question.needs(BOX)), Unit(), PureDP(1), Scripted())
     assert np.bincount(p.assign(points), minlength=len(p.counts)).tolist() == p.counts.tolist()
     assert p.assign([[np.nan, 1], [0, 0], [16, 8], [-np.inf, np.inf]]).tolist()[0] == -1
     assert p.assign([[16, 8]])[0] == len(p.counts) - 1

@@ -2,11 +2,12 @@
 
 import pytest
 
+from sfumato.audit.exact import pure_loss, renyi_loss
+from sfumato.audit.runs import neighbours, of_question
 from sfumato.domain import Domain, Interval
 from sfumato.partition import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
-from support.audit import audit_renyi, empirical_epsilon, neighbours, of_question
 
 LINE = Domain(x=Interval(0, 3, step=1))
 PLANE = Domain(x=Interval(0, 2, step=1), y=Interval(0, 2, step=1))
@@ -21,11 +22,11 @@ FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 100)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize(("domain", "universe"), [(LINE, LINE_ROWS), (PLANE, PLANE_ROWS)], ids=["line", "plane"])
 def test_pure(domain, universe, unit):
-    given = empirical_epsilon(GIVEN, domain, unit, PureDP("2"), universe=universe, others=0)
+    given = pure_loss(of_question(GIVEN, domain, unit, PureDP("2")), neighbours(universe, unit, others=0)).loss
     assert given <= 2 * (1 + 1e-9)
     assert given == pytest.approx(2, rel=0.01)
     others = 1 if unit.rows_per_person == 1 else 0
-    noisy = empirical_epsilon(NOISY, domain, unit, PureDP("2"), universe=universe, others=others, first_draws=FIRST_DRAWS)
+    noisy = pure_loss(of_question(NOISY, domain, unit, PureDP("2")), neighbours(universe, unit, others), FIRST_DRAWS).loss
     assert noisy <= 2 * (1 + 1e-9)
     assert noisy == pytest.approx(2, rel=0.01)
 
@@ -33,6 +34,6 @@ def test_pure(domain, universe, unit):
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
 def test_concentrated(unit):
     mechanism = of_question(NOISY, LINE, unit, ZCDP("0.5"))
-    rho = audit_renyi(mechanism, neighbours(LINE_ROWS, unit, others=0), alphas=(1.5, 2, 8), first="decides")
+    rho = renyi_loss(mechanism, neighbours(LINE_ROWS, unit, others=0), alphas=(1.5, 2, 8), decides=True).loss
     assert rho <= 0.5 * (1 + 1e-9)
     assert rho >= 0.5 * 0.97

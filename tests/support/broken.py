@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.audit.runs import Mechanism, Published, Rows, of_question, published, published_counts
+from sfumato.audit.runs import count as counted
 from sfumato.domain import Domain, Interval, Lattice
 from sfumato.histogram import Histogram
+from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.partition import UniformPartitioner
 from sfumato.partition.uniform import eugkm_cells
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.random import discrete
-from support.audit import Mechanism, Published, Rows, of_question, published, published_counts
-from support.audit import count as counted
 
 Detector = Literal["exceeds", "unreachable", "not additive"]
 
@@ -61,7 +61,7 @@ def _with_scale(scale: Fraction) -> Mechanism:
 
     def run(rows: Rows, noise: Any) -> Published:
         counts = _counts(rows)
-        return published_counts(counts + discrete.laplace(scale, counts.size, noise))
+        return published_counts(counts + DiscreteLaplace(scale).sample(counts.size, noise))
 
     return run
 
@@ -70,7 +70,7 @@ def closed_at_both_ends(rows: Rows, noise: Any) -> Published:
     """A row on an edge counts in both cells."""
     values = np.array([row[0] for row in rows])
     counts = np.array([((low <= values) & (values <= low + 1)).sum() for low in range(3)])
-    return published_counts(counts + discrete.laplace(1 / CLAIM.epsilon, 3, noise))
+    return published_counts(counts + DiscreteLaplace(1 / CLAIM.epsilon).sample(3, noise))
 
 
 def bounds_from_the_data(rows: Rows, noise: Any) -> Published:
@@ -78,13 +78,13 @@ def bounds_from_the_data(rows: Rows, noise: Any) -> Published:
     values = np.array([row[0] for row in rows])
     low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
     counts, edges = np.histogram(values, bins=3, range=(low, high))
-    return published_counts(counts + discrete.laplace(1 / CLAIM.epsilon, 3, noise), edges=edges.tolist())
+    return published_counts(counts + DiscreteLaplace(1 / CLAIM.epsilon).sample(3, noise), edges=edges.tolist())
 
 
 def redraw_until_non_negative(rows: Rows, noise: Any) -> Published:
     """One count, drawn again while it is negative: each look at the sign is unpaid."""
     true = len(rows)
-    while (noisy := true + int(discrete.laplace(1 / CLAIM.epsilon, 1, noise)[0])) < 0:
+    while (noisy := true + int(DiscreteLaplace(1 / CLAIM.epsilon).sample(1, noise)[0])) < 0:
         pass
     return published_counts(np.array([noisy]))
 
@@ -92,7 +92,7 @@ def redraw_until_non_negative(rows: Rows, noise: Any) -> Published:
 def only_where_someone_is(rows: Rows, noise: Any) -> Published:
     """Empty cells stay empty: the test for emptiness looks at true counts."""
     counts = _counts(rows)
-    drawn = discrete.laplace(1 / CLAIM.epsilon, int((counts > 0).sum()), noise)
+    drawn = DiscreteLaplace(1 / CLAIM.epsilon).sample(int((counts > 0).sum()), noise)
     counts[counts > 0] += drawn
     return published_counts(counts)
 
@@ -109,15 +109,15 @@ def true_number_of_rows(rows: Rows, noise: Any) -> Published:
     cube = counted(rows, LATTICE)
     edges = np.arange(per_axis + 1) * 3 // per_axis
     counts = cube.binned([edges])
-    return published_counts(counts + discrete.laplace(1 / CLAIM.epsilon, counts.size, noise), edges=edges.tolist())
+    return published_counts(counts + DiscreteLaplace(1 / CLAIM.epsilon).sample(counts.size, noise), edges=edges.tolist())
 
 
 def shares_above_the_cost(rows: Rows, noise: Any) -> Published:
     """The cells spend all of the cost, and the number of rows a fiftieth more."""
-    look = int(discrete.laplace(50 / CLAIM.epsilon, 1, noise)[0]) + len(rows)
+    look = int(DiscreteLaplace(50 / CLAIM.epsilon).sample(1, noise)[0]) + len(rows)
     release = UniformPartitioner(partitions=3).answer(counted(rows, LATTICE), Unit(), CLAIM, noise)
     seen = published(release)
-    return Published((look, *seen.numbers), str(look).encode() + seen.everything)
+    return Published((look, *seen.numbers), (look, seen.public))
 
 
 def float_laplace(true: int) -> Callable[[Any], float]:

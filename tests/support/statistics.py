@@ -10,12 +10,12 @@ Noticing a 5 % wrong scale takes about 35,000 draws of |x|, a 1 % one about 900,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 from scipy import stats
 
+from sfumato.audit.laws import masses, support
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 FALSE_ALARM = 1e-9
@@ -35,31 +35,6 @@ def scaled(law: Law, factor: Fraction) -> Law:
             return DiscreteLaplace(scale * factor)
         case DiscreteGaussian(sigma_squared=sigma_squared):
             return DiscreteGaussian(sigma_squared * factor**2)
-
-
-def log_weight(law: Law) -> Callable[[np.ndarray], np.ndarray]:
-    """The logarithm of the unnormalised probability, as the papers state it: taken from the parameter, not from the law's methods."""
-    match law:
-        case DiscreteLaplace(scale=scale):
-            return lambda x: -np.abs(x) / float(scale)
-        case DiscreteGaussian(sigma_squared=sigma_squared):
-            return lambda x: -np.square(x, dtype=float) / (2 * float(sigma_squared))
-
-
-def support(law: Law, reach: float = 60) -> np.ndarray:
-    """The integers that carry all but exp(-reach) or so of the law, in order."""
-    match law:
-        case DiscreteLaplace(scale=scale):
-            top = math.ceil(float(scale) * reach) + 2
-        case DiscreteGaussian(sigma_squared=sigma_squared):
-            top = math.ceil(math.sqrt(2 * float(sigma_squared) * reach)) + 2
-    return np.arange(-top, top + 1)
-
-
-def masses(law: Law, values: np.ndarray) -> np.ndarray:
-    """Probabilities of integers: float64 ndarray like ``values``."""
-    weight = log_weight(law)
-    return np.exp(weight(values)) / np.exp(weight(support(law))).sum()
 
 
 def check_scale(draws: np.ndarray, law: Law, *, near_miss: Fraction = NEAR_MISS, false_alarm: float = FALSE_ALARM) -> None:

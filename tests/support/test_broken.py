@@ -4,9 +4,11 @@ import math
 
 import pytest
 
+from sfumato.audit.exact import lower_bound, pure_loss
+from sfumato.audit.laws import log_mass, renyi
+from sfumato.audit.runs import NotAdditive, neighbours
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
-from support.audit import NotAdditive, audit, log_mass, lower_bound, neighbours, renyi
 from support.broken import BROKEN, CLAIM, FIRST_DRAWS, SOUND, UNIVERSE, float_laplace, integer_noise, redraw_until_non_negative
 from support.enumeration import high_places, masses
 from support.statistics import check_coverage, check_law, check_scale, scaled
@@ -16,7 +18,7 @@ EPSILON = float(CLAIM.epsilon)
 
 @pytest.mark.parametrize("twin", SOUND, ids=str)
 def test_a_sound_mechanism_spends_what_it_claims(twin):
-    loss = audit(twin.mechanism, neighbours(UNIVERSE, twin.unit, others=1), FIRST_DRAWS).epsilon
+    loss = pure_loss(twin.mechanism, neighbours(UNIVERSE, twin.unit, others=1), FIRST_DRAWS).loss
     assert loss <= EPSILON * (1 + 1e-9)
     assert loss == pytest.approx(EPSILON * twin.loss)
 
@@ -26,9 +28,9 @@ def test_a_broken_mechanism_is_noticed(twin):
     pairs = neighbours(UNIVERSE, twin.unit, others=1)
     if twin.detector == "not additive":
         with pytest.raises(NotAdditive):
-            audit(twin.mechanism, pairs, FIRST_DRAWS)
+            pure_loss(twin.mechanism, pairs, FIRST_DRAWS)
         return
-    loss = audit(twin.mechanism, pairs, FIRST_DRAWS).epsilon
+    loss = pure_loss(twin.mechanism, pairs, FIRST_DRAWS).loss
     assert loss > EPSILON * (1 + 1e-9)
     assert math.isinf(loss) == (twin.detector == "unreachable")
     if twin.loss is not None:

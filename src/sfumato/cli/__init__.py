@@ -13,6 +13,7 @@ from sfumato import __version__
 
 # Each command lives in its own module, imported only when it runs: `sfumato --help` needs none of them.
 COMMANDS = {
+    "audit": ("sfumato.cli.audit", "Show what every mechanism spends, beside what it claims."),
     "bench": ("sfumato.cli.bench", "Measure speed beside peers, in one run."),
     "demo": ("sfumato.cli.demo", "Publish the shipped flights and cities, and write a report."),
     "doctor": ("sfumato.cli.doctor", "Check this machine: libraries, randomness, disk, ledger."),

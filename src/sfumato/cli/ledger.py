@@ -10,10 +10,11 @@ import click
 from sfumato.cli.options import json_option, ledger_option
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.errors import LedgerError, UsageError
+from sfumato.exact import fraction
 from sfumato.ledger import Account, Entry, open_ledger
 from sfumato.ledger.ledger import written
 from sfumato.privacy.composition import rule_of
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, total_of
 
 
 @click.group()
@@ -32,7 +33,7 @@ def init(account: str, epsilon: str | None, delta: str, rho: str | None, ledger:
     """Open ACCOUNT with a total, or check that it exists with exactly that total."""
     total = _total(epsilon, delta, rho)
     with open_ledger(ledger) as book:
-        opened = book.open_account(account, rule_of(total), total.money)
+        opened = book.open_account(account, rule_of(total), total_of(total))
     _show([opened], as_json)
 
 
@@ -88,16 +89,17 @@ def _total(epsilon: str | None, delta: str, rho: str | None) -> CentralMeasure:
     if (epsilon is None) == (rho is None):
         raise UsageError("the account's total", "give --epsilon or --rho, and not both", "Write --epsilon 3")
     if rho is not None:
+        if fraction(delta, "delta"):
+            raise UsageError("--rho with --delta", "zero-concentrated privacy has no delta", "Leave --delta out")
         return ZCDP(rho)
-    pure = delta in ("0", "0.0")
-    return PureDP(epsilon) if pure else ApproxDP(epsilon, delta)
+    return ApproxDP(epsilon, delta) if fraction(delta, "delta") else PureDP(epsilon)
 
 
 def _head(text: str | None) -> tuple[int, str] | None:
     if text is None:
         return None
     sequence, colon, digest = text.partition(":")
-    if not colon or not sequence.isdigit():
+    if not colon or not sequence.isdecimal() or len(sequence) > 18:
         raise UsageError(f"--head {text}", "a head is a sequence number and a hash", "Write --head 12:3f9a...")
     return int(sequence), digest
 

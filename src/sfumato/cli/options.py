@@ -39,9 +39,15 @@ def source_options(command: F) -> F:
         click.option("--axis", "axes", multiple=True, required=True, help="NAME=LOW..HIGH[/STEP] or NAME=a,b,c; again for each."),
         click.option("--person", help="Column that names the person behind a row."),
         click.option("--rows-per-person", type=int, default=1, show_default=True, help="Rows kept of each person."),
-        click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True),
+        click.option(
+            "--neighbours",
+            type=click.Choice(["add-remove", "replace"]),
+            default="add-remove",
+            show_default=True,
+            help="Hide whether a person is in the table, or only what their rows say.",
+        ),
         click.option("--account", default="default", show_default=True, help="Account in the ledger."),
-        click.option("--budget", help="Total epsilon of the account, when it is new."),
+        click.option("--budget", help="Total of the account when it is new: an epsilon, or a rho with --rho."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -61,6 +67,8 @@ def parse_axes(words: tuple[str, ...]) -> dict[str, Axis]:
             raise BoundsRequired(
                 f"--axis {word}", "an axis needs public bounds or labels", f"Write {name or 'age'}=0..100 or {name or 'kind'}=a,b,c"
             )
+        if name in axes:
+            raise UsageError(f"--axis {name}", "it is given twice", "Give each axis once")
         axes[name] = _axis(name, text)
     return axes
 

@@ -10,11 +10,13 @@ import click
 from sfumato.cli.options import cost_options, fresh_option, json_option, ledger_option, out_option, parse_axes, parse_bins, source_options
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.domain import Domain
-from sfumato.errors import DataError
+from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram
 from sfumato.partition import Partition, UniformPartitioner
 from sfumato.release import Release
 from sfumato.releases import AnyQuestion
+
+PICTURES = (".svg", ".png", ".pdf")
 
 
 @click.command(short_help="Publish a histogram.")
@@ -76,6 +78,8 @@ def _publish(
     plot: Path | None,
     as_json: bool,
 ) -> Release:
+    if plot is not None and plot.suffix.lower() not in PICTURES:
+        raise UsageError(f"--plot {plot}", "its ending names no picture format", f"Use one of {', '.join(PICTURES)}")
     from sfumato.data import source
     from sfumato.ledger.ledger import written
     from sfumato.privacy.measures import ZCDP
@@ -99,7 +103,7 @@ def save_plot(answer: Release, path: Path) -> None:
     try:
         answer.plot().figure.savefig(path)
     except (OSError, ValueError):
-        reason = "the file cannot be written, or its ending names no picture format"
+        reason = "the file cannot be written"
     else:
         return
-    raise DataError(f"drawing to {path}", reason, "Use a path ending in .svg, .png or .pdf")
+    raise DataError(f"drawing to {path}", reason, "Choose a path that can be written")

@@ -14,6 +14,7 @@ What a column may hold is decided by its type alone, before any value is read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,6 +65,40 @@ def _kind(type_: Any) -> str:
         "time": (pt.is_date, pt.is_timestamp),
     }
     return next((kind for kind, those in tests.items() if any(test(type_) for test in those)), "other")
+
+
+# --- types of text, and of ids ------------------------------------------------------------------------------------------
+
+_MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
+
+
+def forms(column: Column, person: bool = False) -> tuple[Any, ...]:
+    """Types that text may be read as, the first that fits being taken: declared by the domain."""
+    if column is None:
+        return (pa.string(),)
+    if isinstance(column, LabelAxis):
+        kinds = label_kinds(column)
+        if "text" in kinds:
+            return (pa.string(),)
+        return (pa.int64(), pa.float64()) if "number" in kinds else (pa.bool_(),)
+    if column.time is None:
+        numeric = (pa.float64(), pa.bool_())
+        return (pa.int64(), *numeric) if person else numeric  # two long ids must not become one double
+    return (pa.date32(), *_MOMENTS) if column.time == "day" else (*_MOMENTS, pa.date32())
+
+
+def ids_form(types: Sequence[Any]) -> Any | None:
+    """The one type to which ids of persons from several files are brought, or None if equal ids might not become equal."""
+    plain = list(dict.fromkeys(plain_type(type_) for type_ in types if not pt.is_null(plain_type(type_))))
+    if len(plain) < 2:
+        return plain[0] if plain else pa.null()
+    if all(_kind(type_) == "text" for type_ in plain):
+        return pa.large_string()
+    if all(_kind(type_) == "bytes" for type_ in plain):
+        return pa.large_binary()
+    if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in plain):
+        return pa.int64()
+    return pa.float64() if all(pt.is_floating(type_) for type_ in plain) else None
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------------

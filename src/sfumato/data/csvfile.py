@@ -18,49 +18,32 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyarrow import csv
 
-from sfumato.data.columns import Column, label_kinds
-from sfumato.data.tables import Columns, check_file, guarded, guarded_batches
+from sfumato.data.columns import Column, forms
+from sfumato.data.tables import Columns, Single, check_file, guarded, guarded_batches
 from sfumato.domain import LabelAxis
 
 BLOCK_BYTES = 2**22
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
 
-_TIMES = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
 
-
-def forms(column: Column, person: bool = False) -> tuple[Any, ...]:
-    """Types that a column may be read as, the first that fits the first block being taken."""
-    if column is None:
-        return (pa.string(),)
-    if isinstance(column, LabelAxis):
-        kinds = label_kinds(column)
-        if "text" in kinds:
-            return (pa.string(),)
-        return (pa.int64(), pa.float64()) if "number" in kinds else (pa.bool_(),)
-    if column.time is None:
-        numeric = (pa.float64(), pa.bool_())
-        return (pa.int64(), *numeric) if person else numeric  # two long ids must not become one double
-    return (pa.date32(), *_TIMES) if column.time == "day" else (*_TIMES, pa.date32())
-
-
-class CsvFile:
+class CsvFile(Single):
     """A CSV file, read block by block."""
 
     in_memory = False
 
-    def __init__(self, path: Path, person: str | None = None) -> None:
-        self.path, self.name = path, str(path)
+    def __init__(self, path: Path, name: str, person: str | None = None) -> None:
+        self.path, self.name = path, name
         self._person = person
 
     def _open(self, types: dict[str, Any]) -> Any:
-        check_file(self.path)
+        check_file(self.path, self.name)
         convert = csv.ConvertOptions(column_types=types, include_columns=list(types), check_utf8=False)
         parse = csv.ParseOptions(newlines_in_values=True)  # without, a line break in quotation marks tears a row apart
         return csv.open_csv(self.path, csv.ReadOptions(block_size=BLOCK_BYTES), parse, convert)
 
     def names(self) -> list[str]:
         """Names of the columns, from the header."""
-        check_file(self.path)
+        check_file(self.path, self.name)
         return list(guarded(self.name, lambda: self._open({}).schema.names))
 
     def schema(self, columns: Columns) -> Any:

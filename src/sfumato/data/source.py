@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sfumato.cube import Cube
     from sfumato.data.columns import Column
     from sfumato.data.scan import Progress
+    from sfumato.data.tables import Part, Table
 
 
 def source(
@@ -31,10 +32,11 @@ def source(
 
     Parameters
     ----------
-    data : str, Path, table or ndarray
-        A Parquet file, or a CSV file (name ending in ``.csv`` or ``.csv.gz``, with a header); anything with an Arrow stream:
-        a pyarrow Table or RecordBatchReader, a polars or pandas frame, ...; a numpy array of shape (n, d) whose columns are
-        the axes in the domain's order.
+    data : str, Path, list of these, table or ndarray
+        A Parquet file, or a CSV file (name ending in ``.csv`` or ``.csv.gz``, with a header); a directory or a pattern such
+        as ``"data/*.parquet"`` for several, folders named ``key=value`` being columns (see ``listing``); a pyarrow Table,
+        Dataset or RecordBatchReader, a polars (eager or lazy) or pandas frame, a DuckDB relation, anything with an Arrow
+        stream; a numpy array of shape (n, d) whose columns are the axes in the domain's order.
     domain : Domain or dict
         The public axes; the table may have more columns.
     person : str or None
@@ -44,7 +46,7 @@ def source(
         At least 1.
     neighbours : {"add-remove", "replace"}
     name : str or None
-        Names the data set in the ledger's keys, instead of the path (files) or a random token (tables in memory).
+        Names the data set in the ledger's keys, instead of the path (files) or a random token (objects).
 
     Raises
     ------
@@ -53,7 +55,8 @@ def source(
 
     Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows.
     Holds because: see ``bounding``: each person keeps a random choice that depends on no one else's rows.
-    Not covered: persons under several ids; without ``person``, the holder's word.
+    Not covered: persons under several ids; without ``person``, the holder's word; a lazy frame or a relation that gives other
+    rows, or another order, when it is run again for a second scan.
 
     >>> import numpy as np
     >>> from sfumato.domain import Interval, Lattice, grid_axis
@@ -89,10 +92,15 @@ class Source:
     unit : Unit
     """
 
-    def __init__(self, table: Any, domain: Domain, unit: Unit, name: str | None, data: object) -> None:
+    def __init__(self, table: Table, domain: Domain, unit: Unit, name: str | None, data: object) -> None:
         self.domain, self.unit = domain, unit
         self._table, self._name, self._data = table, name, data
         self._token = secrets.token_hex(16)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are held in memory, where they may change unseen."""
+        return bool(self._table.in_memory)
 
     @property
     def title(self) -> str:
@@ -103,14 +111,12 @@ class Source:
     def label(self) -> str:
         """What tells this data set from others in the ledger's keys.
 
-        A file: its name or resolved path, and its time of modification, looked up anew each time. A table in memory: its
-        name, or a random token of this object, so that two tables never share a key.
+        A file: its name or resolved path, and its time of modification; several: names, sizes and times of all, in one
+        digest. They are looked up anew each time. A table in memory, a dataset, a lazy frame or a relation: its name, or a
+        random token of this object, so that two never share a key; where a dataset lies in files, also their state.
         """
-        if self._table.in_memory:
-            return self._name or f"in memory {self._token}"
-        from sfumato.data.tables import stat_file
-
-        return f"{self._name or self._table.path.resolve()} modified {stat_file(self._table.path).st_mtime_ns}"
+        name = self._name or (f"in memory {self._token}" if self._table.in_memory else None)
+        return self._table.label(name)
 
     def check(self, lattices: Sequence[Lattice]) -> None:
         """Refuse a table on which the lattices cannot be counted; to be called before anything is charged.
@@ -125,20 +131,37 @@ class Source:
         UsageError
             If a lattice has an axis that the domain does not have.
         """
+        columns = self._columns(lattices)
+        schemas = [self._fitting(part, columns) for part in self._table.parts()]
+        if (person := self.unit.person) is not None:
+            self._check_ids([schema.field(person).type for schema in schemas])
+
+    def _fitting(self, table: Part, columns: dict[str, Column]) -> Any:
+        """The schema of one table, if it has each column once and of a type that fits."""
         from sfumato.data.columns import misfit
 
-        columns = self._columns(lattices)
-        self._check_names(columns)
-        schema = self._table.schema(columns)
+        self._check_names(table, columns)
+        schema = table.schema(columns)
         for name, column in columns.items():
             held = schema.field(name).type
             for each in (column, None) if name == self.unit.person else (column,):
                 if wanted := misfit(each, held):
                     raise DataError(
-                        f"{self._table.name}, column {name!r}",
+                        f"{table.name}, column {name!r}",
                         f"it is of type {held}, and {wanted}",
                         "Convert the column, or declare it as what it is",
                     )
+        return schema
+
+    def _check_ids(self, types: list[Any]) -> None:
+        from sfumato.data.columns import ids_form
+
+        if ids_form(types) is None:
+            raise DataError(
+                f"{self._table.name}, column {self.unit.person!r}",
+                f"ids of persons are of different types in different files: {' and '.join(sorted(set(map(str, types))))}",
+                "Write the files with ids of one type, so that a person is the same in all of them",
+            )
 
     def _columns(self, lattices: Sequence[Lattice]) -> dict[str, Column]:
         columns: dict[str, Column] = {axis.name: axis for lattice in lattices for axis in lattice.axes}
@@ -149,12 +172,12 @@ class Source:
             columns.setdefault(self.unit.person, None)
         return columns
 
-    def _check_names(self, columns: dict[str, Column]) -> None:
-        names = self._table.names()
+    def _check_names(self, table: Part, columns: dict[str, Column]) -> None:
+        names = table.names()
         for name in columns:
             if names.count(name) != 1:
                 raise DataError(
-                    f"{self._table.name}, column {name!r}",
+                    f"{table.name}, column {name!r}",
                     "several columns have that name" if name in names else f"there is no column of that name; {nearest(name, names)}",
                     "Rename the columns" if name in names else "Name the axis as the column is named",
                 )

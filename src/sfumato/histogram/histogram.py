@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, EdgesAxis, Interval, LabelAxis, Lattice, LatticeAxis, as_number, grid_axis
+from sfumato.domain import Categories, Domain, EdgesAxis, Interval, LabelAxis, Lattice, LatticeAxis, as_number, grid_axis, named_axes
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import Law, add_noise, count_law
@@ -70,9 +70,7 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
     )
 
     def __post_init__(self) -> None:
-        axes: object = self.axes
-        if not isinstance(axes, str):
-            msgspec.structs.force_setattr(self, "axes", tuple(self.axes))
+        msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         msgspec.structs.force_setattr(self, "bins", _plain_bins(self.bins))
 
     def needs(self, domain: Domain) -> Lattice:
@@ -124,7 +122,7 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
 
     @property
     def title(self) -> str:
-        return f"Histogram of {' x '.join((self.axes,) if isinstance(self.axes, str) else self.axes)}"
+        return f"Histogram of {' x '.join(self.axes)}"
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the counts would be."""
@@ -156,6 +154,10 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
     lattice: Lattice
     counts: np.ndarray
     law: Law
+
+    def __post_init__(self) -> None:
+        if self.counts.shape != (self.lattice.size,):
+            raise UsageError("a histogram", "it has another number of counts than of cells", "Load a file that release.save wrote")
 
     @property
     def values(self) -> np.ndarray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Literal, TypeAlias, final
 
 import msgspec
 import numpy as np
@@ -16,6 +16,24 @@ from sfumato.exact import decimal
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, discrete
+
+
+class Script:
+    """Chosen integers in place of noise, for ``sfumato.audit``: a law asks a script for its draws. Never private, and stamped so."""
+
+    @final
+    @property
+    def private(self) -> Literal[False]:
+        """A release made under a script says that it is not private."""
+        return False
+
+    def words(self, count: int) -> bits.Words:
+        """Hand out raw bits, of which a script has none unless a subclass says so."""
+        raise NotImplementedError
+
+    def draw(self, law: Law, size: int) -> np.ndarray:
+        """Hand out ``size`` integers in place of draws from ``law``: int64 ndarray."""
+        raise NotImplementedError
 
 
 class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace"):
@@ -28,9 +46,12 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace"):
 
     scale: Fraction
 
+    def __post_init__(self) -> None:
+        discrete.check_scale(self.scale, "scale")
+
     def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
         """Draw ``size`` values: int64 ndarray."""
-        return discrete.laplace(self.scale, size, noise)
+        return noise.draw(self, size) if isinstance(noise, Script) else discrete.laplace(self.scale, size, noise)
 
     @property
     def variance(self) -> float:
@@ -88,9 +109,12 @@ class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian"):
 
     sigma_squared: Fraction
 
+    def __post_init__(self) -> None:
+        discrete.check_scale(self.sigma_squared, "sigma_squared", power=2)
+
     def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
         """Draw ``size`` values: int64 ndarray."""
-        return discrete.gaussian(self.sigma_squared, size, noise)
+        return noise.draw(self, size) if isinstance(noise, Script) else discrete.gaussian(self.sigma_squared, size, noise)
 
     @property
     def sigma(self) -> float:

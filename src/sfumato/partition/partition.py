@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -50,6 +51,16 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
     counts: np.ndarray
     law: Law
     rows: int | None = None
+
+    def __post_init__(self) -> None:
+        sizes = [axis.size for axis in self.lattice.axes]
+        whole = len(self.edges) == len(sizes) > 0 and all(
+            len(e) > 1 and e[0] == 0 and e[-1] == n and (np.diff(e) > 0).all() for e, n in zip(self.edges, sizes, strict=True)
+        )
+        if not whole or self.counts.shape != (math.prod(len(edge) - 1 for edge in self.edges),):
+            raise UsageError(
+                "a partition", "its boxes do not cover the domain once, with a count for each", "Load a file that release.save wrote"
+            )
 
     @cached_property
     def grid(self) -> Grid:
@@ -118,7 +129,10 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         -------
         int64 ndarray of shape (n,); -1 where a coordinate is NaN.
         """
-        array = np.asarray(points, dtype=np.float64)
+        try:
+            array = np.asarray(points, dtype=np.float64)
+        except (TypeError, ValueError):
+            array = np.zeros(0)
         if array.ndim != 2 or array.shape[1] != len(self.axes):
             asked = f"points of shape {array.shape}"
             raise UsageError(asked, f"this partition has the axes {', '.join(self.axes)}", f"Give an array of shape (n, {len(self.axes)})")
@@ -143,7 +157,10 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         """
         alpha = error_probability(confidence)
         bounds = {name: self._range(name, given) for name, given in ranges.items()}
-        number = np.broadcast_shapes(*(np.shape(end) for pair in bounds.values() for end in pair))
+        try:
+            number = np.broadcast_shapes(*(np.shape(end) for pair in bounds.values() for end in pair))
+        except ValueError:
+            raise UsageError("ranges along several axes", "they differ in number", "Give as many ranges along each axis, or one") from None
         flat = {
             self.axes.index(name): (np.ravel(np.broadcast_to(pair[0], number)), np.ravel(np.broadcast_to(pair[1], number)))
             for name, pair in bounds.items()
@@ -187,6 +204,8 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         -------
         float64 ndarray of shape (size, d).
         """
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+            raise UsageError(f"sample({size!r})", "the number of points is a whole number from 0 on", "Write sample(10_000)")
         rng = np.random.default_rng(random_state)
         weights = np.clip(self.counts, 0, None).astype(float)
         weights = weights if weights.sum() > 0 else np.prod(self.upper - self.lower, axis=1)

@@ -11,8 +11,9 @@ import msgspec
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import Domain, Lattice, fine_lattice, finest
+from sfumato.domain import Domain, Lattice, fine_lattice, finest, named_axes
 from sfumato.errors import UsageError
+from sfumato.exact import positive
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import share
@@ -74,15 +75,17 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
     )
 
     def __post_init__(self) -> None:
-        if self.axes is not None and not isinstance(self.axes, str):
-            msgspec.structs.force_setattr(self, "axes", tuple(self.axes))
+        if self.axes is not None:
+            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         partitions: object = self.partitions
         if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
             raise UsageError(f"partitions = {partitions!r}", "the number of cells is at least 1", "Give a whole number, or leave it out")
         if partitions is not None and partitions > MOST_CELLS:
             raise UsageError(f"partitions = {partitions}", f"the limit is {MOST_CELLS:,} cells", "Give a smaller number")
-        if not (math.isfinite(self.theta) and self.theta > 0):
-            raise UsageError(f"theta = {self.theta!r}", "theta must be a positive number", "Leave it at 10")
+        theta = positive(self.theta, "theta")
+        if theta > MOST_CELLS:
+            raise UsageError("theta", "it is so large that there would be one cell", "Leave it at 10")
+        msgspec.structs.force_setattr(self, "theta", float(theta))
 
     def needs(self, domain: Domain) -> Lattice:
         """The default lattice: fine enough for most grids that the rule can choose."""
@@ -90,8 +93,7 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
 
     @property
     def title(self) -> str:
-        names = (self.axes,) if isinstance(self.axes, str) else self.axes
-        return NAME if names is None else f"{NAME} of {' x '.join(names)}"
+        return NAME if self.axes is None else f"{NAME} of {' x '.join(self.axes)}"
 
     def laws(self, cost: CentralMeasure, unit: Unit) -> tuple[Law | None, Law]:
         """The noise on the number of rows, if it is needed, and on the cells: together they spend exactly the cost.

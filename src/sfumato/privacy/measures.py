@@ -11,6 +11,7 @@ from sfumato.errors import UsageError
 from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, Number, decimal, fraction, positive, units_down, units_up
 
 Money: TypeAlias = tuple[int, int]
+LARGEST_EPSILON, LARGEST_RHO = 10**9, 10**6  # what a ledger can count
 
 
 class PureDP(msgspec.Struct, frozen=True, tag="pure"):
@@ -23,7 +24,7 @@ class PureDP(msgspec.Struct, frozen=True, tag="pure"):
     epsilon: Number
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+        msgspec.structs.force_setattr(self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON))
 
     @property
     def money(self) -> Money:
@@ -45,7 +46,7 @@ class ApproxDP(msgspec.Struct, frozen=True, tag="approx"):
     delta: Number
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+        msgspec.structs.force_setattr(self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON))
         delta = fraction(self.delta, "delta")
         if not 0 <= delta < 1:
             raise UsageError(
@@ -72,7 +73,7 @@ class ZCDP(msgspec.Struct, frozen=True, tag="zcdp"):
     rho: Number
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "rho", positive(self.rho, "rho"))
+        msgspec.structs.force_setattr(self, "rho", _at_most(positive(self.rho, "rho"), "rho", LARGEST_RHO))
 
     @property
     def money(self) -> Money:
@@ -94,7 +95,7 @@ class MetricDP(msgspec.Struct, frozen=True, tag="metric"):
     metric: str = "euclidean"
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+        msgspec.structs.force_setattr(self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON))
 
     def __str__(self) -> str:
         return f"epsilon = {decimal(self.epsilon)} per unit of {self.metric} distance"
@@ -115,6 +116,17 @@ def spendable(measure: CentralMeasure) -> CentralMeasure:
             return ZCDP(_whole(rho, RHO_UNITS, "rho"))
 
 
+def total_of(measure: CentralMeasure) -> Money:
+    """The total of an account, in whole units, rounded down: a limit is never larger than what was said."""
+    match spendable(measure):
+        case PureDP(epsilon=epsilon):
+            return int(epsilon * EPSILON_UNITS), 0
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            return int(epsilon * EPSILON_UNITS), int(delta * DELTA_UNITS)
+        case ZCDP(rho=rho):
+            return int(rho * RHO_UNITS), 0
+
+
 def without_delta(cost: CentralMeasure) -> CentralMeasure:
     """What a mechanism that needs no delta uses of a cost, and is charged for."""
     return PureDP(cost.epsilon) if isinstance(cost, ApproxDP) else cost
@@ -133,6 +145,12 @@ def asked_cost(*, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None) 
     if fraction(delta, "delta") == 0:
         return spendable(PureDP(epsilon))
     return spendable(ApproxDP(epsilon, delta))
+
+
+def _at_most(value: Fraction, name: str, limit: int) -> Fraction:
+    if value > limit:
+        raise UsageError(f"a {name} above {limit:,}", "no ledger counts so far, and it promises nothing", f"Choose a smaller {name}")
+    return value
 
 
 def _whole(value: Fraction, units: int, name: str) -> Fraction:

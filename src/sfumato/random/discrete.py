@@ -160,6 +160,17 @@ def _parts(value: Fraction, name: str) -> tuple[int, int]:
     return value.numerator, value.denominator
 
 
+def check_scale(value: Fraction, name: str, *, power: int = 1) -> None:
+    """Refuse a scale (``power`` 1) or its square (2) that no table is made for: 0 or less, or above 2**48."""
+    if not 0 < value <= MAX_SCALE**power:
+        shown = decimal(value) if value < 10**300 else "a huge number"
+        raise UsageError(
+            f"noise of {name} {shown}",
+            f"it must be above 0 and at most 2**{48 * power}",
+            "Choose a larger epsilon, or fewer rows per person",
+        )
+
+
 def _count(size: int) -> int:
     if size < 0:
         raise UsageError(f"{size} draws", "the number of draws must not be negative", "Ask for 0 or more")
@@ -170,7 +181,5 @@ def _count(size: int) -> int:
 @lru_cache(maxsize=64)
 def _sampler(power: int, numerator: int, denominator: int) -> Sampler:
     value = Fraction(numerator, denominator)
-    if not 0 < value <= MAX_SCALE**power:
-        name = "scale" if power == 1 else "sigma_squared"
-        raise UsageError(f"{name} = {decimal(value)}", f"{name} must be above 0 and at most 2**{48 * power}", f"Choose another {name}")
+    check_scale(value, "scale" if power == 1 else "sigma_squared", power=power)
     return Sampler(Law(power, power * value))

@@ -1,0 +1,84 @@
+"""Choosing epsilon: seconds and memory, beside the source's enumeration and beside a bare sort.
+
+The source compares every pair of worlds in Python; it is run here on the largest universe it ends on in seconds. Each of our
+figures comes from a process of its own, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import resource
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+QUERIES = ("mean", "median", "sum", "var")
+
+
+def universe(kind: str, n: int) -> np.ndarray:
+    rng = np.random.default_rng(11)
+    if kind == "even":
+        return np.arange(n) / n
+    return {"normal": rng.normal, "lognormal": rng.lognormal}[kind](size=n) if kind != "whole" else rng.integers(0, 1000, n)
+
+
+def one(kind: str, n: int, size: int, query: str) -> Row:
+    """Measure one search in this process; importing is not counted."""
+    from sfumato import risk
+    from sfumato.errors import SfumatoError
+
+    records = universe(kind, n)
+    risk.optimal_epsilon([1, 2, 3, 4], 3, "mean")
+    before, wall, process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter(), time.process_time()
+    try:
+        epsilon: object = risk.optimal_epsilon(records, size, query)
+    except SfumatoError as refusal:
+        epsilon = type(refusal).__name__
+    row = {"who": "sfumato", "universe": kind, "n": n, "size": size, "query": query, "epsilon": epsilon}
+    row |= {"s wall": time.perf_counter() - wall, "s cpu": time.process_time() - process}
+    return row | {"peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6, "before MB": before * 1024 / 1e6}
+
+
+def apart(*case: object) -> Row:
+    """Measure in a fresh process."""
+    found = subprocess.run([sys.executable, __file__, json.dumps(case)], capture_output=True, text=True, check=True)
+    return dict(json.loads(found.stdout))
+
+
+def source(n: int, size: int) -> Row:
+    """One evaluation of the source's tight bound, of about twenty that its search takes."""
+    records, start, cpu = universe("normal", n), time.perf_counter(), time.process_time()
+    worlds = [np.mean(world) for world in itertools.combinations(records, size)]
+    max(1 / sum(np.exp(-abs(here - there)) for there in worlds) for here in worlds)
+    row = {"who": "source, one bound", "universe": "normal", "n": n, "size": size, "query": "mean"}
+    return row | {"s wall": time.perf_counter() - start, "s cpu": time.process_time() - cpu}
+
+
+def sort(n: int) -> Row:
+    records, start, cpu = universe("normal", n), time.perf_counter(), time.process_time()
+    np.sort(records)
+    return {"who": "bare sort", "universe": "normal", "n": n, "s wall": time.perf_counter() - start, "s cpu": time.process_time() - cpu}
+
+
+def rows(quick: bool = False) -> list[Row]:
+    """Measure everything, one row a universe and query."""
+    n = 10**5 if quick else 10**7
+    found = [source(10, 5) if quick else source(12, 6), sort(n)]
+    for kind in ("normal", "even") if quick else ("normal", "lognormal", "even", "whole"):
+        found += [apart(kind, n, n - 1, query) for query in QUERIES]
+    found += [apart("normal", n + 1, n, "median")]
+    found += [apart(kind, 24, 12, query) for kind in ("normal", "whole") for query in (*QUERIES, "std")]
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        print(json.dumps(one(*json.loads(sys.argv[1]))))
+    else:
+        for line in rows():
+            print(line)

@@ -1,0 +1,195 @@
+"""What every mechanism spends beside what it claims: the findings of an audit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sfumato.audit import subjects
+from sfumato.audit.exact import ALPHAS, Loss, pure_loss, renyi_loss
+from sfumato.audit.runs import NotAdditive, Pair, neighbours
+from sfumato.audit.sampled import Gain, epsilon_gain, rho_gain, sampled_loss
+from sfumato.audit.subjects import Subject
+from sfumato.errors import UsageError, nearest
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.unit import Unit
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+Exact: TypeAlias = float | Literal["unbounded", "refused"] | None
+
+ROUNDING = 1e-9  # of the audit's own floating point, relative
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard an audit looks: rows of other persons, orders of the Renyi divergence, and how many times more runs."""
+
+    others: int
+    alphas: tuple[float, ...]
+    runs: int
+
+
+QUICK, DEEP = Effort(1, (1.5, 8.0), 1), Effort(2, ALPHAS, 16)
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One subject: what it claims, and how much of it two audits could show to be spent.
+
+    Attributes
+    ----------
+    subject : str
+    unit : Unit
+    claim : PureDP, ApproxDP or ZCDP
+    exact : float, "unbounded", "refused" or None
+        The largest exact loss on small data, in the claim's own unit: epsilon, or rho. "unbounded": an output of one data set
+        cannot come from its neighbour. "refused": the mechanism is not one that the exact audit can judge. None: it does not apply
+        to the claim or the subject.
+    sampled : float
+        A lower bound from outputs alone, wrong with probability at most 0.001; one above the claim was found twice, 10^-6.
+    ok : bool
+        Neither is above the claim, and nothing was refused.
+    seconds : float
+    """
+
+    subject: str
+    unit: Unit
+    claim: CentralMeasure
+    exact: Exact
+    sampled: float
+    ok: bool
+    seconds: float
+
+    @property
+    def claimed(self) -> float:
+        """The claim as a number."""
+        return claimed(self.claim)
+
+    def row(self) -> tuple[str, str, str, str, str, str, str]:
+        """As text, for a table: in the order of ``COLUMNS``."""
+        unit = f"{self.unit.rows_per_person}, {self.unit.neighbours}"
+        exact = f"{self.exact:.3f}" if isinstance(self.exact, float) else self.exact or "-"
+        verdict = "ok" if self.ok else "EXCEEDS" if self.exceeds else "REFUSED"
+        return self.subject, unit, str(self.claim), exact, f"{self.sampled:.3f}", verdict, f"{self.seconds:.1f}"
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether more is spent than claimed."""
+        limit = self.claimed * (1 + ROUNDING)
+        return self.exact == "unbounded" or (isinstance(self.exact, float) and self.exact > limit) or self.sampled > limit
+
+
+COLUMNS = ("subject", "rows, unit", "claim", "exact", "sampled", "verdict", "seconds")
+
+
+def claimed(claim: CentralMeasure) -> float:
+    """A claim as a number: epsilon or rho."""
+    return float(claim.rho if isinstance(claim, ZCDP) else claim.epsilon)
+
+
+def audit(deep: bool = False, progress: Progress | None = None, *, only: str | None = None) -> list[Finding]:
+    """How much of its claim does every mechanism and question spend, as far as an audit can show?
+
+    Parameters
+    ----------
+    deep : bool
+        False: under a minute. True: larger data sets, all orders, sixteen times as many runs.
+    progress : callable or None
+        Told how many subjects are done, of how many, and the name of the next one.
+    only : str or None
+        Audit the subjects whose name contains this text, in any case.
+
+    Returns
+    -------
+    list of Finding
+        One per subject.
+
+    Raises
+    ------
+    UsageError
+        If no subject has ``only`` in its name.
+
+    >>> [finding.ok for finding in audit(only="histogram")][:3]
+    [True, True, True]
+    """
+    chosen = _chosen(only)
+    found: list[Finding] = []
+    for i, subject in enumerate(chosen):
+        if progress is not None:
+            progress(i, len(chosen), subject.name)
+        found.append(examine(subject, DEEP if deep else QUICK))
+    if progress is not None:
+        progress(len(chosen), len(chosen), "done")
+    return found
+
+
+def examine(subject: Subject, effort: Effort = QUICK) -> Finding:
+    """Audit one subject."""
+    started = time.perf_counter()
+    exact, pair = _exact(subject, effort)
+    sampled = _sampled(subject, pair, effort.runs * subject.runs)
+    if sampled > claimed(subject.claim):  # a false alarm must happen twice: the lesser of two lower bounds is one
+        sampled = min(sampled, _sampled(subject, pair, effort.runs * subject.runs))
+    finding = Finding(subject.name, subject.unit, subject.claim, exact, round(sampled, 6), True, 0.0)
+    ok = exact != "refused" and not finding.exceeds
+    return msgspec.structs.replace(finding, ok=ok, seconds=round(time.perf_counter() - started, 3))
+
+
+def sentence(findings: Sequence[Finding]) -> str:
+    """The outcome in one sentence."""
+    wrong = [finding for finding in findings if not finding.ok]
+    if not wrong:
+        return f"None of {len(findings)} subjects was seen to spend more than it claims."
+    first = wrong[0]
+    fault = f"was seen to spend more than its {first.claim}" if first.exceeds else "could not be audited"
+    return f"{len(wrong)} of {len(findings)} subjects fail: {first.subject} {fault}."
+
+
+def _chosen(only: str | None) -> list[Subject]:
+    chosen = [subject for subject in subjects.SUBJECTS if (only or "").lower() in subject.name.lower()]
+    if not chosen:
+        names = dict.fromkeys(subject.name for subject in subjects.SUBJECTS)
+        raise UsageError(f"an audit of {only!r}", f"no subject has that in its name; {nearest(only or '', names)}", "Leave it out for all")
+    return chosen
+
+
+def _exact(subject: Subject, effort: Effort) -> tuple[Exact, Pair]:
+    """The exact loss and where it was found; where there is none, a pair on which one person changes all its rows."""
+    if not subject.universe or isinstance(subject.claim, ApproxDP):
+        return None, subject.pair or _usual(subject)
+    others = effort.others if subject.unit.rows_per_person == 1 else effort.others - 1
+    try:
+        found = _loss(subject, neighbours(subject.universe, subject.unit, others), effort.alphas)
+    except NotAdditive:
+        return "refused", subject.pair or _usual(subject)
+    return found.loss if math.isfinite(found.loss) else "unbounded", subject.pair or found.pair
+
+
+def _loss(subject: Subject, pairs: list[Pair], alphas: tuple[float, ...]) -> Loss:
+    if isinstance(subject.claim, ZCDP):
+        return renyi_loss(subject.mechanism, pairs, alphas, decides=len(subject.first_draws) > 1)
+    return pure_loss(subject.mechanism, pairs, subject.first_draws)
+
+
+def _usual(subject: Subject) -> Pair:
+    r = subject.unit.rows_per_person
+    one, other = r * subject.universe[:1], r * subject.universe[-1:]
+    return one, other if subject.unit.neighbours == "replace" else ()
+
+
+def _sampled(subject: Subject, pair: Pair, runs: int) -> float:
+    return sampled_loss(subject.mechanism, *pair, runs=runs, gain=_gain(subject.claim))
+
+
+def _gain(claim: CentralMeasure) -> Gain:
+    match claim:
+        case ZCDP():
+            return rho_gain
+        case ApproxDP(delta=delta):
+            return epsilon_gain(float(delta))
+        case PureDP():
+            return epsilon_gain()

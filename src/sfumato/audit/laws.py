@@ -1,0 +1,62 @@
+"""Probabilities of noise as the papers state them: from the parameter alone, by no method of the law that is audited."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+
+
+def log_weight(law: Law) -> Callable[[np.ndarray], np.ndarray]:
+    """The logarithm of the unnormalised probability, for an array of integers."""
+    match law:
+        case DiscreteLaplace(scale=scale):
+            return lambda x: -np.abs(x) / float(scale)
+        case DiscreteGaussian(sigma_squared=sigma_squared):
+            return lambda x: -np.square(x, dtype=float) / (2 * float(sigma_squared))
+
+
+def support(law: Law, reach: float = 60) -> np.ndarray:
+    """The integers that carry all but exp(-reach) or so of the law, in order."""
+    match law:
+        case DiscreteLaplace(scale=scale):
+            top = math.ceil(float(scale) * reach) + 2
+        case DiscreteGaussian(sigma_squared=sigma_squared):
+            top = math.ceil(math.sqrt(2 * float(sigma_squared) * reach)) + 2
+    return np.arange(-top, top + 1)
+
+
+def masses(law: Law, values: np.ndarray) -> np.ndarray:
+    """Probabilities of integers: float64 ndarray like ``values``."""
+    return np.asarray(np.exp(log_weight(law)(values) - _log_normaliser(law)))
+
+
+@lru_cache(maxsize=4096)
+def log_mass(law: Law, value: int) -> float:
+    """The logarithm of the probability of one integer; for Laplace noise in closed form, ln tanh(1/2b) - abs(x)/b."""
+    if isinstance(law, DiscreteLaplace):
+        return math.log(math.tanh(1 / (2 * float(law.scale)))) - abs(value) / float(law.scale)
+    return float(log_weight(law)(np.array(value))) - _log_normaliser(law)
+
+
+@lru_cache(maxsize=4096)
+def renyi(law: Law, shift: int, alpha: float) -> float:
+    """The Renyi divergence of order alpha between a law and itself shifted by an integer."""
+    values, weight = support(law, 200 * alpha), log_weight(law)
+    terms = alpha * weight(values) + (1 - alpha) * weight(values - shift)
+    return (log_sum(terms) - _log_normaliser(law)) / (alpha - 1)
+
+
+def log_sum(terms: np.ndarray) -> float:
+    """ln of the sum of exp(terms), without overflow."""
+    top = float(terms.max())
+    return top + math.log(float(np.exp(terms - top).sum())) if math.isfinite(top) else top
+
+
+@lru_cache(maxsize=64)
+def _log_normaliser(law: Law) -> float:
+    return log_sum(log_weight(law)(support(law)))

@@ -1,0 +1,145 @@
+"""Mechanisms as an audit sees them: rows in, published numbers out, under real noise or under a script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations_with_replacement, permutations, product
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from sfumato.audit.laws import log_mass
+from sfumato.cube import Cube
+from sfumato.domain import Domain, LabelAxis, Lattice
+from sfumato.mechanisms.noise import Law, Script
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+from sfumato.release import Question, to_bytes
+
+Rows: TypeAlias = tuple[tuple[float, ...], ...]
+Pair: TypeAlias = tuple[Rows, Rows]
+Draws: TypeAlias = tuple[int, ...]
+
+
+class NotAdditive(Exception):
+    """Published numbers do not follow the recorded draws one for one: the exact audit does not apply."""
+
+
+class Exhausted(Exception):
+    """A closed script ran out; ``law`` and ``size`` say what was asked for next."""
+
+    def __init__(self, law: Law, size: int) -> None:
+        super().__init__(law, size)
+        self.law, self.size = law, size
+
+
+class Scripted(Script):
+    """Hands out the integers of a script, then zeros, and records every law that was asked for.
+
+    Parameters
+    ----------
+    script : tuple of int
+    closed : bool
+        Raise ``Exhausted`` rather than hand out zeros.
+
+    >>> from fractions import Fraction
+    >>> from sfumato.mechanisms.noise import DiscreteLaplace
+    >>> DiscreteLaplace(Fraction(2)).sample(3, Scripted((5, -1)))
+    array([ 5, -1,  0])
+    """
+
+    def __init__(self, script: Draws = (), closed: bool = False) -> None:
+        self.script, self.closed = script, closed
+        self.laws: list[Law] = []
+        self.values: list[int] = []
+
+    def words(self, count: int) -> NoReturn:
+        """Refuse: randomness that no recorded law describes cannot be audited."""
+        raise NotAdditive(f"{count} words of raw bits were asked for, and no recorded law describes them")
+
+    def draw(self, law: Law, size: int) -> np.ndarray:
+        """Hand out the next ``size`` integers of the script: int64 ndarray."""
+        start = len(self.values)
+        ahead = list(self.script[start : start + size])
+        if self.closed and len(ahead) < size:
+            raise Exhausted(law, size)
+        ahead += [0] * (size - len(ahead))
+        self.laws += [law] * size
+        self.values += ahead
+        return np.array(ahead, dtype=np.int64)
+
+    def log_likelihood(self) -> float:
+        """The logarithm of the probability of what was handed out."""
+        return math.fsum(log_mass(law, value) for law, value in zip(self.laws, self.values, strict=True))
+
+
+@dataclass(frozen=True)
+class Published:
+    """What everybody sees: the noisy numbers in the order in which they were drawn, and all that is public with them."""
+
+    numbers: Draws
+    public: Any
+
+    @cached_property
+    def everything(self) -> bytes:
+        """All of it, to the last byte."""
+        return to_bytes(self.public)
+
+
+Mechanism: TypeAlias = Callable[[Rows, Bits], Published]
+
+
+def of_question(question: Question, domain: Domain, unit: Unit, cost: CentralMeasure) -> Mechanism:
+    """The production code from rows to release: the kernel, the cube, the answer."""
+    lattice = question.needs(domain)
+    counted = lru_cache(maxsize=1024)(lambda rows: count(rows, lattice))
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        return published(question.answer(counted(rows), unit, cost, noise))
+
+    return run
+
+
+def count(rows: Rows, lattice: Lattice) -> Cube:
+    """Count rows on a lattice of Interval axes with the production kernel, and again where a question asks for it."""
+    array = np.array(rows, dtype=float).reshape(len(rows), len(lattice.axes))
+    columns = [axis.locate(array[:, i].copy()) for i, axis in enumerate(lattice.axes) if not isinstance(axis, LabelAxis)]
+    cube = Cube.of_cells(lattice, np.stack(columns, axis=1))
+    return Cube(cube.lattice, cube.counts, cube.coordinates, lambda finer: count(rows, finer))
+
+
+def published(release: Any) -> Published:
+    """Take a release apart: a noisy number of rows, where there is one, was drawn before the counts."""
+    first = () if getattr(release, "rows", None) is None else (release.rows,)
+    return Published((*first, *release.counts.tolist()), release)
+
+
+def published_counts(counts: np.ndarray, **seen: Any) -> Published:
+    """What a mechanism of a few lines publishes: its counts, and whatever else is named."""
+    numbers = tuple(int(x) for x in counts)
+    return Published(numbers, {"counts": numbers, **seen})
+
+
+def neighbours(universe: Rows, unit: Unit, others: int = 2) -> list[Pair]:
+    """All ordered pairs of neighbouring data sets: up to ``others`` rows of other persons, and one person's rows.
+
+    Under replace a person may bring fewer rows, or none, as when rows with missing values are dropped.
+
+    >>> neighbours(((0.5,),), Unit(), others=0)
+    [(((0.5,),), ()), ((), ((0.5,),))]
+    """
+    background = _bags(universe, others)
+    own = _bags(universe, unit.rows_per_person)
+    if unit.neighbours == "replace":
+        moves = list(permutations(own, 2))
+    else:
+        moves = [pair for rows in own if rows for pair in ((rows, ()), ((), rows))]
+    return [(rest + one, rest + other) for rest, (one, other) in product(background, moves)]
+
+
+def _bags(universe: Rows, most: int) -> list[Rows]:
+    return [rows for size in range(most + 1) for rows in combinations_with_replacement(universe, size)]

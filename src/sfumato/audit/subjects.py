@@ -1,0 +1,115 @@
+"""What is audited: the closed list of mechanisms and questions. A new room appends its own."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, of_question, published
+from sfumato.domain import Domain, Interval
+from sfumato.histogram import Histogram
+from sfumato.partition import UniformPartitioner
+from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP
+from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.publisher import Publisher
+from sfumato.random.bits import Bits, override
+from sfumato.releases import AnyQuestion
+
+LINE = Domain(x=Interval(0, 3, step=1))
+ON_LINE: Rows = ((0.5,), (1.0,), (3.0,))
+"""A value inside a cell, one on an edge between two cells, and the closed upper end."""
+FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 100)
+PURE, CONCENTRATED = PureDP("1"), ZCDP("0.5")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A mechanism and its promise, and the small data on which the promise is put to the test.
+
+    Attributes
+    ----------
+    name : str
+    unit : Unit
+    claim : PureDP, ApproxDP or ZCDP
+    mechanism : callable
+        From rows and bits to ``Published``.
+    universe : tuple of rows
+        The exact audit takes all neighbouring data sets of a few such rows. Empty: it does not apply, and ``pair`` is given.
+    first_draws : tuple of int
+        Values of the first draw to enumerate, where it decides what comes next.
+    pair : pair of data sets, or None
+        For the sampled audit; None: the worst that the exact audit found.
+    runs : int
+        How often the quick sampled audit runs the mechanism on each data set.
+    """
+
+    name: str
+    unit: Unit
+    claim: CentralMeasure
+    mechanism: Mechanism
+    universe: Rows = ()
+    first_draws: tuple[int, ...] = (0,)
+    pair: Pair | None = None
+    runs: int = 4000
+
+
+def _of(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure, first_draws: tuple[int, ...] = (0,)) -> Subject:
+    return Subject(name, unit, cost, of_question(question, LINE, unit, cost), ON_LINE, first_draws)
+
+
+def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP) -> Mechanism:
+    """From a table to a release as users run it: rows bounded for each person, charged, counted, stored, read back.
+
+    A row is a person's number, then the domain's values.
+    """
+
+    @cache
+    def publisher(rows: Rows) -> Publisher:
+        import pyarrow as pa
+
+        from sfumato.data import source
+
+        columns = dict(zip((str(unit.person), *domain), map(list, zip(*rows, strict=True)), strict=True))
+        bounded = source(
+            pa.table(columns),
+            domain,
+            person=unit.person,
+            rows_per_person=unit.rows_per_person,
+            neighbours=unit.neighbours,
+            name="audit",
+        )
+        opened = Publisher(bounded, budget=10**9)
+        weakref.finalize(run, opened.close)
+        return opened
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        with override(noise):
+            return published(publisher(rows).release(question, epsilon=cost.epsilon, fresh=True))
+
+    return run
+
+
+def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
+    """One person brings five rows; under replace another one brings five elsewhere."""
+    unit = Unit(rows_per_person=rows_per_person, neighbours=neighbours, person="who")
+    rest: Rows = ((2.0, 1.5),)
+    swapped = rest + 5 * ((1.0, 2.5),) if neighbours == "replace" else rest
+    pair = rest + 5 * ((1.0, 0.5),), swapped
+    mechanism = of_publisher(Histogram("x", bins=3), LINE, unit, PURE)
+    return Subject("Publisher, table to release", unit, PURE, mechanism, pair=pair, runs=2000)
+
+
+RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace")
+UNITS = [Unit(rows_per_person=r, neighbours=relation) for r, relation in product((1, 2), RELATIONS)]
+COSTS: tuple[CentralMeasure, ...] = (PURE, CONCENTRATED)
+
+SUBJECTS: tuple[Subject, ...] = (
+    *(_of("Histogram", Histogram("x", bins=3), *promise) for promise in product(UNITS, COSTS)),
+    *(_of("Uniform grid, given", UniformPartitioner(partitions=3), *promise) for promise in product(UNITS, COSTS)),
+    *(_of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise, FIRST_DRAWS) for promise in product(UNITS, COSTS)),
+    _end_to_end(1, "add-remove"),
+    _end_to_end(2, "replace"),
+)
+"""Every subject, in the order in which they are shown."""

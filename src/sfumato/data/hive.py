@@ -1,0 +1,84 @@
+"""Folders named ``key=value`` as columns, with the types that the domain declares: never inferred from what they are called.
+
+Values are percent-decoded; ``__HIVE_DEFAULT_PARTITION__`` is missing. A column that is both in the file and in a folder's name
+is refused as doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.data.columns import Column, forms
+from sfumato.data.tables import Columns, Part, Single
+from sfumato.errors import DataError
+
+MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def partitions(folders: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Read columns and their values off the names of folders.
+
+    >>> partitions(["data", "year=2013", "place=St.%20Gallen"])
+    [('year', '2013'), ('place', 'St. Gallen')]
+    """
+    pairs = (folder.partition("=") for folder in folders)
+    return [(unquote(key), None if value == MISSING else unquote(value)) for key, equals, value in pairs if equals and key]
+
+
+class Partitioned(Single):
+    """A file with the columns that its folders name."""
+
+    in_memory = False
+
+    def __init__(self, file: Part, values: Sequence[tuple[str, str | None]], person: str | None) -> None:
+        self.name = file.name
+        self._file, self._values, self._person = file, list(values), person
+
+    def names(self) -> list[str]:
+        """Names of the columns in the file, then of the folders."""
+        return [*self._file.names(), *(key for key, _ in self._values)]
+
+    def schema(self, columns: Columns) -> Any:
+        """Types as the file has them, and as the domain declares them."""
+        held = self._file.schema(self._in_file(columns))
+        return pa.schema([*held, *((key, value.type) for key, value in self._constants(columns).items())])
+
+    def rows(self) -> int | None:
+        """As many as the file has."""
+        return self._file.rows()
+
+    def batches(self, columns: Columns) -> Iterator[Any]:
+        """Batches of the file, with a constant for each folder; where no column is wanted, its first one counts the rows."""
+        constants = self._constants(columns)
+        for batch in self._file.batches(self._in_file(columns) or {self._file.names()[0]: None}):
+            parts = [_repeated(constants[name], len(batch)) if name in constants else batch[name] for name in columns]
+            yield pa.RecordBatch.from_arrays(parts, names=list(columns))
+
+    def _in_file(self, columns: Columns) -> Columns:
+        folders = dict(self._values)
+        return {name: column for name, column in columns.items() if name not in folders}
+
+    def _constants(self, columns: Columns) -> dict[str, Any]:
+        return {key: self._constant(key, value, columns[key]) for key, value in self._values if key in columns}
+
+    def _constant(self, key: str, value: str | None, column: Column) -> Any:
+        candidates = forms(column, key == self._person)
+        for type_ in candidates:
+            try:
+                return pa.array([value], pa.string()).cast(type_)
+            except pa.ArrowInvalid:
+                continue
+        raise DataError(
+            f"{self.name}, column {key!r}",
+            "its folder names a value that is not of the declared type",
+            "Rename the folder, or declare the column as what it is",
+        )
+
+
+def _repeated(value: Any, rows: int) -> Any:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), value)

@@ -1,0 +1,82 @@
+"""``sfumato audit``: exit codes, TSV in a pipe, JSON, tables and a bar on a terminal."""
+
+import dataclasses
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from sfumato.audit import COLUMNS, Finding, subjects
+from sfumato.audit.subjects import SUBJECTS, Subject
+from sfumato.cli import run
+from sfumato.privacy.unit import Unit
+from sfumato.release import from_bytes
+from support.broken import BROKEN, CLAIM, UNIVERSE
+
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+
+
+@pytest.fixture
+def sound(monkeypatch):
+    few = tuple(dataclasses.replace(subject, runs=300) for subject in SUBJECTS if subject.name == "Histogram")[:2]
+    monkeypatch.setattr(subjects, "SUBJECTS", few)
+    return few
+
+
+@pytest.fixture
+def broken(sound, monkeypatch):
+    twins = [Subject(twin.name, twin.unit, CLAIM, twin.mechanism, UNIVERSE, runs=300) for twin in BROKEN]
+    monkeypatch.setattr(subjects, "SUBJECTS", (*sound, *twins))
+
+
+def test_a_sound_house(sound, capsys):
+    assert run(["audit"]) == 0
+    out, err = capsys.readouterr()
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert tuple(lines[0]) == COLUMNS
+    assert [line[5] for line in lines[1:]] == ["ok", "ok"]
+    assert "None of 2 subjects" in err
+
+
+def test_a_twin_that_spends_too_much(broken, capsys):
+    assert run(["audit", "--only", "half the noise"]) == 70
+    assert "EXCEEDS" in capsys.readouterr().out
+    assert run(["audit", "--only", "noise of numpy", "--quick"]) == 70
+    assert "REFUSED" in capsys.readouterr().out
+    assert run(["audit", "--only", "histogram"]) == 0
+
+
+def test_json(broken, capsys):
+    assert run(["audit", "--json"]) == 70
+    found = from_bytes(capsys.readouterr().out.encode(), list[Finding])
+    assert [finding.ok for finding in found] == [True, True] + [False] * len(BROKEN)
+
+
+def test_an_unknown_subject_is_a_usage_error(sound, capsys):
+    assert run(["audit", "--only", "Hstogram"]) == 2
+    assert "did you mean 'Histogram'" in capsys.readouterr().err
+
+
+def test_on_a_terminal(sound, capsys, monkeypatch):
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    assert run(["audit"]) == 0
+    out, _ = capsys.readouterr()
+    assert "Histogram" in out
+    assert "\t" not in out
+
+
+def test_the_page_shows_every_subject():
+    """The figures change with every run; what was audited does not."""
+    (block,) = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
+    shown = [re.split(r"\s{2,}", line) for line in block.splitlines()]
+    assert tuple(shown[0]) == COLUMNS
+    expected = [Finding(s.name, s.unit, s.claim, None, 0.0, True, 0.0).row()[:3] for s in SUBJECTS]
+    assert [tuple(line[:3]) for line in shown[1:]] == expected, "run: sfumato audit, and put its table on the page"
+    assert {line[5] for line in shown[1:]} == {"ok"}
+
+
+def test_a_row_as_text():
+    found = Finding("Histogram", Unit(rows_per_person=2), CLAIM, 2.0000001, 1.5, False, 0.25)
+    assert found.row() == ("Histogram", "2, add-remove", "epsilon = 2", "2.000", "1.500", "EXCEEDS", "0.2")

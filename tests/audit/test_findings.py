@@ -1,0 +1,115 @@
+"""Every subject spends what it claims and not more; every broken twin is found out or refused."""
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from sfumato.audit import Finding, audit, sentence, subjects
+from sfumato.audit.exact import renyi_loss
+from sfumato.audit.findings import examine
+from sfumato.audit.runs import Scripted, count, neighbours
+from sfumato.audit.subjects import FIRST_DRAWS, ON_LINE, SUBJECTS, Subject
+from sfumato.errors import UsageError
+from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.release import from_bytes, to_bytes
+from sfumato.releases import AnyQuestion
+from support.broken import BROKEN, CLAIM, DOMAIN, QUESTION, SOUND, UNIVERSE
+
+VERDICT = {"exceeds": float, "unreachable": "unbounded", "not additive": "refused"}
+
+
+def subject_of(twin, runs=400):
+    return Subject(twin.name, twin.unit, CLAIM, twin.mechanism, UNIVERSE, (0, *FIRST_DRAWS), runs=runs)
+
+
+def name_of(subject):
+    return f"{subject.name}, {subject.claim}, {subject.unit}"
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=name_of)
+def test_every_subject_spends_what_it_claims(subject):
+    found = examine(dataclasses.replace(subject, runs=max(subject.runs // 10, 400)))
+    assert found.ok
+    assert found.sampled <= found.claimed
+    if subject.universe:
+        assert 0.98 * found.claimed <= found.exact <= found.claimed * (1 + 1e-9)
+    else:
+        assert found.exact is None
+
+
+def test_high_orders_where_the_first_draw_decides():
+    """There the integrand lies far out in the tail of the first draw."""
+    (subject,) = (s for s in SUBJECTS if len(s.first_draws) > 1 and s.unit == Unit() and isinstance(s.claim, ZCDP))
+    rho = renyi_loss(subject.mechanism, neighbours(ON_LINE[:1], Unit(), others=0), (1.01, 64.0), decides=True).loss
+    assert 0.98 * 0.5 <= rho <= 0.5 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("twin", SOUND, ids=str)
+def test_sound_mechanisms_pass(twin):
+    found = examine(subject_of(twin))
+    assert found.ok
+    assert found.exact == pytest.approx(found.claimed)
+
+
+@pytest.mark.parametrize("twin", BROKEN, ids=str)
+def test_broken_mechanisms_do_not(twin):
+    found = examine(subject_of(twin))
+    assert not found.ok
+    expected = VERDICT[twin.detector]
+    assert isinstance(found.exact, float) if expected is float else found.exact == expected
+    assert found.row()[5] == ("REFUSED" if expected == "refused" and not found.exceeds else "EXCEEDS")
+    assert twin.name in sentence([found])
+
+
+def test_a_promise_with_delta_is_left_to_the_sampled_audit():
+    sound = dataclasses.replace(subject_of(SOUND[0], runs=2000), claim=ApproxDP("2", "1e-3"))
+    found = examine(sound)
+    assert (found.exact, found.ok) == (None, True)
+    broken = dataclasses.replace(subject_of(BROKEN[0], runs=4000), claim=ApproxDP("2", "1e-3"))
+    assert not examine(broken).ok
+
+
+def test_every_question_is_audited():
+    """A new question joins the closed union of questions: then it joins the audit."""
+    asked = {kind.__name__ for kind in AnyQuestion.__args__}
+    assert asked <= {"Histogram", "UniformPartitioner"}, "append the new question to sfumato.audit.subjects, and its name here"
+    assert {subject.unit.neighbours for subject in SUBJECTS} == {"add-remove", "replace"}
+
+
+@pytest.mark.parametrize("exact", [0.5, "unbounded", "refused", None])
+def test_a_finding_survives_the_journey(exact):
+    found = Finding("Histogram", Unit(rows_per_person=2), PureDP("0.5"), exact, 0.25, exact == 0.5, 0.1)
+    assert from_bytes(to_bytes([found]), list[Finding]) == [found]
+    with pytest.raises(msgspec.ValidationError):
+        from_bytes(b'{"subject": "x"}', Finding)
+
+
+def test_choosing_subjects_and_telling_progress(monkeypatch):
+    few = tuple(dataclasses.replace(subject, runs=300) for subject in SUBJECTS if subject.name == "Histogram")
+    monkeypatch.setattr(subjects, "SUBJECTS", few)
+    told = []
+    found = audit(progress=lambda *args: told.append(args), only="HISTO")
+    assert len(found) == len(few)
+    assert told[0] == (0, len(few), "Histogram")
+    assert told[-1] == (len(few), len(few), "done")
+    assert sentence(found) == f"None of {len(few)} subjects was seen to spend more than it claims."
+    with pytest.raises(UsageError, match="did you mean 'Histogram'"):
+        audit(only="Histogrm")
+
+
+def test_a_release_under_a_script_says_that_it_is_not_private():
+    release = QUESTION.answer(count(((0.5,),), QUESTION.needs(DOMAIN)), Unit(), CLAIM, Scripted())
+    assert not release.guarantee.private
+    assert "NOT PRIVATE" in repr(release)
+    with pytest.raises(AttributeError):
+        Scripted().private = True
+
+
+@pytest.mark.deep
+def test_the_deep_audit(evidence):
+    found = audit(deep=True)
+    columns = [(*f.row()[:3], f.exact, f.sampled) for f in found]
+    evidence("audit", [dict(zip(("subject", "unit", "claim", "exact", "sampled"), row, strict=True)) for row in columns])
+    assert all(f.ok for f in found)
