@@ -101,7 +101,8 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
         Under add-remove the number of rows takes a fiftieth. Under replace it is free. One person's a <= r rows become
         b <= r others, on one and the same grid: the number of rows moves by |a - b|, the cells by at most a + b in L1, and
         (|a - b| + a + b) / scale = 2 max(a, b) / scale <= 2r / scale. In L2 squared, (a - b)^2 + a^2 + b^2 is convex and at
-        most 2r^2 at the corners. So both get the scale that the cells need alone.
+        most 2r^2 at the corners. So both get the scale that the cells need alone. (If the grid is counted by a second scan,
+        other rows of a person may be kept, but as many: a and b are the numbers of rows that count, at most r.)
         """
         pure = without_delta(cost)
         if self.partitions is not None:

@@ -1,0 +1,171 @@
+"""One table as every kind of source, and what it counts to with bounded persons, in plain Python."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from data import made
+from sfumato.domain import Lattice
+
+Rows = list[dict[str, Any]]
+TYPES = {**made.TYPES, "who": pa.string()}
+CODES = [1, 2, 3, 4, None]  # values of the column that becomes a folder, in the order in which folders are sorted
+CUTS = (0, 140, 141, 400)
+
+
+def people(count: int, seed: int) -> Rows:
+    """Rows with a person each, a few of whom have most of them; in the order of ``code``, so that folders keep it."""
+    draw = random.Random(seed)
+    names = ["Ada", "Ada ", "ada", "Zoë", "日本", "7", "07", 'q"\n,', *(f"p{i}" for i in range(60))]
+    rows = [{**row, "who": None if draw.random() < 0.05 else draw.choice(names)} for row in made.rows(count, seed)]
+    return sorted(rows, key=lambda row: CODES.index(row["code"]))
+
+
+def table(rows: Rows, **types: Any) -> pa.Table:
+    return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in {**TYPES, **types}.items()})
+
+
+def _pieces(rows: Rows) -> list[Rows]:
+    return [rows[start:stop] for start, stop in zip(CUTS, (*CUTS[1:], len(rows)), strict=True)]
+
+
+def write_csv(rows: Rows, path: Path) -> Path:
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "wt", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(TYPES)
+        writer.writerows([["" if row[name] is None else row[name] for name in TYPES] for row in rows])
+    return path
+
+
+def _parquet(rows: Rows, folder: Path, group: int = 1000) -> Path:
+    pq.write_table(table(rows), folder / "t.parquet", row_group_size=group)
+    return folder / "t.parquet"
+
+
+def _several(rows: Rows, folder: Path) -> list[Path]:
+    paths = [folder / f"part-{i}.parquet" for i in range(len(CUTS))]
+    types: list[dict[str, Any]] = [{}, {"who": pa.large_string(), "code": pa.int64()}, {"at": pa.timestamp("ns", "UTC")}, {}]
+    for path, piece, type_ in zip(paths, _pieces(rows), types, strict=True):
+        whole = table(piece, **type_).select(sorted(TYPES) if path.stem.endswith("2") else list(TYPES))
+        pq.write_table(whole, path, row_group_size=50, use_dictionary=path.stem.endswith("1"))
+    return paths
+
+
+def _glob(rows: Rows, folder: Path) -> str:
+    _several(rows, folder)
+    return str(folder / "part-*.parquet")
+
+
+def _hive(rows: Rows, folder: Path) -> Path:
+    """``code`` is in the names of folders only, and of each folder the rows lie in two files."""
+    for value in CODES:
+        piece = [row for row in rows if row["code"] == value]
+        below = folder / "table" / ("code=__HIVE_DEFAULT_PARTITION__" if value is None else f"code={value}")
+        below.mkdir(parents=True)
+        for i, part in enumerate((piece[:30], piece[30:])):
+            pq.write_table(table(part).drop_columns("code"), below / f"part-{i}.parquet")
+    (folder / "table" / "_SUCCESS").touch()
+    (folder / "table" / ".hidden.parquet").write_text("x")
+    return folder / "table"
+
+
+def _csv_files(rows: Rows, folder: Path) -> list[str]:
+    ends = ["csv", "csv.gz", "CSV", "csv"]
+    return [str(write_csv(piece, folder / f"{i}.{end}")) for i, (piece, end) in enumerate(zip(_pieces(rows), ends, strict=True))]
+
+
+def _empty_chunks(rows: Rows, folder: Path) -> pa.Table:
+    whole = table(rows)
+    return pa.concat_tables([whole.slice(0, 0), whole.slice(0, 33), whole.slice(5, 0), whole.slice(33), whole.slice(0, 0)])
+
+
+def _dictionaries(rows: Rows, folder: Path) -> pa.Table:
+    whole = table(rows)
+    for i, name in enumerate(whole.column_names):
+        parts = [piece.dictionary_encode(null_encoding="encode") for piece in (whole[name].slice(0, 41), whole[name].slice(41))]
+        whole = whole.set_column(i, name, pa.chunked_array([chunk for piece in parts for chunk in piece.chunks]))
+    return whole
+
+
+def _dataset(rows: Rows, folder: Path) -> ds.Dataset:
+    _several(rows, folder)
+    return ds.dataset(folder, format="parquet", schema=table(rows).schema)
+
+
+def _pandas(rows: Rows, folder: Path) -> pd.DataFrame:
+    frame = table(rows).to_pandas(types_mapper=pd.ArrowDtype)
+    frame["word"], frame["who"] = frame["word"].astype("category"), frame["who"].astype("category")
+    frame["x"], frame["code"] = frame["x"].astype("float64"), frame["code"].astype("Int64")
+    return frame.set_index(frame.index[::-1])
+
+
+def _polars(rows: Rows, folder: Path) -> pl.DataFrame:
+    frame = pl.from_arrow(table(rows))
+    assert isinstance(frame, pl.DataFrame)
+    return frame.with_columns(pl.col("word").cast(pl.Categorical), ignored=pl.lit(1))
+
+
+def _lazy(rows: Rows, folder: Path) -> pl.LazyFrame:
+    return pl.scan_parquet(_parquet(rows, folder, 60)).with_columns(ignored=pl.col("x") + 1)
+
+
+def _duckdb(rows: Rows, folder: Path) -> duckdb.DuckDBPyRelation:
+    path = str(_parquet(rows, folder, 60)).replace("'", "''")
+    return duckdb.connect().sql(f'SELECT *, 1 AS "odd""name" FROM read_parquet(\'{path}\')')
+
+
+KINDS: dict[str, Callable[[Rows, Path], Any]] = {
+    "parquet": _parquet,
+    "parquet, many row groups": lambda rows, folder: _parquet(rows, folder, 37),
+    "parquet, glob": _glob,
+    "parquet, list out of order": lambda rows, folder: _several(rows, folder)[::-1],
+    "parquet, file URI": lambda rows, folder: "file://" + quote(str(_parquet(rows, folder))),
+    "parquet, directory": lambda rows, folder: _several(rows, folder)[0].parent,
+    "parquet, hive": _hive,
+    "csv": lambda rows, folder: write_csv(rows, folder / "t.csv"),
+    "csv.gz": lambda rows, folder: write_csv(rows, folder / "t.csv.gz"),
+    "csv, several": _csv_files,
+    "arrow": lambda rows, folder: table(rows),
+    "arrow, empty chunks": _empty_chunks,
+    "arrow, dictionaries": _dictionaries,
+    "arrow, record batch": lambda rows, folder: table(rows).combine_chunks().to_batches()[0],
+    "arrow, reader": lambda rows, folder: table(rows).to_reader(31),
+    "arrow, dataset": _dataset,
+    "pandas": lambda rows, folder: table(rows).to_pandas(),
+    "pandas, its own types": _pandas,
+    "polars": _polars,
+    "polars, lazy": _lazy,
+    "duckdb": _duckdb,
+}
+
+
+# --- plain Python -------------------------------------------------------------------------------------------------------
+
+
+def bounded(rows: Rows, lattice: Lattice, key: bytes, most: int) -> dict[tuple[int, ...], int]:
+    """Count at most so many rows of each person: those of least priority, row i having word i of AES-256-CTR under the key."""
+    stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor().update(bytes(8 * len(rows)))
+    priorities = np.frombuffer(stream, np.uint64).tolist()
+    own: dict[str, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+    for row, priority in zip(rows, priorities, strict=True):
+        for cell in made.expected([row], lattice):
+            if row["who"] is not None:
+                own[row["who"]].append((priority, cell))
+    return dict(Counter(cell for drawn in own.values() for _, cell in sorted(drawn)[:most]))
