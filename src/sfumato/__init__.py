@@ -34,20 +34,23 @@ _WHERE = {
     "Publisher": "sfumato.publisher",
     "PureDP": "sfumato.privacy.measures",
     "Release": "sfumato.release",
+    "Risk": "sfumato.risk",
     "SfumatoError": "sfumato.errors",
     "UniformPartitioner": "sfumato.partition",
     "Unit": "sfumato.privacy.unit",
     "UsageError": "sfumato.errors",
     "ZCDP": "sfumato.privacy.measures",
+    "choose": "sfumato.risk",
     "load": "sfumato.releases",
     "preview": "sfumato.publisher",
     "report": "sfumato.pages",
+    "risk": "",  # a module of its own
     "source": "sfumato.data",
     "testing": "",  # a module of its own
 }
 
 if TYPE_CHECKING:
-    from sfumato import testing
+    from sfumato import risk, testing
     from sfumato.data import source
     from sfumato.domain import Categories, Domain, Interval, Keys
     from sfumato.errors import (
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
     from sfumato.publisher import Publisher, preview
     from sfumato.release import Estimate, Preview, Release
     from sfumato.releases import load
+    from sfumato.risk import Risk, choose
 
 __all__ = [
     "ApproxDP",
@@ -94,15 +98,18 @@ __all__ = [
     "Publisher",
     "PureDP",
     "Release",
+    "Risk",
     "SfumatoError",
     "UniformPartitioner",
     "Unit",
     "UsageError",
     "ZCDP",
     "__version__",
+    "choose",
     "load",
     "preview",
     "report",
+    "risk",
     "source",
     "testing",
 ]

@@ -12,6 +12,7 @@ SUBJECTS = {
     "ledger": "Durable charges a second, beside bare synced appends.",
     "noise": "Exact samples a second, beside OpenDP and numpy's inexact law.",
     "release": "From a cube to a stored release, beside adding numpy noise.",
+    "risk": "The epsilon for a disclosure risk, beside the source's enumeration and a bare sort.",
     "start": "Start of the command and of the import, beside the interpreter's own.",
 }
 

@@ -12,11 +12,11 @@ import resource
 import subprocess
 import sys
 import time
-from typing import Any
 
 import numpy as np
 
-Row = dict[str, Any]
+from sfumato.bench.tables import Row
+
 QUERIES = ("mean", "median", "sum", "var")
 
 

@@ -1,0 +1,45 @@
+"""Choosing epsilon from a disclosure risk: what an adversary who knows the universe can come to believe.
+
+``bounds`` follows Lee and Clifton 2011; ``membership`` and ``goal`` hold the modern reading, for any guarantee.
+"""
+
+from sfumato.risk.bounds import (
+    confidence,
+    disclosure_risk,
+    optimal_epsilon,
+    posterior_belief,
+    prior_belief,
+    tighter_upper_bound_posterior,
+    upper_bound_epsilon,
+    upper_bound_posterior,
+)
+from sfumato.risk.choice import Choice, Choices, WorstWorld, choose
+from sfumato.risk.goal import Risk
+from sfumato.risk.laws import Gaussian, Laplace, gaussian_for
+from sfumato.risk.membership import advantage, composed_advantage, posterior, true_positive_rate
+from sfumato.risk.sensitivity import bounded_sensitivity, unbounded_sensitivity
+
+__all__ = [
+    "Choice",
+    "Choices",
+    "Gaussian",
+    "Laplace",
+    "Risk",
+    "WorstWorld",
+    "advantage",
+    "bounded_sensitivity",
+    "choose",
+    "composed_advantage",
+    "confidence",
+    "disclosure_risk",
+    "gaussian_for",
+    "optimal_epsilon",
+    "posterior",
+    "posterior_belief",
+    "prior_belief",
+    "tighter_upper_bound_posterior",
+    "true_positive_rate",
+    "unbounded_sensitivity",
+    "upper_bound_epsilon",
+    "upper_bound_posterior",
+]

@@ -1,0 +1,288 @@
+"""What an adversary can come to believe about which data set was published: posteriors, their bounds, and the epsilon for a risk.
+
+The adversary knows the universe and the size of the published set, and sees one answer with Laplace noise of scale
+b = sensitivity / epsilon. Worlds are the subsets of that size. All beliefs are computed from logarithms of densities.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.exact import Exactly, fraction
+from sfumato.risk.kernel import Answers
+from sfumato.risk.queries import Query, QueryName, at_least_zero, parse
+from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
+from sfumato.risk.sensitivity import unbounded, world_range
+from sfumato.risk.universe import Column, by_column
+from sfumato.risk.worlds import MOST_LISTED, checked_prior, distinct_answers, listed_answers, prior_answers
+
+BOUNDS = ("tight", "loose")
+
+
+def prior_belief(universe: Any, size: int) -> Any:
+    """What the adversary believes beforehand: every world is as likely.
+
+    Returns
+    -------
+    float64 ndarray of shape (worlds,), in the order of ``itertools.combinations``, or a dict of them by column
+
+    >>> prior_belief([1, 2, 3, 4], 3)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+
+    def one(column: Column, _: Callable[[Any], Any]) -> np.ndarray:
+        if column.worlds > MOST_LISTED and not column.leaves_one_out:
+            raise UsageError("a list of priors", f"there are more than {MOST_LISTED:,} worlds", "Each is 1 / C(n, size)")
+        return np.full(column.worlds, 1 / column.worlds)
+
+    return by_column(universe, size, one)
+
+
+def posterior_belief(
+    universe: Any, size: int, query: QueryName, result: Any, epsilon: Exactly, prior: Any = None, sensitivity: Any = None
+) -> Any:
+    """What the adversary believes of each world after seeing ``result``.
+
+    Parameters
+    ----------
+    universe : array of shape (n,), or a frame or dict of columns
+    size : int
+    query : str or ("percentile", q)
+    result : float
+        The noisy answer; a dict by column, where the answers differ.
+    epsilon : number
+    prior : array of shape (worlds,), optional
+        None: uniform.
+    sensitivity : float, optional
+        None: the unbounded one over this universe.
+
+    Returns
+    -------
+    float64 ndarray of shape (worlds,), in the order of ``itertools.combinations``, or a dict of them by column
+
+    Source: Lee and Clifton 2011, Def. 3 and eq. (2).
+
+    >>> posterior_belief([1, 2, 3, 4], 3, "mean", 2.20131, 2).round(4)
+    array([0.339 , 0.4003, 0.1799, 0.0808])
+    """
+    asked, level = parse(query), at_least_zero(epsilon, "epsilon")
+
+    def one(column: Column, pick: Callable[[Any], Any]) -> np.ndarray:
+        seen, given = _finite(pick(result), "result"), pick(prior)
+        found = listed_answers(column, asked)
+        beliefs = np.zeros(len(found)) if given is None else _log(checked_prior(given, column))
+        scale = _sensitivity(column, asked, pick(sensitivity))
+        if scale > 0:
+            beliefs = beliefs - np.abs(seen - found) * (level / scale)
+        weights = np.exp(beliefs - beliefs.max())
+        return np.asarray(weights / weights.sum())
+
+    return by_column(universe, size, one)
+
+
+def confidence(prior: Any, posterior: Any) -> Any:
+    """How much did the adversary learn? The largest gain of belief in any world, from a prior and a posterior.
+
+    Source: Lee and Clifton 2011, Def. 4.
+    """
+    if isinstance(posterior, dict):
+        return {name: confidence(prior[name] if isinstance(prior, dict) else prior, belief) for name, belief in posterior.items()}
+    before, after = (np.asarray(belief, dtype=float) for belief in (prior, posterior))
+    if after.size == 0 or before.shape not in ((), after.shape) or not (np.isfinite(before).all() and np.isfinite(after).all()):
+        raise UsageError("confidence", "prior and posterior are not probabilities of the same worlds", "Give two arrays of one shape")
+    return float((after - before).max())
+
+
+def disclosure_risk(posterior: Any) -> Any:
+    """How sure is the adversary of the likeliest world? Source: Lee and Clifton 2011, Def. 5."""
+    if isinstance(posterior, dict):
+        return {name: disclosure_risk(belief) for name, belief in posterior.items()}
+    after = np.asarray(posterior, dtype=float)
+    if after.size == 0 or not np.isfinite(after).all():
+        raise UsageError("disclosure risk", "there are no probabilities", "Give what posterior_belief returns")
+    return float(after.max())
+
+
+def upper_bound_posterior(
+    universe: Any, size: int, query: QueryName, *, epsilon: Exactly, prior: Any = None, sensitivity: Any = None
+) -> Any:
+    """How sure can the adversary become, at most? The loose bound, 1 / (1 + (N - 1) exp(-epsilon Dv / Df)).
+
+    N is the number of worlds, Dv the largest difference between two worlds' answers, Df the unbounded sensitivity. With a
+    prior whose largest entry is a, (1 - a) / a stands in place of N - 1. Parameters as for ``posterior_belief``.
+
+    Holds because: every other world is at most Dv away.
+    Source: Lee and Clifton 2011, eq. (4) and (5).
+
+    >>> round(upper_bound_posterior([1, 2, 3, 4], 3, "mean", epsilon=.5), 12)
+    0.377866841489
+    """
+    asked, level = parse(query), at_least_zero(epsilon, "epsilon")
+
+    def one(column: Column, pick: Callable[[Any], Any]) -> float:
+        return float(loose_curve(*loose_parts(column, asked, pick(prior), pick(sensitivity)), np.array([level]))[0])
+
+    return by_column(universe, size, one)
+
+
+def tighter_upper_bound_posterior(
+    universe: Any, size: int, query: QueryName, *, epsilon: Exactly, prior: Any = None, sensitivity: Any = None
+) -> Any:
+    """How sure can the adversary become? The tight bound: max over i of a[i] / sum over j of a[j] exp(-epsilon |f[i] - f[j]| / Df).
+
+    Parameters as for ``posterior_belief``. With a uniform prior, worlds with equal answers are counted, not listed.
+
+    Holds because: by the triangle inequality no output favours world i more than f[i] itself, where the bound is attained;
+    so it is the worst posterior.
+    Source: Lee and Clifton 2011, eq. (3); here with every world, and worlds of equal answers kept apart.
+
+    Raises
+    ------
+    Infeasible
+        If there are too many worlds for an exact answer.
+
+    >>> round(tighter_upper_bound_posterior([1, 2, 3, 4], 3, "mean", epsilon=.5), 12)
+    0.329178829301
+    """
+    asked, level = parse(query), at_least_zero(epsilon, "epsilon")
+
+    def one(column: Column, pick: Callable[[Any], Any]) -> float:
+        found, scale = tight_parts(column, asked, pick(prior), pick(sensitivity))
+        return risk_at(found, scale, level)
+
+    return by_column(universe, size, one)
+
+
+def upper_bound_epsilon(
+    universe: Any, size: int, query: QueryName, risk: Exactly = 1 / 3, *, prior: Any = None, sensitivity: Any = None
+) -> Any:
+    """Which epsilon keeps the loose bound within the risk? (Df / Dv) ln((N - 1) risk / (1 - risk)); infinity where answers never differ.
+
+    Raises
+    ------
+    Infeasible
+        If the risk is below the largest prior.
+
+    Source: Lee and Clifton 2011, eq. (7).
+
+    >>> round(upper_bound_epsilon([1, 2, 3, 4], 3, "mean"), 11)
+    0.33788759009
+    """
+    asked, limit = parse(query), read_risk(risk)
+
+    def one(column: Column, pick: Callable[[Any], Any]) -> float:
+        return loose_epsilon(*loose_parts(column, asked, pick(prior), pick(sensitivity)), limit)
+
+    return by_column(universe, size, one)
+
+
+def optimal_epsilon(
+    universe: Any,
+    size: int,
+    query: QueryName,
+    risk: Exactly = 1 / 3,
+    bound: str = "tight",
+    *,
+    prior: Any = None,
+    sensitivity: Any = None,
+) -> Any:
+    """Which is the largest epsilon whose worst posterior stays within the risk?
+
+    Parameters
+    ----------
+    universe : array of shape (n,), or a frame or dict of columns
+    size : int
+    query : str or ("percentile", q)
+    risk : number in (0, 1)
+    bound : "tight" or "loose"
+    prior : array of shape (worlds,), optional
+    sensitivity : float, optional
+        None: the unbounded one over this universe.
+
+    Returns
+    -------
+    float, or a dict by column
+        It satisfies the requirement as ``tighter_upper_bound_posterior`` computes it, and 1e-9 more does not. Infinity, if an
+        exact answer would satisfy it; 0, if only silence does.
+
+    Raises
+    ------
+    Infeasible
+        If the risk is below the largest prior, or there are too many worlds for the tight bound.
+
+    Source: Lee and Clifton 2011, section 5.2; the source's ``binary_search_epsilon``.
+
+    >>> round(optimal_epsilon([1, 2, 3, 4], 3, "median"), 11)
+    0.69314718056
+    """
+    if bound not in BOUNDS:
+        raise UsageError(f"bound {bound!r}", 'there are "tight" and "loose"', "Name one of them")
+    if bound == "loose":
+        return upper_bound_epsilon(universe, size, query, risk, prior=prior, sensitivity=sensitivity)
+    asked, limit = parse(query), read_risk(risk)
+
+    def one(column: Column, pick: Callable[[Any], Any]) -> float:
+        return tight_epsilon(*tight_parts(column, asked, pick(prior), pick(sensitivity)), limit)
+
+    return by_column(universe, size, one)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------------
+
+
+def tight_parts(column: Column, query: Query, prior: Any = None, sensitivity: Any = None) -> tuple[Answers, float]:
+    """The distinct answers, and the sensitivity."""
+    found = distinct_answers(column, query) if prior is None else prior_answers(column, query, prior)
+    return found, _sensitivity(column, query, sensitivity)
+
+
+def loose_parts(column: Column, query: Query, prior: Any = None, sensitivity: Any = None) -> tuple[float, float]:
+    """ln of the odds against the likeliest world, and Dv / Df: 0 where answers never differ."""
+    apart = world_range(column, query)
+    odds = column.log_worlds + math.log1p(-math.exp(-column.log_worlds)) if column.log_worlds > 0 else -math.inf
+    if prior is not None:
+        top = float(checked_prior(prior, column).max())
+        odds = math.log((1 - top) / top) if top < 1 else -math.inf
+    scale = _sensitivity(column, query, sensitivity)
+    return odds, apart / scale if apart > 0 else 0.0
+
+
+def loose_curve(odds: float, slope: float, epsilons: np.ndarray) -> np.ndarray:
+    """The loose bound along epsilons: float64 ndarray like ``epsilons``."""
+    return np.asarray(np.exp(-np.logaddexp(0.0, odds - slope * epsilons)))
+
+
+def risk_at(found: Answers, scale: float, epsilon: float) -> float:
+    """The tight bound at one epsilon."""
+    return math.exp(found.worst(epsilon / scale if scale > 0 else 0.0).log_risk)
+
+
+def _sensitivity(column: Column, query: Query, given: Any) -> float:
+    if given is None:
+        return unbounded(column, query, 1) if column.size > 1 else _of_single(column, query)
+    scale = float(fraction(given, "sensitivity"))
+    if scale <= 0:
+        raise UsageError("the sensitivity", "it must be above 0", "Leave it out, and it is taken from the universe")
+    return scale
+
+
+def _of_single(column: Column, query: Query) -> float:
+    raise UsageError(
+        f"the {query} of single records",
+        "taking one away leaves nothing to ask, so there is no unbounded sensitivity",
+        "Choose size = 2 or more, or state the sensitivity of your mechanism",
+    )
+
+
+def _finite(value: Any, name: str) -> float:
+    return float(fraction(value, name))
+
+
+def _log(weights: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(weights))

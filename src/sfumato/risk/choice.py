@@ -1,0 +1,285 @@
+"""The epsilon for a disclosure risk, with what a reader must know before quoting it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sfumato.errors import Infeasible, nearest
+from sfumato.exact import Exactly
+from sfumato.risk.bounds import loose_curve, loose_parts, risk_at, tight_parts
+from sfumato.risk.kernel import Answers
+from sfumato.risk.laws import Laplace
+from sfumato.risk.membership import advantage
+from sfumato.risk.queries import Query, QueryName, parse
+from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
+from sfumato.risk.universe import Column, by_column, log_choose
+
+POINTS = ((20_000, 121), (1_000_000, 25), (10**12, 9))  # answers up to, points of the curve
+
+
+class WorstWorld(msgspec.Struct, frozen=True):
+    """Which world the adversary can be surest of: named by its rank, never by its value.
+
+    Attributes
+    ----------
+    rank, answers : int
+        Its answer is the ``rank``-th of so many distinct ones, from the lowest.
+    lacks : int or None
+        For sums and means of all records but one: the rank of the record it lacks, from the lowest.
+    """
+
+    rank: int
+    answers: int
+    lacks: int | None = None
+
+    def __str__(self) -> str:
+        place = {1: "the lowest", self.answers: "the highest"}.get(self.rank, f"number {self.rank:,} from the lowest")
+        text = f"the one whose answer is {place} of {self.answers:,}"
+        return text if self.lacks is None else f"{text}; it lacks record {self.lacks:,} in ascending order"
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
+    """The largest epsilon within a disclosure risk.
+
+    Attributes
+    ----------
+    column : str or None
+    query : str
+    records, size : int
+        Of the universe, and of the published set.
+    risk : float
+    tight, loose : float or None
+        Epsilon by either bound; None: without limit, and ``tight`` also where ``exact`` is false.
+    exact : bool
+        False: there were too many worlds for the tight bound, and ``epsilon`` is the loose one, on the safe side.
+    worst : WorstWorld or None
+    epsilons, tight_curve, loose_curve : tuples of float
+        The bounds along epsilon, for the picture. ``tight_curve`` is empty where ``exact`` is false.
+    """
+
+    column: str | None
+    query: str
+    records: int
+    size: int
+    risk: float
+    tight: float | None
+    loose: float | None
+    exact: bool
+    worst: WorstWorld | None
+    epsilons: tuple[float, ...]
+    tight_curve: tuple[float, ...]
+    loose_curve: tuple[float, ...]
+
+    @property
+    def epsilon(self) -> float:
+        """The largest epsilon within the risk; infinity, if an exact answer would be."""
+        chosen = self.tight if self.exact else self.loose
+        return math.inf if chosen is None else chosen
+
+    @property
+    def upper_bound(self) -> float:
+        """Epsilon by the loose bound, the source's ``upper_bound_epsilon``: never above ``epsilon``."""
+        return math.inf if self.loose is None else self.loose
+
+    @property
+    def worlds(self) -> int:
+        """How many data sets are possible."""
+        return math.comb(self.records, self.size)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What must be said beside the number."""
+        return (_smallness(self), *(() if self.exact else (_ONE_SIDED,)), *_ALWAYS)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw both bounds against epsilon on a matplotlib Axes, and return the Axes."""
+        from sfumato.charts import risk
+
+        return risk.draw([self], ax)
+
+    def __str__(self) -> str:
+        subject = f"{self.query} of {self.column}" if self.column else self.query
+        head = f"{subject[0].upper()}{subject[1:]}, {self.size:,} of {self.records:,} records ({_worlds(self)} possible worlds):"
+        if self.epsilon == math.inf:
+            answer = f"any epsilon keeps the adversary's belief in each world within {self.risk:.6g}"
+        else:
+            answer = (
+                f"epsilon = {_down(self.epsilon)} is the largest that keeps the adversary's belief in each world within {self.risk:.6g}"
+            )
+            answer += f" (by the loose bound {_down(self.upper_bound)})" if self.exact else " by the loose bound"
+        worst = [] if self.worst is None else [f"  Worst world: {self.worst}."]
+        return "\n".join([f"{head} {answer}.", *worst, *(f"  Note: {note}" for note in self.caveats)])
+
+
+class Choices(msgspec.Struct, frozen=True, tag="choices"):
+    """One choice per column, in the order of the frame; a mapping by name."""
+
+    parts: tuple[Choice, ...]
+
+    def keys(self) -> list[str]:
+        return [str(part.column) for part in self.parts]
+
+    def values(self) -> list[Choice]:
+        return list(self.parts)
+
+    def items(self) -> list[tuple[str, Choice]]:
+        return list(zip(self.keys(), self.parts, strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, column: str) -> Choice:
+        found = dict(self.items())
+        if column not in found:
+            raise KeyError(f"column {column!r}: {nearest(str(column), found)}")
+        return found[column]
+
+    @property
+    def epsilon(self) -> dict[str, float]:
+        """The largest epsilon within the risk, by column."""
+        return {name: part.epsilon for name, part in self.items()}
+
+    @property
+    def upper_bound(self) -> dict[str, float]:
+        """Epsilon by the loose bound, by column."""
+        return {name: part.upper_bound for name, part in self.items()}
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw one panel per column; ``ax`` is a sequence of as many Axes, or None. Returns an ndarray of Axes."""
+        from sfumato.charts import risk
+
+        return risk.draw(self.parts, ax)
+
+    def __str__(self) -> str:
+        return "\n".join(str(part) for part in self.parts)
+
+
+def choose(universe: Any, size: int, query: QueryName, risk: Exactly = 1 / 3) -> Choice | Choices:
+    """Which epsilon keeps the risk of disclosure within a limit?
+
+    Parameters
+    ----------
+    universe : array of shape (n,), or a frame or dict of columns
+        All records that the adversary knows of.
+    size : int
+        Records of the published set, 1 to n - 1.
+    query : "mean", "median", "sum", "count", "var", "std" or ("percentile", q)
+    risk : number in (0, 1)
+        The largest belief in any one possible world that an adversary may reach.
+
+    Returns
+    -------
+    Choice, or Choices by column
+
+    Raises
+    ------
+    Infeasible
+        If the risk is below what the adversary believes anyway.
+
+    Source: Lee and Clifton 2011.
+
+    >>> round(choose([1, 2, 3, 4], 3, "mean").epsilon, 9)
+    0.525149687
+    """
+    asked, limit = parse(query), read_risk(risk)
+    found = by_column(universe, size, lambda column, _: _choice(column, asked, limit))
+    if not isinstance(found, dict):
+        return found
+    return Choices(tuple(msgspec.structs.replace(part, column=name) for name, part in found.items()))
+
+
+def _choice(column: Column, query: Query, risk: float) -> Choice:
+    odds, slope = loose_parts(column, query)
+    loose = loose_epsilon(odds, slope, risk)
+    answers, scale, tight = None, 0.0, math.inf
+    try:
+        answers, scale = tight_parts(column, query)
+    except Infeasible:  # of the sensitivity, it was raised above
+        pass
+    else:
+        tight = tight_epsilon(answers, scale, risk)
+    known = [level for level in (tight, loose) if math.isfinite(level)]
+    epsilons = np.linspace(0, 4 * max(known, default=1.25) or 1.0, _points(answers))
+    curve = () if answers is None else tuple(risk_at(answers, scale, level) for level in epsilons.tolist())
+    return Choice(
+        column=None,
+        query=str(query),
+        records=column.n,
+        size=column.size,
+        risk=risk,
+        tight=None if answers is None else _finite(tight),
+        loose=_finite(loose),
+        exact=answers is not None,
+        worst=None if answers is None else _worst(column, query, answers, tight / scale if scale > 0 else 0.0),
+        epsilons=tuple(epsilons.tolist()),
+        tight_curve=curve,
+        loose_curve=tuple(loose_curve(odds, slope, epsilons).tolist()),
+    )
+
+
+def _points(answers: Answers | None) -> int:
+    size = 0 if answers is None else len(answers.values)
+    return next(points for most, points in POINTS if size <= most)
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
+
+
+def _worst(column: Column, query: Query, answers: Answers, rate: float) -> WorstWorld | None:
+    if len(answers.values) == 1:
+        return None
+    index = (answers.worst(rate) if math.isfinite(rate) else answers.at_infinity).at
+    lacks = None
+    if column.leaves_one_out and query.name in ("sum", "mean"):
+        lacks = column.n - round(float(np.exp(answers.log_weight[:index]).sum()))
+    return WorstWorld(index + 1, len(answers.values), lacks)
+
+
+# --- words ----------------------------------------------------------------------------------------------------------------
+
+_ONE_SIDED = "Too many worlds for the tight bound: this is the loose one, which errs on the safe side; more may be allowed."
+_ALWAYS = (
+    "It holds for one release, an adversary to whom every world is as likely, and Laplace noise of scale sensitivity / epsilon, "
+    "with the sensitivity over this universe; a second release needs its own share.",
+    "Epsilon is computed from the universe: if that is not public, the chosen number tells something about it.",
+)
+
+
+def _smallness(choice: Choice) -> str:
+    """Say what the number means outside the small world of the bound."""
+    start = f"The bound protects small universes only: from {_worlds(choice)} worlds it lets a belief grow from {_prior(choice)}"
+    end = "A membership test of one person"
+    if choice.epsilon == math.inf:
+        return f"{start} to {choice.risk:.3g}, and here puts no limit on epsilon. {end} may then succeed always."
+    if choice.epsilon == 0:
+        return f"{start} no further: only silence keeps the risk."
+    gain = advantage(Laplace(1 / choice.epsilon))
+    shown = f"{gain:.3g}" if gain < 0.999 else "more than 0.999"
+    return f"{start} to {choice.risk:.3g}. {end} can reach an advantage of {shown} at this epsilon."
+
+
+def _worlds(choice: Choice) -> str:
+    logs = log_choose(choice.records, choice.size) / math.log(10)
+    return f"{choice.worlds:,}" if logs < 9 else f"about 10^{logs:.0f}"
+
+
+def _prior(choice: Choice) -> str:
+    logs = log_choose(choice.records, choice.size)
+    return f"{math.exp(-logs):.3g}" if logs < 500 else f"10^-{logs / math.log(10):.0f}"
+
+
+def _down(epsilon: float) -> str:
+    """Print six digits, rounded down: what is quoted must satisfy the requirement too."""
+    if epsilon == 0:
+        return "0"
+    grain = 10.0 ** (5 - math.floor(math.log10(epsilon)))
+    return f"{math.floor(epsilon * grain) / grain:.6g}"

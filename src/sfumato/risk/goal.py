@@ -1,0 +1,203 @@
+"""A risk that is still acceptable, and the largest epsilon or the least noise that stays within it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import msgspec
+
+from sfumato.errors import Infeasible, UsageError
+from sfumato.exact import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, probability
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.risk.laws import Gaussian, Laplace, Noise, Protection
+from sfumato.risk.membership import advantage, posterior, true_positive_rate
+
+NOISES = {"laplace": Laplace, "gaussian": Gaussian, "discrete-laplace": DiscreteLaplace, "discrete-gaussian": DiscreteGaussian}
+FORMS = "disclosure=, advantage=, prior= with posterior=, or fpr= with tpr="
+GRAIN = 2**20  # scales of discrete noise are rounded up to one part in so many
+
+
+class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
+    """How much may an attacker learn? One of four forms.
+
+    Parameters
+    ----------
+    disclosure : number in (0, 1)
+        The largest belief in any one of ``worlds`` equally likely ones (Lee and Clifton's requirement).
+    advantage : number in (0, 1)
+        The largest true-positive rate less false-positive rate of a membership test.
+    prior, posterior : numbers in (0, 1)
+        Somebody who believes in a person's presence with ``prior`` may come to believe it with ``posterior``.
+    fpr, tpr : numbers in (0, 1)
+        A test that is wrong about a share ``fpr`` of the others may be right about a share ``tpr`` of the members.
+    exceeded : number in [0, 1)
+        With prior and posterior or disclosure: the belief may be exceeded with this probability; needed for Gaussian noise and delta.
+
+    >>> round(Risk(advantage=.1).epsilon(), 4)
+    0.2007
+    """
+
+    disclosure: float | None = None
+    advantage: float | None = None
+    prior: float | None = None
+    posterior: float | None = None
+    fpr: float | None = None
+    tpr: float | None = None
+    exceeded: float = 0.0
+
+    def __post_init__(self) -> None:
+        given = {name for name in ("disclosure", "advantage", "prior", "posterior", "fpr", "tpr") if getattr(self, name) is not None}
+        if given not in ({"disclosure"}, {"advantage"}, {"prior", "posterior"}, {"fpr", "tpr"}):
+            raise UsageError("a risk", f"it takes one form: {FORMS}", "Write Risk(advantage=0.1)")
+        for name in given:
+            msgspec.structs.force_setattr(self, name, float(probability(getattr(self, name), name)))
+        low, high = (self.fpr, self.tpr) if self.fpr is not None else (self.prior, self.posterior)
+        if low is not None and high is not None and low >= high:
+            raise Infeasible(str(self), f"guessing already reaches it: {high:g} is not above {low:g}", f"Allow more than {low:g}")
+        allowed = float(fraction(self.exceeded, "exceeded"))
+        if not 0 <= allowed < 1:
+            raise UsageError("exceeded outside [0, 1)", "it is a probability", 'Choose exceeded such as 0 or "1e-6"')
+        msgspec.structs.force_setattr(self, "exceeded", allowed)
+
+    @property
+    def limit(self) -> float:
+        """The number that must not be exceeded."""
+        return next(float(x) for x in (self.disclosure, self.advantage, self.posterior, self.tpr) if x is not None)
+
+    def of(self, protection: Protection, *, sensitivity: Exactly = 1, worlds: int | None = None) -> float:
+        """The risk of this form that a promise or noise leaves.
+
+        Parameters
+        ----------
+        protection : PureDP, ApproxDP, ZCDP, Laplace, Gaussian, DiscreteLaplace or DiscreteGaussian
+        sensitivity : number
+            For noise only.
+        worlds : int, optional
+            For ``disclosure``: among how many equally likely worlds, any two of them neighbours.
+        """
+        if self.advantage is not None:
+            return advantage(protection, sensitivity=sensitivity)
+        if self.fpr is not None:
+            return true_positive_rate(protection, self.fpr, sensitivity=sensitivity)
+        prior = self.prior if self.prior is not None else self._prior_of(worlds)
+        return posterior(protection, prior, exceeded=self.exceeded, sensitivity=sensitivity)
+
+    def within(self, protection: Protection, *, sensitivity: Exactly = 1, worlds: int | None = None) -> bool:
+        """Whether a promise or noise stays within this risk."""
+        return self.of(protection, sensitivity=sensitivity, worlds=worlds) <= self.limit
+
+    def _prior_of(self, worlds: int | None) -> float:
+        if worlds is None or worlds < 2:
+            raise UsageError(str(self), "it depends on how many worlds are possible", "State worlds=, or use choose with the universe")
+        if worlds * self.limit <= 1:
+            raise Infeasible(
+                str(self), f"each of {worlds:,} worlds is as likely beforehand", f"Allow more than {1 / worlds:.6g}, or add worlds"
+            )
+        return 1 / worlds
+
+    def epsilon(self, *, worlds: int | None = None) -> float:
+        """The largest pure epsilon within this risk, in closed form.
+
+        Holds because: tanh(epsilon / 2) = advantage; odds grow by at most e^epsilon; and the curve of epsilon reaches
+        (fpr, tpr) once either of its two lines does.
+        """
+        if self.advantage is not None:
+            return math.log1p(self.advantage) - math.log1p(-self.advantage)
+        if self.fpr is not None and self.tpr is not None:
+            return max(math.log(self.tpr / self.fpr), math.log1p(-self.fpr) - math.log1p(-self.tpr))
+        prior = self.prior if self.prior is not None else self._prior_of(worlds)
+        return _logit(self.limit) - _logit(prior)
+
+    def pure(self, *, worlds: int | None = None) -> PureDP:
+        """The same as a cost, rounded down to whole units."""
+        return PureDP(Fraction(_floor(self.epsilon(worlds=worlds) * EPSILON_UNITS, str(self)), EPSILON_UNITS))
+
+    def approx(self, delta: Exactly, *, worlds: int | None = None) -> ApproxDP:
+        """The largest (epsilon, delta) within this risk at a given delta."""
+        slack = fraction(delta, "delta")
+        level = self._largest(lambda x: ApproxDP(x, slack), EPSILON_UNITS, worlds)
+        return ApproxDP(level, slack)
+
+    def zcdp(self, *, worlds: int | None = None) -> ZCDP:
+        """The largest rho within this risk."""
+        return ZCDP(self._largest(ZCDP, RHO_UNITS, worlds))
+
+    def _largest(self, promise: Callable[[Fraction], Protection], units: int, worlds: int | None) -> Fraction:
+        low, high = 0, units
+        while self.within(promise(Fraction(high, units)), worlds=worlds) and high < 1000 * units:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.within(promise(Fraction(middle, units)), worlds=worlds) else (low, middle)
+        return Fraction(_floor(low, str(self)), units)
+
+    def noise(self, kind: str, *, sensitivity: Exactly = 1, worlds: int | None = None) -> Noise:
+        """The least noise of a kind within this risk.
+
+        Parameters
+        ----------
+        kind : "laplace", "gaussian", "discrete-laplace" or "discrete-gaussian"
+        sensitivity : number
+            By how much one person moves the answer.
+
+        Returns
+        -------
+        Laplace, Gaussian, DiscreteLaplace or DiscreteGaussian
+            It satisfies ``within``; a scale smaller by 1e-5 does not.
+
+        Raises
+        ------
+        Infeasible
+            If no scale up to 10^9 sensitivities does, as with Gaussian noise and exceeded = 0.
+        """
+        if kind not in NOISES:
+            raise UsageError(f"noise {kind!r}", f"there are {', '.join(NOISES)}", "Name one of them")
+        moved = float(fraction(sensitivity, "sensitivity"))
+
+        def fits(scale: float) -> bool:
+            return self.within(_made(kind, scale), sensitivity=sensitivity, worlds=worlds)
+
+        low, high = moved * 1e-3, moved
+        while not fits(high):
+            low, high = high, 2 * high
+            if high > moved * 1e9:
+                raise Infeasible(
+                    f"{kind} noise for {self}",
+                    "no amount of it is enough: its privacy loss has no limit",
+                    "Allow exceeded=1e-6, or take Laplace noise",
+                )
+        while high > low * (1 + 1e-9):
+            middle = (low + high) / 2
+            low, high = (low, middle) if fits(middle) else (middle, high)
+        return _made(kind, high)
+
+    def __str__(self) -> str:
+        if self.advantage is not None:
+            return f"a membership advantage of at most {self.advantage:g}"
+        if self.fpr is not None:
+            return f"a true-positive rate of at most {self.tpr:g} at a false-positive rate of {self.fpr:g}"
+        if self.prior is not None:
+            return f"a belief of at most {self.posterior:g} from a prior of {self.prior:g}"
+        return f"a disclosure risk of at most {self.disclosure:g}"
+
+
+def _made(kind: str, scale: float) -> Noise:
+    """Noise of this scale; of discrete noise, the parameter is rounded up to a short fraction."""
+    if kind == "discrete-laplace":
+        return DiscreteLaplace(Fraction(math.ceil(scale * GRAIN), GRAIN))
+    if kind == "discrete-gaussian":
+        return DiscreteGaussian(Fraction(math.ceil(scale * scale * GRAIN), GRAIN))
+    return Laplace(scale) if kind == "laplace" else Gaussian(scale)
+
+
+def _floor(units: float, asked: str) -> int:
+    if units < 1:
+        raise Infeasible(asked, "not even the smallest cost stays within it", "Allow more risk")
+    return math.floor(units)
+
+
+def _logit(chance: float) -> float:
+    return math.log(chance) - math.log1p(-chance)

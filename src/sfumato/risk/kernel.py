@@ -1,0 +1,198 @@
+"""How well can the worlds' answers be told apart? Sums of two-sided exponential kernels over sorted answers, in O(n).
+
+S(i) = sum over j of w[j] exp(-rate |v[i] - v[j]|) is the sum of two first-order recurrences, one from each side:
+x[i] = exp(-rate (v[i] - v[i-1])) x[i-1] + w[i]. They are run on chunks side by side: the answers are laid out with one
+chunk a column, so that each step is one numpy operation over all chunks; then the chunks' ends are chained by the same
+method, and carried in. Every decay lies in [0, 1] and every term is positive: nothing overflows and nothing cancels.
+Where weights span more than a float holds, the same steps run on logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+DENSE = 256  # so few answers are compared pair by pair
+CHUNK = 64
+SPAN = 500.0  # natural logarithms that plain floats may span
+
+
+class Worst(NamedTuple):
+    """Which answer is the worst, and the logarithm of the risk there."""
+
+    at: int
+    log_risk: float
+
+
+class _Ring(NamedTuple):
+    """Plain numbers, or logarithms of them."""
+
+    times: Callable[..., Any]
+    plus: Callable[..., Any]
+    zero: float
+
+
+_PLAIN = _Ring(np.multiply, np.add, 0.0)
+_LOGS = _Ring(np.add, np.logaddexp, -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The distinct answers of the worlds, ascending, with what the adversary believes of each beforehand.
+
+    Attributes
+    ----------
+    values : float64 ndarray of shape (answers,)
+        Only differences matter: a common shift may be missing.
+    log_weight : float64 ndarray of shape (answers,)
+        ln of the sum of the weights of the worlds with that answer; with a uniform prior, ln of how many they are.
+    log_top : float64 ndarray of shape (answers,) or None
+        ln of the largest weight among them; None: 0, as under a uniform prior.
+    """
+
+    values: np.ndarray
+    log_weight: np.ndarray
+    log_top: np.ndarray | None = None
+
+    @property
+    def top(self) -> np.ndarray | float:
+        return 0.0 if self.log_top is None else self.log_top
+
+    @cached_property
+    def log_total(self) -> float:
+        return log_sum(self.log_weight)
+
+    @cached_property
+    def at_zero(self) -> Worst:
+        """The risk of an answer that says nothing."""
+        best = 0 if self.log_top is None else int(np.argmax(self.log_top))
+        return Worst(best, self.top_of(best) - self.log_total)
+
+    @cached_property
+    def at_infinity(self) -> Worst:
+        """The risk of an exact answer."""
+        gain = self.top - self.log_weight
+        best = int(np.argmax(gain))
+        return Worst(best, float(gain[best]))
+
+    def top_of(self, index: int) -> float:
+        """ln of the largest weight among the worlds of one answer."""
+        return 0.0 if self.log_top is None else float(self.log_top[index])
+
+    def limit(self, index: int) -> float:
+        """ln of the risk at one answer as the rate grows."""
+        return self.top_of(index) - float(self.log_weight[index])
+
+    def worst(self, rate: float) -> Worst:
+        """The largest posterior at epsilon / sensitivity = ``rate``, over all outputs and worlds."""
+        if rate == 0 or len(self.values) == 1:
+            return self.at_zero
+        if len(self.values) <= DENSE:
+            exponents = self.log_weight - rate * np.abs(self.values[:, None] - self.values)
+            return self._best(np.logaddexp.reduce(exponents, axis=1))
+        ring = _PLAIN if np.ptp(self.log_weight) < SPAN else _LOGS
+        sums = self._sums(rate, ring)
+        return self._best_plain(sums) if ring is _PLAIN else self._best(_flat(sums, len(self.values)))
+
+    def _best(self, log_sums: np.ndarray) -> Worst:
+        gain = self.top - log_sums
+        best = int(np.argmax(gain))
+        return Worst(best, float(gain[best]))
+
+    def _best_plain(self, sums: np.ndarray) -> Worst:
+        """Avoid ten million logarithms: with equal tops the least sum is the worst."""
+        base = float(self.log_weight.max())
+        if self.log_top is not None:
+            return self._best(np.log(_flat(sums, len(self.values))) + base)
+        rows, columns = sums.shape
+        ragged = len(self.values) - (columns - 1) * rows  # how much of the last column is real
+        sums[ragged:, -1] = np.inf
+        row, column = divmod(int(np.argmin(sums)), columns)
+        return Worst(column * rows + row, -float(np.log(sums[row, column])) - base)
+
+    def _sums(self, rate: float, ring: _Ring) -> np.ndarray:
+        decays = self._gaps * -rate
+        weights = self._weights[ring.zero]
+        if ring is _PLAIN:
+            np.exp(decays, out=decays)
+        total = _scan(decays[:-1], weights, ring)
+        right = _scan(decays[:0:-1, ::-1], weights[::-1, ::-1], ring)[::-1, ::-1]
+        for row in range(len(weights) - 1):
+            ring.plus(total[row], ring.times(decays[row + 1], right[row + 1]), out=total[row])
+        following = np.append(right[0, 1:], ring.zero)
+        total[-1] = ring.plus(total[-1], ring.times(decays[-1], following))
+        return total
+
+    @cached_property
+    def _gaps(self) -> np.ndarray:
+        """Distance from the answer before: (chunk + 1, chunks); the last row is where the next chunk begins."""
+        gaps = _laid_out(np.diff(self.values, prepend=-np.inf), np.inf)
+        return np.vstack([gaps, np.append(gaps[0, 1:], np.inf)])
+
+    @cached_property
+    def _weights(self) -> dict[float, np.ndarray]:
+        if np.ptp(self.log_weight) < SPAN:
+            return {0.0: _laid_out(np.exp(self.log_weight - self.log_weight.max()), 0.0)}
+        return {-np.inf: _laid_out(self.log_weight, -np.inf)}
+
+    def one(self, index: int, rate: float) -> tuple[float, float]:
+        """ln S of one answer at a rate, and its slope: a log-sum-exp of lines, so convex and decreasing in the rate."""
+        distances = np.abs(self.values - self.values[index])
+        terms = distances * -rate
+        terms += self.log_weight
+        peak = float(terms.max())
+        terms -= peak
+        np.exp(terms, out=terms)
+        total = float(terms.sum())
+        return peak + float(np.log(total)), -float(terms @ distances) / total
+
+
+def log_sum(logs: np.ndarray) -> float:
+    """ln of the sum of exponentials."""
+    peak = float(logs.max())
+    return peak + float(np.log(np.exp(logs - peak).sum()))
+
+
+def _laid_out(values: np.ndarray, padding: float) -> np.ndarray:
+    """Chunks as columns: (chunk, chunks), in rows that are contiguous."""
+    columns = -(-len(values) // CHUNK)
+    padded = np.full(columns * CHUNK, padding)
+    padded[: len(values)] = values
+    return np.ascontiguousarray(padded.reshape(columns, CHUNK).T)
+
+
+def _flat(laid: np.ndarray, size: int) -> np.ndarray:
+    return laid.T.reshape(-1)[:size]
+
+
+def _scan(decays: np.ndarray, weights: np.ndarray, ring: _Ring) -> np.ndarray:
+    """x[i] = decay[i] x[i-1] + weight[i] along columns, one column after another."""
+    found = np.empty_like(weights)
+    found[0] = weights[0]
+    through, step = decays[0].copy(), np.empty(weights.shape[1])
+    for row in range(1, len(weights)):
+        ring.times(decays[row], found[row - 1], out=step)
+        ring.plus(step, weights[row], out=found[row])
+        ring.times(through, decays[row], out=through)
+    carry = _chain(through, found[-1], ring)
+    for row in range(len(weights)):
+        ring.times(carry, decays[row], out=carry)
+        ring.plus(found[row], carry, out=found[row])
+    return found
+
+
+def _chain(decays: np.ndarray, weights: np.ndarray, ring: _Ring) -> np.ndarray:
+    """What enters each column from those before it."""
+    if len(weights) > CHUNK:
+        # a padded answer has weight zero, so whatever decay it is given changes nothing
+        ends = _flat(_scan(_laid_out(decays, ring.zero), _laid_out(weights, ring.zero), ring), len(weights))
+        return np.append(ring.zero, ends[:-1])
+    entering, x = np.empty_like(weights), ring.zero
+    for i in range(len(weights)):
+        entering[i] = x
+        x = ring.plus(ring.times(decays[i], x), weights[i])
+    return entering

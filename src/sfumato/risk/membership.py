@@ -1,0 +1,193 @@
+"""Was this person in the data? The modern reading of a guarantee: how well any attacker can tell two neighbours apart.
+
+A test that accuses at a false-positive rate ``fpr`` is right about members at a true-positive rate of at most ``tpr``. The
+curve of the two says all that a guarantee says; advantage, precision and reconstruction are read off it. A guarantee gives
+the worst curve of all mechanisms that keep it; the noise that was really added gives its own, which is lower.
+
+Sources: Wasserman and Zhou 2010, Thm 2.4; Dong, Roth and Su 2022, section 2; Kulynych et al. 2025.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from scipy.special import ndtr, ndtri
+
+from sfumato.errors import UsageError
+from sfumato.exact import Exactly, fraction, probability
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.risk import discrete, renyi
+from sfumato.risk.laws import Gaussian, Laplace, Noise, Protection, shift_of
+
+
+def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
+    """How much better than guessing is the best test? The largest true-positive rate less false-positive rate.
+
+    Parameters
+    ----------
+    of : PureDP, ApproxDP, ZCDP; or Laplace, Gaussian, DiscreteLaplace, DiscreteGaussian
+        A promise, or the noise that is added.
+    sensitivity : number
+        For noise: by how much one person moves the answer; in L1 for Laplace, in L2 for Gaussian noise.
+
+    Returns
+    -------
+    float
+        In [0, 1). For ZCDP an upper bound, from Renyi divergences; exact for all others.
+
+    Holds because: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) where the two lines of the curve of (epsilon, delta) meet
+    (Kairouz, Oh, Viswanath 2015); 1 - e^(-epsilon/2) and 2 Phi(m/2) - 1 are total variations of shifted laws.
+
+    >>> round(advantage(PureDP(1)), 3), round(advantage(Laplace(1)), 3)
+    (0.462, 0.393)
+    """
+    match of:
+        case PureDP(epsilon=epsilon):
+            return math.tanh(float(epsilon) / 2)
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            return math.tanh(float(epsilon) / 2) + 2 * float(delta) / (1 + math.exp(min(float(epsilon), 700.0)))
+        case ZCDP(rho=rho):
+            return renyi.advantage(float(rho))
+        case Laplace(scale=scale):
+            return -math.expm1(-shift_of(of, sensitivity) / scale / 2)
+        case Gaussian(sigma=sigma):
+            return math.erf(shift_of(of, sensitivity) / sigma / math.sqrt(8))
+        case DiscreteLaplace() | DiscreteGaussian():
+            return discrete.advantage(of, int(shift_of(of, sensitivity)))
+    raise _unknown(of)
+
+
+def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1) -> float:
+    """How many members does a test find that accuses at most a share ``fpr`` of the others?
+
+    It is also the largest chance of reconstructing a record that could be guessed with chance ``fpr`` beforehand (Kulynych et
+    al. 2025). Parameters as for ``advantage``.
+
+    >>> round(true_positive_rate(PureDP(1), "0.01"), 4)
+    0.0272
+    """
+    rate = float(probability(fpr, "fpr"))
+    match of:
+        case PureDP(epsilon=epsilon):
+            return _two_lines(float(epsilon), 0.0, rate)
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            return _two_lines(float(epsilon), float(delta), rate)
+        case ZCDP(rho=rho):
+            return renyi.true_positive_rate(float(rho), rate)
+        case Laplace(scale=scale):
+            return _of_laplace(shift_of(of, sensitivity) / scale, rate)
+        case Gaussian(sigma=sigma):
+            return float(ndtr(ndtri(rate) + shift_of(of, sensitivity) / sigma))
+        case DiscreteLaplace() | DiscreteGaussian():
+            return discrete.true_positive_rate(of, int(shift_of(of, sensitivity)), rate)
+    raise _unknown(of)
+
+
+def posterior(of: Protection, prior: Exactly, *, exceeded: Exactly = 0, sensitivity: Exactly = 1) -> float:
+    """How sure can an attacker become of a person's presence, who believed it with probability ``prior``?
+
+    Parameters
+    ----------
+    exceeded : number in [0, 1)
+        With this probability (over the noise, if the person is present) the attacker may become surer still. At 0 only
+        promises of pure epsilon and Laplace noise say anything; all others answer 1.
+
+    Holds because: odds grow by e^l, with l the privacy loss, which is at most epsilon; under (epsilon, delta),
+    P(l > L) <= delta / (1 - e^(epsilon - L)); under rho-zCDP, P(l > rho + 2 sqrt(rho t)) <= e^-t (Bun and Steinke 2016,
+    Lemma 3.5); for noise, from its own law.
+
+    >>> round(posterior(PureDP(1), "0.01"), 4)
+    0.0267
+    """
+    odds, allowed = _logit(prior, "prior"), float(fraction(exceeded, "exceeded"))
+    if not 0 <= allowed < 1:
+        raise UsageError("exceeded outside [0, 1)", "it is a probability", 'Choose exceeded such as 0 or "1e-6"')
+    return 1 / (1 + math.exp(-min(max(odds + _loss(of, allowed, sensitivity), -700.0), 700.0)))
+
+
+def _loss(of: Protection, allowed: float, sensitivity: Exactly) -> float:
+    """The privacy loss that is exceeded with at most this probability, if the person is present."""
+    match of:
+        case PureDP(epsilon=epsilon):
+            return float(epsilon)
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            return _loss_of_approx(float(epsilon), float(delta), allowed)
+        case ZCDP(rho=rho):
+            return float(rho) + 2 * math.sqrt(float(rho) * -math.log(allowed)) if allowed > 0 else math.inf
+    return _loss_of_noise(of, allowed, sensitivity)
+
+
+def _loss_of_noise(of: Noise, allowed: float, sensitivity: Exactly) -> float:
+    match of:
+        case Laplace(scale=scale):
+            ratio = shift_of(of, sensitivity) / scale
+            return ratio if allowed < 0.5 else max(ratio + 2 * math.log(2 * (1 - allowed)), -ratio)
+        case Gaussian(sigma=sigma):
+            ratio = shift_of(of, sensitivity) / sigma
+            return ratio**2 / 2 - ratio * float(ndtri(allowed)) if allowed > 0 else math.inf
+        case DiscreteLaplace() | DiscreteGaussian():
+            return discrete.loss(of, int(shift_of(of, sensitivity)), allowed)
+    raise _unknown(of)
+
+
+def _loss_of_approx(epsilon: float, delta: float, allowed: float) -> float:
+    if delta == 0:
+        return epsilon
+    return epsilon - math.log1p(-delta / allowed) if allowed > delta else math.inf
+
+
+def _two_lines(epsilon: float, delta: float, fpr: float) -> float:
+    """The curve of (epsilon, delta): one line through (0, delta), one through (1, 1), both at most 1."""
+    steep = delta + fpr * math.exp(min(epsilon, 700.0))
+    return max(min(steep, 1 - math.exp(-epsilon) * (1 - delta - fpr), 1.0), 0.0)
+
+
+def _of_laplace(ratio: float, fpr: float) -> float:
+    """Accuse above a threshold: from P(Z > t) = fpr to P(Z > t - shift)."""
+    if fpr > 0.5:
+        return 1 - math.exp(-ratio) * (1 - fpr)
+    if fpr < math.exp(-ratio) / 2:
+        return fpr * math.exp(ratio)
+    return 1 - math.exp(-ratio) / (4 * fpr)
+
+
+def _logit(value: Exactly, name: str) -> float:
+    chance = float(probability(value, name))
+    return math.log(chance) - math.log1p(-chance)
+
+
+def _unknown(of: object) -> UsageError:
+    return UsageError(f"the risk of a {type(of).__name__}", "it is neither a promise nor noise", "Give PureDP, ApproxDP, ZCDP or noise")
+
+
+def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
+    """The advantage against several answers together, each given as (noise, sensitivity); needs the extra ``risk``.
+
+    Holds because: total variation is the delta at epsilon 0, which privacy-loss distributions compose; an upper bound, from
+    dp-accounting's pessimistic discretisation.
+    """
+    try:
+        from dp_accounting.pld import privacy_loss_distribution as pld
+    except ImportError:
+        raise UsageError("the risk of several answers", "dp-accounting is not installed", "Run: pip install 'sfumato[risk]'") from None
+    total = None
+    for noise, sensitivity in answers:
+        one = _loss_distribution(pld, noise, shift_of(noise, sensitivity))
+        total = one if total is None else total.compose(one)
+    return 0.0 if total is None else float(total.get_delta_for_epsilon(0))
+
+
+def _loss_distribution(pld: Any, noise: Noise, shift: float) -> Any:
+    step = {"value_discretization_interval": 1e-4}
+    match noise:
+        case Laplace(scale=scale):
+            return pld.from_laplace_mechanism(scale, sensitivity=shift, **step)
+        case Gaussian(sigma=sigma):
+            return pld.from_gaussian_mechanism(sigma, sensitivity=shift, **step)
+        case DiscreteLaplace(scale=exact):
+            return pld.from_discrete_laplace_mechanism(float(1 / exact), sensitivity=int(shift), **step)
+        case DiscreteGaussian():
+            return pld.from_discrete_gaussian_mechanism(noise.sigma, sensitivity=int(shift), **step)

@@ -1,0 +1,146 @@
+"""The universe that the adversary knows: one column of numbers, or several by name. No message quotes a value of it."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sfumato.errors import UsageError
+
+T = TypeVar("T")
+ROUNDING = 64 * np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of the universe, and the size of the data sets drawn from it."""
+
+    records: np.ndarray  # float64 of shape (n,), in the order given
+    size: int
+
+    @property
+    def n(self) -> int:
+        return len(self.records)
+
+    @cached_property
+    def ordered(self) -> np.ndarray:
+        """The records in ascending order."""
+        return np.sort(self.records)
+
+    @cached_property
+    def centred(self) -> np.ndarray:
+        """The ordered records with their median at 0, for queries that a shift leaves alone: less rounding."""
+        return np.asarray(self.ordered - self.ordered[self.n // 2])
+
+    @property
+    def leaves_one_out(self) -> bool:
+        return self.size == self.n - 1
+
+    @property
+    def worlds(self) -> int:
+        """How many data sets of that size there are."""
+        return math.comb(self.n, self.size)
+
+    @property
+    def log_worlds(self) -> float:
+        return log_choose(self.n, self.size)
+
+
+def log_choose(n: int, k: int) -> float:
+    """ln C(n, k), exactly rounded where the number is small enough to be made."""
+    if min(k, n - k) <= 64 or n <= 2000:
+        return math.log(math.comb(n, k))
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def by_column(universe: Any, size: int, work: Callable[[Column, Callable[[Any], Any]], T]) -> T | dict[str, T]:
+    """Do some work on a column, or on each of several, for a dict by name.
+
+    ``work`` gets a function that picks the column's part of an argument which may be given as a dict by column.
+    """
+    columns = named_columns(universe)
+    if columns is None:
+        return work(column_of(universe, size), lambda argument: argument)
+    if not columns:
+        raise UsageError("an empty frame", "it has no columns", "Give at least one column of numbers")
+    made = {name: column_of(records, size, f" {name!r}") for name, records in columns.items()}
+    return {name: work(column, _picker(name)) for name, column in made.items()}
+
+
+def _picker(name: str) -> Callable[[Any], Any]:
+    def pick(argument: Any) -> Any:
+        if not isinstance(argument, Mapping):
+            return argument
+        if name not in argument:
+            raise UsageError(f"an argument by column, without {name!r}", "every column needs its own", f"Add {name!r}, or drop the column")
+        return argument[name]
+
+    return pick
+
+
+def named_columns(universe: Any) -> dict[str, Any] | None:
+    """Columns of a dict or of a frame (anything with names and ``[name]``); None for a single array."""
+    if isinstance(universe, Mapping):
+        return {str(name): records for name, records in universe.items()}
+    names = getattr(universe, "column_names", None)  # Arrow
+    names = getattr(universe, "columns", None) if names is None else names  # pandas, polars
+    names = getattr(getattr(universe, "dtype", None), "names", None) if names is None else names  # numpy's records
+    return None if names is None or callable(names) else {str(name): universe[name] for name in names}
+
+
+def column_of(records: Any, size: int, name: str = "") -> Column:
+    """Check one column, and the size of the data sets."""
+    asked = f"the universe{name}"
+    try:
+        raw = np.asarray(records)
+        wrong = raw.dtype.kind not in "iufbO" or raw.dtype == bool
+        array = None if wrong else raw.astype(float)
+    except (TypeError, ValueError):
+        array = None
+    if array is None:
+        raise UsageError(asked, "it does not hold numbers", "Keep the columns of numbers, as in universe[[...]]")
+    if array.ndim != 1:
+        raise UsageError(asked, f"it has {array.ndim} dimensions", "Give one number a record, or a dict of columns")
+    if not np.isfinite(array).all():
+        raise UsageError(asked, "some records are NaN or infinite", "Drop them, or replace them by what would be published")
+    return Column(array, _size(size, len(array), asked))
+
+
+def _size(size: object, n: int, asked: str) -> int:
+    whole = _whole(size)
+    if not 1 <= whole < n:
+        shown = size if isinstance(size, int | float) else type(size).__name__
+        raise UsageError(
+            f"data sets of size {shown} from {asked}",
+            f"it has {n:,} records, and a published set is a proper part of it",
+            f"Choose a whole size from 1 to {n - 1:,}" if n > 1 else "Give at least two records",
+        )
+    return whole
+
+
+def _whole(value: Any) -> int:
+    """A whole number; 0, which is never right, for anything else."""
+    try:
+        return 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return 0
+
+
+def distance_of(distance: object, column: Column) -> int:
+    """Check a distance: as many records are taken away, added or exchanged."""
+    most = min(column.size - 1, column.n - column.size)
+    whole = _whole(distance)
+    if not 1 <= whole <= most:
+        shown = distance if isinstance(distance, int | float) else type(distance).__name__
+        raise UsageError(
+            f"distance {shown} for data sets of size {column.size:,} from {column.n:,} records",
+            f"at least one record must stay, and only {column.n - column.size:,} can be added",
+            f"Choose a distance from 1 to {most:,}" if most >= 1 else "Choose a larger size",
+        )
+    return whole

@@ -1,0 +1,243 @@
+"""The possible worlds as distinct answers with multiplicities: by enumeration where they are few, by counting where they are many.
+
+Two answers closer than rounding allows (64 units in the last place of the largest record) are one answer: the same sum,
+added up in another order, must not look like a way to tell two worlds apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from sfumato.errors import Infeasible, UsageError
+from sfumato.risk.kernel import Answers
+from sfumato.risk.queries import Query, answers, interpolate
+from sfumato.risk.sensitivity import FEW
+from sfumato.risk.subsets import lattice_sums, split_in_half
+from sfumato.risk.universe import ROUNDING, Column
+
+MOST_LISTED = 1_000_000  # worlds written out record by record
+MOST_SPLIT = 20_000_000  # worlds made from two halves
+MOST_NUMBERS = 40_000_000  # records in all worlds written out
+MOST_PAIRS = 4_000_000  # neighbouring order statistics
+
+
+def distinct_answers(column: Column, query: Query) -> Answers:
+    """All answers with how many worlds give each, under a uniform prior.
+
+    Raises
+    ------
+    Infeasible
+        If no exact count is within the limits.
+    """
+    x, n, size = column.ordered, column.n, column.size
+    if query.name == "count":
+        return Answers(np.array([float(size)]), np.array([column.log_worlds]))
+    if query.at is not None and _pairs(query, n, size) <= MOST_PAIRS:
+        return _order_statistics(x, size, query)
+    if column.leaves_one_out and (column.n > FEW or query.name in ("sum", "mean")):
+        found = leave_one_out(column.centred, query)  # exact differences for sum and mean
+        return collapse(found, 0.0 if query.name in ("sum", "mean") else ROUNDING * float(np.abs(found).max()))
+    if column.worlds <= MOST_LISTED and column.worlds * size <= MOST_NUMBERS:
+        return collapse(answers(query, _listed(_shiftless(column, query), size)), _tolerance(column, query))
+    if query.name in ("sum", "mean"):
+        counted = lattice_sums(x, size)
+        if counted is not None:
+            sums, logs = counted
+            return Answers(sums / size if query.name == "mean" else sums, logs)
+    if query.at is None and column.worlds <= MOST_SPLIT:
+        return collapse(split_in_half(column.centred, size, query), _tolerance(column, query))
+    raise too_many(column, query)
+
+
+def too_many(column: Column, query: Query) -> Infeasible:
+    """Refuse, and say what would be possible."""
+    return Infeasible(
+        f"the exact risk of the {query} of {column.size:,} out of {column.n:,} records",
+        f"there are about 10^{column.log_worlds / np.log(10):.0f} worlds, and this query has no count of them within the limits",
+        f'Ask for the loose bound (bound="loose"), which errs on the safe side, or take size = {column.n - 1:,}',
+    )
+
+
+def _shiftless(column: Column, query: Query) -> np.ndarray:
+    return column.ordered if query.name in ("sum", "mean") else column.centred
+
+
+def _tolerance(column: Column, query: Query) -> float:
+    reach = float(np.abs(_shiftless(column, query)).max())
+    if query.name == "sum":
+        return ROUNDING * reach * column.size
+    return ROUNDING * (reach**2 if query.name == "var" else reach)
+
+
+def collapse(values: np.ndarray, tolerance: float = 0.0, weight: np.ndarray | None = None) -> Answers:
+    """Bring answers of worlds to distinct ones, ascending; ``weight`` is the prior of each world, None counts worlds."""
+    if weight is None:
+        values = np.sort(values)
+    else:
+        order = np.argsort(values, kind="stable")
+        order = order[weight[order] > 0]
+        values, weight = values[order], weight[order]
+    starts = np.flatnonzero(np.diff(values, prepend=-np.inf) > tolerance)
+    if weight is None:
+        if len(starts) == len(values):
+            return Answers(values, np.zeros(len(values)))
+        return Answers(values[starts], np.log(np.diff(starts, append=len(values))))
+    return Answers(values[starts], np.log(np.add.reduceat(weight, starts)), np.log(np.maximum.reduceat(weight, starts)))
+
+
+# --- all records but one ------------------------------------------------------------------------------------------------
+
+
+def leave_one_out(x: np.ndarray, query: Query) -> np.ndarray:
+    """Answers without record i: float64 ndarray of shape (n,); sum, mean, var and std up to a common shift.
+
+    Holds because, with n' = n - 1 and d = x - mean: sum and mean fall by x and by x / n'; the sum of squares about the
+    mean falls by d^2 n / n', and sqrt(a) - sqrt(a - b) = b / (sqrt(a) + sqrt(a - b)); an order statistic skips the record
+    that is missing (x is sorted for it).
+    """
+    n, left = len(x), len(x) - 1
+    match query.name:
+        case "count":
+            return np.full(n, float(left))
+        case "sum":
+            return np.asarray(-x)
+        case "mean":
+            return np.asarray(x / -left)
+        case "var" | "std":
+            squares = (x - x.mean()) ** 2
+            drop = squares * (n / left**2)
+            if query.name == "var":
+                return np.asarray(-drop)
+            whole = squares.sum() / left
+            roots = math.sqrt(whole) + np.sqrt(np.clip(whole - drop, 0, None))
+            return np.asarray(-drop / np.maximum(roots, np.finfo(float).tiny))
+    low, weight = query.rank(left)
+    missing = np.arange(n)
+    return interpolate(x[low + (missing <= low)], x[np.minimum(low + 1 + (missing <= low + 1), n - 1)], weight)
+
+
+# --- order statistics ---------------------------------------------------------------------------------------------------
+
+
+def _pairs(query: Query, n: int, size: int) -> int:
+    """How many places an order statistic may take in the universe."""
+    places = n - size + 1
+    return 0 if query.rank(size)[1] == 0 else places * (places + 1) // 2
+
+
+def _order_statistics(x: np.ndarray, size: int, query: Query) -> Answers:
+    """Count the worlds by where their order statistic stands.
+
+    Holds because: the record at place i of n (from 0) has rank k of size exactly if k of the i below it and size - k - 1
+    of those above are taken: C(i, k) C(n-1-i, size-k-1). The records at places i < j have ranks k and k + 1 exactly if
+    none between is taken: C(i, k) C(n-1-j, size-k-2). Equal records stay distinct, their counts add up.
+    """
+    n = len(x)
+    rank, weight = query.rank(size)
+    if weight == 0:
+        at = np.arange(rank, n - size + rank + 1)
+        return _merge(x[at], _log_choose(at, rank) + _log_choose(n - 1 - at, size - rank - 1))
+    free = n - size + 1
+    first, second = np.triu_indices(free)
+    low, high = first + rank, second + rank + 1
+    logs = _log_choose(low, rank) + _log_choose(n - 1 - high, size - rank - 2)
+    return _merge(interpolate(x[low], x[high], weight), logs, ROUNDING * float(np.abs(x).max()))
+
+
+def _log_choose(n: np.ndarray, k: int) -> np.ndarray:
+    """ln C(n, k) for an array of n >= k >= 0."""
+    above = n.astype(float)
+    return np.asarray(gammaln(above + 1) - gammaln(k + 1.0) - gammaln(above - k + 1))
+
+
+def _merge(values: np.ndarray, logs: np.ndarray, tolerance: float = 0.0) -> Answers:
+    """Add up the counts of equal answers."""
+    order = np.argsort(values, kind="stable")
+    values, logs = values[order], logs[order]
+    starts = np.flatnonzero(np.diff(values, prepend=-np.inf) > tolerance)
+    if len(starts) == len(values):
+        return Answers(values, logs)
+    return Answers(values[starts], np.logaddexp.reduceat(logs, starts))
+
+
+# --- worlds one by one, in the order of itertools.combinations ------------------------------------------------------------
+
+
+def _listed(x: np.ndarray, size: int) -> np.ndarray:
+    """Every world, record by record: (worlds, size)."""
+    flat = itertools.chain.from_iterable(itertools.combinations(range(len(x)), size))
+    return np.asarray(x[np.fromiter(flat, dtype=np.intp).reshape(-1, size)])
+
+
+def listed_answers(column: Column, query: Query) -> np.ndarray:
+    """The answer of every world, in the order of ``itertools.combinations``: float64 ndarray of shape (worlds,).
+
+    Raises
+    ------
+    Infeasible
+        If there are more worlds than can be listed.
+    """
+    if column.worlds * column.size <= MOST_NUMBERS and column.worlds <= MOST_LISTED:
+        rows = _listed(column.records, column.size)
+        return answers(query, np.sort(rows, axis=1) if query.at is not None else rows)
+    if column.leaves_one_out:
+        return _listed_leave_one_out(column, query)
+    raise Infeasible(
+        f"beliefs about every {column.size:,} out of {column.n:,} records",
+        f"there are about 10^{column.log_worlds / np.log(10):.0f} worlds, and at most {MOST_LISTED:,} are listed",
+        f"Take size = {column.n - 1:,}, or ask for the bound, which needs no list",
+    )
+
+
+def _listed_leave_one_out(column: Column, query: Query) -> np.ndarray:
+    """The first combination lacks the last record, the last one the first."""
+    found = _without_each(column, query)
+    middle, left = column.ordered[column.n // 2], column.n - 1
+    match query.name:
+        case "sum":
+            found += column.centred.sum() + middle * left
+        case "mean":
+            found += column.centred.sum() / left + middle
+        case "var":
+            found += ((column.centred - column.centred.mean()) ** 2).sum() / left
+        case "std":
+            found += math.sqrt(((column.centred - column.centred.mean()) ** 2).sum() / left)
+        case "median" | "percentile":
+            found += middle
+    return found
+
+
+def _without_each(column: Column, query: Query) -> np.ndarray:
+    """Up to a common shift: as ``leave_one_out``, in the order of combinations."""
+    found = np.empty(column.n)
+    found[np.argsort(column.records, kind="stable")] = leave_one_out(column.centred, query)
+    return found[::-1].copy()
+
+
+def prior_answers(column: Column, query: Query, prior: Any) -> Answers:
+    """Distinct answers under a prior that is given world by world."""
+    weight = checked_prior(prior, column)
+    if column.leaves_one_out and column.n > FEW:
+        found = _without_each(column, query)
+        exact = query.name in ("sum", "mean")
+        return collapse(found, 0.0 if exact else ROUNDING * float(np.abs(found).max()), weight)
+    return collapse(listed_answers(column, query), _tolerance(column, query), weight)
+
+
+def checked_prior(prior: Any, column: Column) -> np.ndarray:
+    """Read a prior: probabilities of all worlds, which add up to 1."""
+    remedy = f"Give {column.worlds:,} probabilities, in the order of itertools.combinations" if column.n <= 64 else "Give one a world"
+    try:
+        weight = np.asarray(prior, dtype=float)
+    except (TypeError, ValueError):
+        weight = np.empty(0)
+    if weight.shape != (column.worlds,):
+        raise UsageError("a prior", "it does not have one entry for each world", remedy)
+    if not np.isfinite(weight).all() or (weight < 0).any() or abs(weight.sum() - 1) > 1e-6:
+        raise UsageError("a prior", "its entries must be probabilities that add up to 1", "Divide it by its sum")
+    return np.asarray(weight / weight.sum())

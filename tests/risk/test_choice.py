@@ -1,0 +1,107 @@
+"""Choices: what they hold, say, draw and how they travel."""
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from sfumato.charts import risk as pictures
+from sfumato.charts import style
+from sfumato.errors import Infeasible, UsageError
+from sfumato.risk import Choice, Choices, choose
+
+SCHOOL = {"school_year": [1, 2, 3, 4], "absence_days": [1, 2, 3, 10]}
+
+
+def test_a_column_and_a_frame():
+    single, several = choose(SCHOOL["absence_days"], size=3, query="mean", risk=1 / 3), choose(SCHOOL, 3, "mean")
+    assert isinstance(single, Choice)
+    assert (single.worlds, single.exact, single.column) == (4, True, None)
+    assert single.epsilon == pytest.approx(0.431720119567)
+    assert single.upper_bound == pytest.approx(0.382939268769)
+    assert list(several) == ["school_year", "absence_days"]
+    assert several["absence_days"] == msgspec.structs.replace(single, column="absence_days")
+    assert several.epsilon["school_year"] == several["school_year"].epsilon
+    assert several.upper_bound["school_year"] < several.epsilon["school_year"]
+    assert len(several) == 2
+    with pytest.raises(KeyError, match="did you mean 'absence_days'"):
+        several["absence_day"]
+
+
+def test_choices_travel():
+    for universe in (SCHOOL, {"a": [5, 5, 5, 5]}):
+        choices = choose(universe, 3, "mean")
+        assert msgspec.json.decode(msgspec.json.encode(choices), type=Choices) == choices
+        assert hash(choices) == hash(choose(universe, 3, "mean"))
+
+
+def test_what_is_said_can_be_quoted():
+    text = str(choose(SCHOOL, 3, "mean"))
+    assert "Mean of absence_days, 3 of 4 records (4 possible worlds): epsilon = 0.43172 is the largest" in text
+    assert "it lacks record 4 in ascending order" in text
+    assert "small universes only" in text
+    assert "10" not in text.replace("10^", "")  # no value of the universe
+
+
+def test_the_printed_epsilon_is_rounded_down():
+    choice = choose(SCHOOL["school_year"], 3, "mean")
+    assert "0.525149 " in str(choice)
+    assert choice.epsilon == pytest.approx(0.52514968727)
+
+
+def test_large_universes_are_warned_of():
+    choice = choose(np.arange(10_000), 9_999, "mean")
+    assert choice.upper_bound > 4
+    assert any("advantage of more than 0.999" in note for note in choice.caveats)
+    assert math.log(9_999 * 0.5) == pytest.approx(8.517, abs=1e-3)
+
+
+def test_without_limit_and_without_answer():
+    choice = choose([5, 5, 5, 5], 3, "mean")
+    assert choice.epsilon == choice.upper_bound == math.inf
+    assert "any epsilon" in str(choice)
+    silent = choose([1, 2, 3, 4], 3, "mean", risk=0.25)
+    assert silent.epsilon == 0
+    assert "only silence" in str(silent)
+    with pytest.raises(Infeasible):
+        choose([1, 2, 3, 4], 3, "mean", risk=0.2)
+
+
+def test_the_worst_world_has_a_rank():
+    assert choose([1, 2, 3, 10], 3, "mean").worst.lacks == 4
+    assert choose([-10, 2, 2, 3], 3, "sum").worst.lacks == 1
+    assert choose([5, 5, 5, 5], 3, "mean").worst is None
+    assert "of 4" in str(choose([1, 2, 3, 10], 3, "var").worst)
+
+
+@pytest.mark.parametrize("width", [style.WIDE, style.NARROW])
+def test_pictures(width):
+    with style.sized(width):
+        panels = choose(SCHOOL, 3, "mean").plot()
+    assert len(panels) == 2
+    dashed = [line for line in panels[0].get_lines() if line.get_linestyle() == "--"]
+    assert [line.get_xdata()[0] for line in dashed] == pytest.approx([0.33788759009, 0.52514968727])
+    assert style.svg(panels[0].figure, "risk", "bounds").count("<svg") == 1
+    assert style.png(panels[0].figure)[:4] == b"\x89PNG"
+
+
+def test_pictures_on_given_axes():
+    axes = Figure().subplots(1, 2)
+    assert choose(SCHOOL, 3, "mean").plot(axes)[1] is axes[1]
+    one = choose([1, 2, 3], 2, "mean", 0.5).plot(axes[0])
+    assert one is axes[0]
+    with pytest.raises(UsageError, match="2 panels"):
+        choose(SCHOOL, 3, "mean").plot(axes[0])
+    assert choose([5, 5, 5, 5], 3, "mean").plot() is not None
+    assert choose(np.random.default_rng(1).normal(size=99), 50, "mean").plot() is not None
+    assert len(choose({str(i): [1, 2, 3, i] for i in range(4)}, 3, "mean").plot()) == 4
+
+
+def test_the_attackers_success():
+    epsilons = np.linspace(0, 5, 11)
+    ax = pictures.draw_success(epsilons, {"any promise": np.tanh(epsilons / 2), "Laplace": 1 - np.exp(-epsilons / 2)}, limit=0.1)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["any promise", "Laplace", "requirement 0.1"]
+    with pytest.raises(UsageError, match="7 curves"):
+        pictures.draw_success(epsilons, {str(i): epsilons for i in range(7)})

@@ -1,0 +1,93 @@
+"""Closed forms against the definition, at every distance."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from risk import worlds
+from risk.test_bounds import NUMBERS
+from sfumato import risk
+from sfumato.errors import Infeasible
+from sfumato.risk import sensitivity
+from sfumato.risk.queries import parse
+from sfumato.risk.universe import column_of
+
+
+@st.composite
+def settings_with_distance(draw):
+    universe = draw(st.lists(NUMBERS, min_size=3, max_size=9))
+    size = draw(st.integers(2, len(universe) - 1))
+    distance = draw(st.integers(1, min(size - 1, len(universe) - size)))
+    at = st.integers(0, 100).map(lambda q: ("percentile", q))
+    return universe, size, draw(st.sampled_from(worlds.QUERIES) | at), distance
+
+
+def near(value):
+    return pytest.approx(value, rel=1e-9, abs=1e-7)  # a standard deviation of equal records is only as good as a root of rounding
+
+
+@given(settings_with_distance())
+def test_closed_forms_are_the_definition(setting):
+    assert risk.unbounded_sensitivity(*setting) == near(worlds.unbounded(*setting))
+    assert risk.bounded_sensitivity(*setting) == near(worlds.bounded(*setting))
+
+
+@given(st.lists(NUMBERS, min_size=3, max_size=9), st.sampled_from(["var", "std"]))
+def test_spread_of_all_records_but_one(universe, query):
+    x = np.sort(universe) - np.median(universe)
+    reach = 1e-7 * max(1.0, float(np.abs(x).max()))
+    expected = worlds.unbounded(universe, len(universe) - 1, query)
+    assert sensitivity._spread_leave_one_out(x, parse(query)) == pytest.approx(expected, rel=1e-9, abs=reach)
+    setting = (universe, len(universe) - 1, query)
+    assert risk.unbounded_sensitivity(*setting) == near(worlds.unbounded(*setting))
+    assert risk.bounded_sensitivity(*setting) == near(worlds.bounded(*setting))
+
+
+@given(settings_with_distance())
+def test_the_range_of_the_worlds(setting):
+    universe, size, query, _ = setting
+    found = worlds.answers(universe, size, query)
+    assert sensitivity.world_range(column_of(universe, size), parse(query)) == near(found.max() - found.min())
+
+
+@pytest.mark.parametrize("query", ["var", "std"])
+@pytest.mark.parametrize("size", [3, 5, 8])
+def test_spread_from_moments_is_set_by_set(query, size):
+    universe = np.random.default_rng(5).normal(size=9)
+    expected = worlds.unbounded(universe, size, query)
+    column = column_of(universe, size)
+    found = [sensitivity._from_moments(column.centred, parse(query), taken) for taken in (size, size + 1)]
+    assert max(found) == near(expected)
+
+
+def test_spread_in_batches(monkeypatch):
+    universe = np.random.default_rng(6).integers(0, 9, 12).astype(float)
+    expected = worlds.unbounded(universe, 11, "var")
+    monkeypatch.setattr(sensitivity, "BATCH", 5)
+    monkeypatch.setattr(sensitivity, "FEW", 0)
+    assert risk.unbounded_sensitivity(universe, 11, "var") == near(expected)
+
+
+def test_spread_of_too_many_sets_is_refused():
+    with pytest.raises(Infeasible, match="no closed form"):
+        risk.unbounded_sensitivity(np.arange(200.0), 100, "var")
+    with pytest.raises(Infeasible, match="no closed form"):
+        risk.bounded_sensitivity(np.arange(200.0), 100, "std")
+
+
+def test_large_universes_have_closed_forms():
+    universe = np.arange(100_000.0)
+    assert risk.unbounded_sensitivity(universe, 50_000, "median") == near(_median_step(universe, 50_000))
+    assert risk.unbounded_sensitivity(universe, 50_000, "sum", distance=2) == 99_999 + 99_998
+    assert math.isfinite(risk.unbounded_sensitivity(universe, 99_999, "std"))
+
+
+def _median_step(universe, size):
+    """The widest gap that one record can open: ranks below the middle as low, those above as high, as can be."""
+    n = len(universe)
+    even = (universe[n - size + size // 2] - universe[size // 2 - 1]) / 2  # T even: half of the middle gap
+    odd = (universe[n - size - 1 + size // 2 + 1] - universe[size // 2]) / 2
+    return max(even, odd)
