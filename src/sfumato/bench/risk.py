@@ -22,9 +22,14 @@ QUERIES = ("mean", "median", "sum", "var")
 
 def universe(kind: str, n: int) -> np.ndarray:
     rng = np.random.default_rng(11)
-    if kind == "even":
-        return np.arange(n) / n
-    return {"normal": rng.normal, "lognormal": rng.lognormal}[kind](size=n) if kind != "whole" else rng.integers(0, 1000, n)
+    match kind:
+        case "even":
+            return np.arange(n) / n
+        case "whole":
+            return rng.integers(0, 1000, n)
+        case "normal":
+            return rng.normal(size=n)
+    return rng.lognormal(size=n)
 
 
 def one(kind: str, n: int, size: int, query: str) -> Row:
