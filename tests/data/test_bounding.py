@@ -88,7 +88,9 @@ def test_every_subset_is_as_likely() -> None:
     assert not _uniform(kept(who, leaning, counts, r), persons, per_person, r)
 
 
-def test_through_a_source_the_kept_rows_are_uniform_and_few() -> None:
+@pytest.mark.parametrize("allowed", ["100K", "1G"])
+def test_through_a_source_the_kept_rows_are_uniform_and_few(allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SFUMATO_MEMORY", allowed)  # through files, and in memory
     persons, per_person = 20_000, 5
     frame = pa.table({"x": np.repeat(np.arange(per_person), persons), "p": np.tile(np.arange(persons), per_person)})
     counts = source(frame, Domain(x=DOMAIN["x"]), person="p").count([FINE])[0].counts

@@ -1,4 +1,4 @@
-"""Bounding persons: at most r rows of each person, chosen uniformly at random, per lattice.
+"""Bounding persons: at most r rows of each person, chosen uniformly at random, per lattice, in bounded memory.
 
 Each row draws a 64-bit priority, independent of everything else, from a keystream whose key is fresh and secret. For each
 lattice, a person keeps the r rows of least priority among those of his own rows that have a cell on it.
@@ -12,26 +12,31 @@ differ by the at most r rows of that person. A mechanism that is private for cub
 priorities, hence also on average over them, which the output never shows. The same holds jointly for several lattices.
 Priorities are alike for all lattices of a scan, and for a second scan under the same key of a table that did not change:
 what a person keeps on a lattice and on a refinement of it is then the same rows, so parallel composition may span both.
-Exact: up to ties of two 64-bit priorities of one person (file order decides; chance 2**-64 a pair), and AES-256 as a
-pseudorandom function.
-Not covered: persons who appear under several ids.
+In parts: rows are dealt by words that stand for their persons (see ``persons``), so that all rows of a person meet in one
+part. The r least of a set are the r least of the r least of its pieces: pieces may be reduced as often as wished, in any
+order, and the rows kept are the same in memory, through files and for every size of batch.
+Exact: up to ties of two 64-bit priorities of one person (chance 2**-64 a pair), ids of text that meet (see ``persons``),
+and AES-256 as a pseudorandom function: N rows read N/2 blocks of one key, which costs (N/2)**2 / 2**129.
+Not covered: persons who appear under several ids; the time that a scan takes, and the size of its temporary files.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from sfumato.data.columns import decoded
+from sfumato.data import persons as people
+from sfumato.data.spill import PARTS, PARTS_BITS, Parts, memory
 from sfumato.domain import DROPPED
 from sfumato.random import bits
 
 KEY_BYTES = 32
+DEEPEST = 8  # a part that is still too large after so many splits holds rows that are all kept
+_PRIORITY_BITS = 24  # of a sorted word
 
 
 def fresh_key() -> bytes:
@@ -69,88 +74,153 @@ def kept(persons: np.ndarray, priorities: np.ndarray, counts: np.ndarray, rows_p
     >>> kept(np.array([0, 0, 1, 0]), np.array([9, 2, 7, 4], np.uint64), np.array([True, True, True, True]), 2).tolist()
     [1, 3, 2]
     """
-    return _first(ranked(persons, priorities), persons, counts, rows_per_person)
+    words = [persons.astype(np.uint64)]
+    order = ranked(words, priorities)
+    starts = _starts([word[order] for word in words])
+    return np.asarray(order[_first(starts, counts[order], rows_per_person)])
 
 
-def ranked(persons: np.ndarray, priorities: np.ndarray) -> np.ndarray:
+def ranked(persons: list[np.ndarray], priorities: np.ndarray, common: int = 0) -> np.ndarray:
     """Order the rows by person, then by priority: int64 ndarray of shape (rows,).
 
-    One sort of person and leading bits of the priority is four times as fast as a sort by two keys, and gives the same
-    order unless two of these words are equal.
+    One sort of leading bits is several times as fast as a sort by two keys; where it cannot tell rows apart, those rows
+    are sorted again by all bits.
+
+    Parameters
+    ----------
+    persons : list of uint64 ndarray of shape (rows,)
+        The words of each row's person.
+    common : int
+        How many leading bits all persons have in common.
     """
-    bits_of_person = int(persons.max()).bit_length() if len(persons) else 0
-    words = priorities >> np.uint64(bits_of_person)
-    if bits_of_person:
-        high = persons.astype(np.uint64)
-        high <<= np.uint64(64 - bits_of_person)
-        words |= high
-        del high
+    words = ((persons[0] << np.uint64(common)) >> np.uint64(_PRIORITY_BITS)) << np.uint64(_PRIORITY_BITS)
+    words |= priorities >> np.uint64(64 - _PRIORITY_BITS)
     order = np.argsort(words)
-    words = words[order]
-    return np.lexsort((priorities, persons)) if (words[1:] == words[:-1]).any() else order
+    first = words[order] >> np.uint64(_PRIORITY_BITS)
+    unsure = np.unique(first[1:][_disordered([*persons, priorities], order)])
+    if len(unsure):
+        where = np.flatnonzero(np.isin(first, unsure))
+        rows = order[where]
+        order[where] = rows[np.lexsort([priorities[rows], *(word[rows] for word in persons[::-1])])]
+    return order
 
 
-def _first(order: np.ndarray, persons: np.ndarray, counts: np.ndarray, rows_per_person: int) -> np.ndarray:
-    order = order[counts[order]]
-    who = persons[order]
+def _disordered(columns: list[np.ndarray], order: np.ndarray) -> np.ndarray:
+    """Where a row comes before the one above it: bool ndarray of shape (rows - 1,)."""
+    below = np.zeros(max(0, len(order) - 1), bool)
+    for column in columns[::-1]:
+        sorted_ = column[order]
+        below = (sorted_[1:] < sorted_[:-1]) | ((sorted_[1:] == sorted_[:-1]) & below)
+    return below
+
+
+def _starts(persons: list[np.ndarray]) -> np.ndarray:
+    """Number of the person of each row, rows being sorted by person: int64 ndarray of shape (rows,)."""
+    new = np.zeros(len(persons[0]), bool)
+    for word in persons:
+        new[1:] |= word[1:] != word[:-1]
+    return np.cumsum(new)
+
+
+def _first(who: np.ndarray, counts: np.ndarray, rows_per_person: int) -> np.ndarray:
+    """Places of the first r rows that count, of each run of ``who``: int64 ndarray of shape (kept,)."""
+    places = np.flatnonzero(counts)
+    who = who[places]
     keep = np.ones(len(who), bool)
     keep[rows_per_person:] = who[rows_per_person:] != who[:-rows_per_person]  # the r-th row before is someone else's
-    return order[keep]
+    return places[keep]
 
 
 class Bounder:
-    """Holds what a scan needs to know of each row until all are seen.
+    """Holds what a scan needs to know of each row until all are seen, in parts, by person.
 
-    Held are 12 bytes a row (text: a number, and the distinct ids of each part), and 4 or 8 for each lattice; the sort at
-    the end needs about 40 for a while. Measured: 65 bytes a row at the peak with 10 rows a person, 75 with ids of text.
+    A record has 8 bytes for the person (16 for text), 8 for the priority, and 4 or 8 for each lattice. Records beyond
+    ``spill.memory()`` bytes go to a temporary file; one part is read back at a time, and a large part is dealt out again.
     """
 
     def __init__(self, key: bytes, rows_per_person: int) -> None:
-        self._priorities = Priorities(key)
+        self._priorities, self._words = Priorities(key), people.Words(key)
         self._rows_per_person = rows_per_person
-        self._persons: list[Any] = []
-        self._drawn: list[np.ndarray] = []
-        self._keys: list[list[list[np.ndarray]]] = []
+        self._limit = memory()
+        self._parts = self._new_parts(0)
+        self._fields: list[list[str]] = []  # of each lattice
+        self._persons: list[str] = []
 
     def add(self, persons: Any, keys: list[list[np.ndarray]]) -> None:
         """Take a batch: the person column, and the packed cells per lattice (see ``scan.Packing``)."""
         drawn = self._priorities.take(len(persons))
-        ids = _ids(persons)
+        ids = people.ids(persons)
         useful = np.logical_or.reduce([key[0] != DROPPED for key in keys])
-        useful &= ids.is_valid().to_numpy(zero_copy_only=False)
-        ids = ids.filter(pa.array(useful))
-        self._persons.append(ids if pt.is_integer(ids.type) else ids.dictionary_encode())
-        self._drawn.append(drawn[useful])
-        self._keys.append([[part[useful] for part in key] for key in keys])
+        if ids.null_count:
+            useful &= ids.is_valid().to_numpy(zero_copy_only=False)
+        if not useful.any():
+            return
+        if not useful.all():
+            ids, drawn = ids.filter(pa.array(useful)), drawn[useful]
+            keys = [[part[useful] for part in key] for key in keys]
+        records = self._records(self._words.of(ids), drawn, keys)
+        self._parts.add(_part(records["p0"], 0), records)
 
-    def bounded(self) -> list[list[np.ndarray]]:
-        """Return the packed cells of the rows that each lattice keeps, and forget the rest."""
-        if not self._persons:
-            return []
-        persons, self._persons = _codes(self._persons), []
-        priorities, self._drawn = np.concatenate(self._drawn), []
-        order = ranked(persons, priorities)
-        del priorities
-        result = []
-        for lattice in range(len(self._keys[0])):
-            key = [np.concatenate(parts) for parts in zip(*(batch[lattice] for batch in self._keys), strict=True)]
-            rows = _first(order, persons, key[0] != DROPPED, self._rows_per_person)
-            result.append([part[rows] for part in key])
-        self._keys = []
-        return result
+    def _records(self, words: list[np.ndarray], drawn: np.ndarray, keys: list[list[np.ndarray]]) -> np.ndarray:
+        self._persons = [f"p{i}" for i in range(len(words))]
+        self._fields = [[f"c{lattice}.{i}" for i in range(len(key))] for lattice, key in enumerate(keys)]
+        columns = dict(zip(self._persons, words, strict=True)) | {"priority": drawn}
+        for names, key in zip(self._fields, keys, strict=True):
+            columns |= zip(names, key, strict=True)
+        records = np.empty(len(drawn), [(name, column.dtype) for name, column in columns.items()])
+        for name, column in columns.items():
+            records[name] = column
+        return records
+
+    def bounded(self) -> Iterator[list[list[np.ndarray]]]:
+        """Give the packed cells of the rows that each lattice keeps, part by part, and forget the rest."""
+        return self._drained(self._parts, 0)
+
+    def close(self) -> None:
+        """Give back memory and disk, whatever happened."""
+        self._parts.close()
+
+    def _new_parts(self, depth: int) -> Parts:
+        return Parts(self._limit // 2 if depth else self._limit, lambda records: self._reduced(records, depth))
+
+    def _drained(self, parts: Parts, depth: int) -> Iterator[list[list[np.ndarray]]]:
+        parts.settle()
+        for part in range(PARTS):
+            if depth < DEEPEST and parts.size(part) > max(self._limit // 4, 2**16):
+                yield from self._split(parts, part, depth + 1)
+            elif parts.size(part):
+                yield self._cells(np.concatenate(list(parts.read(part))), depth)
+
+    def _split(self, parts: Parts, part: int, depth: int) -> Iterator[list[list[np.ndarray]]]:
+        finer = self._new_parts(depth)
+        try:
+            for records in parts.read(part, max(self._limit // 8, 2**15)):
+                fewer = self._reduced(records, depth - 1)
+                finer.add(_part(fewer["p0"], depth), fewer)
+            yield from self._drained(finer, depth)
+        finally:
+            finer.close()
+
+    def _places(self, records: np.ndarray, depth: int) -> list[np.ndarray]:
+        """Which records each lattice keeps: int64 ndarrays of shape (kept,)."""
+        words = [np.ascontiguousarray(records[name]) for name in self._persons]
+        order = ranked(words, np.ascontiguousarray(records["priority"]), PARTS_BITS * (depth + 1))
+        who = _starts([word[order] for word in words])
+        counts = (records[names[0]][order] != DROPPED for names in self._fields)
+        return [order[_first(who, each, self._rows_per_person)] for each in counts]
+
+    def _cells(self, records: np.ndarray, depth: int) -> list[list[np.ndarray]]:
+        places = self._places(records, depth)
+        return [[records[name][rows] for name in names] for names, rows in zip(self._fields, places, strict=True)]
+
+    def _reduced(self, records: np.ndarray, depth: int) -> np.ndarray:
+        """Drop the records that no lattice keeps of these alone, and hence of no more than these."""
+        keep = np.zeros(len(records), bool)
+        for rows in self._places(records, depth):
+            keep[rows] = True
+        return records[keep]
 
 
-def _ids(column: Any) -> Any:
-    """Bring ids of persons to one form, missing ones null: NaN is missing, and the two zeros are one person."""
-    ids = decoded(column)
-    if pt.is_floating(ids.type):
-        ids = ids.cast(pa.float64())
-        return pc.if_else(pc.is_nan(ids), None, pc.add(ids, 0.0))
-    return ids.cast(pa.int8()) if pt.is_null(ids.type) else ids
-
-
-def _codes(ids: list[Any]) -> np.ndarray:
-    """Number the persons, the same id alike in all parts: int32 ndarray of shape (rows,)."""
-    whole = pa.chunked_array(ids)
-    whole = whole.unify_dictionaries() if pt.is_dictionary(whole.type) else whole.dictionary_encode()
-    return np.concatenate([np.zeros(0, np.int32), *(part.indices.to_numpy() for part in whole.chunks)])
+def _part(words: np.ndarray, depth: int) -> np.ndarray:
+    """The part of each person at a depth of splits: uint8 ndarray of shape (rows,)."""
+    return ((words << np.uint64(PARTS_BITS * depth)) >> np.uint64(64 - PARTS_BITS)).astype(np.uint8)

@@ -14,7 +14,7 @@ import numpy as np
 from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data.bounding import Bounder
 from sfumato.data.columns import Column, Labels, numbers
-from sfumato.data.tables import Table, guarded
+from sfumato.data.tables import Table, guarded, guarded_batches
 from sfumato.domain import DROPPED, LabelAxis, Lattice, LatticeAxis
 
 Progress: TypeAlias = Callable[[int, int | None], None]
@@ -36,21 +36,29 @@ def scan(
     kernel = Kernel(lattices)
     tallies = [tally(packing) for packing in kernel.packings]
     done, total = 0, table.rows() if progress else None
-    for chunk in _chunks(table, columns):
-        keys = guarded(table.name, lambda chunk=chunk: kernel.keys(chunk))  # type: ignore[misc]
-        if bounder is None:
-            for each, key in zip(tallies, keys, strict=True):
-                each.add(key)
-        else:
-            narrow = [_narrow(packing, key) for packing, key in zip(kernel.packings, keys, strict=True)]
-            guarded(table.name, lambda chunk=chunk, narrow=narrow: bounder.add(chunk[person], narrow))  # type: ignore[misc]
-        done += len(chunk)
-        if progress:
-            progress(done, total)
-    if bounder is not None:
-        for each, key in zip(tallies, guarded(table.name, bounder.bounded), strict=False):  # none without rows
-            each.add(key)
+    try:
+        for chunk in _chunks(table, columns):
+            keys = guarded(table.name, lambda chunk=chunk: kernel.keys(chunk))  # type: ignore[misc]
+            if bounder is None:
+                _count(tallies, keys)
+            else:
+                narrow = [_narrow(packing, key) for packing, key in zip(kernel.packings, keys, strict=True)]
+                guarded(table.name, lambda chunk=chunk, narrow=narrow: bounder.add(chunk[person], narrow))  # type: ignore[misc]
+            done += len(chunk)
+            if progress:
+                progress(done, total)
+        if bounder is not None:
+            for keys in guarded_batches(table.name, bounder.bounded):
+                _count(tallies, keys)
+    finally:  # also on Ctrl-C
+        if bounder is not None:
+            bounder.close()
     return [each.cube() for each in tallies]
+
+
+def _count(tallies: Sequence[Tally], keys: list[list[np.ndarray]]) -> None:
+    for each, key in zip(tallies, keys, strict=True):
+        each.add(key)
 
 
 def _chunks(table: Table, columns: dict[str, Column]) -> Iterator[Any]:
@@ -186,18 +194,39 @@ class Sparse:
             self._merge()
 
     def _merge(self) -> None:
-        keys = [np.concatenate(parts) for parts in zip(self._keys, *self._pending, strict=True)]
-        weights = np.concatenate([self._counts, np.ones(self._rows, np.int64)])
+        if not self._pending:
+            return
+        rows = [np.concatenate(parts) for parts in zip(*self._pending, strict=True)]
         self._pending, self._rows = [], 0
-        order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
-        keys, weights = [key[order] for key in keys], weights[order]
-        first = np.ones(len(weights), bool)
-        first[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-        starts = np.flatnonzero(first)
-        self._counts = np.add.reduceat(weights, starts) if len(starts) else weights
-        self._keys = [key[starts].astype(np.int64, copy=False) for key in keys]
+        fresh, counts = _distinct(_sorted(rows))
+        keys = [np.concatenate(pair) for pair in zip(self._keys, fresh, strict=True)]
+        order = _order(keys)
+        self._keys, self._counts = _distinct([key[order] for key in keys], np.concatenate([self._counts, counts])[order])
 
     def cube(self) -> Cube:
         """Return what was counted."""
         self._merge()
         return Cube(self._packing.lattice, self._counts, self._packing.unpack(self._keys))
+
+
+def _order(keys: list[np.ndarray]) -> np.ndarray:
+    """How to sort; two sorted runs of one key are merged in linear time."""
+    return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
+
+
+def _sorted(keys: list[np.ndarray]) -> list[np.ndarray]:
+    """Sort rows; a sort of one key itself is many times as fast as finding its order."""
+    if len(keys) == 1:
+        return [np.sort(keys[0])]
+    order = _order(keys)
+    return [key[order] for key in keys]
+
+
+def _distinct(keys: list[np.ndarray], weights: np.ndarray | None = None) -> tuple[list[np.ndarray], np.ndarray]:
+    """Distinct rows of sorted ones, and the weight of each, rows weighing one unless it is said."""
+    first = np.ones(len(keys[0]), bool)
+    first[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    starts = np.flatnonzero(first)
+    if weights is None:
+        return [key[starts] for key in keys], np.diff(starts, append=len(first))
+    return [key[starts] for key in keys], np.add.reduceat(weights, starts) if len(starts) else weights

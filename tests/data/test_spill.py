@@ -1,0 +1,289 @@
+"""Bounding beyond memory: the same rows are kept, and no file is left, however the scan ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data import made
+from sfumato.data import source
+from sfumato.data.bounding import KEY_BYTES, Bounder, Priorities
+from sfumato.data.persons import Words
+from sfumato.data.scan import CHUNK_ROWS
+from sfumato.data.spill import MEMORY, PARTS, Parts, memory
+from sfumato.domain import Domain, Interval, Lattice, grid_axis
+from sfumato.errors import DataError, UsageError
+
+DOMAIN = Domain(x=Interval(0, 1000, step=1), y=Interval(0, 1))
+FINE = Lattice((grid_axis("x", DOMAIN["x"], 1000),))
+OTHER = Lattice((grid_axis("y", DOMAIN["y"], 4),))
+WIDE = Lattice((grid_axis("x", DOMAIN["x"], 2**40), grid_axis("y", DOMAIN["y"], 2**40)))
+LATTICES = [FINE, OTHER, WIDE]
+KEY = bytes(range(KEY_BYTES))
+SMALL = "20K"
+
+
+def _frame(rows: int, seed: int = 0) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    x, person = draw.integers(0, 1000, rows).astype(object), draw.zipf(1.3, rows).clip(max=10**6).astype(object)
+    x[draw.random(rows) < 0.1], person[draw.random(rows) < 0.1] = None, None
+    return pa.table({"x": pa.array(x, pa.int32()), "y": draw.random(rows), "p": pa.array(person, pa.int64())})
+
+
+FRAME = _frame(20_000)
+
+
+def _cubes(data: object, r: int = 2) -> list[dict[tuple[int, ...], int]]:
+    return [made.found(cube) for cube in source(data, DOMAIN, person="p", rows_per_person=r).count(LATTICES, key=KEY)]
+
+
+def _in_plain_python(frame: pa.Table, r: int) -> list[dict[tuple[int, ...], int]]:
+    """Keep each person's r rows of least priority, in the simplest way."""
+    rows = list(zip(frame.to_pylist(), Priorities(KEY).take(len(frame)).tolist(), strict=True))
+    found = []
+    for lattice in LATTICES:
+        own = defaultdict(list)
+        for row, priority in rows:
+            if row["p"] is not None and all(row[name] is not None for name in lattice.names):
+                own[row["p"]].append((priority, row))
+        chosen = [row for several in own.values() for _, row in sorted(several, key=lambda pair: pair[0])[:r]]
+        found.append(made.expected(chosen, lattice))
+    return found
+
+
+@pytest.mark.parametrize("r", [1, 3, 10_000])
+@pytest.mark.parametrize("allowed", ["1", SMALL, "300K", "1G"])
+def test_the_rows_kept_are_those_of_plain_python(allowed: str, r: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SFUMATO_MEMORY", allowed)
+    assert _cubes(FRAME, r) == _in_plain_python(FRAME, r)
+
+
+@pytest.mark.parametrize("ids", [pa.string(), pa.decimal128(12, 0), pa.float64(), pa.date32()])
+@pytest.mark.parametrize("chunk", [1000, 4096, CHUNK_ROWS])
+def test_neither_batches_nor_the_type_of_ids_change_what_is_kept(ids: Any, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = FRAME.set_column(2, "p", FRAME["p"].cast(pa.int32()).cast(ids))
+    expected = _cubes(FRAME)
+    monkeypatch.setattr("sfumato.data.scan.CHUNK_ROWS", chunk)
+    assert _cubes(frame) == expected
+    monkeypatch.setenv("SFUMATO_MEMORY", SMALL)
+    assert _cubes(pa.concat_tables([frame.slice(0, 1), frame.slice(1, 9000), frame.slice(9001)])) == expected
+
+
+def test_one_person_with_all_rows_is_reduced_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, kept = 200_000, []
+    frame = pa.table({"x": np.arange(rows) % 1000, "y": np.zeros(rows), "p": np.zeros(rows, np.int64)})
+    plain = Parts.close
+    monkeypatch.setattr(Parts, "close", lambda self: (kept.append(self.written), plain(self)))
+    monkeypatch.setenv("SFUMATO_MEMORY", "1M")
+    assert [sum(cube.values()) for cube in _cubes(frame, 3)] == [3, 3, 3]
+    assert 0 < sum(kept) < 100_000  # of 10 MB
+
+
+# --- files --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("SFUMATO_MEMORY", SMALL)
+    return tmp_path / "temporary"
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[IO[bytes]]:
+    files: list[IO[bytes]] = []
+    plain = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **kwargs: files.append(plain(**kwargs)) or files[-1])
+    return files
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind")
+def test_files_are_the_owners_and_have_no_name(place: Path, opened: list[IO[bytes]], monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[os.stat_result] = []
+    plain = Parts.close
+
+    def close(self: Parts) -> None:
+        looked.extend(os.fstat(file.fileno()) for file in opened if not file.closed)
+        assert list(place.iterdir()) == []
+        plain(self)
+
+    monkeypatch.setattr(Parts, "close", close)
+    _cubes(FRAME)
+    assert {stat.S_IMODE(found.st_mode) for found in looked} == {0o600}
+    assert {found.st_nlink for found in looked} == {0}
+    assert {found.st_dev for found in looked} == {place.stat().st_dev}
+    assert all(file.closed for file in opened)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError, SystemExit])
+@pytest.mark.parametrize("where", ["reading", "counting"])
+def test_files_are_closed_whatever_happens(
+    place: Path, opened: list[IO[bytes]], error: type[BaseException], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        if opened:
+            raise error
+
+    progress = stop if where == "reading" else None
+    if where == "counting":
+        monkeypatch.setattr("sfumato.data.scan.Dense.add", stop)
+    src = source(pa.concat_tables([FRAME] * 4), DOMAIN, person="p", rows_per_person=2)
+    with pytest.raises(error):
+        src.count(LATTICES, progress)
+    assert opened
+    assert all(file.closed for file in opened)
+    assert list(place.iterdir()) == []
+
+
+SCAN = """
+import sys
+import pyarrow as pa, numpy as np
+from sfumato.data import source, spill
+from sfumato.domain import Domain, Interval, Lattice, grid_axis
+domain = Domain(x=Interval(0, 1))
+frame = pa.table({"x": np.random.default_rng(0).random(400_000), "p": np.arange(400_000)})
+plain = spill.Parts._spill
+def shout(self):
+    plain(self)
+    print("spilled", flush=True)
+spill.Parts._spill = shout
+while True:
+    source(frame, domain, person="p").count([Lattice((grid_axis("x", domain["x"], 10),))])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of another kind")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL"])
+def test_nothing_is_left_after_a_signal(name: str, place: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(place), "SFUMATO_MEMORY": "1M"}
+    with subprocess.Popen([sys.executable, "-c", SCAN], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for _ in range(5):
+            assert process.stdout.readline() == b"spilled\n"
+        process.send_signal(signal.Signals[name])
+        process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SFUMATO_MEMORY", SMALL)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
+    with pytest.raises(DataError) as caught:
+        _cubes(FRAME)
+    assert os.strerror(errno.ENOSPC) in caught.value.obstacle
+    assert "TMPDIR" in caught.value.remedy
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("", MEMORY), ("4096", 4096), ("256M", 2**28), ("2g", 2**31), ("1 KiB", 1024), ("3MB", 3 * 2**20)]
+)
+def test_how_much_memory(text: str, wanted: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SFUMATO_MEMORY", text)
+    assert memory() == wanted
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "1.5G", "1T"])
+def test_what_is_no_amount_of_memory(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SFUMATO_MEMORY", text)
+    with pytest.raises(UsageError, match="256M"):
+        memory()
+
+
+BATCHES = st.lists(st.lists(st.tuples(st.integers(0, PARTS - 1), st.integers(0, 2**40)), max_size=50), max_size=12)
+
+
+@given(BATCHES, st.sampled_from([1, 100, 1000, 10**6]), st.integers(1, 200))
+def test_each_part_gives_back_what_was_put_in(batches: list[list[tuple[int, int]]], limit: int, block: int) -> None:
+    parts, wanted = Parts(limit), Counter(pair for batch in batches for pair in batch)
+    for batch in batches:
+        records = np.array([(value,) for _, value in batch], [("v", np.int64)])
+        parts.add(np.array([part for part, _ in batch], np.uint8), records)
+    parts.settle()
+    found: Counter[tuple[int, int]] = Counter()
+    for part in range(PARTS):
+        size = parts.size(part)
+        several = list(parts.read(part, block))
+        assert sum(records.nbytes for records in several) == size
+        found.update((part, value) for records in several for value in records["v"].tolist())
+    parts.close()
+    assert found == wanted
+
+
+# --- who is who ---------------------------------------------------------------------------------------------------------
+
+HARD = ["", "\0", "a", "a\0", "a\0\0", "b", "é", "x" * 15, "x" * 16, "x" * 17, "x" * 64, "x" * 65, "x" * 5000, "x" * 5001, "x" * 16 + "\0"]
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
+def test_texts_have_words_of_their_own_whoever_else_is_in_the_batch(type_: Any) -> None:
+    words, ids = Words(KEY), pa.array(HARD).cast(type_)
+    together = list(zip(*(word.tolist() for word in words.of(ids)), strict=True))
+    assert len(set(together)) == len(HARD)
+    alone = [tuple(int(word[0]) for word in words.of(ids.slice(i, 1))) for i in range(len(HARD))]
+    assert alone == together
+    assert together != list(zip(*(word.tolist() for word in Words(bytes(32)).of(ids)), strict=True))
+    assert [len(word) for word in words.of(ids.slice(0, 0))] == [0, 0]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=100))
+def test_words_of_integers_are_a_bijection(ids: list[int]) -> None:
+    (words,) = Words(KEY).of(pa.array(ids, pa.int64()))
+    assert len(set(words.tolist())) == len(set(ids))
+
+
+def test_parts_are_even_for_consecutive_ids() -> None:
+    (words,) = Words(KEY).of(pa.array(range(64_000), pa.int64()))
+    assert np.bincount((words >> np.uint64(58)).astype(np.int64), minlength=PARTS).max() < 1500
+
+
+# --- memory -------------------------------------------------------------------------------------------------------------
+
+MEASURE = """
+import sys
+from pathlib import Path
+from sfumato.data import source
+from sfumato.domain import Domain, Interval, Lattice, grid_axis
+domain = Domain(x=Interval(0, 1))
+lattice = Lattice((grid_axis("x", domain["x"], 64),))
+for path in sys.argv[1:]:
+    assert source(path, domain, person="p", rows_per_person=4).count([lattice])[0].total > 0
+    print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_memory_does_not_grow_with_the_persons(tmp_path: Path) -> None:
+    draw, paths = np.random.default_rng(0), []
+    for rows in (2**18, 2**21):
+        paths.append(str(tmp_path / f"{rows}.parquet"))
+        pq.write_table(pa.table({"x": draw.random(rows), "p": draw.integers(0, rows, rows)}), paths[-1], row_group_size=2**17)
+    words = [sys.executable, "-c", MEASURE, *paths]
+    output = subprocess.run(words, env={**os.environ, "SFUMATO_MEMORY": "4M"}, capture_output=True, text=True, check=True).stdout
+    first, second = (int(line) / 1024 for line in output.split())
+    assert second - first < 25  # MB; the records of all rows are 42 MB
+
+
+def test_a_bounder_without_rows_gives_nothing() -> None:
+    bounder = Bounder(KEY, 1)
+    bounder.add(pa.array([None], pa.int64()), [[np.zeros(1, np.int32)]])
+    assert list(bounder.bounded()) == []
+    bounder.close()
