@@ -332,16 +332,15 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
         import numpy as np
 
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = values - self.lower
-            scaled *= self.cells
-            scaled /= self.upper - self.lower
+            scaled = np.multiply(values - self.lower if self.lower else values, self.cells)  # x - 0 is x, to the last bit
+            if self.upper - self.lower != 1:
+                scaled /= self.upper - self.lower
             if self.snap:
                 scaled += self.nudge
             np.clip(scaled, 0, self.cells - 1, out=scaled)  # truncation is floor from here on
             cells = scaled.astype(np.int64)
-        missing = np.isnan(values)
-        if missing.any():
-            cells[missing] = DROPPED
+        if scaled.size and np.isnan(scaled.max()):  # what is missing stays NaN up to here, and nothing else becomes NaN
+            cells[np.isnan(values)] = DROPPED
         return cells
 
     def refines(self, other: LatticeAxis) -> bool:

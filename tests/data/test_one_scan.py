@@ -13,7 +13,7 @@ import pytest
 
 from data import made
 from sfumato.data import source
-from sfumato.data.scan import PENDING_ROWS, Packing, Sparse
+from sfumato.data.scan import PENDING_ROWS, Dense, Packing, Sparse
 from sfumato.domain import GridAxis, Lattice
 
 THREE = made.LATTICES[:3]
@@ -77,6 +77,17 @@ def test_a_sparse_cube_grows_with_its_cells_not_with_the_rows() -> None:
         held = max(held, tally._rows + len(tally._counts))
     assert held <= PENDING_ROWS + 2**15 + 1000
     assert tally.cube().total == rows
+
+
+def test_counters_are_widened_before_they_run_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    tally = Dense(Packing(Lattice((GridAxis("a", 0.0, 1.0, 4),))))
+    monkeypatch.setattr("sfumato.data.scan.FULL", 1000)
+    tally._counts[1] = 2**32 - 1 - 1000  # as full as it can be, with a thousand rows to come
+    for _ in range(4):
+        tally.add([np.array([1, 3, -1])])
+        tally.add([np.full(299, 1)])
+    assert tally.cube().counts.tolist() == [0, 2**32 - 1 - 1000 + 4 * 300, 0, 4]
+    assert Dense(Packing(Lattice((GridAxis("a", 0.0, 1.0, 4),)))).cube().counts.dtype == np.int64
 
 
 MEASURE = """

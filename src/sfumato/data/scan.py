@@ -18,7 +18,8 @@ from sfumato.data.tables import Table, guarded, guarded_batches
 from sfumato.domain import DROPPED, LabelAxis, Lattice, LatticeAxis
 
 Progress: TypeAlias = Callable[[int, int | None], None]
-CHUNK_ROWS = 2**15  # temporaries of a chunk stay in the second-level cache
+CHUNK_ROWS = 2**16  # temporaries of a chunk stay in the second-level cache
+FULL = 2**32 - 1  # rows that a counter of 32 bits can hold
 PENDING_ROWS = 2**20
 WORD = 2**62  # packed cells stay below this
 
@@ -154,25 +155,29 @@ def tally(packing: Packing) -> Tally:
 
 
 class Dense:
-    """One counter per cell."""
+    """One counter per cell, of 32 bits until the rows might not fit: the cube of 2**20 cells stays nearer in the cache."""
 
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
-        self._counts = np.zeros(packing.lattice.size, np.int64)
+        self._counts: np.ndarray = np.zeros(packing.lattice.size, np.uint32)
+        self._rows = 0
 
     def add(self, keys: list[np.ndarray]) -> None:
         """Count a batch: small lattices by ``bincount``, which costs one pass over the lattice, others in place."""
         key = keys[0]
         if len(key) and key.min() < 0:
             key = key[key >= 0]
+        self._rows += len(key)
+        if self._rows > FULL and self._counts.dtype == np.uint32:
+            self._counts = self._counts.astype(np.int64)
         if len(self._counts) <= len(key):
-            self._counts += np.bincount(key, minlength=len(self._counts))
+            np.add(self._counts, np.bincount(key, minlength=len(self._counts)), out=self._counts, casting="unsafe")
         else:
-            np.add.at(self._counts, key, 1)
+            np.add.at(self._counts, key, self._counts.dtype.type(1))
 
     def cube(self) -> Cube:
         """Return what was counted."""
-        return Cube(self._packing.lattice, self._counts)
+        return Cube(self._packing.lattice, self._counts.astype(np.int64, copy=False))
 
 
 class Sparse:
