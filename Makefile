@@ -42,12 +42,11 @@ format: $(VENV)/.test  ## Format the code in place
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.test  ## Measure beside peers, in one run
-	-$(PIP) install --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/sfumato bench --out docs/evidence
+bench: $(VENV)/.core  ## Measure beside peers in environments of their own, in one run (about an hour; QUICK=--quick: two minutes)
+	$(BIN)/sfumato bench --peers $(QUICK) --out $(if $(QUICK),bench,docs/evidence)
 
 docs: $(VENV)/.test  ## Write the pages that are generated
 	$(BIN)/python tools/cli_page.py
 
 clean:  ## Remove what was built
-	rm -rf $(VENV) demo report.html dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .peers bench demo report.html dist build .mypy_cache .ruff_cache .pytest_cache

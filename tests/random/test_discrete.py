@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sfumato.bench import peers
 from sfumato.errors import UsageError
 from sfumato.random import discrete
 from sfumato.random.bits import PublicSeed, current
@@ -200,15 +201,12 @@ def test_memory_and_cache_stay_bounded():
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", [1.0, 10.0, 1000.0])
 def test_opendp_draws_from_the_same_law(law, scale):
-    dp = pytest.importorskip("opendp.prelude", reason="opendp is not installed: no cross-check")
-    dp.enable_features("contrib")
-    maker = dp.m.make_laplace if law == "laplace" else dp.m.make_gaussian
-    space = dp.vector_domain(dp.atom_domain(T=int)), (dp.l1_distance(T=int) if law == "laplace" else dp.l2_distance(T=float))
-    theirs = np.array(maker(*space, scale)([0] * 200_000))
+    if peers.python("opendp") is None:
+        pytest.skip(peers.absent("opendp"))
+    theirs, wrong = (np.array(peers.ask("opendp", "samples", law=law, scale=one, size=200_000)) for one in (scale, 1.1 * scale))
     ours = draw(law, Fraction(scale), 200_000)
     edges = np.unique(np.quantile(ours, np.linspace(0, 1, 60)[1:-1]).astype(int))
     table = np.array([np.bincount(np.searchsorted(edges, sample), minlength=edges.size + 1) for sample in (ours, theirs)])
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue > FALSE_ALARM
-    wrong = np.array(maker(*space, scale * 1.1)([0] * 200_000))
     table[1] = np.bincount(np.searchsorted(edges, wrong), minlength=edges.size + 1)
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue < FALSE_ALARM

@@ -14,10 +14,11 @@ import time
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from sfumato.bench.tables import Row
+from sfumato.bench.tables import Chart, Row
 from sfumato.errors import InternalError
 from sfumato.ledger import open_ledger
 
+CHART = Chart("per_second", ("what", "processes"), others=("bare synced append",))
 PROCESSES = (1, 4, 16)
 COST = (1, 0)
 

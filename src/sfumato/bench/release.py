@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.bench.tables import Row, medians
+from sfumato.bench.tables import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.data import source
 from sfumato.domain import Domain, Interval
@@ -16,6 +16,8 @@ from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.publisher import Publisher
 from sfumato.random.bits import current
+
+CHART = Chart("cpu ms", ("what", "cells"))
 
 
 def rows(quick: bool = False) -> list[Row]:

@@ -15,8 +15,9 @@ import time
 
 import numpy as np
 
-from sfumato.bench.tables import Row
+from sfumato.bench.tables import Chart, Row
 
+CHART = Chart("s cpu", ("who", "universe", "n", "size", "query"), others=("source, one bound", "bare sort"))
 QUERIES = ("mean", "median", "sum", "var")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Sequence
 
-from sfumato.bench.tables import Row
+from sfumato.bench.tables import Row, bars
 from sfumato.errors import UsageError, nearest
 
 SUBJECTS = {
@@ -31,3 +31,14 @@ def run(subjects: Sequence[str] = (), *, quick: bool = False) -> Iterator[tuple[
             raise UsageError(f"benchmark {subject!r}", f"there is none of that name; {nearest(subject, SUBJECTS)}", "Name one of them")
     for subject in subjects or SUBJECTS:
         yield subject, importlib.import_module(f"sfumato.bench.{subject}").rows(quick)
+
+
+def picture(subject: str, rows: Sequence[Row]) -> str:
+    """Draw a subject's main figure as bars: the text of an SVG."""
+    from sfumato.charts import benchmarks, style
+
+    chart = importlib.import_module(f"sfumato.bench.{subject}").CHART
+    names, figures, ours = bars(chart, rows)
+    fig = benchmarks.draw(names, figures, chart.figure, SUBJECTS[subject], ours)
+    described = "; ".join(f"{name}: {figure:,.3g}" for name, figure in zip(names, figures, strict=True))
+    return style.svg(fig, SUBJECTS[subject], f"{chart.figure}: {described}")

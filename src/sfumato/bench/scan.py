@@ -2,7 +2,7 @@
 
 The file is made by ``generate``. Every way runs in a process of its own, whose processor seconds are those of all its
 threads from after the imports on; the ways take turns, and medians are shown. Decoding is pyarrow's own loop over the
-two columns. The others count the same cells by the same expression.
+two columns. DuckDB and Polars count the same cells by the same expression, in environments of their own.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
-from sfumato.bench import generate
-from sfumato.bench.tables import Row
+from sfumato.bench import peers
+from sfumato.bench.tables import Chart, Row
 
+CHART = Chart("cpu s", ("what", "rows", "cells"), others=("decode", "duckdb", "polars"))
 POWERS = (10, 20, 24)
 PEERS_POWER = 20
 ROWS_PER_PERSON = 4
+PEERS = ("duckdb", "polars")
 DECODE, OURS, PERSONS = "decode", "sfumato", "sfumato, persons bounded"
 
 
@@ -117,32 +118,36 @@ def _written() -> list[int]:
 def measure(way: str, path: Path, power: int) -> Row:
     """Run one way in a fresh process, with a folder of its own for temporary files, and count what is left there."""
     with tempfile.TemporaryDirectory() as place:
-        words = [sys.executable, "-c", f"from sfumato.bench.scan import child; child({way!r}, {str(path)!r}, {power})"]
+        call = f"import sys; sys.path.append({str(peers.SOURCES)!r}); from sfumato.bench.scan import child; "
+        words = [str(peers.python(way) or sys.executable), "-c", f"{call}child({way!r}, {str(path)!r}, {power})"]
         output = subprocess.run(words, env={**os.environ, "TMPDIR": place}, check=True, capture_output=True, text=True).stdout
         return {**json.loads(output.splitlines()[-1]), "files left": len(os.listdir(place))}
 
 
 def rows(quick: bool = False) -> list[Row]:
     """Measure 10^8 rows of 10^7 persons, or a tenth of both; the file takes 24 bytes a row."""
+    from sfumato.bench import generate
+
     count = 10**7 if quick else 10**8
     with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as place:
         plain, people = Path(place) / "plain.parquet", Path(place) / "persons.parquet"
         generate.write(plain, count)
-        found = _compared(plain, count, 3)
+        found = _compared(plain, count, 3 if quick else 5)
         plain.unlink()
         generate.write(people, count, count // 10)
         return [*found, _row(PERSONS, PEERS_POWER, count, [measure(PERSONS, people, PEERS_POWER)])]
 
 
 def _compared(path: Path, count: int, rounds: int) -> list[Row]:
-    peers = [name for name in ("duckdb", "polars") if find_spec(name)]
-    tasks = [(DECODE, 0), *((OURS, power) for power in POWERS), *((peer, PEERS_POWER) for peer in peers)]
+    there = [name for name in PEERS if peers.python(name)]
+    tasks = [(DECODE, 0), *((OURS, power) for power in POWERS), *((peer, PEERS_POWER) for peer in there)]
     measured: dict[tuple[str, int], list[Row]] = {task: [] for task in tasks}
     for _ in range(rounds):
         for way, power in tasks:
             measured[way, power].append(measure(way, path, power))
     found = [_row(way, power, count, runs) for (way, power), runs in measured.items()]
-    return [{**row, "of decoding": row["cpu s"] / found[0]["cpu s"]} for row in found]
+    missing = [{"what": peers.absent(name)} for name in PEERS if name not in there]
+    return [{**row, "of decoding": row["cpu s"] / found[0]["cpu s"]} for row in found] + missing
 
 
 def _row(way: str, power: int, count: int, runs: list[Row]) -> Row:

@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 
-from sfumato.bench.tables import Row
+from sfumato.bench.tables import Chart, Row
 
+CHART = Chart("ms", ("what",), others=("python -c pass", "import numpy"))
 WAYS = {
     "python -c pass": ["-c", "pass"],
     "import sfumato": ["-c", "import sfumato"],

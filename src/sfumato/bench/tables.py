@@ -6,9 +6,27 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Row: TypeAlias = dict[str, Any]
+
+
+class Chart(NamedTuple):
+    """What the picture of a subject shows: one column of figures, of the rows that have it.
+
+    Attributes
+    ----------
+    figure : str
+        The column.
+    names : tuple of str
+        The columns that name a bar, the first of them what was measured.
+    others : tuple of str
+        What was measured that is not ours: peers and floors.
+    """
+
+    figure: str
+    names: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
 
 def medians(work: Callable[[], object], runs: int) -> tuple[float, float]:
@@ -23,7 +41,9 @@ def medians(work: Callable[[], object], runs: int) -> tuple[float, float]:
 
 
 def shown(cell: object) -> str:
-    """Print three significant digits of a float."""
+    """Print three significant digits of a float, and part the thousands of a whole number."""
+    if isinstance(cell, int):
+        return f"{cell:,}"
     return f"{cell:,.3g}" if isinstance(cell, float) and abs(cell) < 1000 else f"{cell:,.0f}" if isinstance(cell, float) else str(cell)
 
 
@@ -45,3 +65,10 @@ def markdown(subject: str, rows: Sequence[Row]) -> str:
     heads, cells = grid(rows)
     lines = [f"| {' | '.join(line)} |" for line in [heads, ["---"] * len(heads), *cells]]
     return f"## {subject}\n\n" + "\n".join(lines) + "\n"
+
+
+def bars(chart: Chart, rows: Sequence[Row]) -> tuple[list[str], list[float], list[bool]]:
+    """Names, figures and whether they are our own, of the rows that have the chart's figure."""
+    found = [row for row in rows if row.get(chart.figure)]
+    names = [", ".join(shown(row[name]) for name in chart.names if row.get(name) not in (None, "")) for row in found]
+    return names, [float(row[chart.figure]) for row in found], [row[chart.names[0]] not in chart.others for row in found]

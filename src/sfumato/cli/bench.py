@@ -15,16 +15,20 @@ from sfumato.errors import DataError
 @click.command()
 @click.argument("subjects", nargs=-1)
 @click.option("--quick", is_flag=True, help="Smaller samples and fewer runs.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for bench.json and bench.md.")
+@click.option("--peers", is_flag=True, help="First install the peers, each in an environment of its own (.peers, or SFUMATO_PEERS).")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for bench.json, bench.md and one SVG a subject.")
 @json_option
-def bench(subjects: tuple[str, ...], quick: bool, out: Path | None, as_json: bool) -> None:
+def bench(subjects: tuple[str, ...], quick: bool, peers: bool, out: Path | None, as_json: bool) -> None:
     """Measure SUBJECTS (all, if none is named): each figure beside its peer or floor, in the same run.
 
-    Figures are medians. Peers that are not installed are left out: pip install 'sfumato[bench]'.
+    Figures are medians. Peers that are not installed are left out, with a word.
     """
-    from sfumato.bench import run
+    from sfumato.bench import picture, run
+    from sfumato.bench.peers import install
     from sfumato.bench.tables import grid, machine, markdown
 
+    for peer, there in install() if peers else ():
+        talk(f"{peer} is installed." if there else f"{peer} could not be installed, and will be left out.")
     found = {}
     for subject, rows in run(subjects, quick=quick):
         found[subject] = rows
@@ -35,7 +39,10 @@ def bench(subjects: tuple[str, ...], quick: bool, out: Path | None, as_json: boo
         emit_json({"machine": machine(), "figures": found})
     if out is not None:
         pages = {"bench.json": json.dumps({"machine": machine(), "figures": found}, indent=1) + "\n"}
-        pages["bench.md"] = "\n".join([f"# Benchmarks\n\n{machine()}\n", *(markdown(s, rows) for s, rows in found.items())])
+        pages |= {f"bench-{subject}.svg": picture(subject, rows) for subject, rows in found.items()}
+        pages["bench.md"] = "\n".join(
+            [f"# Benchmarks\n\n{machine()}\n", *(f"{markdown(s, rows)}\n![{s}](bench-{s}.svg)\n" for s, rows in found.items())]
+        )
         _write(out, pages)
 
 
