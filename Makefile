@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test deep check format bench docs clean
+.PHONY: help venv demo test deep check format bench audit docs clean
 
 help:  ## Say what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -45,8 +45,12 @@ format: $(VENV)/.test  ## Format the code in place
 bench: $(VENV)/.core  ## Measure beside peers in environments of their own, in one run (about an hour; QUICK=--quick: two minutes)
 	$(BIN)/sfumato bench --peers $(QUICK) --out $(if $(QUICK),bench,docs/evidence)
 
+audit: $(VENV)/.core  ## Show what every mechanism spends beside what it claims; writes docs/evidence/audit.json
+	$(BIN)/sfumato audit --quick --json > docs/evidence/audit.json
+
 docs: $(VENV)/.test  ## Write the pages that are generated
 	$(BIN)/python tools/cli_page.py
+	$(BIN)/python tools/figures.py
 
 clean:  ## Remove what was built
 	rm -rf $(VENV) .peers bench demo report.html dist build .mypy_cache .ruff_cache .pytest_cache

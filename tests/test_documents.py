@@ -7,13 +7,15 @@ import importlib
 import pkgutil
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import sfumato
 
 ROOT = Path(__file__).parent.parent
-MODULES = sorted(m.name for m in pkgutil.walk_packages(sfumato.__path__, "sfumato.") if not m.name.endswith("__main__"))
+FOUND = sorted(m.name for m in pkgutil.walk_packages(sfumato.__path__, "sfumato."))
+MODULES = [name for name in FOUND if not name.endswith("__main__") and not name.startswith("sfumato.bench.peers.")]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -35,13 +37,22 @@ def test_readme_python_runs_and_prints_what_it_says(
     assert (tmp_path / "report.html").exists()
 
 
-def test_the_cli_page_is_what_the_commands_say() -> None:
-    spec = importlib.util.spec_from_file_location("cli_page", ROOT / "tools" / "cli_page.py")
+def _tool(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == module.page(), "run: make docs"
+    return module
+
+
+def test_the_cli_page_is_what_the_commands_say() -> None:
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == _tool("cli_page").page(), "run: make docs"
+
+
+def test_the_figures_in_the_readme_are_those_that_were_measured() -> None:
+    assert (ROOT / "README.md").read_text(encoding="utf-8") == _tool("figures").readme(), "run: make docs"
+    assert "sfumato audit" in _tool("figures").excerpt()
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -15,11 +15,13 @@ from sfumato.errors import UsageError
 
 
 def test_a_subject_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bench.json").write_text('{"noise": {"machine": "m", "date": "d", "version": "v", "rows": [{"who": "earlier"}]}}')
     assert command(["bench", "start", "--quick", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("what\tms")
-    figures = json.loads((tmp_path / "bench.json").read_text())["figures"]
-    assert {row["what"] for row in figures["start"]} >= {"import sfumato", "sfumato --help"}
+    figures = json.loads((tmp_path / "bench.json").read_text())
+    assert {row["what"] for row in figures["start"]["rows"]} >= {"import sfumato", "sfumato --help"}
     assert (tmp_path / "bench.md").read_text().startswith("# Benchmarks")
+    assert "| earlier |" in (tmp_path / "bench.md").read_text()  # what was measured before stays
     assert "import sfumato: " in (tmp_path / "bench-start.svg").read_text()
 
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 Row: TypeAlias = dict[str, Any]
+
+
+class Measured(TypedDict):
+    """What was measured of one subject, where and when."""
+
+    machine: str
+    date: str
+    version: str
+    rows: list[Row]
 
 
 class Chart(NamedTuple):
@@ -60,11 +70,26 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {platform.system()} {platform.release()}"
 
 
-def markdown(subject: str, rows: Sequence[Row]) -> str:
-    """One subject as a Markdown table."""
-    heads, cells = grid(rows)
-    lines = [f"| {' | '.join(line)} |" for line in [heads, ["---"] * len(heads), *cells]]
-    return f"## {subject}\n\n" + "\n".join(lines) + "\n"
+def measured(rows: list[Row]) -> Measured:
+    """Say of figures where and when they were taken, and of what version."""
+    from sfumato import __version__
+
+    return {"machine": machine(), "date": datetime.now(UTC).date().isoformat(), "version": __version__, "rows": rows}
+
+
+def markdown(found: Mapping[str, Measured]) -> str:
+    """All subjects as one Markdown page."""
+    parts = ["# Benchmarks", "Written by `sfumato bench --out`: medians, each beside its peer or floor, in one run a subject."]
+    for subject, one in found.items():
+        heads, cells = grid(one["rows"])
+        lines = [f"| {' | '.join(line)} |" for line in [heads, ["---"] * len(heads), *cells]]
+        parts += [
+            f"## {subject}",
+            f"{one['date']}, version {one['version']}, {one['machine']}.",
+            "\n".join(lines),
+            f"![{subject}](bench-{subject}.svg)",
+        ]
+    return "\n\n".join(parts) + "\n"
 
 
 def bars(chart: Chart, rows: Sequence[Row]) -> tuple[list[str], list[float], list[bool]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.bench.tables import Measured
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.errors import DataError
@@ -23,37 +24,39 @@ def bench(subjects: tuple[str, ...], quick: bool, peers: bool, out: Path | None,
 
     Figures are medians. Peers that are not installed are left out, with a word.
     """
-    from sfumato.bench import picture, run
+    from sfumato.bench import run
     from sfumato.bench.peers import install
-    from sfumato.bench.tables import grid, machine, markdown
+    from sfumato.bench.tables import grid, measured
 
     for peer, there in install() if peers else ():
         talk(f"{peer} is installed." if there else f"{peer} could not be installed, and will be left out.")
-    found = {}
+    found: dict[str, Measured] = {}
     for subject, rows in run(subjects, quick=quick):
-        found[subject] = rows
+        found[subject] = measured(rows)
         if not as_json:
-            heads, cells = grid(rows)
-            table(heads, cells, subject)
+            table(*grid(rows), subject)
     if as_json:
-        emit_json({"machine": machine(), "figures": found})
+        emit_json(found)
     if out is not None:
-        pages = {"bench.json": json.dumps({"machine": machine(), "figures": found}, indent=1) + "\n"}
-        pages |= {f"bench-{subject}.svg": picture(subject, rows) for subject, rows in found.items()}
-        pages["bench.md"] = "\n".join(
-            [f"# Benchmarks\n\n{machine()}\n", *(f"{markdown(s, rows)}\n![{s}](bench-{s}.svg)\n" for s, rows in found.items())]
-        )
-        _write(out, pages)
+        _write(out, found)
 
 
-def _write(folder: Path, pages: dict[str, str]) -> None:
+def _write(folder: Path, found: dict[str, Measured]) -> None:
+    """Write the pages; subjects that were measured before, and not now, stay as they were."""
+    from sfumato.bench import picture
+    from sfumato.bench.tables import markdown
+
+    figures = folder / "bench.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        every = dict(sorted(((json.loads(figures.read_text("utf-8")) if figures.exists() else {}) | found).items()))
+        pages = {f"bench-{subject}.svg": picture(subject, one["rows"]) for subject, one in found.items()}
+        pages |= {"bench.json": json.dumps(every, indent=1) + "\n", "bench.md": markdown(every)}
         for name, text in pages.items():
             (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or "it cannot be written"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it cannot be written, or holds a bench.json of another make"
     else:
         talk(f"Written: {', '.join(str(folder / name) for name in pages)}")
         return
-    raise DataError(f"writing to {folder}", reason, "Choose a folder that can be written")
+    raise DataError(f"writing to {folder}", reason, "Choose another folder")
