@@ -21,6 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 def sound(monkeypatch):
     few = tuple(dataclasses.replace(subject, runs=300) for subject in SUBJECTS if subject.name == "Histogram")[:2]
     monkeypatch.setattr(subjects, "SUBJECTS", few)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # fresh processes would not know of these subjects
     return few
 
 
@@ -28,6 +29,7 @@ def sound(monkeypatch):
 def broken(sound, monkeypatch):
     twins = [Subject(twin.name, twin.unit, CLAIM, twin.mechanism, UNIVERSE, runs=300) for twin in BROKEN]
     monkeypatch.setattr(subjects, "SUBJECTS", (*sound, *twins))
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
 
 
 def test_a_sound_house(sound, capsys):

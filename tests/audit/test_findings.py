@@ -5,7 +5,7 @@ import dataclasses
 import msgspec
 import pytest
 
-from sfumato.audit import Finding, audit, sentence, subjects
+from sfumato.audit import Finding, audit, findings, sentence, subjects
 from sfumato.audit.exact import renyi_loss
 from sfumato.audit.findings import examine
 from sfumato.audit.runs import Scripted, count, neighbours
@@ -84,6 +84,12 @@ def test_a_finding_survives_the_journey(exact):
     assert from_bytes(to_bytes([found]), list[Finding]) == [found]
     with pytest.raises(msgspec.ValidationError):
         from_bytes(b'{"subject": "x"}', Finding)
+
+
+def test_work_can_be_shared_between_processes():
+    for processes in (1, 2):
+        with findings._workers(processes) as run:
+            assert list(run(divmod, [7, 9], [2, 3])) == [(3, 1), (3, 0)]
 
 
 def test_choosing_subjects_and_telling_progress(monkeypatch):

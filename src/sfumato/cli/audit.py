@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ def audit(quick: bool, only: str | None, as_json: bool) -> int:
     outputs alone, at 99.9 % confidence. Both are in the claim's own unit, epsilon or rho.
     """
     with _progress() as progress:
-        findings = audited(not quick, progress, only=only)
+        findings = audited(not quick, progress, only=only, processes=os.cpu_count() or 1)
     if as_json:
         emit_json(findings)
     else:
