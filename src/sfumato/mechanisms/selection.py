@@ -1,0 +1,128 @@
+"""One edge of an axis at a given rank: the exponential mechanism, and permute-and-flip, on integers and without slack.
+
+Guarantee: pure epsilon-DP for one person, and (epsilon^2 / 8)-zCDP for the exponential mechanism.
+Sensitivity: of n(o) - q n, r max(q, 1 - q) under add-remove, r under replace (``ranks.rank_sensitivity``).
+Holds because
+    *The law.* Edge o has weight exp(-a k(o)), k(o) = |w n(o) - z n| for q = z / w, with a = epsilon / (2 D w) rounded down to a
+    multiple of 2**-55. Weights are clamped at exp(-128) times the best: the utility max(u, max u - U) has the sensitivity of u.
+    So the loss is at most epsilon (McSherry, Talwar 2007, Thm 6), and its range is at most epsilon (Cesar, Rogers 2021).
+    *The draw is exact.* a k(o) is an integer over 2**55. Its whole part b puts the edge into a bucket; a bucket is chosen by its
+    number of edges times exp(-b), an edge evenly within it, and accepted with probability exp(-fraction). All three are exact
+    (``random.weighted``). Only edges within 128 / a of the best are looked at one by one: the others share one weight.
+    *Permute-and-flip* visits the edges in a random order and takes each with probability exp(-a (k - min k)), until one is taken.
+    Its coins do not depend on the order, so it is the same to flip all of them and to choose evenly among the heads.
+Not covered: the time a draw takes depends on the data.
+Source: McSherry, Talwar, FOCS 2007; Smith, STOC 2011 (quantiles); McKenna, Sheldon, NeurIPS 2020 (permute-and-flip).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.exact import positive
+from sfumato.mechanisms.ranks import Ranks, rank_sensitivity, settled
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+from sfumato.random.discrete import integer_below
+from sfumato.random.weighted import falling, survives, surviving
+
+SHIFT, CLAMP = 55, 128
+FEW_EDGES = 2**16
+
+
+class RankLaw:
+    """The law of a selected edge. Made of true counts: it is drawn from and thrown away.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        The allowed edges.
+    q : Fraction
+        The quantile, strictly between 0 and 1.
+    epsilon : Fraction
+        What the selection spends, above 0.
+    unit : Unit
+        What one person can change. In a node of a tree, or of a table divided by labels, give what ``ranks.nested`` returns.
+
+    >>> from sfumato.random import current
+    >>> cells = np.zeros(1000, np.int64)
+    >>> cells[[0, 499, 500, 999]] = 1_000_000
+    >>> RankLaw(Ranks.of_counts(cells), Fraction(1, 2), Fraction(1), Unit()).draw(current())
+    500
+    """
+
+    __slots__ = ("_levels", "_ranks", "_start", "_stop")
+
+    def __init__(self, ranks: Ranks, q: Fraction, epsilon: Fraction, unit: Unit) -> None:
+        ((numerator,), whole) = settled([q])
+        sensitivity = rank_sensitivity(Fraction(numerator, whole), unit)
+        rate = min(int(positive(epsilon, "epsilon") / (2 * sensitivity * whole) * 2**SHIFT), CLAMP << SHIFT)
+        self._ranks = ranks
+        target, below = numerator * ranks.total, ranks.below
+        above = int(np.searchsorted(below, target // whole, side="right"))
+        least = min(abs(int(n) * whole - target) for n in below[max(above - 1, 0) : above + 1])
+        self._start, self._stop = 0, len(below)
+        if rate:
+            reach = least + ((CLAMP << SHIFT) - 1) // rate
+            self._start = int(np.searchsorted(below, -((reach - target) // whole)))
+            self._stop = int(np.searchsorted(below, (target + reach) // whole, side="right"))
+        self._levels = (np.abs(below[self._start : self._stop] * whole - target) - least) * rate
+
+    def draw(self, bits: Bits) -> int:
+        """Choose an edge by the exponential mechanism."""
+        first = self._ranks.first
+        widths, buckets = np.diff(first[self._start : self._stop + 1]), self._levels >> SHIFT
+        sizes = [int(size) for size in np.bincount(buckets, weights=widths)]  # sums of integers below 2^53: exact
+        far = self._ranks.edges - int(first[self._stop] - first[self._start])
+        if far:
+            sizes += [0] * (CLAMP - len(sizes)) + [far]
+        while True:
+            bucket = falling(sizes, bits)
+            place = integer_below(sizes[bucket], bits)
+            if bucket == CLAMP:
+                return self._outside(place)
+            members = np.flatnonzero(buckets == bucket)
+            ends = np.cumsum(widths[members])
+            one = int(np.searchsorted(ends, place, side="right"))
+            group = int(members[one])
+            if survives(int(self._levels[group]) & ((1 << SHIFT) - 1), SHIFT, bits):
+                return int(first[self._start + group] + widths[group] - ends[one]) + place
+
+    def _outside(self, place: int) -> int:
+        """An edge outside the window, counted from the lowest."""
+        first = self._ranks.first
+        lowest, start, stop = int(first[0]), int(first[self._start]), int(first[self._stop])
+        return lowest + place if place < start - lowest else stop + place - (start - lowest)
+
+    def flip(self, bits: Bits) -> int:
+        """Choose an edge by permute-and-flip: never worse than ``draw``, and up to twice as close. Pure epsilon only.
+
+        Raises
+        ------
+        UsageError
+            If more than 2^16 edges are allowed, which is public. With many edges as good as the best the two laws are nearly
+            the same, and ``draw`` is quick.
+        """
+        if self._ranks.edges > FEW_EDGES:
+            raise UsageError(
+                f"permute-and-flip over {self._ranks.edges} edges", f"the limit is {FEW_EDGES}", "Use the exponential mechanism"
+            )
+        heads = np.flatnonzero(surviving(np.repeat(self._every_level(), self._ranks.widths), SHIFT, bits))
+        return int(self._ranks.first[0]) + int(heads[integer_below(len(heads), bits)])
+
+    @property
+    def log_total(self) -> float:
+        """ln of the sum of all weights, the best being 1. For audits, as is ``log_probabilities``: they hold true counts."""
+        return float(np.log((np.exp(self._every_level() / -(2.0**SHIFT)) * self._ranks.widths).sum()))
+
+    def log_probabilities(self) -> np.ndarray:
+        """ln P of every allowed edge under ``draw``, in order: float64 ndarray of shape (edges,)."""
+        return np.repeat(self._every_level() / -(2.0**SHIFT) - self.log_total, self._ranks.widths)
+
+    def _every_level(self) -> np.ndarray:
+        levels = np.full(len(self._ranks.below), CLAMP << SHIFT, np.int64)
+        levels[self._start : self._stop] = self._levels
+        return levels
