@@ -39,18 +39,22 @@ _WHERE = {
     "UniformPartitioner": "sfumato.partition",
     "Unit": "sfumato.privacy.unit",
     "UsageError": "sfumato.errors",
+    "Window": "sfumato.choosing",
+    "Within": "sfumato.choosing",
     "ZCDP": "sfumato.privacy.measures",
-    "choose": "sfumato.risk",
+    "choose": "sfumato.choosing",
     "load": "sfumato.releases",
     "preview": "sfumato.publisher",
     "report": "sfumato.pages",
     "risk": "",  # a module of its own
     "source": "sfumato.data",
     "testing": "",  # a module of its own
+    "window": "sfumato.choosing",
 }
 
 if TYPE_CHECKING:
     from sfumato import risk, testing
+    from sfumato.choosing import Window, Within, choose, window
     from sfumato.data import source
     from sfumato.domain import Categories, Domain, Interval, Keys
     from sfumato.errors import (
@@ -73,7 +77,7 @@ if TYPE_CHECKING:
     from sfumato.publisher import Publisher, preview
     from sfumato.release import Estimate, Preview, Release
     from sfumato.releases import load
-    from sfumato.risk import Risk, choose
+    from sfumato.risk import Risk
 
 __all__ = [
     "ApproxDP",
@@ -103,6 +107,8 @@ __all__ = [
     "UniformPartitioner",
     "Unit",
     "UsageError",
+    "Window",
+    "Within",
     "ZCDP",
     "__version__",
     "choose",
@@ -112,6 +118,7 @@ __all__ = [
     "risk",
     "source",
     "testing",
+    "window",
 ]
 
 

@@ -20,6 +20,7 @@ from sfumato.domain import Domain, Lattice
 from sfumato.errors import DataError, UsageError
 from sfumato.exact import Exactly, fraction, probability, sidak
 from sfumato.mechanisms.noise import Law
+from sfumato.privacy import belief
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -139,6 +140,7 @@ class Preview(msgspec.Struct, frozen=True):
         if self.rows and self.cells:
             average = self.rows / self.cells
             lines.append(f"  a cell of average size ({average:,.1f} rows) is known to +-{self.accuracy() / average:.1%}")
+        lines.append(f"  {belief.sentence(self.cost, self.unit)}")
         return "\n".join(lines + [f"  {note}" for note in self.notes])
 
 

@@ -171,7 +171,7 @@ def test_refusals():
         Risk(prior=0.1, posterior=0.4).zcdp()
     with pytest.raises(UsageError, match="worlds"):
         Risk(disclosure=0.3).epsilon()
-    with pytest.raises(Infeasible, match="as likely"):
+    with pytest.raises(Infeasible, match="before anything"):
         Risk(disclosure=0.3).epsilon(worlds=3)
     with pytest.raises(UsageError, match="discrete-laplace"):
         Risk(advantage=0.1).noise("cauchy")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -60,6 +60,8 @@ class Finding(msgspec.Struct, frozen=True):
     seconds : float
     """
 
+    columns: ClassVar[tuple[str, ...]] = ("subject", "rows, unit", "claim", "exact", "sampled", "verdict", "seconds")
+
     subject: str
     unit: Unit
     claim: CentralMeasure
@@ -74,7 +76,7 @@ class Finding(msgspec.Struct, frozen=True):
         return claimed(self.claim)
 
     def row(self) -> tuple[str, str, str, str, str, str, str]:
-        """As text, for a table: in the order of ``COLUMNS``."""
+        """As text, for a table: in the order of ``columns``."""
         unit = f"{self.unit.rows_per_person}, {self.unit.neighbours}"
         exact = f"{self.exact:.3f}" if isinstance(self.exact, float) else self.exact or "-"
         verdict = "ok" if self.ok else "EXCEEDS" if self.exceeds else "REFUSED"
@@ -87,7 +89,7 @@ class Finding(msgspec.Struct, frozen=True):
         return self.exact == "unbounded" or (isinstance(self.exact, float) and self.exact > limit) or self.sampled > limit
 
 
-COLUMNS = ("subject", "rows, unit", "claim", "exact", "sampled", "verdict", "seconds")
+COLUMNS = Finding.columns
 
 
 def claimed(claim: CentralMeasure) -> float:

@@ -6,27 +6,33 @@ The page is one file. It loads nothing, runs nothing, and is the same to the las
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jinja2
 
+from sfumato.choosing.windows import Window
 from sfumato.errors import DataError, UsageError
-from sfumato.pages import sections, spending
+from sfumato.pages import decisions, sections, spending
+from sfumato.pages.decisions import Decision, Finding
 from sfumato.release import Release
+from sfumato.risk import Choice, Choices
 
-TITLE = "What was released"
+TITLE, UNRELEASED = "What was released", "Choosing epsilon"
+DECISIONS = Choice | Choices | Window
+Item: TypeAlias = Release | Decision | Finding
 
 
-def report(items: Release | Iterable[Release], path: str | os.PathLike[str], title: str | None = None) -> Path:
-    """Write one self-contained page about releases.
+def report(items: Item | Iterable[Item], path: str | os.PathLike[str], title: str | None = None) -> Path:
+    """Write one self-contained page about releases, how their epsilon was chosen, and what an audit saw.
 
     Parameters
     ----------
-    items : Release, or several
-        As ``Publisher.release`` or ``sf.load`` gives them. The page holds what they hold and nothing else.
+    items : Release, Choice, Choices, Window, finding of an audit, or several
+        As ``Publisher.release``, ``sf.load``, ``sf.choose``, ``sf.window`` and ``sfumato.audit`` give them; lists of them
+        may be among them. The page holds what they hold and nothing else. A Choice speaks of its universe: see its caveats.
     path : path
         Of the HTML file. An existing one is replaced.
     title : str or None
@@ -40,12 +46,12 @@ def report(items: Release | Iterable[Release], path: str | os.PathLike[str], tit
     Raises
     ------
     UsageError
-        If there is no release, or something else is among them.
+        If there is nothing, or something else is among them.
     DataError
         If the file cannot be written.
     """
     target = Path(path)
-    text = render(_releases(items), title)
+    text = render(_flat(items), title)
     try:
         target.write_bytes(text.encode())
     except OSError as error:
@@ -55,14 +61,18 @@ def report(items: Release | Iterable[Release], path: str | os.PathLike[str], tit
     raise DataError(f"writing {target}", reason, "Choose a path that can be written")
 
 
-def render(releases: list[Release], title: str | None = None) -> str:
-    """Make the page as text: the same text for the same releases."""
+def render(items: Sequence[Item], title: str | None = None) -> str:
+    """Make the page as text: the same text for the same items."""
+    releases = [item for item in items if isinstance(item, Release)]
+    chosen = [item for item in items if isinstance(item, DECISIONS)]
     shown = [sections.section(release, f"answer-{i}") for i, release in enumerate(releases, 1)]
     dates = sorted({release.receipt.time[:10] for release in releases if release.receipt is not None})
     return _template().render(
-        title=title or TITLE,
+        title=title or (TITLE if releases else UNRELEASED),
         dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
         sections=shown,
+        studies=[decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)],
+        audit=decisions.audit([item for item in items if not isinstance(item, Release | DECISIONS)]),
         accounts=spending.accounts(releases),
         private=all(release.guarantee.private for release in releases),
         unreceipted=sum(release.receipt is None for release in releases),
@@ -70,18 +80,27 @@ def render(releases: list[Release], title: str | None = None) -> str:
     )
 
 
-def _releases(items: Any) -> list[Release]:
-    """One release or several, as a list."""
-    if isinstance(items, Release):
-        return [items]
-    found = list(items) if isinstance(items, Iterable) and not isinstance(items, str | bytes) else [items]
-    for item in found:
-        if not isinstance(item, Release):
-            asked = f"a report on {type(item).__name__}"
-            raise UsageError(asked, "a report is made of releases", "Give what Publisher.release or sf.load returned")
+def _flat(items: Any) -> list[Item]:
+    """One item or several, as a list; lists among them are opened."""
+    found: list[Item] = []
+    for item in items if _is_several(items) else [items]:
+        if _is_several(item):
+            found += _flat(item)
+        elif isinstance(item, Release | DECISIONS | Finding):
+            found.append(item)
+        else:
+            raise UsageError(
+                f"a report on {type(item).__name__}",
+                "a report is made of releases, choices, windows and findings of an audit",
+                "Give what Publisher.release or sf.load returned",
+            )
     if not found:
         raise UsageError("a report on nothing", "there is no release to show", "Give at least one release")
     return found
+
+
+def _is_several(item: object) -> bool:
+    return isinstance(item, Iterable) and not isinstance(item, str | bytes | Mapping | Choices)
 
 
 @cache

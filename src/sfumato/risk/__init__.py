@@ -17,6 +17,7 @@ from sfumato.risk.choice import Choice, Choices, WorstWorld, choose
 from sfumato.risk.goal import Risk
 from sfumato.risk.laws import Gaussian, Laplace, gaussian_for
 from sfumato.risk.membership import advantage, composed_advantage, posterior, true_positive_rate
+from sfumato.risk.possible import Worlds
 from sfumato.risk.sensitivity import bounded_sensitivity, unbounded_sensitivity
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Risk",
+    "Worlds",
     "WorstWorld",
     "advantage",
     "bounded_sensitivity",

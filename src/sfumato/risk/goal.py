@@ -11,9 +11,11 @@ import msgspec
 from sfumato.errors import Infeasible, UsageError
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, probability
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.privacy.belief import log_odds
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.risk.laws import Gaussian, Laplace, Noise, Protection
+from sfumato.risk.laws import Gaussian, Laplace, Noise, Promise, Protection
 from sfumato.risk.membership import advantage, posterior, true_positive_rate
+from sfumato.risk.possible import Worlds
 
 NOISES = {"laplace": Laplace, "gaussian": Gaussian, "discrete-laplace": DiscreteLaplace, "discrete-gaussian": DiscreteGaussian}
 FORMS = "disclosure=, advantage=, prior= with posterior=, or fpr= with tpr="
@@ -67,7 +69,7 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         """The number that must not be exceeded."""
         return next(float(x) for x in (self.disclosure, self.advantage, self.posterior, self.tpr) if x is not None)
 
-    def of(self, protection: Protection, *, sensitivity: Exactly = 1, worlds: int | None = None) -> float:
+    def of(self, protection: Protection, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None) -> float:
         """The risk of this form that a promise or noise leaves.
 
         Parameters
@@ -75,9 +77,11 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         protection : PureDP, ApproxDP, ZCDP, Laplace, Gaussian, DiscreteLaplace or DiscreteGaussian
         sensitivity : number
             For noise only.
-        worlds : int, optional
-            For ``disclosure``: among how many equally likely worlds, any two of them neighbours.
+        worlds : int or Worlds, optional
+            For ``disclosure``: among how many equally likely worlds, any two of them neighbours; or which worlds.
         """
+        if self.disclosure is not None and isinstance(worlds, Worlds):
+            return worlds.belief(protection, self.exceeded, sensitivity)
         if self.advantage is not None:
             return advantage(protection, sensitivity=sensitivity)
         if self.fpr is not None:
@@ -85,21 +89,29 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         prior = self.prior if self.prior is not None else self._prior_of(worlds)
         return posterior(protection, prior, exceeded=self.exceeded, sensitivity=sensitivity)
 
-    def within(self, protection: Protection, *, sensitivity: Exactly = 1, worlds: int | None = None) -> bool:
+    def within(self, protection: Protection, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None) -> bool:
         """Whether a promise or noise stays within this risk."""
         return self.of(protection, sensitivity=sensitivity, worlds=worlds) <= self.limit
 
-    def _prior_of(self, worlds: int | None) -> float:
-        if worlds is None or worlds < 2:
-            raise UsageError(str(self), "it depends on how many worlds are possible", "State worlds=, or use choose with the universe")
-        if worlds * self.limit <= 1:
-            raise Infeasible(
-                str(self), f"each of {worlds:,} worlds is as likely beforehand", f"Allow more than {1 / worlds:.6g}, or add worlds"
+    def _prior_of(self, worlds: int | Worlds | None) -> float:
+        known = isinstance(worlds, Worlds) or (isinstance(worlds, int) and not isinstance(worlds, bool) and worlds >= 2)
+        if worlds is None or not known:
+            raise UsageError(
+                str(self),
+                "it depends on how many worlds are possible",
+                "State worlds=(records, size), or the Choice that choose returned for the universe",
             )
-        return 1 / worlds
+        prior = math.exp(-worlds.log_count) if isinstance(worlds, Worlds) else 1 / worlds
+        if self.limit <= prior:
+            raise Infeasible(
+                str(self),
+                f"each world has a probability of {prior:.6g} before anything is published",
+                f"Allow more than {prior:.6g}, or add worlds",
+            )
+        return prior
 
-    def epsilon(self, *, worlds: int | None = None) -> float:
-        """The largest pure epsilon within this risk, in closed form.
+    def epsilon(self, *, worlds: int | Worlds | None = None) -> float:
+        """The largest pure epsilon within this risk: in closed form, but for ``Worlds``.
 
         Holds because: tanh(epsilon / 2) = advantage; odds grow by at most e^epsilon; and the curve of epsilon reaches
         (fpr, tpr) once either of its two lines does.
@@ -109,23 +121,40 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         if self.fpr is not None and self.tpr is not None:
             return max(math.log(self.tpr / self.fpr), math.log1p(-self.fpr) - math.log1p(-self.tpr))
         prior = self.prior if self.prior is not None else self._prior_of(worlds)
-        return _logit(self.limit) - _logit(prior)
+        if self.prior is None and isinstance(worlds, Worlds):
+            return float(self._largest(PureDP, EPSILON_UNITS, worlds))
+        return log_odds(self.limit) - log_odds(prior)
 
-    def pure(self, *, worlds: int | None = None) -> PureDP:
+    def pure(self, *, worlds: int | Worlds | None = None) -> PureDP:
         """The same as a cost, rounded down to whole units."""
-        return PureDP(Fraction(_floor(self.epsilon(worlds=worlds) * EPSILON_UNITS, str(self)), EPSILON_UNITS))
+        units = _floor(self.epsilon(worlds=worlds) * EPSILON_UNITS, str(self))
+        while not self.within(PureDP(Fraction(units, EPSILON_UNITS)), worlds=worlds):  # the closed form is rounded
+            units = _floor(units - 1, str(self))
+        return PureDP(Fraction(units, EPSILON_UNITS))
 
-    def approx(self, delta: Exactly, *, worlds: int | None = None) -> ApproxDP:
+    def approx(self, delta: Exactly, *, worlds: int | Worlds | None = None) -> ApproxDP:
         """The largest (epsilon, delta) within this risk at a given delta."""
         slack = fraction(delta, "delta")
         level = self._largest(lambda x: ApproxDP(x, slack), EPSILON_UNITS, worlds)
         return ApproxDP(level, slack)
 
-    def zcdp(self, *, worlds: int | None = None) -> ZCDP:
+    def zcdp(self, *, worlds: int | Worlds | None = None) -> ZCDP:
         """The largest rho within this risk."""
         return ZCDP(self._largest(ZCDP, RHO_UNITS, worlds))
 
-    def _largest(self, promise: Callable[[Fraction], Protection], units: int, worlds: int | None) -> Fraction:
+    def largest(self, like: Promise, *, worlds: int | Worlds | None = None) -> Promise:
+        """The largest cost within this risk in the measure of another one, and at its delta."""
+        match like:
+            case PureDP():
+                return self.pure(worlds=worlds)
+            case ApproxDP(delta=delta):
+                return self.approx(delta, worlds=worlds)
+            case ZCDP():
+                return self.zcdp(worlds=worlds)
+
+    def _largest(self, promise: Callable[[Fraction], Protection], units: int, worlds: int | Worlds | None) -> Fraction:
+        if self.disclosure is not None:
+            self._prior_of(worlds)
         low, high = 0, units
         while self.within(promise(Fraction(high, units)), worlds=worlds) and high < 1000 * units:
             low, high = high, 2 * high
@@ -134,7 +163,7 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
             low, high = (middle, high) if self.within(promise(Fraction(middle, units)), worlds=worlds) else (low, middle)
         return Fraction(_floor(low, str(self)), units)
 
-    def noise(self, kind: str, *, sensitivity: Exactly = 1, worlds: int | None = None) -> Noise:
+    def noise(self, kind: str, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None) -> Noise:
         """The least noise of a kind within this risk.
 
         Parameters
@@ -197,7 +226,3 @@ def _floor(units: float, asked: str) -> int:
     if units < 1:
         raise Infeasible(asked, "not even the smallest cost stays within it", "Allow more risk")
     return math.floor(units)
-
-
-def _logit(chance: float) -> float:
-    return math.log(chance) - math.log1p(-chance)

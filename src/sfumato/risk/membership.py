@@ -18,6 +18,7 @@ from scipy.special import ndtr, ndtri
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, fraction, probability
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.privacy import belief
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.risk import discrete, renyi
 from sfumato.risk.laws import Gaussian, Laplace, Noise, Protection, shift_of
@@ -95,29 +96,20 @@ def posterior(of: Protection, prior: Exactly, *, exceeded: Exactly = 0, sensitiv
         With this probability (over the noise, if the person is present) the attacker may become surer still. At 0 only
         promises of pure epsilon and Laplace noise say anything; all others answer 1.
 
-    Holds because: odds grow by e^l, with l the privacy loss, which is at most epsilon; under (epsilon, delta),
-    P(l > L) <= delta / (1 - e^(epsilon - L)); under rho-zCDP, P(l > rho + 2 sqrt(rho t)) <= e^-t (Bun and Steinke 2016,
-    Lemma 3.5); for noise, from its own law.
+    Holds because: odds grow by e^l, with l the privacy loss: of a promise, see ``privacy.belief``; of noise, from its own law.
 
     >>> round(posterior(PureDP(1), "0.01"), 4)
     0.0267
     """
-    odds, allowed = _logit(prior, "prior"), float(fraction(exceeded, "exceeded"))
+    chance, allowed = float(probability(prior, "prior")), float(fraction(exceeded, "exceeded"))
     if not 0 <= allowed < 1:
         raise UsageError("exceeded outside [0, 1)", "it is a probability", 'Choose exceeded such as 0 or "1e-6"')
-    return 1 / (1 + math.exp(-min(max(odds + _loss(of, allowed, sensitivity), -700.0), 700.0)))
+    return belief.after(chance, loss(of, allowed, sensitivity))
 
 
-def _loss(of: Protection, allowed: float, sensitivity: Exactly) -> float:
+def loss(of: Protection, allowed: float, sensitivity: Exactly = 1) -> float:
     """The privacy loss that is exceeded with at most this probability, if the person is present."""
-    match of:
-        case PureDP(epsilon=epsilon):
-            return float(epsilon)
-        case ApproxDP(epsilon=epsilon, delta=delta):
-            return _loss_of_approx(float(epsilon), float(delta), allowed)
-        case ZCDP(rho=rho):
-            return float(rho) + 2 * math.sqrt(float(rho) * -math.log(allowed)) if allowed > 0 else math.inf
-    return _loss_of_noise(of, allowed, sensitivity)
+    return belief.loss(of, allowed) if isinstance(of, PureDP | ApproxDP | ZCDP) else _loss_of_noise(of, allowed, sensitivity)
 
 
 def _loss_of_noise(of: Noise, allowed: float, sensitivity: Exactly) -> float:
@@ -133,12 +125,6 @@ def _loss_of_noise(of: Noise, allowed: float, sensitivity: Exactly) -> float:
     raise _unknown(of)
 
 
-def _loss_of_approx(epsilon: float, delta: float, allowed: float) -> float:
-    if delta == 0:
-        return epsilon
-    return epsilon - math.log1p(-delta / allowed) if allowed > delta else math.inf
-
-
 def _two_lines(epsilon: float, delta: float, fpr: float) -> float:
     """The curve of (epsilon, delta): one line through (0, delta), one through (1, 1), both at most 1."""
     steep = delta + fpr * math.exp(min(epsilon, 700.0))
@@ -152,11 +138,6 @@ def _of_laplace(ratio: float, fpr: float) -> float:
     if fpr < math.exp(-ratio) / 2:
         return fpr * math.exp(ratio)
     return 1 - math.exp(-ratio) / (4 * fpr)
-
-
-def _logit(value: Exactly, name: str) -> float:
-    chance = float(probability(value, name))
-    return math.log(chance) - math.log1p(-chance)
 
 
 def _unknown(of: object) -> UsageError:

@@ -1,0 +1,116 @@
+"""The window between accurate enough and safe enough: error and risk along the cost, each as a share of what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from sfumato.charts import style
+
+MOST = 5  # questions that can be told apart beside the risk
+RISK = style.SERIES[1]
+COLOURS = (style.SERIES[0], *style.SERIES[2:])
+TALLEST = 1000.0  # times what is allowed; beyond, curves leave the picture
+
+
+class Allowed(Protocol):
+    """The accuracy that is wished for."""
+
+    @property
+    def half_width(self) -> float: ...
+
+
+class Error(Protocol):
+    """What a picture needs to know of one question."""
+
+    @property
+    def question(self) -> str: ...
+    @property
+    def accuracy(self) -> Allowed: ...
+    @property
+    def half_widths(self) -> Sequence[float | None]: ...
+
+
+class Between(Protocol):
+    """What a picture needs to know of a window."""
+
+    @property
+    def parts(self) -> Sequence[Error]: ...
+    @property
+    def costs(self) -> Sequence[float]: ...
+    @property
+    def risks(self) -> Sequence[float]: ...
+    @property
+    def risk(self) -> Any: ...
+    @property
+    def kind(self) -> Any: ...
+    @property
+    def floor(self) -> float: ...
+    @property
+    def ceiling(self) -> float: ...
+    @property
+    def feasible(self) -> bool: ...
+
+
+def draw(window: Between, ax: Axes | None = None) -> Axes:
+    """Draw a window: what is at or below the line of 1 is allowed, and the band is where everything is.
+
+    Parameters
+    ----------
+    window : Window
+    ax : matplotlib Axes or None
+        None: on a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    Axes
+    """
+    with style.house():
+        ax = ax or style.figure(360)[1]
+        keys: list[Any] = [*_errors(ax, window), _risk(ax, window)]
+        ax.axhline(1, color=style.INK, linewidth=1, zorder=1.6)
+        colour, hatch = (style.FILL, None) if window.feasible else (style.UNKNOWN, "////")
+        band = ax.axvspan(*sorted((window.floor, window.ceiling)), facecolor=colour, hatch=hatch, linewidth=0, zorder=0.5)
+        band.set(edgecolor=style.UNKNOWN_HATCH, label="the window" if window.feasible else "no window: the floor is above the ceiling")
+        keys.append(band)
+        for level, colour, name in ((window.floor, COLOURS[0], "floor"), (window.ceiling, RISK, "ceiling")):
+            ax.axvline(level, color=colour, linestyle="--", linewidth=1, zorder=1.5)
+            keys.append(Line2D([], [], color=colour, linestyle="--", linewidth=1, label=f"{name}: {window.kind.letter} {level:.4g}"))
+        _scales(ax, window)
+        style.legend(ax, keys, "", columns=1 if style.is_narrow(ax) else 2)
+    return ax
+
+
+def _errors(ax: Axes, window: Between) -> list[Line2D]:
+    keys = []
+    for i, part in enumerate(window.parts[:MOST]):
+        allowed = part.accuracy.half_width
+        shares = [math.nan if width is None else width / allowed for width in part.half_widths]
+        name = "error" if len(window.parts) == 1 else f"error of {style.plain(part.question, 28)}"
+        keys += ax.plot(window.costs, shares, color=COLOURS[i], label=f"{name}, as a share of ±{allowed:,.6g}")
+    return keys
+
+
+def _risk(ax: Axes, window: Between) -> Line2D:
+    limit = window.risk.limit
+    shares = [risk / limit for risk in window.risks]
+    line: Line2D = ax.plot(window.costs, shares, color=RISK, label=f"risk, as a share of {limit:.4g}")[0]
+    return line
+
+
+def _scales(ax: Axes, window: Between) -> None:
+    lines = [float(y) for line in ax.get_lines() for y in np.asarray(line.get_ydata(), float) if math.isfinite(y) and y > 0]
+    low, high = min(lines, default=0.1), max(lines, default=10.0)
+    ax.set(
+        xscale="log", yscale="log", xlim=(window.costs[0], window.costs[-1]), ylim=(max(low, 1 / TALLEST) / 1.2, min(high, TALLEST) * 1.2)
+    )
+    ax.set(xlabel=window.kind.letter, ylabel="times what is allowed")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(FuncFormatter(lambda _value, _: ""))

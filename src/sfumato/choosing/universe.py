@@ -1,0 +1,103 @@
+"""The epsilon for a disclosure risk, of an array, a frame or a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sfumato import risk as risks
+from sfumato.errors import UsageError
+from sfumato.exact import Exactly
+from sfumato.risk import Choice, Choices
+from sfumato.risk.queries import QueryName
+from sfumato.risk.universe import named_columns
+
+
+def choose(
+    universe: Any,
+    size: int | None = None,
+    query: QueryName = "mean",
+    risk: Exactly = 1 / 3,
+    *,
+    columns: Sequence[str] | None = None,
+    missing: str = "refuse",
+) -> Choice | Choices:
+    """Which epsilon keeps the risk of disclosure within a limit?
+
+    Parameters
+    ----------
+    universe : array of shape (n,), a frame or dict of columns, or a Parquet or CSV file
+        All records that the adversary knows of. Of a file, all columns of numbers.
+    size : int or None
+        Records of the published set, 1 to n - 1; None: all but one.
+    query : "mean", "median", "sum", "count", "var", "std" or ("percentile", q)
+    risk : number in (0, 1)
+        The largest belief in any one possible world that an adversary may reach.
+    columns : sequence of str or None
+        Of a frame or a file; None: all of them.
+    missing : {"refuse", "drop"}
+        Whether records without a number are an error, or are no part of the column's universe.
+
+    Returns
+    -------
+    Choice, or Choices by column
+
+    Raises
+    ------
+    Infeasible
+        If the risk is below what the adversary believes anyway.
+    DataError
+        If a file cannot be read or lacks a column.
+
+    Source: Lee and Clifton 2011.
+
+    >>> round(choose([1, 2, 3, 4], size=3, query="mean", risk="1/3").epsilon, 9)
+    0.525149687
+    """
+    if missing not in ("refuse", "drop"):
+        raise UsageError(f"missing = {missing!r}", 'there are "refuse" and "drop"', "Name one of them")
+    found = _columns(universe, columns)
+    if found is None:
+        return _one(universe, size, query, risk, missing)
+    if not found:
+        raise UsageError("an empty frame", "it has no columns of numbers", "Give at least one column of numbers")
+    parts = [msgspec.structs.replace(_one(records, size, query, risk, missing, name), column=name) for name, records in found.items()]
+    return Choices(tuple(parts))
+
+
+def _columns(universe: Any, wanted: Sequence[str] | None) -> dict[str, Any] | None:
+    """The columns of a frame or a file, by name; None for an array."""
+    if isinstance(universe, str | os.PathLike):
+        from sfumato.data.universe import read_numbers
+
+        return read_numbers(universe, wanted)
+    found = named_columns(universe)
+    if found is None or wanted is None:
+        return found
+    for name in wanted:
+        if name not in found:
+            raise UsageError(f"column {name!r}", "the frame has no column of that name", "Name columns that it has")
+    return {name: found[name] for name in wanted}
+
+
+def _one(records: Any, size: int | None, query: QueryName, risk: Exactly, missing: str, name: str | None = None) -> Choice:
+    if missing == "drop":
+        records = _present(records)
+    if size is None:
+        size = max(len(records) - 1, 1) if hasattr(records, "__len__") else 1
+    found = risks.choose({name: records} if name else records, size, query, risk)
+    return found if isinstance(found, Choice) else found.parts[0]
+
+
+def _present(records: Any) -> Any:
+    """The records that are numbers; what is no array of numbers is left for ``risk.choose`` to refuse."""
+    try:
+        array = np.asarray(records)
+        numbers = array.astype(float) if array.dtype.kind in "iufO" and array.ndim == 1 else None
+    except (TypeError, ValueError):
+        numbers = None
+    return records if numbers is None else numbers[~np.isnan(numbers)]

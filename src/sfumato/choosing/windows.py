@@ -1,0 +1,262 @@
+"""The window: the least cost that is accurate enough, the largest that is safe enough, and what to relax if there is none.
+
+The floor is found by previews alone: each question says how accurate it would be at a cost, in whole units of the ledger. The
+ceiling follows from the promise, so it holds for every question and for all of them together, whatever noise they add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from sfumato.choosing import words
+from sfumato.choosing.costs import Kind, Wish, Within, kind_of, least_total, shared
+from sfumato.domain import Axis, Domain
+from sfumato.errors import SfumatoError, UsageError
+from sfumato.exact import Exactly
+from sfumato.plan import Plan, as_plan
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.releases import AnyQuestion
+from sfumato.risk import Choice, Choices, Risk, Worlds
+
+POINTS = 33  # of the curves in the picture
+BEYOND = 8  # how far the picture goes below and above the window
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One question of a window.
+
+    Attributes
+    ----------
+    question : str
+    cells : int or None
+        How many numbers it releases, at the floor.
+    accuracy : Within
+        What is wished for.
+    floor : PureDP, ApproxDP or ZCDP
+        What it needs for that: its share of the plan's floor.
+    at_ceiling, each_at_ceiling : float or None
+        The half-width at the ceiling: as wished for, and number by number. None: the question refuses that cost.
+    half_widths : tuple of float or None
+        Along ``Window.costs``.
+    """
+
+    question: str
+    cells: int | None
+    accuracy: Within
+    floor: CentralMeasure
+    at_ceiling: float | None
+    each_at_ceiling: float | None
+    half_widths: tuple[float | None, ...]
+
+
+class Window(msgspec.Struct, frozen=True, tag="window"):
+    """Between accurate enough and safe enough. Made from public things only: no data was touched, nothing was spent.
+
+    Attributes
+    ----------
+    plan : Plan
+        The questions, with shares that give each what it needs: publish it at any cost within the window.
+    parts : tuple of Part
+        One a question.
+    unit : Unit
+    risk : Risk
+    worlds : Worlds, int or None
+        For a disclosure risk.
+    floor_cost : PureDP, ApproxDP or ZCDP
+        The least cost at which every question is as accurate as wished; one unit less is not enough.
+    ceiling_cost : PureDP, ApproxDP or ZCDP
+        The largest cost within the risk.
+    risk_at_floor : float
+        What the risk is at the floor, in its own terms.
+    costs, risks : tuples of float
+        The risk along costs, for the picture.
+    """
+
+    plan: Plan
+    parts: tuple[Part, ...]
+    unit: Unit
+    risk: Risk
+    worlds: Worlds | int | None
+    floor_cost: CentralMeasure
+    ceiling_cost: CentralMeasure
+    risk_at_floor: float
+    costs: tuple[float, ...]
+    risks: tuple[float, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """The measure in which costs are counted."""
+        return kind_of(self.floor_cost)
+
+    @property
+    def floor(self) -> float:
+        """The least epsilon, or rho, that is accurate enough; its shortest decimal is exact."""
+        return float(self.kind.level(self.floor_cost))
+
+    @property
+    def ceiling(self) -> float:
+        """The largest epsilon, or rho, that is safe enough."""
+        return float(self.kind.level(self.ceiling_cost))
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some cost is accurate enough and safe enough."""
+        return self.kind.level(self.floor_cost) <= self.kind.level(self.ceiling_cost)
+
+    def explain(self) -> str:
+        """Say in sentences what the window is, and, if it is empty, what to relax and by how much."""
+        return words.explain(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw error and risk along cost, each as a share of what is allowed, on a matplotlib Axes; return the Axes."""
+        from sfumato.charts import windows
+
+        return windows.draw(self, ax)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+
+def window(
+    question: AnyQuestion | Plan | Sequence[AnyQuestion],
+    *,
+    domain: Domain | Mapping[str, Axis],
+    unit: Unit,
+    accuracy: Within | Sequence[Within],
+    risk: Risk,
+    worlds: Any = None,
+    rows: int | None = None,
+    measure: str = "pure",
+    delta: Exactly = 0,
+) -> Window:
+    """Which epsilon is accurate enough and safe enough? Touches no data, spends nothing.
+
+    Parameters
+    ----------
+    question : question, list of questions, or Plan
+        The shares of several are solved so that each meets its wish; those of a Plan that states shares are kept.
+    domain : Domain
+    unit : Unit
+    accuracy : Within, or one a question
+    risk : Risk
+        It is read for the promise of all questions together.
+    worlds : (records, size), Choice, Choices or int; for ``Risk(disclosure=...)``
+        Which data sets are possible: any ``size`` of so many persons; those of a universe (of several, the strictest); or how
+        many, any two of them neighbours. What ``choose`` computed for *its* query is not used: see Notes.
+    rows : int or None
+        Your own public guess of the number of rows, for what depends on it.
+    measure : {"pure", "zcdp"}
+        In which the cost is counted: epsilon, or rho for Gaussian noise.
+    delta : number
+        Above 0: (epsilon, delta), for questions that need it.
+
+    Returns
+    -------
+    Window
+
+    Raises
+    ------
+    Infeasible
+        If no cost is accurate enough, or none is safe enough. A floor above the ceiling raises nothing: ``feasible`` is false.
+
+    Notes
+    -----
+    Lee and Clifton's epsilon holds for one query whose noise follows its sensitivity over the universe. A histogram at the
+    same epsilon tells two worlds apart better: two persons exchanged move two counts. So the ceiling here is what the promise
+    itself says about the worlds.
+
+    The floor is found by doubling and halving, then by bisection. If a question's accuracy does not improve with every unit
+    (a grid that becomes finer as epsilon grows), the floor is still accurate enough and one unit less is not, but an
+    even smaller cost may be.
+
+    >>> from sfumato.domain import Interval
+    >>> from sfumato.histogram import Histogram
+    >>> ages = Domain(age=Interval(0, 100, step=2))
+    >>> wish = Within(20, confidence=0.95, simultaneous=True)
+    >>> found = window(Histogram("age"), domain=ages, unit=Unit(), accuracy=wish, risk=Risk(prior=0.01, posterior=0.05))
+    >>> found.floor, found.ceiling, found.feasible
+    (0.335061608, 1.650680762, True)
+    """
+    plan, space = as_plan(question), domain if isinstance(domain, Domain) else Domain(domain)
+    known = _read_worlds(worlds, unit, risk)
+    wishes = _wishes(plan, accuracy)
+    kind = Kind.of(measure, delta)
+    asked = [Wish(q, space, unit, rows, wish) for q, wish in zip(plan.questions, wishes, strict=True)]
+    solved = shared(plan, asked, kind)
+    floor = kind.cost(least_total(solved, asked, kind))
+    ceiling = risk.largest(kind.cost(1), worlds=known)
+    ends = kind.level(floor), kind.level(ceiling)
+    costs = kind.between(min(ends) / BEYOND, max(ends) * BEYOND, POINTS)
+    parts = tuple(_part(i, solved, one, (floor, ceiling), costs) for i, one in enumerate(asked))
+    return Window(
+        plan=solved,
+        parts=parts,
+        unit=unit,
+        risk=risk,
+        worlds=known,
+        floor_cost=floor,
+        ceiling_cost=ceiling,
+        risk_at_floor=risk.of(floor, worlds=known),
+        costs=tuple(float(kind.level(cost)) for cost in costs),
+        risks=tuple(risk.of(cost, worlds=known) for cost in costs),
+    )
+
+
+def _part(i: int, plan: Plan, asked: Wish, ends: tuple[CentralMeasure, CentralMeasure], costs: Sequence[CentralMeasure]) -> Part:
+    def half_width(total: CentralMeasure, simultaneous: bool | None = None) -> float | None:
+        try:
+            return asked.half_width(plan.costs(total)[i], simultaneous)
+        except SfumatoError:  # the question refuses this cost
+            return None
+
+    floor, ceiling = ends
+    preview = asked.preview(plan.costs(floor)[i])
+    return Part(
+        question=preview.question,
+        cells=preview.cells,
+        accuracy=asked.wish,
+        floor=plan.costs(floor)[i],
+        at_ceiling=half_width(ceiling),
+        each_at_ceiling=half_width(ceiling, False),
+        half_widths=tuple(half_width(cost) for cost in costs),
+    )
+
+
+def _wishes(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]:
+    given = [accuracy] * len(plan.questions) if isinstance(accuracy, Within) else accuracy
+    if not isinstance(given, Sequence) or not all(isinstance(wish, Within) for wish in given):
+        raise UsageError("the accuracy of a window", "it is not a Within", "Write accuracy=sf.Within(20, simultaneous=True)")
+    if len(given) != len(plan.questions):
+        asked = f"{len(given)} accuracies for {len(plan.questions)} questions"
+        raise UsageError(asked, "each question needs one", "Give one Within for all, or one a question")
+    return list(given)
+
+
+def _read_worlds(worlds: Any, unit: Unit, risk: Risk) -> Worlds | int | None:
+    if not isinstance(risk, Risk):
+        raise UsageError(f"risk = {type(risk).__name__}", "it is not a Risk", "Write risk=sf.Risk(prior=.01, posterior=.05)")
+    if not isinstance(unit, Unit):
+        raise UsageError(f"unit = {type(unit).__name__}", "it is not a unit of privacy", "Write unit=source.unit, or sf.Unit()")
+    if worlds is None or risk.disclosure is None:
+        return None
+    match worlds:
+        case Worlds():
+            return worlds.under(unit)
+        case Choice():
+            return Worlds(worlds.records, worlds.size).under(unit)
+        case Choices():
+            every = [Worlds(part.records, part.size).under(unit) for part in worlds.values()]
+            return min(every, key=lambda one: one.log_count)
+        case [records, size]:
+            return Worlds(records, size).under(unit)
+        case int() if not isinstance(worlds, bool):
+            return worlds
+    raise UsageError(
+        f"worlds of type {type(worlds).__name__}",
+        "they are not possible worlds",
+        "Write worlds=(1000, 999), or the Choice that sf.choose returned",
+    )

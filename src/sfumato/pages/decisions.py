@@ -1,0 +1,102 @@
+"""How epsilon was chosen, and what an audit saw: the sections of the page that are no answers about data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+from markupsafe import Markup
+
+from sfumato.charts import style
+from sfumato.choosing.windows import Window
+from sfumato.risk import Choice, Choices
+
+Decision: TypeAlias = Choice | Choices | Window
+
+
+@runtime_checkable
+class Finding(Protocol):
+    """One line of an audit, as ``sfumato.audit`` finds it."""
+
+    columns: ClassVar[tuple[str, ...]]
+    ok: bool
+
+    def row(self) -> tuple[str, ...]:
+        """As text, in the order of ``columns``."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the template shows of a choice or a window: a headline figure or two, the picture, the sentences."""
+
+    anchor: str
+    title: str
+    charts: tuple[Markup, ...]
+    figures: tuple[tuple[str, str], ...]
+    sentences: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The lines of an audit as a table."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    wrong: int
+
+
+def study(item: Decision, anchor: str) -> Study:
+    """Collect what the page shows of a choice or a window."""
+    match item:
+        case Choice():
+            return _of_choices([item], anchor)
+        case Choices():
+            return _of_choices(item.values(), anchor)
+        case Window():
+            return _of_window(item, anchor)
+
+
+def audit(findings: Sequence[Finding]) -> Audit | None:
+    """Lay findings out; None, if there are none."""
+    if not findings:
+        return None
+    return Audit(findings[0].columns, tuple(finding.row() for finding in findings), sum(not finding.ok for finding in findings))
+
+
+def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:
+    title = "Epsilon for a disclosure risk" + (f": {choices[0].query}" if len({choice.query for choice in choices}) == 1 else "")
+    sentences = tuple(line for choice in choices for line in str(choice).splitlines() if not line.startswith("  Note:"))
+    notes = tuple(dict.fromkeys(note for choice in choices for note in choice.caveats))
+    figures = tuple((_level(choice.epsilon), f"largest epsilon, {choice.column or choice.query}") for choice in choices[:6])
+    told = " ".join(sentences)
+    item = choices[0] if len(choices) == 1 else Choices(tuple(choices))
+    return Study(anchor, title, _charts(item, title, told, anchor), figures, sentences, notes)
+
+
+def _of_window(window: Window, anchor: str) -> Study:
+    title = f"Which {window.kind.letter}? {window.plan.title}"
+    sentences = tuple(window.explain().splitlines())
+    figures = (
+        (f"{window.floor:.4g}", f"floor: the least {window.kind.letter} that is accurate enough"),
+        (f"{window.ceiling:.4g}", f"ceiling: the largest {window.kind.letter} that is safe enough"),
+        ("open" if window.feasible else "empty", "the window between them"),
+    )
+    return Study(anchor, title, _charts(window, title, " ".join(sentences), anchor), figures, sentences, ())
+
+
+def _level(epsilon: float) -> str:
+    return "no limit" if math.isinf(epsilon) else f"{epsilon:.4g}"
+
+
+def _charts(item: Any, title: str, told: str, anchor: str) -> tuple[Markup, ...]:
+    """The picture for a page, and the same for a phone."""
+    made = []
+    for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
+        with style.sized(width):
+            drawn = item.plot()
+        ax = drawn.flat[0] if hasattr(drawn, "flat") else drawn
+        made.append(Markup(style.svg(ax.figure, title, told, name=f"{anchor}-{name}")))
+    return tuple(made)

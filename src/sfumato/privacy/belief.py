@@ -1,0 +1,94 @@
+"""What a promise means to somebody who suspects something: how sure they can become.
+
+A belief is a pair of odds, and a privacy loss is what multiplies them: somebody who gave odds o to a person's presence gives
+at most o e^l after an answer whose loss is l, whatever else they know.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.unit import Unit
+
+PRIOR = 0.01  # of the attacker that previews speak of
+SELDOM = 1e-6  # how often the loss of Gaussian noise may be larger than previews say
+MOST = 700.0  # natural logarithm of the largest odds
+
+
+def loss(promise: CentralMeasure, exceeded: float = 0.0) -> float:
+    """The privacy loss that an answer exceeds with at most this probability, if the person is present.
+
+    Holds because: it is at most epsilon; under (epsilon, delta), P(l > L) <= delta / (1 - e^(epsilon - L)), since the set
+    S of such outputs has P(S) <= e^epsilon Q(S) + delta and Q(S) <= e^-L P(S); under rho-zCDP, P(l > rho + 2 sqrt(rho t))
+    <= e^-t (Bun and Steinke 2016, Lemma 3.5).
+
+    >>> loss(PureDP("0.5"))
+    0.5
+    """
+    match promise:
+        case PureDP(epsilon=epsilon):
+            return float(epsilon)
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            if delta == 0:
+                return float(epsilon)
+            return float(epsilon) - math.log1p(-float(delta) / exceeded) if exceeded > delta else math.inf
+        case ZCDP(rho=rho):
+            return float(rho) + 2 * math.sqrt(float(rho) * -math.log(exceeded)) if exceeded > 0 else math.inf
+
+
+def after(prior: float, loss: float) -> float:
+    """The belief of somebody whose belief was ``prior``, after this loss.
+
+    >>> round(after(0.01, 1), 4)
+    0.0267
+    """
+    return 1 / (1 + math.exp(-min(max(log_odds(prior) + loss, -MOST), MOST)))
+
+
+def log_odds(chance: float) -> float:
+    """ln of chance / (1 - chance)."""
+    return math.log(chance) - math.log1p(-chance)
+
+
+def group(promise: CentralMeasure, size: int) -> CentralMeasure:
+    """What a promise for one change is worth for several: k epsilon, k^2 rho; (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
+
+    Holds because: Dwork and Roth 2014, Thm 2.2; Bun and Steinke 2016, Prop. 1.9; for delta, k steps along a chain.
+
+    >>> str(group(ZCDP("0.1"), 2))
+    'rho = 0.4'
+    """
+    match promise:
+        case PureDP(epsilon=epsilon):
+            return PureDP(size * epsilon)
+        case ZCDP(rho=rho):
+            return ZCDP(size**2 * rho)
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            growth = sum(math.exp(min(i * float(epsilon), MOST)) for i in range(size))
+            worse = delta * Fraction(growth * (1 + 1e-12))
+            return ApproxDP(size * epsilon, min(worse, Fraction(10**18 - 1, 10**18)))
+
+
+def sentence(promise: CentralMeasure, unit: Unit) -> str:
+    """What a promise means to somebody who was 1 % sure, in one sentence without its full stop.
+
+    Under delta and zCDP the loss has no limit, and the sentence says how seldom it is larger: ten times delta, or 10^-6.
+
+    >>> sentence(PureDP("0.5"), Unit())
+    'anyone 1 % sure that a person is in the data can become at most 1.64 % sure'
+    """
+    seldom = {"pure": 0.0, "approx": 10 * float(getattr(promise, "delta", 0)), "zcdp": SELDOM}[str(promise.__struct_config__.tag)]
+    of = "what a person's rows are" if unit.neighbours == "replace" else "that a person is in the data"
+    if seldom >= 1:
+        return f"delta is too large to limit how sure anyone can become {of}"
+    reached = 100 * after(PRIOR, loss(promise, seldom))
+    sure = f"at most {_up(reached)} % sure" if reached < 99.9 else "all but certain"
+    return f"anyone {100 * PRIOR:g} % sure {of} can become {sure}" + (f", but for a chance of {seldom:.1g}" if seldom else "")
+
+
+def _up(percent: float) -> str:
+    """Three digits, rounded up: what is quoted must not be exceeded."""
+    grain = 10.0 ** (2 - math.floor(math.log10(percent)))
+    return f"{math.ceil(percent * grain * (1 - 1e-12)) / grain:.3g}"
