@@ -115,3 +115,14 @@ def decimal(value: Fraction, digits: int = 6) -> str:
         if (value * 10**places).denominator == 1 and abs(value) >= Fraction(1, 10**6):
             return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
     return f"{float(value):.{digits}g}"
+
+
+def rounded(value: Fraction | float, digits: int, *, up: bool) -> str:
+    """Print a number above 0 in so many digits, rounded so that what is quoted holds too: floors up, ceilings down.
+
+    >>> rounded(1.650680762, 4, up=False), rounded(Fraction("0.335061608"), 4, up=True)
+    ('1.65', '0.3351')
+    """
+    exact = Fraction(value)
+    grain = Fraction(10) ** (math.floor(math.log10(exact)) + 1 - digits)
+    return f"{float((math.ceil if up else math.floor)(exact / grain) * grain):.{digits}g}"

@@ -299,3 +299,59 @@ def test_a_phone_needs_no_sideways_scrolling(releases, tmp_path):
     wide, outside = (int(n) for n in re.search(r"wide (\d+) outside (\d+)", shown).groups())
     assert wide <= 390
     assert outside == 0
+
+
+# --- choices, windows and findings ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def decisions():
+    import sfumato as sf
+
+    wish, risk = sf.Within(20, simultaneous=True), sf.Risk(prior=0.01, posterior=0.05)
+    window = sf.window(Histogram("age", bins=50), domain=DOMAIN, unit=Unit(), accuracy=wish, risk=risk)
+    return [sf.choose({"<b>": [1, 2, 3, 10]}, size=3), window]
+
+
+def test_choices_and_windows_stand_beside_answers(releases, decisions):
+    text = page.render([releases[0], *decisions])
+    outline = Outline(text)
+    assert not outline.open
+    assert len(outline.ids) == len(set(outline.ids))
+    assert text.count("<svg") == 2 * 3
+    assert "epsilon = 0.3351 is the least" in text
+    assert "&lt;b&gt;" in text
+    assert "<b>, 3 of 4" not in text
+    assert "small universes only" in text
+
+
+def test_a_page_without_answers(decisions, tmp_path):
+    text = report(decisions[1], tmp_path / "choice.html").read_text("utf-8")
+    assert "<h1>Choosing epsilon</h1>" in text
+    assert "What was spent" not in text
+    assert "Nothing was released" in text
+    assert not Outline(text).open
+    assert text == page.render(decisions[1:])
+
+
+def test_findings_of_an_audit():
+    from sfumato.audit import Finding
+
+    fine = Finding("Histogram", Unit(), PureDP(1), 1.0, 0.9, True, 0.1)
+    broken = msgspec.structs.replace(fine, subject="Broken <twin>", exact=2.0, ok=False)
+    text = page.render([fine, broken])
+    assert "1 of 2 failed" in text
+    assert "Broken &lt;twin&gt;" in text
+    assert "EXCEEDS" in text
+    assert "None of 1 was seen" in page.render([fine])
+
+
+def test_lists_may_be_among_the_items(releases, tmp_path):
+    from sfumato.audit import Finding
+
+    fine = Finding("Histogram", Unit(), PureDP(1), 1.0, 0.9, True, 0.1)
+    assert report([[fine], fine, ([fine],)], tmp_path / "all.html").read_text("utf-8").count("</tr>") == 4
+    for wrong in ([], [[]], [releases[0], 3], "text", {"a": releases[0]}, [None]):
+        with pytest.raises(UsageError):
+            report(wrong, tmp_path / "never.html")
+    assert not (tmp_path / "never.html").exists()

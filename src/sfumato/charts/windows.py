@@ -55,6 +55,8 @@ class Between(Protocol):
     @property
     def ceiling(self) -> float: ...
     @property
+    def ends(self) -> tuple[str, str]: ...
+    @property
     def feasible(self) -> bool: ...
 
 
@@ -79,9 +81,10 @@ def draw(window: Between, ax: Axes | None = None) -> Axes:
         band = ax.axvspan(*sorted((window.floor, window.ceiling)), facecolor=colour, hatch=hatch, linewidth=0, zorder=0.5)
         band.set(edgecolor=style.UNKNOWN_HATCH, label="the window" if window.feasible else "no window: the floor is above the ceiling")
         keys.append(band)
-        for level, colour, name in ((window.floor, COLOURS[0], "floor"), (window.ceiling, RISK, "ceiling")):
+        ends = zip(("floor", "ceiling"), (window.floor, window.ceiling), window.ends, (COLOURS[0], RISK), strict=True)
+        for name, level, text, colour in ends:
             ax.axvline(level, color=colour, linestyle="--", linewidth=1, zorder=1.5)
-            keys.append(Line2D([], [], color=colour, linestyle="--", linewidth=1, label=f"{name}: {window.kind.letter} {level:.4g}"))
+            keys.append(Line2D([], [], color=colour, linestyle="--", linewidth=1, label=f"{name}: {window.kind.letter} {text}"))
         _scales(ax, window)
         style.legend(ax, keys, "", columns=1 if style.is_narrow(ax) else 2)
     return ax
@@ -91,7 +94,7 @@ def _errors(ax: Axes, window: Between) -> list[Line2D]:
     keys = []
     for i, part in enumerate(window.parts[:MOST]):
         allowed = part.accuracy.half_width
-        shares = [math.nan if width is None else width / allowed for width in part.half_widths]
+        shares = [width / allowed if width else math.nan for width in part.half_widths]
         name = "error" if len(window.parts) == 1 else f"error of {style.plain(part.question, 28)}"
         keys += ax.plot(window.costs, shares, color=COLOURS[i], label=f"{name}, as a share of ±{allowed:,.6g}")
     return keys

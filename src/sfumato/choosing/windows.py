@@ -15,14 +15,14 @@ from sfumato.choosing import words
 from sfumato.choosing.costs import Kind, Wish, Within, kind_of, least_total, shared
 from sfumato.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.exact import Exactly
+from sfumato.exact import Exactly, rounded
 from sfumato.plan import Plan, as_plan
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.releases import AnyQuestion
 from sfumato.risk import Choice, Choices, Risk, Worlds
 
-POINTS = 33  # of the curves in the picture
+POINTS = 49  # of the curves in the picture
 BEYOND = 8  # how far the picture goes below and above the window
 
 
@@ -101,6 +101,11 @@ class Window(msgspec.Struct, frozen=True, tag="window"):
     def ceiling(self) -> float:
         """The largest epsilon, or rho, that is safe enough."""
         return float(self.kind.level(self.ceiling_cost))
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Floor and ceiling in four digits, rounded up and down, so that what is quoted is inside too."""
+        return rounded(self.kind.level(self.floor_cost), 4, up=True), rounded(self.kind.level(self.ceiling_cost), 4, up=False)
 
     @property
     def feasible(self) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sfumato.choosing.costs import Kind
-from sfumato.exact import decimal
+from sfumato.exact import decimal, rounded
+from sfumato.privacy import belief
 
 if TYPE_CHECKING:
     from sfumato.choosing.windows import Part, Window
@@ -35,17 +35,7 @@ def _floor(found: Window, kind: Kind) -> list[str]:
 
 def named(kind: Kind, level: Fraction, up: bool = False) -> str:
     """Print a cost in four digits: a floor rounded up, a ceiling down, so that what is quoted holds as well."""
-    return f"{kind.letter} = {rounded(level, up)}" + (f" (delta = {decimal(kind.delta)})" if kind.delta else "")
-
-
-def rounded(level: Fraction, up: bool) -> str:
-    """Four digits, rounded up or down.
-
-    >>> rounded(Fraction("1.650680762"), up=False), rounded(Fraction("0.331098117"), up=True)
-    ('1.65', '0.3312')
-    """
-    grain = Fraction(10) ** (math.floor(math.log10(level)) + 1 - DIGITS)
-    return f"{float((math.ceil if up else math.floor)(level / grain) * grain):.{DIGITS}g}"
+    return f"{kind.letter} = {rounded(level, DIGITS, up=up)}" + (f" (delta = {decimal(kind.delta)})" if kind.delta else "")
 
 
 def _subject(part: Part) -> str:
@@ -59,37 +49,46 @@ def _worlds(found: Window) -> str:
         return ""
     if isinstance(found.worlds, int):
         return f", of {found.worlds:,} worlds"
-    return f", of the worlds in which {found.worlds.size:,} of {found.worlds.records:,} persons are in the data"
+    return f", of the worlds in which {found.worlds.size:,} of {found.worlds.records:,} records are the data"
 
 
 def _open(found: Window) -> list[str]:
     kind = found.kind
-    ends = f"{rounded(kind.level(found.floor_cost), True)} to {rounded(kind.level(found.ceiling_cost), False)}"
-    lines = [f"Feasible: any {kind.letter} from {ends} is accurate enough and safe enough; the floor is the safest."]
-    lines += [f"  At the floor the same risk is {found.risk_at_floor:.3g} instead of {found.risk.limit:.6g}."]
+    floor, ceiling = found.ends
+    lines = [
+        f"Feasible: any {kind.letter} from {floor} to {ceiling} is accurate enough and safe enough.",
+        f"Decision: {named(kind, kind.level(found.floor_cost), up=True)}, the safest that is accurate enough. With it, "
+        f"{belief.sentence(found.floor_cost, found.unit)}{_reached(found)}.",
+    ]
     for part in found.parts:
         if part.at_ceiling is not None and part.at_ceiling > part.accuracy.half_width:
-            lines += [f"  Not all of it: at the ceiling, {part.question} is within +-{_width(part.at_ceiling)} only."]
+            lines += [f"  Not all of it: at the ceiling, {part.question} is within +-{_up(part.at_ceiling)} only."]
     return lines
+
+
+def _reached(found: Window) -> str:
+    """What the risk is at the floor, unless the sentence before it says it."""
+    if found.risk.prior == belief.PRIOR:
+        return ""
+    return f", and {found.risk.what} is at most {_up(found.risk_at_floor)}"
 
 
 def _empty(found: Window) -> list[str]:
     """Every single thing that would open the window."""
     kind = found.kind
-    lines = ["Empty: what is accurate enough is not safe enough. Relax one of these:"]
+    floor, ceiling = named(kind, kind.level(found.floor_cost), up=True), named(kind, kind.level(found.ceiling_cost))
+    lines = ["Empty: what is accurate enough is not safe enough. Decision: none, until one of these is relaxed:"]
+    of = " for {}".format if len(found.parts) > 1 else lambda _: ""
     wider = [
-        f"+-{_width(part.at_ceiling)} instead of +-{_width(part.accuracy.half_width)}"
-        + (f" for {part.question}" if len(found.parts) > 1 else "")
+        f"+-{_up(part.at_ceiling)} instead of +-{part.accuracy.half_width:,.6g}{of(part.question)}"
         for part in found.parts
         if part.at_ceiling is not None
     ]
     if wider:
-        lines += [f"  accuracy: {'; '.join(wider)}, at {named(kind, kind.level(found.ceiling_cost))};"]
+        lines += [f"  accuracy: {'; '.join(wider)}, at {ceiling};"]
     if all(part.accuracy.simultaneous and _met_alone(part) for part in found.parts):
         lines += ["  confidence: each number by itself instead of all at once, at the same cost;"]
-    lines += [
-        f"  risk: {_up(found.risk_at_floor)} instead of {found.risk.limit:.6g}, at {named(kind, kind.level(found.floor_cost), up=True)};"
-    ]
+    lines += [f"  risk: {_up(found.risk_at_floor)} instead of {found.risk.limit:.6g}, at {floor};"]
     if found.unit.rows_per_person > 1:
         lines += [f"  the unit: fewer rows per person than {found.unit.rows_per_person:,}; noise grows with them."]
     return [*lines[:-1], lines[-1].rstrip(";.") + "."]
@@ -99,11 +98,6 @@ def _met_alone(part: Part) -> bool:
     return part.each_at_ceiling is not None and part.each_at_ceiling <= part.accuracy.half_width
 
 
-def _width(value: float) -> str:
-    return f"{math.ceil(value):,}" if value >= 10 else f"{value:.4g}"
-
-
-def _up(risk: float) -> str:
-    """Three digits, rounded up."""
-    grain = 10.0 ** (math.floor(math.log10(risk)) - 2)
-    return f"{min(math.ceil(risk / grain - 1e-9) * grain, 1.0):.3g}"
+def _up(value: float) -> str:
+    """Print a half-width or a risk, rounded up: a relaxed wish must be met by what is quoted."""
+    return f"{value:,.0f}" if value == round(value) else rounded(value, 3 if value < 1 else 6, up=True)

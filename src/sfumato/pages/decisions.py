@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from sfumato.charts import style
 from sfumato.choosing.windows import Window
+from sfumato.exact import rounded
 from sfumato.risk import Choice, Choices
 
 Decision: TypeAlias = Choice | Choices | Window
@@ -29,13 +30,13 @@ class Finding(Protocol):
 
 @dataclass(frozen=True)
 class Study:
-    """What the template shows of a choice or a window: a headline figure or two, the picture, the sentences."""
+    """What the template shows of a choice or a window: a headline figure or two, the picture, sentences with what is under each."""
 
     anchor: str
     title: str
     charts: tuple[Markup, ...]
     figures: tuple[tuple[str, str], ...]
-    sentences: tuple[str, ...]
+    sentences: tuple[tuple[str, tuple[str, ...]], ...]
     notes: tuple[str, ...]
 
 
@@ -73,22 +74,33 @@ def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:
     figures = tuple((_level(choice.epsilon), f"largest epsilon, {choice.column or choice.query}") for choice in choices[:6])
     told = " ".join(sentences)
     item = choices[0] if len(choices) == 1 else Choices(tuple(choices))
-    return Study(anchor, title, _charts(item, title, told, anchor), figures, sentences, notes)
+    return Study(anchor, title, _charts(item, title, told, anchor), figures, _grouped(sentences), notes)
 
 
 def _of_window(window: Window, anchor: str) -> Study:
     title = f"Which {window.kind.letter}? {window.plan.title}"
     sentences = tuple(window.explain().splitlines())
     figures = (
-        (f"{window.floor:.4g}", f"floor: the least {window.kind.letter} that is accurate enough"),
-        (f"{window.ceiling:.4g}", f"ceiling: the largest {window.kind.letter} that is safe enough"),
+        (window.ends[0], f"floor: the least {window.kind.letter} that is accurate enough"),
+        (window.ends[1], f"ceiling: the largest {window.kind.letter} that is safe enough"),
         ("open" if window.feasible else "empty", "the window between them"),
     )
-    return Study(anchor, title, _charts(window, title, " ".join(sentences), anchor), figures, sentences, ())
+    return Study(anchor, title, _charts(window, title, " ".join(sentences), anchor), figures, _grouped(sentences), ())
+
+
+def _grouped(lines: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Bring indented lines under the one before them."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for line in lines:
+        if line.startswith("  ") and found:
+            found[-1] = found[-1][0], (*found[-1][1], line.strip())
+        else:
+            found.append((line.strip(), ()))
+    return tuple(found)
 
 
 def _level(epsilon: float) -> str:
-    return "no limit" if math.isinf(epsilon) else f"{epsilon:.4g}"
+    return "no limit" if math.isinf(epsilon) else rounded(epsilon, 4, up=False) if epsilon else "0"
 
 
 def _charts(item: Any, title: str, told: str, anchor: str) -> tuple[Markup, ...]:

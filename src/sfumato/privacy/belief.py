@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from sfumato.exact import rounded
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 
@@ -31,9 +32,8 @@ def loss(promise: CentralMeasure, exceeded: float = 0.0) -> float:
         case PureDP(epsilon=epsilon):
             return float(epsilon)
         case ApproxDP(epsilon=epsilon, delta=delta):
-            if delta == 0:
-                return float(epsilon)
-            return float(epsilon) - math.log1p(-float(delta) / exceeded) if exceeded > delta else math.inf
+            share = float(delta) / exceeded if exceeded > 0 else float(delta > 0)
+            return float(epsilon) - math.log1p(-share) if share < 1 else math.inf
         case ZCDP(rho=rho):
             return float(rho) + 2 * math.sqrt(float(rho) * -math.log(exceeded)) if exceeded > 0 else math.inf
 
@@ -84,11 +84,5 @@ def sentence(promise: CentralMeasure, unit: Unit) -> str:
     if seldom >= 1:
         return f"delta is too large to limit how sure anyone can become {of}"
     reached = 100 * after(PRIOR, loss(promise, seldom))
-    sure = f"at most {_up(reached)} % sure" if reached < 99.9 else "all but certain"
+    sure = f"at most {rounded(reached, 3, up=True)} % sure" if reached < 99.9 else "all but certain"
     return f"anyone {100 * PRIOR:g} % sure {of} can become {sure}" + (f", but for a chance of {seldom:.1g}" if seldom else "")
-
-
-def _up(percent: float) -> str:
-    """Three digits, rounded up: what is quoted must not be exceeded."""
-    grain = 10.0 ** (2 - math.floor(math.log10(percent)))
-    return f"{math.ceil(percent * grain * (1 - 1e-12)) / grain:.3g}"

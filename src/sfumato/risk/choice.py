@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from sfumato.errors import Infeasible, nearest
-from sfumato.exact import Exactly
+from sfumato.exact import Exactly, rounded
 from sfumato.risk.bounds import loose_curve, loose_parts, risk_at, tight_parts
 from sfumato.risk.kernel import Answers
 from sfumato.risk.laws import Laplace
@@ -87,6 +87,23 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         return math.inf if self.loose is None else self.loose
 
     @property
+    def quoted(self) -> str:
+        """``epsilon`` in six digits, rounded down: what is quoted must satisfy the requirement too."""
+        return _down(self.epsilon)
+
+    @property
+    def quoted_loose(self) -> str:
+        """``upper_bound`` in six digits, rounded down."""
+        return _down(self.upper_bound)
+
+    @property
+    def advantage(self) -> float:
+        """What a membership test of one person can reach against Laplace noise at this epsilon."""
+        if self.epsilon in (0, math.inf):
+            return float(self.epsilon > 0)
+        return advantage(Laplace(1 / self.epsilon))
+
+    @property
     def worlds(self) -> int:
         """How many data sets are possible."""
         return math.comb(self.records, self.size)
@@ -108,10 +125,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         if self.epsilon == math.inf:
             answer = f"any epsilon keeps the adversary's belief in each world within {self.risk:.6g}"
         else:
-            answer = (
-                f"epsilon = {_down(self.epsilon)} is the largest that keeps the adversary's belief in each world within {self.risk:.6g}"
-            )
-            answer += f" (by the loose bound {_down(self.upper_bound)})" if self.exact else " by the loose bound"
+            answer = f"epsilon = {self.quoted} is the largest that keeps the adversary's belief in each world within {self.risk:.6g}"
+            answer += f" (by the loose bound {self.quoted_loose})" if self.exact else " by the loose bound"
         worst = [] if self.worst is None else [f"  Worst world: {self.worst}."]
         return "\n".join([f"{head} {answer}.", *worst, *(f"  Note: {note}" for note in self.caveats)])
 
@@ -262,7 +277,7 @@ def _smallness(choice: Choice) -> str:
         return f"{start} to {choice.risk:.3g}, and here puts no limit on epsilon. {end} may then succeed always."
     if choice.epsilon == 0:
         return f"{start} no further: only silence keeps the risk."
-    gain = advantage(Laplace(1 / choice.epsilon))
+    gain = choice.advantage
     shown = f"{gain:.3g}" if gain < 0.999 else "more than 0.999"
     return f"{start} to {choice.risk:.3g}. {end} can reach an advantage of {shown} at this epsilon."
 
@@ -278,8 +293,4 @@ def _prior(choice: Choice) -> str:
 
 
 def _down(epsilon: float) -> str:
-    """Print six digits, rounded down: what is quoted must satisfy the requirement too."""
-    if epsilon == 0:
-        return "0"
-    grain = 10.0 ** (5 - math.floor(math.log10(epsilon)))
-    return f"{math.floor(epsilon * grain) / grain:.6g}"
+    return f"{epsilon:g}" if epsilon in (0, math.inf) else rounded(epsilon, 6, up=False)

@@ -69,6 +69,15 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         """The number that must not be exceeded."""
         return next(float(x) for x in (self.disclosure, self.advantage, self.posterior, self.tpr) if x is not None)
 
+    @property
+    def what(self) -> str:
+        """What the limit is about, in a few words."""
+        if self.advantage is not None:
+            return "the membership advantage"
+        if self.fpr is not None:
+            return f"the true-positive rate at a false-positive rate of {self.fpr:g}"
+        return "the disclosure risk" if self.prior is None else f"a belief that was {self.prior:g}"
+
     def of(self, protection: Protection, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None) -> float:
         """The risk of this form that a promise or noise leaves.
 

@@ -1,0 +1,165 @@
+"""``sfumato choose``: which epsilon, between what is accurate enough and what is safe enough."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfumato.choosing import Window, Within, window
+from sfumato.choosing import choose as chosen
+from sfumato.cli.options import json_option
+from sfumato.cli.output import ROWS_SHOWN, emit_json, table, talk
+from sfumato.domain import Domain, Interval
+from sfumato.errors import UsageError
+from sfumato.histogram import Histogram
+from sfumato.plan import Plan, domain_of, read_plan
+from sfumato.privacy.unit import Unit
+from sfumato.risk import Choices, Risk
+
+WIDTH = 80
+PRIOR, POSTERIOR = "0.01", "0.05"
+HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "advantage")
+
+
+@click.command(short_help="Choose epsilon.")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--column", "columns", multiple=True, help="A column of FILE; again for each.  [default: all columns of numbers]")
+@click.option("--size", type=int, help="Records in the published set.  [default: all but one]")
+@click.option("--query", default="mean", show_default=True, help="mean, median, sum, count, var, std, or percentile:25.")
+@click.option("--risk", default="1/3", show_default=True, help="Largest belief in one possible data set, for FILE.")
+@click.option("--drop-missing", is_flag=True, help="Leave out records without a number; else they are an error.")
+@click.option("--plan", type=click.Path(path_type=Path), help="Find the window for the questions of a plan (TOML).")
+@click.option("--cells", type=int, default=50, show_default=True, help="Else for a histogram of so many cells.")
+@click.option("--within", default="20", show_default=True, help="Half-width that is accurate enough.")
+@click.option("--confidence", default="0.95", show_default=True)
+@click.option("--each/--all-at-once", default=False, help="Each number by itself, or all together.  [default: all-at-once]")
+@click.option("--rows-per-person", type=int, default=1, show_default=True)
+@click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True)
+@click.option("--advantage", help="Largest membership advantage that is safe enough.")
+@click.option("--prior", help=f"With --posterior: a belief of so much ...  [default: {PRIOR}]")
+@click.option("--posterior", help=f"... may become one of so much.  [default: {POSTERIOR}]")
+@click.option("--fpr", help="With --tpr: a test that accuses such a share of the innocent ...")
+@click.option("--tpr", help="... may find such a share of the members.")
+@click.option("--exceeded", default="0", show_default=True, help="With this chance a belief may grow further; for --zcdp and delta.")
+@click.option("--zcdp", is_flag=True, help="Count the cost in rho: Gaussian noise.")
+@click.option("--delta", default="0", show_default=True, help="Count the cost in (epsilon, delta).")
+@click.option("--rows", type=int, help="Your own public guess of the number of rows.")
+@click.option("--report", "page", type=click.Path(path_type=Path), help="Also write one HTML page.")
+@json_option
+def choose(
+    file: Path | None,
+    columns: tuple[str, ...],
+    size: int | None,
+    query: str,
+    risk: str,
+    drop_missing: bool,
+    page: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Find the window between an epsilon that is accurate enough and one that is safe enough.
+
+    With FILE (Parquet or CSV), whose rows are all records that an adversary knows of, also say by Lee and Clifton's method
+    which epsilon keeps them from naming the published data set. FILE is read, and nothing is spent: the epsilons it leads to
+    tell something about it, if it is not public.
+
+    Example: sfumato choose people.csv --column wage --cells 50 --within 20
+    """
+    choices = None if file is None else _choices(file, columns, size, query, risk, drop_missing)
+    windows = _windows(choices, risk, **options)
+    if as_json:
+        emit_json({"choices": None if choices is None else list(choices.values()), "windows": [_plain(one) for one in windows]})
+    else:
+        if choices is not None:
+            _show(choices)
+        _say(windows)
+    if page is not None:
+        from sfumato.pages import report
+
+        talk(f"Report: {report([*windows, *([] if choices is None else [choices])], page)}")
+
+
+def _choices(file: Path, columns: tuple[str, ...], size: int | None, query: str, risk: str, drop_missing: bool) -> Choices:
+    from sfumato.data.universe import other_columns
+
+    name, colon, at = query.partition(":")
+    asked: Any = (name, at) if colon else name
+    found = chosen(file, size, asked, risk, columns=columns or None, missing="drop" if drop_missing else "refuse")
+    assert isinstance(found, Choices)
+    left = [] if columns else other_columns(file, found.keys())
+    if left:
+        talk(f"Not numbers, and left out: {textwrap.shorten(', '.join(left), 200, placeholder=' ...')}.")
+    return found
+
+
+def _windows(
+    choices: Choices | None, risk: str, plan: Path | None, prior: str | None, posterior: str | None, **options: Any
+) -> list[Window]:
+    """The window for the risk asked for; with a universe, also that for the disclosure risk."""
+    exceeded, zcdp, delta, rows = (options.pop(name) for name in ("exceeded", "zcdp", "delta", "rows"))
+    other = {name: options.pop(name) for name in ("advantage", "fpr", "tpr")}
+    given = {name: value for name, value in other.items() if value is not None}
+    if not given or prior is not None or posterior is not None:
+        given |= {"prior": prior or PRIOR, "posterior": posterior or POSTERIOR}
+    wish = Within(options["within"], confidence=options["confidence"], simultaneous=not options["each"])
+    question, domain, unit = _asked(plan, options)
+    counted: Any = {"measure": "zcdp" if zcdp else "pure", "delta": delta, "rows": rows}
+    found = [window(question, domain=domain, unit=unit, accuracy=wish, risk=Risk(**given, exceeded=exceeded), **counted)]
+    if choices is not None:
+        limit = Risk(disclosure=risk, exceeded=exceeded)  # type: ignore[arg-type]
+        found.append(window(question, domain=domain, unit=unit, accuracy=wish, risk=limit, worlds=choices, **counted))
+    return found
+
+
+def _asked(plan: Path | None, options: dict[str, Any]) -> tuple[Plan, Domain, Unit]:
+    if plan is not None:
+        spec = read_plan(plan)
+        where = spec.source
+        return spec.plan(), domain_of(spec), Unit(where.rows_per_person, where.neighbours, where.person)
+    cells = options["cells"]
+    if cells < 2:
+        raise UsageError(f"--cells {cells}", "a histogram has at least 2 cells", "Write --cells 50")
+    axis = f"{cells:,} cells"
+    unit = Unit(options["rows_per_person"], options["neighbours"])
+    return Plan([Histogram(axis)]), Domain({axis: Interval(0, cells, step=1)}), unit
+
+
+def _plain(found: Window) -> dict[str, Any]:
+    ends = {"floor": found.floor, "ceiling": found.ceiling, "feasible": found.feasible}
+    return ends | {"measure": found.kind.letter, "explained": found.explain(), "window": found}
+
+
+def _show(choices: Choices) -> None:
+    """One line a column; then what must be said beside the numbers, once."""
+    parts = choices.values()
+    rows = [(p.column, p.query, p.quoted, p.quoted_loose, p.records, p.size, f"{p.advantage:.3f}") for p in parts]
+    table(HEADS, rows, f"Largest epsilon for a disclosure risk of {parts[0].risk:.6g}")
+    _wrap("Advantage: what a membership test of one person can reach at that epsilon.")
+    for part in parts[:ROWS_SHOWN]:
+        if part.worst is not None:
+            _wrap(f"{part.column}: the worst world is {part.worst}.")
+    boldest = max(parts, key=lambda part: part.epsilon)
+    _wrap(f"Note: {boldest.caveats[0]} (This is {boldest.column}.)")
+    for note in dict.fromkeys(note for part in parts for note in part.caveats[1:]):
+        _wrap(f"Note: {note}")
+    click.echo()
+
+
+def _say(windows: list[Window]) -> None:
+    """The first window whole; of another, which has the same floor, its ceiling and what follows from it."""
+    for found in windows:
+        lines = found.explain().splitlines()
+        if found is not windows[0]:
+            click.echo()
+            lines = [line for line in lines if line.startswith(("Ceiling", "Feasible", "Empty", "  ")) and line not in windows[0].explain()]
+        for line in lines:
+            _wrap(line)
+
+
+def _wrap(line: str) -> None:
+    """Print one sentence or several in lines of 80 characters; what is indented stays so."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    click.echo(textwrap.fill(line.strip(), WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False))

