@@ -1,0 +1,106 @@
+"""The square-root factorisation of running totals: the matrix of ones below the diagonal is C C with C Toeplitz.
+
+C has the coefficients of (1 - x)^(-1/2): f_0 = 1, f_k = (1 - 1/(2k)) f_(k-1), that is f_k = binomial(2k, k) / 4^k. Among Toeplitz
+factorisations B C of the running totals none has a smaller product of largest variance and squared sensitivity; both are
+f_0^2 + ... + f_(T-1)^2 for B = C, about (ln T + 3.35) / pi.
+Source: Fichtenberger, Henzinger, Upadhyay, ICML 2023; Henzinger, Upadhyay, Upadhyay, SODA 2023.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.errors import UsageError
+
+LONGEST = 10**7
+"""The longest horizon for which coefficients are laid out."""
+
+_PLACES = 192
+MOST_PRECISE = 48
+
+
+def coefficients(horizon: int) -> np.ndarray:
+    """The first ``horizon`` coefficients of (1 - x)^(-1/2): float64 ndarray of shape (horizon,), relative error below k 2^-52.
+
+    >>> coefficients(4)
+    array([1.    , 0.5   , 0.375 , 0.3125])
+    """
+    k = np.arange(1, check_horizon(horizon), dtype=np.float64)
+    return np.concatenate([[1.0], np.cumprod(1 - 0.5 / k)])
+
+
+def dyadic_coefficients(horizon: int, precision: int) -> np.ndarray:
+    """The same as integers in units of 2^-precision, each the nearest one: int64 ndarray of shape (horizon,).
+
+    Parameters
+    ----------
+    horizon : int
+    precision : int
+        From 0 to 48.
+
+    Holds because: g <- g (2k - 1) // (2k), from 2^192 on, is exact while k <= 96 and then loses less than one unit a step, so
+    that it bounds 2^192 f_k from both sides; f_k 2^precision is no half of an integer for k > 96, and a value so close to one
+    that the bounds do not decide it raises ``ArithmeticError`` (none is known).
+
+    >>> dyadic_coefficients(5, 8).tolist()
+    [256, 128, 96, 80, 70]
+    """
+    if isinstance(precision, bool) or not isinstance(precision, int) or not 0 <= precision <= MOST_PRECISE:
+        raise UsageError(f"precision = {precision!r}", f"it must be a whole number from 0 to {MOST_PRECISE}", "Choose one such as 16")
+    shift = _PLACES - precision
+    half = 1 << shift - 1
+    value, found = 1 << _PLACES, [1 << precision]
+    for k in range(1, check_horizon(horizon)):
+        value = value * (2 * k - 1) // (2 * k)
+        rounded = value + half >> shift
+        if value + k + half >> shift != rounded and k > _PLACES // 2:
+            raise ArithmeticError(f"coefficient {k} lies too close to a half to be rounded")
+        found.append(rounded)
+    return np.array(found, dtype=np.int64)
+
+
+def inverse_series(column: np.ndarray) -> np.ndarray:
+    """The first column of the inverse of a lower-triangular Toeplitz matrix: float64 ndarray like ``column``, by Newton's method.
+
+    Rounding is of the order 1e-15 of the largest coefficient: post-processing, which costs accuracy and never privacy.
+
+    >>> inverse_series(np.array([1.0, 0.5, 0.375])).round(6).tolist()
+    [1.0, -0.5, -0.125]
+    """
+    c = np.asarray(column, dtype=np.float64)
+    found, known = np.array([1 / c[0]]), 1
+    while known < len(c):
+        known = min(2 * known, len(c))
+        rest = -convolve(c[:known], found, known)
+        rest[0] += 2
+        found = convolve(found, rest, known)
+    return found
+
+
+def decoder(column: np.ndarray) -> np.ndarray:
+    """First column of B, where B C makes running totals: prefix sums of the inverse of C, float64 ndarray like ``column``.
+
+    A stream y = C x + z is read as the totals B y, whose errors are B z: variance sigma^2 (b_0^2 + ... + b_t^2) at step t.
+
+    >>> decoder(coefficients(4)).round(6).tolist()
+    [1.0, 0.5, 0.375, 0.3125]
+    """
+    return np.cumsum(inverse_series(column))
+
+
+def convolve(one: np.ndarray, other: np.ndarray, length: int) -> np.ndarray:
+    """The first ``length`` entries of the convolution along the first axis, by fast Fourier transforms where that is faster."""
+    from scipy import fft
+
+    if min(len(one), len(other)) <= 32 and one.ndim == 1:
+        return np.convolve(one, other)[:length]
+    size = fft.next_fast_len(len(one) + len(other) - 1, real=True)
+    found: np.ndarray = fft.irfft(fft.rfft(one, size) * fft.rfft(other, size), size)[:length]
+    return found
+
+
+def check_horizon(horizon: int) -> int:
+    """Refuse a horizon that is no whole number from 1 to 10^7."""
+    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or not 1 <= horizon <= LONGEST:
+        raise UsageError(f"horizon = {horizon!r}", f"it must be a whole number from 1 to {LONGEST:,}", "Say how many steps there will be")
+    return int(horizon)
