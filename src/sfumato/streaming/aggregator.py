@@ -1,0 +1,110 @@
+"""What all aggregators of noise have in common: states that are passed on, an error law, a sensitivity, and their price."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.exact import RHO_UNITS, units_up
+from sfumato.privacy.measures import ZCDP
+from sfumato.streaming.generators import GaussianNoiseGenerator, ValueGenerator, as_generator, check_deviation
+
+
+class Aggregator(abc.ABC):
+    """Noise for running totals: at step t, a fixed linear combination of independent values.
+
+    Parameters
+    ----------
+    value_generator : ValueGenerator, or a function without arguments
+        Generates independent values: scalars, arrays, or nested lists, tuples and dicts of arrays. Only ``+`` and ``*`` are used, so
+        arrays of torch and jax pass through untouched.
+    """
+
+    def __init__(self, value_generator: ValueGenerator | Callable[[], Any]) -> None:
+        self.value_generator = as_generator(value_generator)
+
+    @abc.abstractmethod
+    def init_state(self) -> Any:
+        """Return the state before the first step; its noise is drawn already."""
+
+    @abc.abstractmethod
+    def get_cumsum_and_update(self, state: Any) -> tuple[Any, Any]:
+        """Return the noise of the current step and the state of the next one. The same state gives the same noise."""
+
+    @abc.abstractmethod
+    def reset_state(self, state: Any) -> Any:
+        """Return the state before the first step of a new stream, whose values go on where the old ones ended."""
+
+    @abc.abstractmethod
+    def variances(self, steps: int) -> np.ndarray:
+        """Variance of the noise at each step, for values of variance 1: float64 ndarray of shape (steps,)."""
+
+    @abc.abstractmethod
+    def squared_sensitivity(self, steps: int, *, participations: int = 1, separation: int = 1) -> int | float:
+        """How far one person moves what is released within ``steps`` steps, in L2, squared.
+
+        Contributions have norm at most one; one person takes part in at most ``participations`` steps, any two at least
+        ``separation`` apart (0: all of them may fall into one step).
+        """
+
+    def cost(self, *, noise_multiplier: float, steps: int, participations: int = 1, separation: int = 1) -> ZCDP:
+        """What ``steps`` steps cost with Gaussian values of standard deviation noise_multiplier times the clip.
+
+        rho = squared sensitivity / (2 noise_multiplier^2), rounded up; adding or removing one person. It does not count what
+        adding floats to floats may tell, which this kind of noise leaves open.
+
+        >>> from sfumato.streaming import TreeAggregator
+        >>> str(TreeAggregator(lambda: 0.0).cost(noise_multiplier=2, steps=1600))
+        'rho = 1.375'
+        """
+        sigma = check_deviation(noise_multiplier, "noise_multiplier")
+        if sigma == 0:
+            raise UsageError("the cost of noise_multiplier = 0", "without noise nothing is promised", "Give a positive noise_multiplier")
+        square = self.squared_sensitivity(steps, participations=participations, separation=separation)
+        return ZCDP(Fraction(units_up(Fraction(square) / (2 * Fraction(sigma) ** 2), RHO_UNITS), RHO_UNITS))
+
+    def whole(self, steps: int, state: Any = None) -> np.ndarray:
+        """The noise of a whole horizon at once, as stepping through it would give: float64 ndarray of shape (steps,).
+
+        Parameters
+        ----------
+        steps : int
+        state : state of the generator, optional
+            A ``NoiseState`` as ``value_generator.initialize()`` returns it. None: a fresh one.
+
+        Raises
+        ------
+        UsageError
+            The generator is not a ``GaussianNoiseGenerator`` of single floats.
+        """
+        generator = self.value_generator
+        if not isinstance(generator, GaussianNoiseGenerator):
+            raise UsageError("a whole horizon at once", "the values come from a generator of your own", "Call get_cumsum_and_update")
+        return self._whole(steps, lambda count: generator.many(generator.initialize() if state is None else state, count))
+
+    @abc.abstractmethod
+    def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
+        """The noise of ``steps`` steps from as many values as they take."""
+
+
+def check_steps(steps: int, most: int | None = None) -> int:
+    """Refuse numbers of steps below 1 or beyond a horizon."""
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
+        raise UsageError(f"steps = {steps!r}", "there is at least one step", "Give a whole number from 1 on")
+    if most is not None and steps > most:
+        raise beyond(most)
+    return int(steps)
+
+
+def beyond(horizon: int) -> UsageError:
+    """What is said when a stream goes on after its horizon."""
+    return UsageError(
+        f"a step beyond the horizon of {horizon:,}",
+        "the parameters and the price were fixed for that many steps",
+        "Start a new stream with a longer horizon, or restart with reset_state and pay for it",
+    )

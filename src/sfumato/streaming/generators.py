@@ -1,0 +1,222 @@
+"""Where the values of tree nodes come from: functions, generators with a state, and Gaussian noise from a secret key.
+
+Gaussian noise is a function of the generator's state, which holds a secret key and a position. So a step that is replayed from a saved
+state gives the same noise, never a second draw that could be averaged with the first; and the state is secret.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.random import current
+from sfumato.random.derived import Derived, secret_key
+from sfumato.random.normal import standard_normal
+from sfumato.streaming.values import leaves, map_leaves
+
+_BLOCK = 4096
+_KEPT = 8
+
+
+class ValueGenerator(abc.ABC):
+    """Generates values one after another from a state that is passed on; subclass it for a generator of your own."""
+
+    @abc.abstractmethod
+    def initialize(self) -> Any:
+        """Return the first state."""
+
+    @abc.abstractmethod
+    def next(self, state: Any) -> tuple[Any, Any]:
+        """Return the next value and the state after it."""
+
+
+class StatelessValueGenerator(ValueGenerator):
+    """Wraps a function without arguments; its state is empty.
+
+    >>> StatelessValueGenerator(lambda: 1.0).next(())
+    (1.0, ())
+    """
+
+    def __init__(self, value_fn: Callable[[], Any]) -> None:
+        if not callable(value_fn):
+            raise UsageError(
+                f"values from a {type(value_fn).__name__}", "it is neither a ValueGenerator nor a function", "Give one of the two"
+            )
+        self.value_fn = value_fn
+
+    def initialize(self) -> tuple[()]:
+        """Return the empty state."""
+        return ()
+
+    def next(self, state: Any) -> tuple[Any, Any]:
+        """Return a value of the function, and the state unchanged."""
+        return self.value_fn(), state
+
+
+class Spec(msgspec.Struct, frozen=True):
+    """Shape and dtype of an array of noise. Anything else with a ``shape`` (and a ``dtype``) does as well.
+
+    >>> Spec((1000,), "float32").shape
+    (1000,)
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "float64"
+
+
+class NoiseState(msgspec.Struct, frozen=True):
+    """Where a stream of noise stands. Secret: whoever reads it knows all noise, past and to come."""
+
+    key: bytes
+    position: int
+    private: bool
+
+    def __repr__(self) -> str:
+        return f"<NoiseState at {self.position}{'' if self.private else '; NOT PRIVATE'}>"
+
+
+Block: TypeAlias = "tuple[bytes, int, Any]"
+
+
+class GaussianNoiseGenerator(ValueGenerator):
+    """Independent Gaussian noise of one standard deviation, shaped like nested specs.
+
+    Parameters
+    ----------
+    noise_std : float
+        Standard deviation of each number, at least 0.
+    specs : None, shape, Spec, anything with a shape and a dtype, or nested lists, tuples and dicts of them
+        None is a Python float, a tuple of whole numbers the shape of an array of float64. Arrays serve as specs, too.
+    seed : None
+        There is no public seed: ``sfumato.testing.deterministic`` makes noise repeat in tests.
+
+    Raises
+    ------
+    UsageError
+        ``noise_std`` is negative or not finite, a spec has no shape or no floating dtype, or a seed was given.
+
+    Guarantee: the values are independent normal draws, given AES, to the accuracy of their dtype.
+    Sensitivity: not its affair; see the aggregators.
+    Holds because: ``random.normal`` and ``random.derived``; the key is drawn from the cryptographic stream by ``initialize``.
+    Not covered: floats are added to floats, so the low-order bits of a sum may tell what was added (Mironov 2012). For counts
+    and clipped sums that are to be published, the exact form of ``sf.Counter`` has no such gap.
+    Source: Marsaglia, Tsang 2000; TensorFlow Privacy's generator of the same name.
+
+    >>> generator = GaussianNoiseGenerator(1.0, {"weights": (3, 2), "bias": None})
+    >>> value, state = generator.next(generator.initialize())
+    >>> value["weights"].shape, type(value["bias"]).__name__, state.position
+    ((3, 2), 'float', 1)
+    """
+
+    def __init__(self, noise_std: float, specs: Any = None, seed: None = None) -> None:
+        if seed is not None:
+            raise UsageError(
+                "noise from a seed", "whoever knows the seed knows the noise", "Leave it out; in tests use sfumato.testing.deterministic"
+            )
+        self.noise_std = check_deviation(noise_std, "noise_std")
+        self.specs = _read(specs)
+        self._sizes = [math.prod(spec.shape) if spec is not None else 1 for spec in leaves(self.specs)]
+        self._size = sum(self._sizes)
+        self._scalar = self.specs is None
+        self._per_block = max(1, _BLOCK // max(self._size, 1))
+        self._blocks: list[Block] = []
+
+    def initialize(self) -> NoiseState:
+        """Return a state with a fresh secret key."""
+        bits = current()
+        return NoiseState(secret_key(bits), 0, bits.private)
+
+    def next(self, state: NoiseState) -> tuple[Any, NoiseState]:
+        """Return the noise of a state, always the same, and the state after it."""
+        try:
+            block, place = divmod(state.position, self._per_block)
+            after = NoiseState(state.key, state.position + 1, state.private)
+        except AttributeError:
+            raise UsageError("noise from a foreign state", "it is no state of this generator", "Start from initialize()") from None
+        rows = self._block(state, block)
+        if self._scalar:
+            return rows[place], after
+        return self._shaped(rows[place]), after
+
+    def many(self, state: NoiseState, count: int) -> np.ndarray:
+        """The next ``count`` values at once: float64 ndarray of shape (count,), for single floats only."""
+        if not self._scalar:
+            raise UsageError("many values at once", "they are laid out for single floats only", "Leave specs out, or call next")
+        first, last = state.position // self._per_block, -(-(state.position + count) // self._per_block)
+        blocks = [self._draw(state, block).ravel() for block in range(first, last)]
+        start = state.position - first * self._per_block
+        return np.concatenate([*blocks, np.empty(0)])[start : start + count]
+
+    def _block(self, state: NoiseState, block: int) -> Any:
+        """Rows of one block; the last few blocks are kept, which is a matter of speed alone."""
+        for key, number, rows in self._blocks:
+            if number == block and key == state.key:
+                return rows
+        drawn = self._draw(state, block)
+        rows = drawn.ravel().tolist() if self._scalar else drawn
+        if self._per_block > 1:
+            self._blocks = [(state.key, block, rows), *self._blocks[: _KEPT - 1]]
+        return rows
+
+    def _draw(self, state: NoiseState, block: int) -> np.ndarray:
+        drawn = standard_normal(self._per_block * self._size, Derived(state.key, block, private=state.private))
+        drawn *= self.noise_std
+        return drawn.reshape(self._per_block, self._size)
+
+    def _shaped(self, row: np.ndarray) -> Any:
+        """Cut a row into leaves of their own memory: a caller may change what was handed out."""
+        ends = iter(np.cumsum(self._sizes).tolist())
+
+        def leaf(spec: Spec | None) -> Any:
+            stop = next(ends)
+            if spec is None:
+                return float(row[stop - 1])
+            return row[stop - math.prod(spec.shape) : stop].reshape(spec.shape).astype(spec.dtype, copy=self._per_block > 1)
+
+        return map_leaves(leaf, self.specs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_blocks": []}
+
+    def __repr__(self) -> str:
+        return f"GaussianNoiseGenerator(noise_std={self.noise_std!r})"
+
+
+def check_deviation(value: float, name: str) -> float:
+    """Refuse a standard deviation that is negative or not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < math.inf:
+        raise UsageError(f"{name} = {value!r}", "it must be a finite number of at least 0", f"Give a non-negative number for {name}")
+    return float(value)
+
+
+def as_generator(value_generator: ValueGenerator | Callable[[], Any]) -> ValueGenerator:
+    """Take a generator as it is, and wrap a function."""
+    return value_generator if isinstance(value_generator, ValueGenerator) else StatelessValueGenerator(value_generator)
+
+
+def _read(specs: Any) -> Any:
+    """Bring specs to nested ``Spec`` and None."""
+    if specs is None:
+        return None
+    if isinstance(specs, tuple) and all(isinstance(side, int) for side in specs):
+        return _spec(specs, "float64")
+    if hasattr(specs, "shape"):
+        return _spec(tuple(int(side) for side in specs.shape), str(getattr(specs, "dtype", "float64")))
+    if isinstance(specs, dict):
+        return {key: _read(item) for key, item in specs.items()}
+    if isinstance(specs, list | tuple):
+        return type(specs)(*map(_read, specs)) if hasattr(specs, "_fields") else type(specs)(map(_read, specs))
+    raise UsageError(f"noise shaped like a {type(specs).__name__}", "it has no shape", "Give None, a shape, a Spec or an array")
+
+
+def _spec(shape: tuple[int, ...], dtype: str) -> Spec:
+    name = dtype.removeprefix("torch.").removeprefix("<dtype: '").removesuffix("'>")
+    if name not in ("float16", "float32", "float64") or any(side < 0 for side in shape):
+        raise UsageError(f"noise of dtype {name}, shape {shape}", "noise is float16, float32 or float64", 'Give Spec(shape, "float32")')
+    return Spec(shape, name)

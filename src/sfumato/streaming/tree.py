@@ -1,0 +1,228 @@
+"""Binary trees of noise: the prefix of t steps is covered by the nodes that the binary digits of t stand for.
+
+Each node of the tree over the steps is released with noise of its own. ``TreeAggregator`` adds up the nodes of the prefix (Dwork, Naor,
+Pitassi, Rothblum, STOC 2010; Chan, Shi, Song 2011). ``EfficientTreeAggregator`` estimates each of them from all noise below it: X_0 = z,
+X_k = z_k + (X_left + X_right) / 2, and X_k / (2 - 2^-k) has the least variance, 1 / (2 - 2^-k), of all unbiased combinations of the
+subtree (Honaker 2015, estimation from below). Given the noisy nodes both are post-processing, so both cost the same: one
+participation touches at most floor(log2(steps)) + 1 nodes.
+
+The state before step t + 1 holds the nodes of t + 1, whose noise is drawn already. Draw order: a new leaf, then the parents that
+it completes, from the bottom up (efficient); one value a step, for the node that replaces the completed ones (plain).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.streaming.aggregator import Aggregator, check_steps
+from sfumato.streaming.sensitivity import squared_tree_sensitivity
+from sfumato.streaming.values import combine
+
+
+class TreeState(msgspec.Struct, frozen=True, eq=False):
+    """Where a tree of noise stands. Secret: it holds noise that is still to be used.
+
+    Attributes
+    ----------
+    level_buffer : tuple of values
+        Values of the nodes that cover the current prefix, smallest first.
+    level_buffer_idx : tuple of int
+        Their levels, rising; 0 is a leaf.
+    value_generator_state : Any
+    kind : str
+        Which aggregator it belongs to.
+    """
+
+    level_buffer: tuple[Any, ...]
+    level_buffer_idx: tuple[int, ...]
+    value_generator_state: Any
+    kind: str = ""
+
+    def __repr__(self) -> str:
+        return f"<TreeState of step {get_step_idx(self)}, {len(self.level_buffer)} nodes>"
+
+
+def get_step_idx(state: Any) -> int:
+    """The index of the current step, from 0 on: of a state of any aggregator, or of a tree's ``level_buffer_idx``.
+
+    >>> get_step_idx((0, 2))
+    4
+    """
+    if hasattr(state, "step"):
+        return int(state.step)
+    levels = getattr(state, "level_buffer_idx", state)
+    return sum(1 << int(level) for level in levels) - 1
+
+
+class TreeAggregator(Aggregator):
+    """Noise of a running total: the sum of one value for each binary digit 1 of the number of steps.
+
+    Parameters
+    ----------
+    value_generator : ValueGenerator, or a function without arguments
+
+    Guarantee: with Gaussian values of standard deviation sigma times the clip, rho-zCDP, rho = L / (2 sigma^2), for one person added or
+    removed, when the noise is added to sums of contributions clipped in L2.
+    Sensitivity: L2 squared L = floor(log2(steps)) + 1 for one participation; for several, ``squared_tree_sensitivity``.
+    Holds because: the totals are functions of the completed nodes, each with noise of its own; a step lies in one node a level.
+    Not covered: the noise is a float that is added to floats; its low-order bits may tell sums apart (Mironov 2012).
+    Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011; Kairouz et al. 2021, app. B; Bun, Steinke 2016.
+
+    >>> aggregator = TreeAggregator(lambda: 1)
+    >>> state, found = aggregator.init_state(), []
+    >>> for _ in range(8):
+    ...     noise, state = aggregator.get_cumsum_and_update(state)
+    ...     found.append(noise)
+    >>> found
+    [1, 1, 2, 1, 2, 2, 3, 1]
+    """
+
+    kind = "tree"
+
+    def init_state(self) -> TreeState:
+        """Return the state of the first step: one leaf."""
+        return self._leaf(self.value_generator.initialize())
+
+    def reset_state(self, state: TreeState) -> TreeState:
+        """Return the state of the first step of a new tree; its values go on where the old tree's ended."""
+        return self._leaf(self._own(state).value_generator_state)
+
+    def get_cumsum_and_update(self, state: TreeState) -> tuple[Any, TreeState]:
+        """Return the noise of the current total, and the state of the next step.
+
+        Raises
+        ------
+        UsageError
+            The state belongs to another aggregator.
+        """
+        held, levels = self._own(state).level_buffer, state.level_buffer_idx
+        noise = self._read(held, levels)
+        done = 0
+        while done < len(levels) and levels[done] == done:
+            done += 1
+        value, after = self._node(held[:done], state.value_generator_state)
+        return noise, TreeState((value, *held[done:]), (done, *levels[done:]), after, self.kind)
+
+    def complete_state(self, state: TreeState) -> tuple[Any, TreeState]:
+        """Complete the tree over the steps taken so far by steps that hold nothing; its total's noise, and a new tree's first state.
+
+        ``state`` is that of the next step, as ``get_cumsum_and_update`` returned it. The noise is that of one node, where a
+        restart in the middle keeps one for every digit; the root that this may add is paid for (``levels`` of the completed tree).
+        Source: Kairouz et al. 2021, app. D.
+        """
+        steps = get_step_idx(self._own(state))
+        while (steps + 1) & steps:
+            _, state = self.get_cumsum_and_update(state)
+            steps += 1
+        noise, state = self.get_cumsum_and_update(state)
+        return noise, self.reset_state(state)
+
+    def variances(self, steps: int) -> np.ndarray:
+        """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
+        digits = np.arange(1, check_steps(steps) + 1)
+        found = np.zeros(steps)
+        for level in range(int(steps).bit_length()):
+            found += (digits >> level & 1) * float(self.node_variance(level))
+        return found
+
+    def squared_sensitivity(self, steps: int, *, participations: int = 1, separation: int = 1) -> int:
+        """How far one person moves the completed nodes, in L2, squared: ``sfumato.streaming.squared_tree_sensitivity``."""
+        return squared_tree_sensitivity(steps, participations=participations, separation=separation)
+
+    @staticmethod
+    def node_variance(level: int) -> Fraction:
+        """Variance of what stands for a node of this level, for values of variance 1."""
+        return Fraction(1)
+
+    def _read(self, held: Sequence[Any], levels: Sequence[int]) -> Any:
+        return combine((1,) * len(held), held)
+
+    def _node(self, completed: Sequence[Any], state: Any) -> tuple[Any, Any]:
+        """The value of a new node over the new leaf and the nodes that it completes, smallest first."""
+        return self.value_generator.next(state)
+
+    def _leaf(self, generator_state: Any) -> TreeState:
+        value, after = self.value_generator.next(generator_state)
+        return TreeState((value,), (0,), after, self.kind)
+
+    def _own(self, state: TreeState) -> TreeState:
+        if getattr(state, "kind", None) != self.kind:
+            raise UsageError(
+                f"a step of {type(self).__name__}", "the state belongs to another aggregator", "Start from this one's init_state()"
+            )
+        return state
+
+    def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
+        values = draw(check_steps(steps))
+        levels = [values[(1 << level) - 1 :: 2 << level] for level in range(int(steps).bit_length())]
+        return _prefixes(steps, levels, [1.0] * len(levels))
+
+
+class EfficientTreeAggregator(TreeAggregator):
+    """The same promise with about half of the noise: each node is estimated from all noise below it.
+
+    Parameters
+    ----------
+    value_generator : ValueGenerator, or a function without arguments
+
+    Guarantee: that of ``TreeAggregator``; the variance of the noise at t is the sum over the digits k of t of 1 / (2 - 2^-k).
+    Sensitivity: L2 squared floor(log2(steps)) + 1 for one participation; for several, ``squared_tree_sensitivity``.
+    Holds because: the noise is a linear combination of the noisy nodes whose data parts add up to the running total.
+    Not covered: the noise is a float that is added to floats; its low-order bits may tell sums apart (Mironov 2012).
+    Source: Honaker 2015, *Efficient Use of Differentially Private Binary Trees*; Kairouz et al. 2021.
+
+    >>> from sfumato.streaming import GaussianNoiseGenerator
+    >>> aggregator = EfficientTreeAggregator(GaussianNoiseGenerator(noise_std=1.0))
+    >>> state = aggregator.init_state()
+    >>> for step in range(3):
+    ...     assert step == get_step_idx(state)
+    ...     noise, state = aggregator.get_cumsum_and_update(state)
+    """
+
+    kind = "efficient tree"
+
+    @staticmethod
+    def node_variance(level: int) -> Fraction:
+        """1 / (2 - 2^-level)."""
+        return Fraction(1 << level, (2 << level) - 1)
+
+    def _read(self, held: Sequence[Any], levels: Sequence[int]) -> Any:
+        return combine([_WEIGHTS[level] for level in levels], held)
+
+    def _node(self, completed: Sequence[Any], state: Any) -> tuple[Any, Any]:
+        below, state = self.value_generator.next(state)
+        for left in completed:
+            own, state = self.value_generator.next(state)
+            below = combine((1, 0.5, 0.5), (own, left, below))
+        return below, state
+
+    def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
+        leaves = np.arange(check_steps(steps))
+        # Before leaf i come i leaves and i minus the digits of i parents.
+        at = 2 * leaves - np.bitwise_count(leaves)
+        values = draw(int(2 * steps - int(steps).bit_count()))
+        nodes, found = values[at], []
+        for level in range(int(steps).bit_length()):
+            if level:
+                own = values[at[(1 << level) - 1 :: 1 << level] + level]
+                nodes = own + 0.5 * (nodes[0 : 2 * len(own) : 2] + nodes[1 : 2 * len(own) : 2])
+            found.append(nodes[0::2])
+        return _prefixes(steps, found, _WEIGHTS)
+
+
+_WEIGHTS = tuple(float(EfficientTreeAggregator.node_variance(level)) for level in range(64))
+
+
+def _prefixes(steps: int, left: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndarray:
+    """Noise of every prefix from the left children of each level: t adds the node of its lowest digit to t without that digit."""
+    found = np.zeros(steps + 1)
+    for level in reversed(range(len(left))):
+        target = found[1 << level :: 2 << level]
+        target[...] = found[0 :: 2 << level][: len(target)] + weights[level] * left[level][: len(target)]
+    return found[1:]
