@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from operator import mul
 from typing import Any
 
 import msgspec
@@ -33,10 +34,11 @@ from sfumato.streaming.aggregator import Aggregator, beyond, check_steps
 from sfumato.streaming.generators import ValueGenerator
 from sfumato.streaming.sensitivity import squared_sensitivity
 from sfumato.streaming.toeplitz import check_horizon
-from sfumato.streaming.values import combine
+from sfumato.streaming.values import WHOLE, combine, leaves, rebuilt, unlike
 
 WITHIN = 0.01
 MOST_BUFFERS = 12
+ROUNDING = 1e-6
 _STEP = 1e-30
 _FIXED = 256
 
@@ -153,7 +155,9 @@ def _optimal(horizon: int, buffers: int) -> BLT:
     start[0] = low
     found = minimize(_objective, start, args=(horizon,), jac=True, method="BFGS", options={"gtol": 1e-7, "maxiter": 1000})
     gaps = _gaps(found.x)
-    theta_gap, zeta_gap = gaps[0::2], np.concatenate([[0.0], gaps[1::2]])
+    # To single precision, in which buffers may be kept: a decay so near to 1 would be rounded there, and C be another one.
+    zeta_gap = np.concatenate([[0.0], 1 - (1 - gaps[1::2]).astype(np.float32).astype(np.float64)])
+    theta_gap = gaps[0::2]
     theta = 1 - theta_gap
     omega = theta * _residues(theta_gap, zeta_gap[1:])
     beta = _residues(zeta_gap, theta_gap)
@@ -224,12 +228,15 @@ class BLTState(msgspec.Struct, frozen=True, eq=False):
     ----------
     step : int
         Index of the current step.
-    sums : tuple of values, of length d + 1
-        Running sums s_i of the values, each with its decay; the current value is included.
+    noise : value
+        The noise of the current step.
+    sums : tuple, one item a leaf of the value
+        Running sums s_i of the values, each with its decay: ndarray of shape (d + 1, size) where the leaf is an array of numpy.
     value_generator_state : Any
     """
 
     step: int
+    noise: Any
     sums: tuple[Any, ...]
     value_generator_state: Any
 
@@ -252,7 +259,8 @@ class BLTAggregator(Aggregator):
     removed, when the noise is added to sums of contributions clipped in L2.
     Sensitivity: L2 squared L = c_0^2 + ... + c_(steps-1)^2 for one participation; for several, ``squared_sensitivity``.
     Holds because: total + noise = B (C x + z): post-processing of C x + z, whose C is lower triangular, so that the steps may depend on
-    what was released before. B and C agree to 1e-9, for which L is raised by 2^-28.
+    what was released before. The weights of B, rounded to the precision of the
+    values, move C by a relative 1e-7 at most in single precision, for which L is raised by 1e-6.
     Not covered: the noise is a float that is added to floats; its low-order bits may tell sums apart (Mironov 2012).
     Source: Dvijotham et al., FOCS 2024; McMahan, Xu, Zhang, EMNLP 2024.
 
@@ -283,14 +291,15 @@ class BLTAggregator(Aggregator):
         UsageError
             The state belongs to another aggregator, or the horizon has been reached.
         """
-        sums, step = self._own(state).sums, state.step
+        noise, step = self._own(state).noise, state.step
         if step >= self.horizon:
             raise beyond(self.horizon)
-        noise = combine(self.blt.beta, sums)
         if step + 1 == self.horizon:
-            return noise, BLTState(step + 1, sums, state.value_generator_state)
+            return noise, BLTState(step + 1, None, state.sums, state.value_generator_state)
         value, after = self.value_generator.next(state.value_generator_state)
-        return noise, BLTState(step + 1, self._decayed(sums, value), after)
+        found = [self._decayed(held, leaf) for held, leaf in zip(state.sums, leaves(value), strict=True)]
+        ready = rebuilt(value, [one for one, _ in found])
+        return noise, BLTState(step + 1, ready, tuple([sums for _, sums in found]), after)
 
     def variances(self, steps: int) -> np.ndarray:
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
@@ -299,19 +308,27 @@ class BLTAggregator(Aggregator):
     def squared_sensitivity(self, steps: int, *, participations: int = 1, separation: int = 1) -> float:
         """How far one person moves the strategy within ``steps`` steps, in L2, squared."""
         column = self.blt.coefficients(check_steps(steps, self.horizon))
-        return float(squared_sensitivity(column, participations=participations, separation=separation))
+        return squared_sensitivity(column, participations=participations, separation=separation) * (1 + ROUNDING)
 
     def _first(self, generator_state: Any) -> BLTState:
         value, after = self.value_generator.next(generator_state)
-        return BLTState(0, (value,) * len(self.blt.zeta), after)
+        many = len(self.blt.zeta)
+        sums = [np.tile(leaf.reshape(-1), (many, 1)) if _is_floats(leaf) else (leaf,) * many for leaf in leaves(value)]
+        return BLTState(0, value, tuple(sums), after)
 
-    def _decayed(self, sums: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    def _decayed(self, held: Any, value: Any) -> tuple[Any, Any]:
+        """Let one leaf's sums decay and add its new value: the noise, and the sums."""
+        blt = self.blt
         if type(value) is float:
-            return tuple([zeta * held + value for zeta, held in zip(self.blt.zeta, sums, strict=True)])
-        return tuple(combine((zeta, 1), (held, value)) for zeta, held in zip(self.blt.zeta, sums, strict=True))
+            sums = [zeta * one + value for zeta, one in zip(blt.zeta, held, strict=True)]
+            return sum(map(mul, blt.beta, sums)), sums
+        if _is_floats(value):
+            return _decayed_array(blt, held, value)
+        sums = [combine((zeta, 1), (one, value)) for zeta, one in zip(blt.zeta, held, strict=True)]
+        return combine(blt.beta, sums), sums
 
     def _own(self, state: BLTState) -> BLTState:
-        if not isinstance(state, BLTState) or len(state.sums) != len(self.blt.zeta):
+        if not isinstance(state, BLTState) or any(len(sums) != len(self.blt.zeta) for sums in state.sums):
             raise UsageError("a step of BLTAggregator", "the state belongs to another aggregator", "Start from this one's init_state()")
         return state
 
@@ -323,3 +340,29 @@ class BLTAggregator(Aggregator):
         for zeta, beta in zip(self.blt.zeta, self.blt.beta, strict=True):
             found += lfilter([beta], [1.0, -zeta], values)
         return found
+
+
+def _is_floats(value: Any) -> bool:
+    return type(value) is np.ndarray and value.dtype.kind == "f"
+
+
+def _decayed_array(blt: BLT, held: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    flat = np.ascontiguousarray(value).reshape(-1)
+    if held.shape[1] != flat.size:
+        raise unlike()
+    if flat.size <= WHOLE:
+        sums = held * np.array(blt.zeta, dtype=held.dtype)[:, None]
+        sums += flat
+        return (np.array(blt.beta, dtype=held.dtype) @ sums).reshape(value.shape), sums
+    sums, noise, spare = np.empty_like(held), np.empty_like(flat), np.empty(WHOLE, dtype=held.dtype)
+    for start in range(0, flat.size, WHOLE):
+        piece = slice(start, start + WHOLE)
+        out, fresh = noise[piece], flat[piece]
+        for i, (zeta, beta) in enumerate(zip(blt.zeta, blt.beta, strict=True)):
+            one = np.multiply(held[i, piece], zeta, out=sums[i, piece])
+            one += fresh
+            if i:
+                out += np.multiply(one, beta, out=spare[: out.size])
+            else:
+                np.multiply(one, beta, out=out)
+    return noise.reshape(value.shape), sums

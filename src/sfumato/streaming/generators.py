@@ -20,8 +20,8 @@ from sfumato.random.derived import Derived, secret_key
 from sfumato.random.normal import standard_normal
 from sfumato.streaming.values import leaves, map_leaves
 
-_BLOCK = 4096
-_KEPT = 8
+_BLOCK = 2**14
+_KEPT = 2
 
 
 class ValueGenerator(abc.ABC):
@@ -81,7 +81,7 @@ class NoiseState(msgspec.Struct, frozen=True):
         return f"<NoiseState at {self.position}{'' if self.private else '; NOT PRIVATE'}>"
 
 
-Block: TypeAlias = "tuple[bytes, int, Any]"
+Block: TypeAlias = tuple[bytes, int, list[Any]]
 
 
 class GaussianNoiseGenerator(ValueGenerator):
@@ -121,10 +121,9 @@ class GaussianNoiseGenerator(ValueGenerator):
             )
         self.noise_std = check_deviation(noise_std, "noise_std")
         self.specs = _read(specs)
-        self._sizes = [math.prod(spec.shape) if spec is not None else 1 for spec in leaves(self.specs)]
-        self._size = sum(self._sizes)
-        self._scalar = self.specs is None
-        self._per_block = max(1, _BLOCK // max(self._size, 1))
+        self._leaves: list[Spec | None] = leaves(self.specs)
+        size = sum(_size(spec) for spec in self._leaves)
+        self._per_block = max(1, _BLOCK // max(size, 1))
         self._blocks: list[Block] = []
 
     def initialize(self) -> NoiseState:
@@ -134,58 +133,61 @@ class GaussianNoiseGenerator(ValueGenerator):
 
     def next(self, state: NoiseState) -> tuple[Any, NoiseState]:
         """Return the noise of a state, always the same, and the state after it."""
-        try:
-            block, place = divmod(state.position, self._per_block)
-            after = NoiseState(state.key, state.position + 1, state.private)
-        except AttributeError:
-            raise UsageError("noise from a foreign state", "it is no state of this generator", "Start from initialize()") from None
+        if type(state) is not NoiseState:
+            raise UsageError("noise from a foreign state", "it is no state of this generator", "Start from initialize()")
+        block, place = divmod(state.position, self._per_block)
         rows = self._block(state, block)
-        if self._scalar:
-            return rows[place], after
-        return self._shaped(rows[place]), after
+        after = NoiseState(state.key, state.position + 1, state.private)
+        if self.specs is None:
+            return rows[0][place], after
+        if isinstance(self.specs, Spec):
+            return self._own(rows[0], place), after
+        each = iter(rows)
+        return map_leaves(lambda _: self._own(next(each), place), self.specs), after
 
     def many(self, state: NoiseState, count: int) -> np.ndarray:
         """The next ``count`` values at once: float64 ndarray of shape (count,), for single floats only."""
-        if not self._scalar:
+        if self.specs is not None:
             raise UsageError("many values at once", "they are laid out for single floats only", "Leave specs out, or call next")
         first, last = state.position // self._per_block, -(-(state.position + count) // self._per_block)
-        blocks = [self._draw(state, block).ravel() for block in range(first, last)]
         start = state.position - first * self._per_block
-        return np.concatenate([*blocks, np.empty(0)])[start : start + count]
+        return np.concatenate([self._draw(state, block)[0] for block in range(first, last)] or [np.empty(0)])[start : start + count]
 
-    def _block(self, state: NoiseState, block: int) -> Any:
-        """Rows of one block; the last few blocks are kept, which is a matter of speed alone."""
+    def _block(self, state: NoiseState, block: int) -> list[Any]:
+        """The rows of one block, leaf by leaf; the last few blocks are kept, which is a matter of speed alone."""
         for key, number, rows in self._blocks:
             if number == block and key == state.key:
                 return rows
         drawn = self._draw(state, block)
-        rows = drawn.ravel().tolist() if self._scalar else drawn
+        rows = [rows.tolist() if spec is None else rows for rows, spec in zip(drawn, self._leaves, strict=True)]
         if self._per_block > 1:
             self._blocks = [(state.key, block, rows), *self._blocks[: _KEPT - 1]]
         return rows
 
-    def _draw(self, state: NoiseState, block: int) -> np.ndarray:
-        drawn = standard_normal(self._per_block * self._size, Derived(state.key, block, private=state.private))
-        drawn *= self.noise_std
-        return drawn.reshape(self._per_block, self._size)
+    def _draw(self, state: NoiseState, block: int) -> list[np.ndarray]:
+        bits = Derived(state.key, block, private=state.private)
+        drawn = []
+        for spec in self._leaves:
+            shape, dtype = (spec.shape, spec.dtype) if spec is not None else ((), "float64")
+            rows = standard_normal(self._per_block * _size(spec), bits, scale=self.noise_std, dtype=dtype)
+            drawn.append(rows.reshape(self._per_block, *shape))
+        return drawn
 
-    def _shaped(self, row: np.ndarray) -> Any:
-        """Cut a row into leaves of their own memory: a caller may change what was handed out."""
-        ends = iter(np.cumsum(self._sizes).tolist())
-
-        def leaf(spec: Spec | None) -> Any:
-            stop = next(ends)
-            if spec is None:
-                return float(row[stop - 1])
-            return row[stop - math.prod(spec.shape) : stop].reshape(spec.shape).astype(spec.dtype, copy=self._per_block > 1)
-
-        return map_leaves(leaf, self.specs)
+    def _own(self, rows: Any, place: int) -> Any:
+        """One row, in memory of its own where the block is kept: a caller may change what was handed out."""
+        if isinstance(rows, list):
+            return rows[place]
+        return rows[place].copy() if self._per_block > 1 else rows[place]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_blocks": []}
 
     def __repr__(self) -> str:
         return f"GaussianNoiseGenerator(noise_std={self.noise_std!r})"
+
+
+def _size(spec: Spec | None) -> int:
+    return 1 if spec is None else math.prod(spec.shape)
 
 
 def check_deviation(value: float, name: str) -> float:
@@ -217,6 +219,6 @@ def _read(specs: Any) -> Any:
 
 def _spec(shape: tuple[int, ...], dtype: str) -> Spec:
     name = dtype.removeprefix("torch.").removeprefix("<dtype: '").removesuffix("'>")
-    if name not in ("float16", "float32", "float64") or any(side < 0 for side in shape):
-        raise UsageError(f"noise of dtype {name}, shape {shape}", "noise is float16, float32 or float64", 'Give Spec(shape, "float32")')
+    if name not in ("float32", "float64") or any(side < 0 for side in shape):
+        raise UsageError(f"noise of dtype {name}, shape {shape}", "noise is float32 or float64", 'Give Spec(shape, "float32")')
     return Spec(shape, name)

@@ -9,7 +9,8 @@ import numpy as np
 
 from sfumato.errors import UsageError
 
-_WHOLE, _PIECE = 2**15, 2**15
+WHOLE = 2**15
+"""Arrays above this size are worked on piece by piece."""
 
 
 def combine(weights: Sequence[float], values: Sequence[Any]) -> Any:
@@ -28,8 +29,8 @@ def combine(weights: Sequence[float], values: Sequence[Any]) -> Any:
         return total
     if isinstance(first, dict | list | tuple):
         return map_leaves(lambda *leaves: combine(weights, leaves), *values)
-    if isinstance(first, np.ndarray) and first.size > _WHOLE and first.dtype.kind == "f":
-        return _by_pieces(weights, values)
+    if type(first) is np.ndarray and first.dtype.kind == "f":
+        return _by_pieces(weights, values) if first.size > WHOLE else _at_once(weights, values)
     total = _scaled(weights[0], first)
     for weight, value in zip(weights[1:], values[1:], strict=True):
         total = total + _scaled(weight, value)
@@ -48,10 +49,10 @@ def map_leaves(function: Callable[..., Any], *values: Any) -> Any:
     if not isinstance(first, dict | list | tuple):
         return function(*values)
     if any(type(value) is not type(first) or len(value) != len(first) for value in values[1:]):
-        raise _unlike()
+        raise unlike()
     if isinstance(first, dict):
         if any(value.keys() != first.keys() for value in values[1:]):
-            raise _unlike()
+            raise unlike()
         return {key: map_leaves(function, *(value[key] for value in values)) for key in first}
     items = [map_leaves(function, *parts) for parts in zip(*values, strict=True)]
     if isinstance(first, tuple):
@@ -61,6 +62,8 @@ def map_leaves(function: Callable[..., Any], *values: Any) -> Any:
 
 def leaves(value: Any) -> list[Any]:
     """The leaves in order: of dicts, that of their keys as they stand."""
+    if type(value) is float:
+        return [value]
     if isinstance(value, dict):
         return [leaf for item in value.values() for leaf in leaves(item)]
     if isinstance(value, list | tuple):
@@ -68,18 +71,33 @@ def leaves(value: Any) -> list[Any]:
     return [value]
 
 
+def rebuilt(like: Any, items: Sequence[Any]) -> Any:
+    """Nest items as the leaves of ``like`` are."""
+    if not isinstance(like, dict | list | tuple):
+        return items[0]
+    each = iter(items)
+    return map_leaves(lambda _: next(each), like)
+
+
 def _scaled(weight: float, value: Any) -> Any:
     return value if weight == 1 else value * weight
+
+
+def _at_once(weights: Sequence[float], values: Sequence[np.ndarray]) -> np.ndarray:
+    total: np.ndarray = values[0] * weights[0]
+    for weight, value in zip(weights[1:], values[1:], strict=True):
+        total += value if weight == 1 else value * weight
+    return total
 
 
 def _by_pieces(weights: Sequence[float], values: Sequence[Any]) -> np.ndarray:
     flat = [np.ascontiguousarray(value).reshape(-1) for value in values]
     if any(value.shape != values[0].shape for value in values):
-        raise _unlike()
+        raise unlike()
     found = np.empty_like(flat[0])
-    spare = np.empty(_PIECE, dtype=found.dtype)
-    for start in range(0, found.size, _PIECE):
-        piece = slice(start, start + _PIECE)
+    spare = np.empty(WHOLE, dtype=found.dtype)
+    for start in range(0, found.size, WHOLE):
+        piece = slice(start, start + WHOLE)
         out = found[piece]
         np.multiply(flat[0][piece], weights[0], out=out)
         for weight, value in zip(weights[1:], flat[1:], strict=True):
@@ -90,5 +108,6 @@ def _by_pieces(weights: Sequence[float], values: Sequence[Any]) -> np.ndarray:
     return cast(np.ndarray, found.reshape(values[0].shape))
 
 
-def _unlike() -> UsageError:
+def unlike() -> UsageError:
+    """What is said when values do not fit together."""
     return UsageError("adding values of different nesting or shape", "they have no common structure", "Give values that are nested alike")
