@@ -43,6 +43,8 @@ _WHERE = {
     "Within": "sfumato.choosing",
     "ZCDP": "sfumato.privacy.measures",
     "choose": "sfumato.choosing",
+    "histogram_accuracy": "sfumato.histogram",
+    "histogram_epsilon": "sfumato.histogram",
     "load": "sfumato.releases",
     "preview": "sfumato.publisher",
     "report": "sfumato.pages",
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
         SfumatoError,
         UsageError,
     )
-    from sfumato.histogram import Histogram, HistogramRelease
+    from sfumato.histogram import Histogram, HistogramRelease, histogram_accuracy, histogram_epsilon
     from sfumato.pages import report
     from sfumato.partition import Partition, UniformPartitioner
     from sfumato.plan import Plan
@@ -112,6 +114,8 @@ __all__ = [
     "ZCDP",
     "__version__",
     "choose",
+    "histogram_accuracy",
+    "histogram_epsilon",
     "load",
     "preview",
     "report",

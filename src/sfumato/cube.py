@@ -5,13 +5,13 @@ A cube holds true counts. It prints its lattice only, and refuses to be pickled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
 
 import numpy as np
 
-from sfumato.domain import DROPPED, GridAxis, Lattice
+from sfumato.domain import DROPPED, GridAxis, KeyAxis, Lattice
 from sfumato.errors import InternalError, UsageError
 
 DENSE_LIMIT = 2**26  # cells; dense or sparse is representation, never semantics
@@ -30,12 +30,15 @@ class Cube:
         Sorted, distinct.
     rescan : callable or None
         How to count the same rows on another lattice; the publisher provides it.
+    keys : dict
+        Of each axis of keys: the keys, sorted and distinct, in whose order its cells stand. True data, like the counts.
     """
 
     lattice: Lattice
     counts: np.ndarray
     coordinates: np.ndarray | None = None
     rescan: Callable[[Lattice], Cube] | None = field(default=None, compare=False)
+    keys: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @classmethod
     def of_cells(cls, lattice: Lattice, cells: np.ndarray) -> Cube:
@@ -77,17 +80,32 @@ class Cube:
             raise InternalError("Cubes on different lattices cannot be added.")
         if self.coordinates is None or other.coordinates is None:
             return Cube(self.lattice, self.counts + other.counts)
-        both = np.concatenate([self.coordinates, other.coordinates])
-        return Cube._sparse(self.lattice, both, np.concatenate([self.counts, other.counts]))
+        if self.keys or other.keys:
+            return self._renamed(other)._plus(other._renamed(self))
+        return self._plus(other)
+
+    def _plus(self, other: Cube) -> Cube:
+        both = np.concatenate([_placed(self), _placed(other)])
+        return replace(Cube._sparse(self.lattice, both, np.concatenate([self.counts, other.counts])), keys=self.keys)
+
+    def _renamed(self, other: Cube) -> Cube:
+        """The same cube with the keys of both, in one order."""
+        coordinates, keys = _placed(self).copy(), {}
+        for i, name in ((i, axis.name) for i, axis in enumerate(self.lattice.axes) if isinstance(axis, KeyAxis)):
+            own, theirs = plain_keys(self.keys[name]), plain_keys(other.keys[name])
+            keys[name] = sorted({*own, *theirs})
+            place = {key: at for at, key in enumerate(keys[name])}
+            coordinates[:, i] = np.array([place[key] for key in own], np.int64)[coordinates[:, i]]
+        return replace(self, coordinates=coordinates, keys=keys)
 
     def on(self, lattice: Lattice) -> Cube:
         """Give the same rows on another lattice: by adding up cells where this one refines it exactly, else by a second scan."""
         if lattice == self.lattice:
             return self
         if self.lattice.refines(lattice):
-            ratios = [a.size // b.size for a, b in zip(self.lattice.axes, lattice.axes, strict=True)]
-            cube = self.group([np.arange(axis.size) // ratio for axis, ratio in zip(self.lattice.axes, ratios, strict=True)], lattice)
-            return Cube(cube.lattice, cube.counts, cube.coordinates, self.rescan)
+            pairs = zip(self.lattice.axes, lattice.axes, strict=True)
+            into = [np.arange(len(self.keys[a.name]) if isinstance(a, KeyAxis) else a.size) // (a.size // b.size) for a, b in pairs]
+            return replace(self.group(into, lattice), rescan=self.rescan, keys=self.keys)
         if self.rescan is None:
             raise InternalError("This cube cannot be counted again on a finer lattice.")
         return self.rescan(lattice)
@@ -116,10 +134,21 @@ class Cube:
         return self.group(into, boxes).counts.reshape(shape)
 
     def __repr__(self) -> str:
-        return f"<Cube on {' x '.join(self.lattice.names)}: {self.lattice.size} cells, counts not shown>"
+        cells = "keys and counts" if self.keys else f"{self.lattice.size} cells, counts"
+        return f"<Cube on {' x '.join(self.lattice.names)}: {cells} not shown>"
 
     def __reduce__(self) -> NoReturn:
         raise UsageError("pickling a Cube", "it holds true counts", "Publish a release and save that")
+
+
+def plain_keys(keys: Sequence[Any]) -> list[Any]:
+    """Keys as Python objects."""
+    return keys.to_pylist() if hasattr(keys, "to_pylist") else list(keys)
+
+
+def _placed(cube: Cube) -> np.ndarray:
+    assert cube.coordinates is not None
+    return cube.coordinates
 
 
 def _add_runs(counts: np.ndarray, axis: int, target: np.ndarray, size: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from sfumato.errors import BoundsRequired, UsageError, nearest
+from sfumato.errors import BoundsRequired, InternalError, UsageError, nearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,13 +28,15 @@ ONE_MICROSECOND = dt.timedelta(microseconds=1)
 LARGEST_BOUND = 1e100
 FINEST_CELLS = 2**40
 RESERVED = ("count", "low", "high")  # columns of every answer's frame
+MOST_KEYS = 2**40
 DROPPED = -1  # the cell of a row that the declared policy drops
 
 
 class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
     """Which numbers, dates or times can occur: a public range, never the data's own minimum and maximum.
 
-    Values outside are clamped to the nearest end; rows with a missing value (null or NaN) are dropped. Infinities clamp.
+    Values outside are clamped to the nearest end; rows with a missing value (null or NaN) are dropped, or counted at a stated
+    value. Infinities clamp.
 
     Parameters
     ----------
@@ -44,11 +46,14 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
     step : int, float, timedelta or None
         Natural width of a cell, if there is one: 1 for integers, ``timedelta(hours=1)``; a date's is one day.
         It must divide ``upper - lower``. For dates a number means days, for times seconds.
+    missing : like the bounds, or None
+        What stands in for a missing value, within the bounds; None drops the row. An end of the axis that no value
+        reaches gives missing values a bin of their own.
 
     Raises
     ------
     UsageError
-        If the bounds are not finite, not ordered, not of one kind, or the step does not divide them.
+        If the bounds are not finite, not ordered, not of one kind, the step does not divide them, or ``missing`` is outside.
 
     >>> Interval(0, 24, step=1).natural_cells
     24
@@ -59,9 +64,10 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
     lower: int | float | str
     upper: int | float | str
     step: int | float | None = None
+    missing: int | float | str | None = None
 
     def __post_init__(self) -> None:
-        for end in ("lower", "upper"):
+        for end in ("lower", "upper", *(() if self.missing is None else ("missing",))):
             msgspec.structs.force_setattr(self, end, _plain_bound(getattr(self, end)))
         step: object = self.step
         if isinstance(step, dt.timedelta):
@@ -86,6 +92,8 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
             )
         if not low < high:
             raise UsageError(asked, "lower must be below upper", "Swap the bounds, or widen them")
+        if self.missing is not None and not (_time_of(self.missing) == self.time and low <= _number(self.missing) <= high):
+            raise UsageError(f"{asked[:-1]}, missing=...)", "what stands in for a missing value lies outside the bounds", "Widen them")
         if self.step is not None:
             self._check_step(asked)
 
@@ -121,6 +129,11 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
         return _number(self.lower), _number(self.upper)
 
     @property
+    def stand_in(self) -> float | None:
+        """What a missing value counts as, in the unit of ``numbers``; None drops its row."""
+        return None if self.missing is None else _number(self.missing)
+
+    @property
     def natural_cells(self) -> int | None:
         """How many steps there are between the bounds, or None without a step."""
         return None if self.step is None else int(self._steps())
@@ -134,19 +147,22 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=Tr
     labels : sequence of str, int or bool
         Distinct, in the order in which answers list them.
     other : str or None
-        A label of its own for all unlisted values; None drops their rows, as rows with a missing value are dropped.
+        A label of its own for all unlisted values; None drops their rows.
+    missing : str or None
+        A label of its own for missing values; None drops their rows.
 
     Raises
     ------
     UsageError
         If there is no label, or one occurs twice.
 
-    >>> Categories(["a", "b"], other="else").all_labels
-    ('a', 'b', 'else')
+    >>> Categories(["a", "b"], other="else", missing="not known").all_labels
+    ('a', 'b', 'else', 'not known')
     """
 
     labels: Sequence[Label]
     other: str | None = None
+    missing: str | None = None
 
     def __post_init__(self) -> None:
         labels: object = self.labels
@@ -154,8 +170,9 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=Tr
             raise UsageError(f"Categories({type(labels).__name__})", "categories are a list of labels", 'Write Categories(["a", "b"])')
         msgspec.structs.force_setattr(self, "labels", tuple(label.item() if hasattr(label, "item") else label for label in labels))
         asked = f"Categories of {len(self.labels)} labels"
-        if self.other is not None and not isinstance(self.other, str):
-            raise UsageError(asked, "other must be a text", 'Write other="other", or leave it out')
+        for name, label in (("other", self.other), ("missing", self.missing)):
+            if label is not None and not isinstance(label, str):
+                raise UsageError(asked, f"{name} must be a text", f'Write {name}="{name}", or leave it out')
         if not all(isinstance(label, str | int) and _is_writable(label) for label in self.all_labels):
             raise UsageError(asked, "labels must be text, integers or booleans", "Turn other values into text, or declare an Interval")
         if not self.labels or len({(type(x), x) for x in self.all_labels}) < len(self.all_labels):
@@ -163,12 +180,15 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=Tr
 
     @property
     def all_labels(self) -> tuple[Label, ...]:
-        """The labels, with ``other`` last where it is given."""
-        return (*self.labels,) if self.other is None else (*self.labels, self.other)
+        """The labels, then ``other`` and ``missing`` where they are given."""
+        return (*self.labels, *(label for label in (self.other, self.missing) if label is not None))
 
 
 class Keys(msgspec.Struct, frozen=True, tag="keys"):
-    """Values that are not known beforehand, such as names of shops: a key must be paid for before it is shown."""
+    """Values that are not known beforehand, such as names of shops: a key must be paid for before it is shown.
+
+    The column holds text, integers or booleans; rows with a missing value are dropped.
+    """
 
 
 Axis: TypeAlias = Interval | Categories | Keys
@@ -277,6 +297,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
     cells: int
     time: Time | None = None
     snap: bool = False
+    missing: float | None = None
     kind: ClassVar[str] = "interval"
 
     def __post_init__(self) -> None:
@@ -340,7 +361,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
             np.clip(scaled, 0, self.cells - 1, out=scaled)  # truncation is floor from here on
             cells = scaled.astype(np.int64)
         if scaled.size and np.isnan(scaled.max()):  # what is missing stays NaN up to here, and nothing else becomes NaN
-            cells[np.isnan(values)] = DROPPED
+            cells[np.isnan(values)] = _cell_of_missing(self)
         return cells
 
     def refines(self, other: LatticeAxis) -> bool:
@@ -361,6 +382,7 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True):
     name: str
     bounds: tuple[float, ...]
     time: Time | None = None
+    missing: float | None = None
     kind: ClassVar[str] = "interval"
 
     @property
@@ -378,7 +400,8 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True):
         import numpy as np
 
         cells = np.searchsorted(np.array(self.bounds[1:-1]), values, side="right").astype(np.int64)
-        cells[np.isnan(values)] = DROPPED
+        if (gone := np.isnan(values)).any():
+            cells[gone] = _cell_of_missing(self)
         return cells
 
     def refines(self, other: LatticeAxis) -> bool:
@@ -386,31 +409,60 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True):
 
 
 class LabelAxis(msgspec.Struct, frozen=True, tag="labels", omit_defaults=True):
-    """One cell per label; with ``other`` the last cell takes every unlisted value."""
+    """One cell per label; with ``missing`` the last cell takes missing values, with ``other`` the one before every unlisted value."""
 
     name: str
     labels: tuple[Label, ...]
     other: bool = False
+    missing: bool = False
     kind: ClassVar[str] = "categories"
 
     @property
     def size(self) -> int:
         return len(self.labels)
 
+    @property
+    def listed(self) -> tuple[Label, ...]:
+        """The labels that stand for themselves."""
+        return self.labels[: len(self.labels) - self.other - self.missing]
+
+    @property
+    def missing_cell(self) -> int:
+        """Where missing values go."""
+        return self.size - 1 if self.missing else DROPPED
+
     def lookup(self, values: Sequence[object]) -> np.ndarray:
         """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``."""
         import numpy as np
 
-        listed = self.labels[:-1] if self.other else self.labels
-        cell = {_label_key(label): i for i, label in enumerate(listed)}
-        unlisted = len(listed) if self.other else DROPPED
-        return np.array([DROPPED if _missing(v) else cell.get(_label_key(v), unlisted) for v in values], dtype=np.int64)
+        cell = {_label_key(label): i for i, label in enumerate(self.listed)}
+        unlisted, gone = len(self.listed) if self.other else DROPPED, self.missing_cell
+        return np.array([gone if _missing(v) else cell.get(_label_key(v), unlisted) for v in values], dtype=np.int64)
 
     def refines(self, other: LatticeAxis) -> bool:
         return self == other
 
 
-LatticeAxis: TypeAlias = GridAxis | EdgesAxis | LabelAxis
+class KeyAxis(msgspec.Struct, frozen=True, tag="keys"):
+    """One cell per key, whatever the keys turn out to be: a cube that has such an axis names them, and no release has one."""
+
+    name: str
+    kind: ClassVar[str] = "keys"
+    time: ClassVar[Time | None] = None
+
+    @property
+    def size(self) -> int:
+        """More cells than keys can be told apart: how many there are is nobody's business."""
+        return MOST_KEYS
+
+    def edges(self) -> np.ndarray:
+        raise InternalError("Keys have no edges.")
+
+    def refines(self, other: LatticeAxis) -> bool:
+        return self == other
+
+
+LatticeAxis: TypeAlias = GridAxis | EdgesAxis | LabelAxis | KeyAxis
 
 
 class Lattice(msgspec.Struct, frozen=True):
@@ -436,10 +488,16 @@ class Lattice(msgspec.Struct, frozen=True):
         return len(self.axes) == len(other.axes) and all(a.refines(b) for a, b in zip(self.axes, other.axes, strict=True))
 
 
+def _cell_of_missing(axis: GridAxis | EdgesAxis) -> int:
+    import numpy as np
+
+    return DROPPED if axis.missing is None else int(axis.locate(np.array([axis.missing]))[0])
+
+
 def grid_axis(name: str, interval: Interval, cells: int) -> GridAxis:
     """Lay equal cells over an interval."""
     low, high = interval.numbers
-    return GridAxis(name, low, high, cells, interval.time, interval.step is not None)
+    return GridAxis(name, low, high, cells, interval.time, interval.step is not None, interval.stand_in)
 
 
 def snap_of(lower: float, upper: float, cells: int) -> float:

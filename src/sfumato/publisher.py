@@ -7,7 +7,7 @@ import secrets
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -346,9 +346,7 @@ class Publisher:
         needed = [one for one in missing if not any(other != one and other.refines(one) for other in missing)]
         if needed:
             for cube in self.source.count(needed, progress, key=self._choice):
-                self._cubes.append(
-                    Cube(cube.lattice, cube.counts, cube.coordinates, rescan=lambda finer: self._count([finer], progress)[0])
-                )
+                self._cubes.append(replace(cube, rescan=lambda finer: self._count([finer], progress)[0]))
         cubes = [self._cached(lattice) for lattice in lattices]
         return [cube for cube in cubes if cube is not None]
 

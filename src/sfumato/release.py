@@ -20,6 +20,7 @@ from sfumato.domain import Domain, Lattice
 from sfumato.errors import DataError, UsageError
 from sfumato.exact import Exactly, fraction, probability, sidak
 from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.privacy import belief
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import CentralMeasure
@@ -95,7 +96,8 @@ class Estimate(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         if np.ndim(self.value):
             return f"{np.size(self.value)} estimates at {self.confidence:.0%} confidence"
-        return f"{self.value:,.0f} ({self.low:,.0f} to {self.high:,.0f} at {self.confidence:.0%} confidence)"
+        value, low, high = (f"{x:,.0f}" if abs(x) >= 1000 or x == int(x) else f"{x:.4g}" for x in (self.value, self.low, self.high))
+        return f"{value} ({low} to {high} at {self.confidence:.0%} confidence)"
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -109,7 +111,7 @@ class Preview(msgspec.Struct, frozen=True):
     unit : Unit
     cells : int or None
         How many numbers are released; None where that depends on a noisy count and no ``rows`` was stated.
-    law : DiscreteLaplace or DiscreteGaussian
+    law : DiscreteLaplace, DiscreteGaussian, TruncatedGeometric or ThresholdLaplace
         Of the noise on each number.
     rows : int or None
         As stated by the holder.
@@ -120,7 +122,7 @@ class Preview(msgspec.Struct, frozen=True):
     cost: CentralMeasure
     unit: Unit
     cells: int | None
-    law: Law
+    law: Law | KeyLaw
     rows: int | None = None
     notes: tuple[str, ...] = ()
 

@@ -23,6 +23,7 @@ DOMAIN = Domain(
     day=Interval("2013-01-01", "2013-01-15"),
     kind=Categories(["a", "b"], other="else"),
     shop=Keys(),
+    brand=Keys(),
 )
 HALF = PureDP("0.5")
 
@@ -102,7 +103,7 @@ def test_a_question_has_the_same_bytes_after_a_round_trip(axes, bins):
         ("kind", {"kind": 3}),
         (["age", "hour"], [4]),
         (["age", "hour"], [4, 5, 6]),
-        ("shop", None),
+        (["shop", "brand"], None),
         ("nobody", None),
         (["age", "age"], None),
         ([], None),

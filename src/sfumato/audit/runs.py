@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement, permutations, product
 from typing import Any, NoReturn, TypeAlias
@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.audit.laws import log_mass
 from sfumato.cube import Cube
-from sfumato.domain import Domain, LabelAxis, Lattice
+from sfumato.domain import Domain, KeyAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.noise import Law, Script
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -105,11 +105,21 @@ def of_question(question: Question, domain: Domain, unit: Unit, cost: CentralMea
 
 
 def count(rows: Rows, lattice: Lattice) -> Cube:
-    """Count rows on a lattice of Interval axes with the production kernel, and again where a question asks for it."""
+    """Count rows on a lattice with the production kernel, keys and labels being whole numbers; again where a question asks for it."""
     array = np.array(rows, dtype=float).reshape(len(rows), len(lattice.axes))
-    columns = [axis.locate(array[:, i].copy()) for i, axis in enumerate(lattice.axes) if not isinstance(axis, LabelAxis)]
+    keys = {axis.name: sorted({int(x) for x in array[:, i]}) for i, axis in enumerate(lattice.axes) if isinstance(axis, KeyAxis)}
+    columns = [_cells(axis, array[:, i].copy(), keys) for i, axis in enumerate(lattice.axes)]
     cube = Cube.of_cells(lattice, np.stack(columns, axis=1))
-    return Cube(cube.lattice, cube.counts, cube.coordinates, lambda finer: count(rows, finer))
+    return replace(cube, rescan=lambda finer: count(rows, finer), keys=keys)
+
+
+def _cells(axis: LatticeAxis, values: np.ndarray, keys: Mapping[str, list[int]]) -> np.ndarray:
+    match axis:
+        case KeyAxis(name=name):
+            return np.searchsorted(np.array(keys[name], np.int64), values.astype(np.int64))
+        case LabelAxis():
+            return axis.lookup(values.tolist())
+    return axis.locate(values)
 
 
 def published(release: Any) -> Published:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from sfumato.charts import heat, scales, style
-from sfumato.charts.reduce import Counted, Noise, Table, merge, runs, sum_out, table_of
+from sfumato.charts.reduce import Counted, Noise, Table, mapped, merge, runs, sum_out, table_of
 from sfumato.domain import LatticeAxis
 
 FEW = 6  # series that can be told apart by colour and marker
@@ -37,18 +37,19 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     Axes
     """
     table, axes = table_of(release), release.lattice.axes
-    note = ""
+    found = getattr(release, "selection", None) is not None  # labels that were not known beforehand
+    note = _told(release, axes) if found else ""
     if len(axes) > 2:
-        note = f"Added up over {', '.join(style.plain(axis.name) for axis in axes[2:])}."
+        note = f"{note} Added up over {', '.join(style.plain(axis.name) for axis in axes[2:])}.".strip()
         table, axes = sum_out(table, (0, 1), release.law), axes[:2]
     with style.house():
         which = _series(axes) if len(axes) == 2 else None
         if len(axes) == 1:
-            picture = Picture(axes[0], None, _as_columns(table), release.law, note)
+            picture = Picture(axes[0], None, _as_columns(table), release.law, note, found)
         elif which is None:
             return heat.draw(table, axes, release.law, ax, note)
         else:
-            picture = Picture(axes[1 - which], axes[which], table if which == 1 else table.transposed, release.law, note)
+            picture = Picture(axes[1 - which], axes[which], table if which == 1 else table.transposed, release.law, note, found)
         return _bars(picture, ax) if scales.is_interval(picture.main) else _dots(picture, ax)
 
 
@@ -61,14 +62,22 @@ class Picture:
     table: Table
     law: Noise
     note: str
+    keys: bool = False
 
     def noted(self, more: str) -> str:
         return f"{self.note} {more}".strip()
 
 
+def _told(release: Any, axes: tuple[LatticeAxis, ...]) -> str:
+    """Which keys are not in the picture."""
+    if not release.lattice.size:
+        return f"No {style.plain(axes[0].name)} had enough rows to be shown."
+    return f"Shown are those with enough rows: one of {release.selection.count_kept(0.95):,} is, with 95 % probability."
+
+
 def _as_columns(table: Table) -> Table:
     """One axis as a table of one series."""
-    return Table(*(x.reshape(-1, 1) for x in (table.values, table.half, table.half_all, table.terms)))
+    return mapped(table, lambda x: x.reshape(-1, 1))
 
 
 def _series(axes: tuple[LatticeAxis, ...]) -> int | None:
@@ -176,8 +185,8 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     if main.size > MOST_LABELS:
         kept = np.sort(np.argsort(-table.values.sum(axis=1), kind="stable")[:MOST_LABELS])
         labels = [labels[i] for i in kept]
-        table = Table(*(x[kept] for x in (table.values, table.half, table.half_all, table.terms)))
-        note = picture.noted(f"The {MOST_LABELS} largest of {main.size:,}, in the order of the domain.")
+        table = mapped(table, lambda x: x[kept])
+        note = picture.noted(f"The {MOST_LABELS} largest of {main.size:,}, in the order of the {'keys' if picture.keys else 'domain'}.")
     rows, number = table.values.shape
     ax = ax or style.figure(118 + rows * max(24, 13 * number + 6))[1]
     at = np.arange(rows, dtype=float)
@@ -201,8 +210,8 @@ def _sideways(ax: Axes, rows: np.ndarray, table: Table, series: int) -> None:
     colour, marker = style.SERIES[series], style.MARKERS[series]
     at = rows + _dodge(series, number, 0.68)
     values, half, half_all = table.values[:, series], table.half[:, series], table.half_all[:, series]
-    ax.hlines(at, values - half_all, values + half_all, color=colour, linewidth=0.8, label="_simultaneous", zorder=2)
-    ax.hlines(at, values - half, values + half, color=colour, linewidth=2.2, label="_individual", zorder=2.1)
+    ax.hlines(at, table.low_all[:, series], values + half_all, color=colour, linewidth=0.8, label="_simultaneous", zorder=2)
+    ax.hlines(at, table.low[:, series], values + half, color=colour, linewidth=2.2, label="_individual", zorder=2.1)
     ax.plot(values, at, marker, color=colour, markersize=5, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
 
 

@@ -5,7 +5,7 @@ Sums of released numbers are post-processing. Their intervals come from the nois
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,6 +35,7 @@ class Counted(Protocol):
     @property
     def law(self) -> Noise: ...
     def accuracy(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
+    def interval(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 class Boxes(Protocol):
@@ -62,16 +63,24 @@ class Table:
         Counts, and the half-widths of their 95 % intervals, one by one and all at once.
     terms : ndarray of the same shape
         How many released numbers each is the sum of.
+    down, down_all : ndarray of the same shape, or None
+        How far the intervals reach down, where that is not as far as they reach up.
     """
 
     values: np.ndarray
     half: np.ndarray
     half_all: np.ndarray
     terms: np.ndarray
+    down: np.ndarray | None = None
+    down_all: np.ndarray | None = None
 
     @property
     def low(self) -> np.ndarray:
-        return np.asarray(self.values - self.half)
+        return np.asarray(self.values - (self.half if self.down is None else self.down))
+
+    @property
+    def low_all(self) -> np.ndarray:
+        return np.asarray(self.values - (self.half_all if self.down_all is None else self.down_all))
 
     @property
     def high(self) -> np.ndarray:
@@ -79,14 +88,21 @@ class Table:
 
     @property
     def transposed(self) -> Table:
-        return Table(self.values.T, self.half.T, self.half_all.T, self.terms.T)
+        return mapped(self, np.transpose)
 
 
 def table_of(release: Counted) -> Table:
     """Take a release as it is: the intervals are its own."""
     values = np.asarray(release.values)
-    half, half_all = (np.broadcast_to(release.accuracy(CONFIDENCE, every), values.shape) for every in (False, True))
-    return Table(values, half, half_all, np.ones(values.shape, np.int64))
+    (low, high), (low_all, high_all) = (release.interval(CONFIDENCE, every) for every in (False, True))
+    ones = np.ones(values.shape, np.int64)
+    return Table(values, high - values, high_all - values, ones, down=values - low, down_all=values - low_all)
+
+
+def mapped(table: Table, change: Callable[[np.ndarray], np.ndarray]) -> Table:
+    """Take or reshape all arrays of a table alike."""
+    down, down_all = (None if x is None else change(x) for x in (table.down, table.down_all))
+    return Table(change(table.values), change(table.half), change(table.half_all), change(table.terms), down, down_all)
 
 
 def sum_out(table: Table, keep: tuple[int, ...], law: Noise) -> Table:

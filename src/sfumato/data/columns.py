@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.domain import DROPPED, LabelAxis, LatticeAxis, Time
+from sfumato.domain import KeyAxis, LabelAxis, LatticeAxis, Time
 
 Column: TypeAlias = "LatticeAxis | None"  # None: the column that names the person
 MICROSECONDS_A_DAY = 86_400_000_000
@@ -41,6 +41,8 @@ def misfit(column: Column, type_: Any) -> str | None:
         return None
     if column is None:
         return None if kind in ("number", "boolean", "text", "bytes", "time") else "ids of persons are text or integers"
+    if isinstance(column, KeyAxis):
+        return None if keys_kind(type_) is not None else "keys are text, booleans or integers of 64 bits"
     if isinstance(column, LabelAxis):
         wanted = label_kinds(column)
         return None if kind in wanted else f"its labels are declared as {' and '.join(sorted(wanted))}"
@@ -49,10 +51,18 @@ def misfit(column: Column, type_: Any) -> str | None:
     return None if kind in ("number", "boolean") else "the domain declares numbers"
 
 
+def keys_kind(type_: Any) -> str | None:
+    """What keys a column holds: ``"text"``, ``"boolean"``, ``"number"``, ``"null"`` for nothing at all; None for no keys."""
+    plain = plain_type(type_)
+    kind = _kind(plain)
+    if kind == "number":
+        return kind if pt.is_integer(plain) and not pt.is_uint64(plain) else None
+    return kind if kind in ("text", "boolean", "null") else None
+
+
 def label_kinds(axis: LabelAxis) -> set[str]:
     """What kinds of values the listed labels are: ``"text"``, ``"number"``, ``"boolean"``."""
-    listed = axis.labels[:-1] if axis.other else axis.labels
-    return {"boolean" if isinstance(label, bool) else "text" if isinstance(label, str) else "number" for label in listed}
+    return {"boolean" if isinstance(label, bool) else "text" if isinstance(label, str) else "number" for label in axis.listed}
 
 
 def _kind(type_: Any) -> str:
@@ -74,7 +84,7 @@ _MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), p
 
 def forms(column: Column, person: bool = False) -> tuple[Any, ...]:
     """Types that text may be read as, the first that fits being taken: declared by the domain."""
-    if column is None:
+    if column is None or isinstance(column, KeyAxis):
         return (pa.string(),)
     if isinstance(column, LabelAxis):
         kinds = label_kinds(column)
@@ -163,7 +173,7 @@ class Labels:
         """Cells of a column: int64 ndarray of shape (rows,)."""
         encoded = dictionary_of(array)
         if pt.is_null(encoded.type):
-            return np.full(len(array), DROPPED, np.int64)
+            return np.full(len(array), self._axis.missing_cell, np.int64)
         self._learn(encoded.dictionary)
         indices = encoded.indices
         if indices.null_count:
@@ -174,7 +184,7 @@ class Labels:
         """Look up a dictionary, unless it is the last one again, as with parts of one batch; null has the last place."""
         if self._dictionary is not None and self._dictionary.type == dictionary.type and self._dictionary.equals(dictionary):
             return
-        self._dictionary, self._table = dictionary, np.append(self._axis.lookup(_values(dictionary)), DROPPED)
+        self._dictionary, self._table = dictionary, np.append(self._axis.lookup(_values(dictionary)), self._axis.missing_cell)
 
 
 def dictionary_of(array: Any) -> Any:
@@ -183,7 +193,7 @@ def dictionary_of(array: Any) -> Any:
         array = pc.run_end_decode(array)
     if pt.is_null(array.type):
         return array
-    return array if pt.is_dictionary(array.type) else _viewless(array).dictionary_encode()
+    return array if pt.is_dictionary(array.type) else viewless(array).dictionary_encode()
 
 
 def decoded(array: Any) -> Any:
@@ -191,11 +201,11 @@ def decoded(array: Any) -> Any:
     if pt.is_run_end_encoded(array.type):
         return pc.run_end_decode(array)
     if not pt.is_dictionary(array.type):
-        return _viewless(array)
-    return _viewless(array.dictionary).take(array.indices)
+        return viewless(array)
+    return viewless(array.dictionary).take(array.indices)
 
 
-def _viewless(array: Any) -> Any:
+def viewless(array: Any) -> Any:
     """Arrow's kernels do not all know the view types that polars exports."""
     if pt.is_string_view(array.type):
         return array.cast(pa.large_string())
@@ -208,5 +218,5 @@ def _values(dictionary: Any) -> list[object]:
         return list(dictionary.to_pylist())
     except UnicodeDecodeError:
         pass
-    raw = _viewless(dictionary).cast(pa.large_binary()).to_pylist()
+    raw = viewless(dictionary).cast(pa.large_binary()).to_pylist()
     return [None if value is None else value.decode("utf-8", "surrogateescape") for value in raw]

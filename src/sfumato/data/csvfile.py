@@ -84,6 +84,6 @@ def _with_missing(array: Any, column: Column) -> Any:
     """Text that stands for a missing value becomes null, unless the domain lists it."""
     if not pt.is_string(array.type):
         return array
-    listed = column.labels if isinstance(column, LabelAxis) else ()
+    listed = column.listed if isinstance(column, LabelAxis) else ()
     missing = pa.array([text for text in MISSING if text not in listed])
     return pc.if_else(pc.is_in(array, missing), None, array)

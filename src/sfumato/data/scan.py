@@ -1,7 +1,7 @@
 """One scan of a table fills the cubes of all lattices.
 
 Memory: without a person column the cubes and one batch, whatever the number of rows. A sparse cube holds its occupied
-cells, and while it grows at most as many rows again.
+cells, and while it grows at most as many rows again; with keys, so do the keys.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data.bounding import Bounder
 from sfumato.data.columns import Column, Labels, numbers
+from sfumato.data.keys import KeyNumbers, named
 from sfumato.data.tables import Table, guarded, guarded_batches
-from sfumato.domain import DROPPED, LabelAxis, Lattice, LatticeAxis
+from sfumato.domain import DROPPED, KeyAxis, LabelAxis, Lattice, LatticeAxis
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 CHUNK_ROWS = 2**16  # temporaries of a chunk stay in the second-level cache
@@ -38,7 +39,7 @@ def scan(
     tallies = [tally(packing) for packing in kernel.packings]
     done, total = 0, table.rows() if progress else None
     try:
-        for chunk in _chunks(table, columns):
+        for chunk in _chunks(table, columns, kernel):
             keys = guarded(table.name, lambda chunk=chunk: kernel.keys(chunk))  # type: ignore[misc]
             if bounder is None:
                 _count(tallies, keys)
@@ -54,7 +55,7 @@ def scan(
     finally:  # also on Ctrl-C
         if bounder is not None:
             bounder.close()
-    return [each.cube() for each in tallies]
+    return [named(each.cube(), kernel.numbers) for each in tallies]
 
 
 def _count(tallies: Sequence[Tally], keys: list[list[np.ndarray]]) -> None:
@@ -62,10 +63,35 @@ def _count(tallies: Sequence[Tally], keys: list[list[np.ndarray]]) -> None:
         each.add(key)
 
 
-def _chunks(table: Table, columns: dict[str, Column]) -> Iterator[Any]:
-    for batch in table.batches(columns):
-        for start in range(0, len(batch), CHUNK_ROWS):
-            yield batch.slice(start, CHUNK_ROWS)
+def _chunks(table: Table, columns: dict[str, Column], kernel: Kernel) -> Iterator[Any]:
+    batches = table.batches(columns)
+    for batch in _gathered(table, batches, kernel) if kernel.numbers else batches:
+        for start in range(0, len(batch), max(CHUNK_ROWS, kernel.known)):
+            yield batch.slice(start, max(CHUNK_ROWS, kernel.known))
+
+
+def _gathered(table: Table, batches: Iterator[Any], kernel: Kernel) -> Iterator[Any]:
+    """Let batches wait until they are as many rows as keys are known, so that looking keys up stays linear in all."""
+    waiting: list[Any] = []
+    for batch in batches:
+        if waiting and batch.schema != waiting[0].schema:
+            yield _together(table.name, waiting)
+            waiting = []
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= kernel.known:
+            yield _together(table.name, waiting)
+            waiting = []
+    if waiting:
+        yield _together(table.name, waiting)
+
+
+def _together(name: str, batches: list[Any]) -> Any:
+    import pyarrow as pa
+
+    if len(batches) == 1:
+        return batches[0]
+    whole = guarded(name, lambda: pa.Table.from_batches(batches).unify_dictionaries().combine_chunks())
+    return pa.RecordBatch.from_arrays([column.chunk(0) for column in whole.columns], schema=whole.schema)
 
 
 class Kernel:
@@ -76,7 +102,13 @@ class Kernel:
         place = {axis: i for i, axis in enumerate(self._axes)}
         self._places = [[place[axis] for axis in lattice.axes] for lattice in lattices]
         self._labels = {axis: Labels(axis) for axis in self._axes if isinstance(axis, LabelAxis)}
+        self.numbers = {axis: KeyNumbers() for axis in self._axes if isinstance(axis, KeyAxis)}
         self.packings = [Packing(lattice) for lattice in lattices]
+
+    @property
+    def known(self) -> int:
+        """How many keys the largest axis of keys has so far."""
+        return max(map(len, self.numbers.values()), default=0)
 
     def keys(self, batch: Any) -> list[list[np.ndarray]]:
         """Packed cells of a batch, per lattice."""
@@ -87,6 +119,8 @@ class Kernel:
     def _cells(self, batch: Any, axis: LatticeAxis, converted: dict[str, np.ndarray]) -> np.ndarray:
         if isinstance(axis, LabelAxis):
             return self._labels[axis].cells(batch[axis.name])
+        if isinstance(axis, KeyAxis):
+            return self.numbers[axis].cells(batch[axis.name])
         if axis.name not in converted:
             converted[axis.name] = numbers(batch[axis.name], axis.time)
         return axis.locate(converted[axis.name])

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sfumato.domain import Axis, Domain, Lattice
+from sfumato.domain import Axis, Domain, KeyAxis, Lattice
 from sfumato.errors import DataError, UsageError, nearest
 from sfumato.privacy.unit import Neighbours, Unit
 
@@ -135,6 +135,8 @@ class Source:
         schemas = [self._fitting(part, columns) for part in self._table.parts()]
         if (person := self.unit.person) is not None:
             self._check_ids([schema.field(person).type for schema in schemas])
+        for name in (name for name, column in columns.items() if isinstance(column, KeyAxis)):
+            self._check_keys(name, [schema.field(name).type for schema in schemas])
 
     def _fitting(self, table: Part, columns: dict[str, Column]) -> Any:
         """The schema of one table, if it has each column once and of a type that fits."""
@@ -161,6 +163,16 @@ class Source:
                 f"{self._table.name}, column {self.unit.person!r}",
                 f"ids of persons are of different types in different files: {' and '.join(sorted(set(map(str, types))))}",
                 "Write the files with ids of one type, so that a person is the same in all of them",
+            )
+
+    def _check_keys(self, name: str, types: list[Any]) -> None:
+        from sfumato.data.columns import keys_kind
+
+        if len({keys_kind(type_) for type_ in types} - {"null"}) > 1:
+            raise DataError(
+                f"{self._table.name}, column {name!r}",
+                f"its keys are of different types in different files: {' and '.join(sorted(set(map(str, types))))}",
+                "Write the files with keys of one type, so that a key is the same in all of them",
             )
 
     def _columns(self, lattices: Sequence[Lattice]) -> dict[str, Column]:

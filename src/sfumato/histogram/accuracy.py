@@ -1,0 +1,290 @@
+"""How accurate will a histogram be, and which epsilon makes it so accurate: two functions, each the inverse of the other.
+
+The accuracy a of a mechanism is such that a released count is farther than a from the true one with probability at most alpha,
+two-sided, before any post-processing. Over ``n_bins`` bins at once (``simultaneous``) alpha is 1 - (1 - alpha)^(1 / n_bins) for
+each (Sidak: the noise is independent).
+
+* ``laplace``: the source's formula, (s / eps) ln(1 / alpha), for continuous noise, which is never added here.
+* ``geometric``: discrete Laplace noise, which is what a release adds: the smallest integer k with 2 q^(k + 1) / (1 + q) <= alpha.
+* ``stability``: the source's formula, (2 / eps) ln(2 / (alpha delta)) + 1; its sensitivity is 2 under either relation.
+* ``truncated-geometric``: the law that selects keys: the smallest integer a that is exceeded with probability at most alpha
+  whatever the true count, a key that is not shown being read as a count of nought, as the source reads it.
+
+s is the sensitivity: ``rows_per_person``, twice that under replace.
+Source: PSIlence, ``histogram.getAccuracy`` and ``histogram.getParameters``; Vadhan 2017, section 3.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from sfumato.domain import Domain
+from sfumato.errors import Infeasible, UsageError, nearest
+from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, decimal, fraction, positive, probability, sidak, units_down
+from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.mechanisms.thresholds import key_law
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.release import Preview, Question
+
+Mechanism: TypeAlias = Literal["laplace", "geometric", "stability", "truncated-geometric"]
+MECHANISMS: tuple[Mechanism, ...] = ("laplace", "geometric", "stability", "truncated-geometric")
+WITH_DELTA = ("stability", "truncated-geometric")
+STABILITY_SENSITIVITY = 2
+LEAST_ALPHA, SMALLEST, LARGEST = 1e-300, 1e-6, 2.0**20
+ROUNDS = 200
+
+
+def histogram_accuracy(
+    mechanism: Mechanism,
+    *,
+    epsilon: Exactly,
+    alpha: Exactly = "0.05",
+    n_bins: int = 1,
+    n: int | None = None,
+    delta: Exactly = "1e-6",
+    neighbours: Neighbours = "replace",
+    simultaneous: bool = False,
+    rows_per_person: int = 1,
+) -> float | int:
+    """How far may a count of a histogram be from the truth? PSIlence's ``histogram.getAccuracy``, for the whole histogram too.
+
+    Parameters
+    ----------
+    mechanism : {"laplace", "geometric", "stability", "truncated-geometric"}
+    epsilon : number above 0
+    alpha : number in (0, 1)
+        The probability with which the accuracy may be missed.
+    n_bins : int
+        How many bins there are; counts only with ``simultaneous``.
+    n : int or None
+        The public number of rows, if it is known: a delta of 1 / n^2 or more is then refused.
+    delta : number in (0, 1)
+        For ``stability`` and ``truncated-geometric``.
+    neighbours : {"replace", "add-remove"}
+    simultaneous : bool
+        False: each bin by itself. True: all of them at once.
+    rows_per_person : int
+
+    Returns
+    -------
+    float, or int for the two discrete mechanisms
+
+    Raises
+    ------
+    UsageError
+        If a parameter is out of range, or the mechanism is unknown.
+
+    >>> round(histogram_accuracy("laplace", epsilon=0.2, alpha=0.05), 6)
+    29.957323
+    >>> histogram_accuracy("geometric", epsilon=0.2)
+    30
+    """
+    asked = _Asked(mechanism, alpha, n_bins, n, delta, Unit(rows_per_person, neighbours), simultaneous)
+    return asked.accuracy(positive(epsilon, "epsilon"))
+
+
+def histogram_epsilon(
+    mechanism: Mechanism,
+    *,
+    accuracy: Exactly,
+    alpha: Exactly = "0.05",
+    n_bins: int = 1,
+    n: int | None = None,
+    delta: Exactly = "1e-6",
+    neighbours: Neighbours = "replace",
+    simultaneous: bool = False,
+    rows_per_person: int = 1,
+) -> float:
+    """Which epsilon makes a histogram so accurate? The inverse of ``histogram_accuracy``, PSIlence's ``histogram.getParameters``.
+
+    For the discrete mechanisms, the smallest epsilon, to a relative 1e-12, with at most that accuracy.
+
+    Parameters
+    ----------
+    accuracy : number
+        Above 0; above 1 for ``stability``. Others as in ``histogram_accuracy``.
+
+    Raises
+    ------
+    UsageError
+        If a parameter is out of range, or the mechanism is unknown.
+    Infeasible
+        If no epsilon between 1e-6 and 1e6 is enough.
+
+    >>> round(histogram_epsilon("laplace", accuracy=0.5, alpha=0.05), 6)
+    11.982929
+    """
+    asked = _Asked(mechanism, alpha, n_bins, n, delta, Unit(rows_per_person, neighbours), simultaneous)
+    return asked.epsilon(positive(accuracy, "accuracy"))
+
+
+class _Asked:
+    """The parameters that both directions share, read and checked."""
+
+    def __init__(self, mechanism: str, alpha: Exactly, n_bins: int, n: int | None, delta: Exactly, unit: Unit, simultaneous: bool) -> None:
+        if mechanism not in MECHANISMS:
+            asked = f"mechanism {mechanism!r}"
+            raise UsageError(asked, f"there is none of that name; {nearest(str(mechanism), MECHANISMS)}", "Name one of them")
+        self.mechanism, self.unit = mechanism, unit
+        bins = _whole(n_bins, "n_bins", "a histogram has at least one bin")
+        each = float(probability(alpha, "alpha"))
+        if not LEAST_ALPHA < each < 1:
+            raise UsageError("alpha", "it is too close to 0 or 1 to compute with", "Choose alpha such as 0.05")
+        self.alpha = sidak(each, bins) if simultaneous else each
+        self.delta = self._delta(delta, n)
+
+    def _delta(self, delta: Exactly, n: int | None) -> Fraction:
+        rows = None if n is None else _whole(n, "n", "the number of rows is at least 1")
+        if self.mechanism not in WITH_DELTA:
+            return fraction(delta, "delta")
+        exact = probability(delta, "delta")
+        if rows is not None and exact >= Fraction(1, rows**2):
+            raise UsageError(
+                f"delta = {decimal(exact)} for {rows:,} rows",
+                f"it is not below 1/n^2, {1 / rows**2:.3g}: such a delta would allow a few rows to be published",
+                "Choose a smaller delta",
+            )
+        return exact
+
+    def accuracy(self, epsilon: Fraction) -> float | int:
+        match self.mechanism:
+            case "laplace":
+                return float(self.unit.counts_l1 / epsilon) * -math.log(self.alpha)
+            case "stability":
+                return STABILITY_SENSITIVITY * self.unit.rows_per_person * self._stability_log / float(epsilon) + 1
+            case "geometric":
+                return DiscreteLaplace(self.unit.counts_l1 / epsilon).half_width(self.alpha)
+        return key_law(ApproxDP(epsilon, self.delta), self.unit).reach(self.alpha)
+
+    @property
+    def _stability_log(self) -> float:
+        return math.log(2) - math.log(self.alpha) - (math.log(self.delta.numerator) - math.log(self.delta.denominator))
+
+    def epsilon(self, accuracy: Fraction) -> float:
+        match self.mechanism:
+            case "laplace":
+                return self.unit.counts_l1 * -math.log(self.alpha) / float(accuracy)
+            case "stability":
+                if accuracy <= 1:
+                    raise UsageError(
+                        f"accuracy = {decimal(accuracy)} by stability", "its accuracy is always above 1", "Ask for an accuracy above 1"
+                    )
+                return STABILITY_SENSITIVITY * self.unit.rows_per_person * self._stability_log / float(accuracy - 1)
+        return _smallest(lambda epsilon: self.accuracy(Fraction(epsilon)) <= accuracy, f"an accuracy of {decimal(accuracy)}")
+
+
+def _whole(value: object, name: str, obstacle: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
+        raise UsageError(f"{name} = {value!r}" if isinstance(value, int | float) else name, obstacle, "Give a whole number from 1 on")
+    return int(value.__index__())
+
+
+def _smallest(enough: Callable[[float], bool], asked: str) -> float:
+    """The smallest epsilon that is enough, found by halving its logarithm; the returned one is enough."""
+
+    def holds(epsilon: float) -> bool:
+        try:
+            return enough(epsilon)
+        except UsageError:  # so small an epsilon has no law
+            return False
+
+    high = 1.0
+    while not holds(high):
+        high *= 2
+        if high > LARGEST:
+            raise Infeasible(asked, f"no epsilon up to {LARGEST:,.0f} is enough", "Ask for a larger accuracy, or a larger alpha")
+    low = high / 2
+    while holds(low):
+        low /= 2
+        if low < SMALLEST:
+            raise Infeasible(asked, f"an epsilon of {SMALLEST:g} is more than enough", "Ask for a smaller accuracy")
+    for _ in range(ROUNDS):
+        middle = math.sqrt(low * high)
+        if not low < middle < high or high / low <= 1 + 1e-13:
+            break
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def cost_for(
+    question: Question,
+    *,
+    domain: Domain,
+    unit: Unit,
+    accuracy: Exactly,
+    confidence: Exactly = "0.95",
+    simultaneous: bool = False,
+    delta: Exactly = 0,
+    gaussian: bool = False,
+    rows: int | None = None,
+) -> CentralMeasure:
+    """The smallest cost, in whole units of the ledger, at which a question's numbers are so accurate. Touches no data.
+
+    Parameters
+    ----------
+    question : any question that can be previewed
+    domain : Domain
+    unit : Unit
+    accuracy : number
+        The half-width that intervals may have.
+    confidence, simultaneous
+        As in ``Preview.accuracy``.
+    delta : number
+        Where the question needs one.
+    gaussian : bool
+        Solve for rho rather than epsilon.
+    rows : int or None
+        Your own public guess of the number of rows, for questions whose noise depends on it.
+
+    Raises
+    ------
+    Infeasible
+        If no cost that a ledger can count is enough, or the smallest one is more than enough.
+
+    >>> from sfumato.domain import Interval
+    >>> from sfumato.histogram.histogram import Histogram
+    >>> str(cost_for(Histogram("age"), domain=Domain(age=Interval(0, 100)), unit=Unit(), accuracy=30))
+    'epsilon = 0.099213142'
+    """
+    wanted = positive(accuracy, "accuracy")
+    share = Fraction(units_down(fraction(delta, "delta"), DELTA_UNITS), DELTA_UNITS)
+
+    def cost_of(units: int) -> CentralMeasure:
+        if gaussian:
+            return ZCDP(Fraction(units, RHO_UNITS))
+        epsilon = Fraction(units, EPSILON_UNITS)
+        return ApproxDP(epsilon, share) if share else PureDP(epsilon)
+
+    def previewed(units: int) -> Preview:
+        return question.preview(domain, unit, cost_of(units), rows)
+
+    question.needs(domain)
+    previewed(EPSILON_UNITS)  # what is wrong at any cost is refused here, by its own name
+
+    def enough(units: int) -> bool:
+        try:
+            return previewed(units).accuracy(confidence, simultaneous) <= wanted
+        except UsageError:  # so small a cost has no law
+            return False
+
+    return cost_of(_least_units(enough, 10**6 * (RHO_UNITS if gaussian else EPSILON_UNITS), f"an accuracy of {decimal(wanted)}"))
+
+
+def _least_units(enough: Callable[[int], bool], most: int, asked: str) -> int:
+    """The least number of units that is enough, found by doubling and halving."""
+    high = most // 10**6
+    while not enough(high):
+        high *= 2
+        if high > most:
+            raise Infeasible(asked, "no cost that makes sense is enough", "Ask for a larger accuracy, or a smaller confidence")
+    low = high // 2
+    while low and enough(low):
+        high, low = low, low // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

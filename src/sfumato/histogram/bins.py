@@ -1,0 +1,133 @@
+"""Bins as a user writes them: a number, edges, or a width; for one axis, for all, or by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import msgspec
+
+from sfumato.domain import EdgesAxis, Interval, LatticeAxis, as_number, grid_axis
+from sfumato.errors import UsageError
+from sfumato.exact import positive
+
+Edges: TypeAlias = Sequence[float | str]
+AxisBins: TypeAlias = int | Edges
+DEFAULT_BINS = 10
+MICROSECONDS = 10**6
+
+
+def plain_bins(bins: Any) -> Any:
+    """Bring bins into the one form that files give back: numbers of bins as integers, edges as tuples of floats or ISO text.
+
+    A flat list may hold edges or a number of bins per axis, and only the domain tells, so its integers stay as they are.
+    """
+    if isinstance(bins, Mapping):
+        return {str(name): _plain_entry(entry) for name, entry in bins.items()}
+    bins = bins.tolist() if hasattr(bins, "tolist") else bins
+    return tuple(_plain_entry(entry) if _is_list(entry) else _plain_edge(entry) for entry in bins) if _is_list(bins) else _plain_entry(bins)
+
+
+def plain_width(width: Any) -> Any:
+    """Bring widths into the one form that files give back: a number, or a dict of numbers."""
+    if width is None:
+        return None
+    if isinstance(width, Mapping):
+        return {str(name): plain_width(entry) for name, entry in width.items()}
+    exact = positive(width, "width")
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def by_axis(bins: Any, intervals: list[str]) -> dict[str, AxisBins | None]:
+    """Say which bins each Interval axis gets."""
+    if isinstance(bins, dict):
+        check_names("bins", bins, intervals)
+        return dict(bins)
+    if bins is None or isinstance(bins, int):
+        return dict.fromkeys(intervals, bins)
+    if len(intervals) == 1 and not any(isinstance(entry, tuple) for entry in bins):
+        return {intervals[0]: bins}
+    if len(bins) != len(intervals):
+        asked = f"bins with {len(bins)} entries"
+        raise UsageError(asked, f"the question has {len(intervals)} Interval axes", "Give one entry per Interval axis, or a dict by name")
+    return dict(zip(intervals, bins, strict=True))
+
+
+def widths_by_axis(width: Any, intervals: list[str]) -> dict[str, float | None]:
+    """Say which width each Interval axis gets."""
+    if isinstance(width, dict):
+        check_names("width", width, intervals)
+        return dict(width)
+    return dict.fromkeys(intervals, width)
+
+
+def check_names(what: str, given: Mapping[str, object], intervals: list[str]) -> None:
+    """Refuse a dict that names an axis which the question does not have, or has no bins of."""
+    for name in given:
+        if name not in intervals:
+            raise UsageError(
+                f"{what} for {name!r}", "the question has no Interval axis of that name", f"Give {what} for its Interval axes only"
+            )
+
+
+def binned(name: str, axis: Interval, bins: AxisBins | None, width: float | None) -> LatticeAxis:
+    """Lay the bins of one axis."""
+    if width is not None:
+        if bins is not None:
+            raise UsageError(f"bins and width for {name!r}", "either of them says where the bins lie", "Leave one of them out")
+        return _of_width(name, axis, width)
+    if bins is not None and not isinstance(bins, int):
+        return _edges_axis(name, axis, bins)
+    if bins is not None and bins < 2:
+        raise UsageError(f"bins = {bins} for {name!r}", "a histogram has at least 2 bins", "Choose a larger number")
+    return grid_axis(name, axis, bins if bins is not None else axis.natural_cells or DEFAULT_BINS)
+
+
+def _of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
+    """Bins of one width from the lower bound on; the last one is narrower where they do not fill the axis."""
+    low, high = (Fraction(str(end)) for end in axis.numbers)
+    each = Fraction(str(width)) * (MICROSECONDS if axis.time == "microsecond" else 1)
+    number = math.ceil((high - low) / each)
+    if number < 2:
+        raise UsageError(f"width = {width} for {name!r}", "a histogram has at least 2 bins", "Choose a smaller width")
+    if number > 2**26:
+        raise UsageError(f"width = {width} for {name!r}", "that makes more than 2^26 bins", "Choose a larger width")
+    if low + number * each == high:
+        return grid_axis(name, msgspec.structs.replace(axis, step=width), number)
+    edges = tuple(float(low + i * each) for i in range(number))
+    return EdgesAxis(name, (*edges, float(high)), axis.time, axis.stand_in)
+
+
+def _edges_axis(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
+    numbers = tuple(as_number(edge, axis.time, f"an edge of {name!r}") for edge in edges)
+    if len(numbers) < 3:
+        raise UsageError(f"{len(numbers)} edges for {name!r}", "a histogram has at least 2 bins", "Give at least three edges")
+    if not all(math.isfinite(edge) for edge in numbers) or any(b <= a for a, b in pairwise(numbers)):
+        raise UsageError(f"edges for {name!r}", "edges must be finite and increase", "Sort them, and name each once")
+    low, high = axis.numbers
+    if numbers[0] < low or numbers[-1] > high:
+        raise UsageError(f"edges for {name!r}", "they leave the public bounds of the axis", "Keep them inside the Interval, or widen it")
+    return EdgesAxis(name, numbers, axis.time, axis.stand_in)
+
+
+def _plain_entry(entry: Any) -> Any:
+    entry = entry.tolist() if hasattr(entry, "tolist") else entry
+    if _is_list(entry):
+        return tuple(float(edge) if isinstance(edge, int) else edge for edge in map(_plain_edge, entry))
+    if entry is None or (isinstance(entry, int) and not isinstance(entry, bool)):
+        return entry
+    raise UsageError(
+        f"bins of type {type(entry).__name__}", "bins are a number, a list of edges, or a dict of either by axis", "Write bins=20"
+    )
+
+
+def _plain_edge(edge: Any) -> Any:
+    edge = edge.item() if hasattr(edge, "item") else edge
+    return edge.isoformat() if hasattr(edge, "isoformat") else edge
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)

@@ -1,0 +1,205 @@
+"""Means, medians, variances, ratios and concentration from noisy counts: post-processing, with intervals that cover.
+
+Each statistic theta of the true counts n solves an equation that is linear in n, such as sum n_i (m_i - theta) = 0 for a mean.
+With the noisy counts c = n + z in place of n, the left side is a weighted sum of noise at the true theta, whose half-width is
+known; so the interval is the set of all theta at which the left side is within that half-width (Fieller's inversion). It covers
+with the stated probability however small the counts are, and is as wide as the axis where they say nothing.
+
+What binning hides is added: a value lies within half a bin of the middle of its bin, so a mean is off by at most half of the
+widest bin, a standard deviation too (it is a norm of deviations), and a median lies in its bin.
+Values beyond the bounds were clamped: all statistics are of the clamped values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sfumato.mechanisms.noise import DiscreteLaplace, Law
+
+GRID = 1025
+ROUNDS = 50
+Ends: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Noisy counts along one Interval axis.
+
+    Attributes
+    ----------
+    edges : float64 ndarray of shape (bins + 1,)
+    counts : int64 ndarray of shape (bins,)
+    law : DiscreteLaplace or DiscreteGaussian
+        Of the noise on each released count.
+    terms : int
+        How many released counts each of these is the sum of.
+    """
+
+    edges: np.ndarray
+    counts: np.ndarray
+    law: Law
+    terms: int = 1
+
+    @property
+    def middles(self) -> np.ndarray:
+        return np.asarray((self.edges[:-1] + self.edges[1:]) / 2)
+
+    @property
+    def slack(self) -> float:
+        """Half of the widest bin."""
+        return float(np.diff(self.edges).max()) / 2
+
+
+def mean(bins: Bins, alpha: float) -> tuple[float, float, float]:
+    """The mean of the values, and its interval."""
+    low, high = _solve_linear(bins, bins.middles, alpha)
+    value = _weighted(bins.counts, bins.middles)
+    first, last = float(bins.edges[0]), float(bins.edges[-1])
+    return value, max(first, low - bins.slack), min(last, high + bins.slack)
+
+
+def variance(bins: Bins, alpha: float) -> tuple[float, float, float]:
+    """The variance of the values, and its interval: E (x - a)^2 - (E x - a)^2 with a the public middle of the axis."""
+    centre = float(bins.edges[0] + bins.edges[-1]) / 2
+    squares = (bins.middles - centre) ** 2
+    mean_low, mean_high = (end - centre for end in _solve_linear(bins, bins.middles, alpha / 2))
+    low, high = _solve_linear(bins, squares, alpha / 2)
+    nearest = 0.0 if mean_low <= 0 <= mean_high else min(mean_low**2, mean_high**2)
+    spread = math.sqrt(max(0.0, high - nearest)) + bins.slack
+    least = math.sqrt(max(0.0, low - max(mean_low**2, mean_high**2))) - bins.slack
+    most = float(bins.edges[-1] - bins.edges[0]) / 2  # no values within bounds deviate more (Popoviciu)
+    value = _weighted(bins.counts, squares) - (_weighted(bins.counts, bins.middles) - centre) ** 2
+    return min(max(0.0, value), most**2), max(0.0, least) ** 2, min(spread, most) ** 2
+
+
+def median(bins: Bins, alpha: float) -> tuple[float, float, float]:
+    """The median of the values, and its interval, whose ends are edges.
+
+    In the true median's bin the rows below are at most half, and with the bin at least half: two weighted sums, each of which
+    noise moves beyond its half-width with probability at most alpha / 2 to the side that matters.
+    """
+    below = np.concatenate([[0], np.cumsum(bins.counts)])
+    reach = float(bins.law.sum_half_width(np.array([float(bins.terms * len(bins.counts))]), alpha)[0])
+    total = below[-1]
+    accepted = np.flatnonzero((2 * below[:-1] - total <= reach) & (2 * below[1:] - total >= -reach))
+    if not len(accepted):
+        accepted = np.arange(len(bins.counts))
+    at = min(int(np.argmax(2 * below[1:] >= total)), len(bins.counts) - 1)
+    inside = bins.counts[at]
+    share = min(max((total / 2 - below[at]) / inside, 0.0), 1.0) if inside > 0 else 0.5
+    value = float(bins.edges[at] + share * (bins.edges[at + 1] - bins.edges[at]))
+    return value, float(bins.edges[accepted[0]]), float(bins.edges[accepted[-1] + 1])
+
+
+def ratio(part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float) -> tuple[float, float, float]:
+    """A part over a whole that holds it, and its interval within [0, 1].
+
+    Parameters
+    ----------
+    part, whole : int
+        Sums of noisy counts.
+    cells : pair of int
+        How many released counts the part is the sum of, and how many more the whole.
+    """
+
+    def accepts(p: np.ndarray) -> np.ndarray:
+        effective = cells[0] * (1 - p) ** 2 + cells[1] * p**2
+        return np.asarray(np.abs(part - p * whole) <= law.sum_half_width(effective, alpha))
+
+    low, high = _accepted(accepts, 0.0, 1.0)
+    value = min(max(part / whole, 0.0), 1.0) if whole > 0 else 0.5
+    return value, low, high
+
+
+def shares(counts: np.ndarray, law: Law, alpha: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Each count over the total, with intervals: float64 ndarrays like ``counts``; equal counts are computed once."""
+    distinct, back = np.unique(counts, return_inverse=True)
+    total, cells = int(counts.sum()), (1, counts.size - 1)
+    found = np.array([ratio(int(count), total, cells, law, alpha) for count in distinct]).reshape(-1, 3)
+    value, low, high = (found[back.reshape(-1), i].reshape(counts.shape) for i in range(3))
+    return value, low, high
+
+
+def herfindahl(counts: np.ndarray, law: Law, terms: int, alpha: float) -> tuple[float, float, float]:
+    """The sum of squared shares, and its interval.
+
+    The root of the sum of squares is a norm, so noise moves it by at most the norm of the noise, whose square has a known
+    mean and variance (Cantelli's inequality, alpha / 2); the total is known by its own interval (alpha / 2).
+    """
+    values, cells = counts.astype(float), counts.size
+    spread, fourth = terms * law.variance, _fourth(law, terms)
+    noise = cells * spread + math.sqrt(max(0.0, cells * (fourth - spread**2)) * (2 / alpha - 1))
+    norm, reach = math.sqrt(float((values**2).sum())), math.sqrt(noise)
+    total = float(values.sum())
+    around = float(law.sum_half_width(np.array([float(terms * cells)]), alpha / 2)[0])
+    low = max(0.0, norm - reach) / max(total + around, 1.0)
+    high = (norm + reach) / (total - around) if total > around else 1.0
+    squares = float((values**2).sum()) - cells * spread
+    value = squares / total**2 if total > 0 else 1.0
+    return min(max(value, 1 / cells), 1.0), max(low**2, 1 / cells), min(high**2, 1.0)
+
+
+def _fourth(law: Law, terms: int) -> float:
+    """E (z_1 + ... + z_terms)^4; of the discrete Gaussian a bound that holds for every sigma-subgaussian law."""
+    if isinstance(law, DiscreteLaplace):
+        q = math.exp(-1 / float(law.scale))
+        one = 2 * q * (1 + 10 * q + q * q) / (1 - q) ** 4
+    else:
+        one = 16 * float(law.sigma_squared) ** 2
+    return terms * one + 3 * terms * (terms - 1) * law.variance**2
+
+
+def _weighted(counts: np.ndarray, values: np.ndarray) -> float:
+    """The mean of values under noisy weights, kept within their range; the middle of it where the weights say nothing."""
+    total, low, high = float(counts.sum()), float(values.min()), float(values.max())
+    return min(max(float((counts * values).sum()) / total, low), high) if total > 0 else (low + high) / 2
+
+
+def _solve_linear(bins: Bins, values: np.ndarray, alpha: float) -> Ends:
+    """All theta at which sum c_i (v_i - theta) is within the half-width of its noise."""
+    low, high = float(values.min()), float(values.max())
+    size = max(high - low, 1e-300)
+    first, total = float((bins.counts * values).sum()), float(bins.counts.sum())
+    squares = [float((((values - low) / size) ** power).sum()) for power in (0, 1, 2)]
+
+    def accepts(theta: np.ndarray) -> np.ndarray:
+        t = (theta - low) / size
+        effective = bins.terms * np.maximum(squares[2] - 2 * t * squares[1] + t**2 * squares[0], 0)
+        return np.asarray(np.abs(first - theta * total) <= size * bins.law.sum_half_width(effective, alpha) * (1 + 1e-9))
+
+    return _accepted(accepts, low, high)
+
+
+def _accepted(accepts: Callable[[Any], np.ndarray], low: float, high: float) -> Ends:
+    """The first and the last accepted number between two, found on a grid and then by halving; all of it if none is accepted.
+
+    The ends are rounded outwards. An accepted set within one step of the grid is found because the equation's own solution is
+    looked at as well.
+    """
+    grid = np.linspace(low, high, GRID)
+    for _ in range(3):
+        held = np.flatnonzero(accepts(grid))
+        if len(held):
+            break
+        grid = np.linspace(low, high, 16 * len(grid))
+    else:
+        return low, high
+    first, last = int(held[0]), int(held[-1])
+    left = (grid[first - 1], grid[first]) if first else (low, low)
+    right = (grid[last + 1], grid[last]) if last + 1 < len(grid) else (high, high)
+    return _halved(accepts, *left), _halved(accepts, *right)
+
+
+def _halved(accepts: Callable[[Any], np.ndarray], outside: float, inside: float) -> float:
+    for _ in range(ROUNDS):
+        middle = (outside + inside) / 2
+        if bool(accepts(np.array([middle]))[0]):
+            inside = middle
+        else:
+            outside = middle
+    return float(outside)

@@ -1,0 +1,243 @@
+"""The answer to a histogram: noisy counts, their law, and what can be made of them without asking the data again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from sfumato.domain import LabelAxis, Lattice, named_axes
+from sfumato.errors import UsageError, nearest
+from sfumato.exact import Exactly, sidak
+from sfumato.histogram import moments, tables
+from sfumato.histogram.histogram import Histogram
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms.thresholds import KeyNoise, ThresholdLaplace, TruncatedGeometric
+from sfumato.release import Estimate, Release, edge_array, edge_text, error_probability
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+AnyLaw: TypeAlias = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric | ThresholdLaplace
+
+
+class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histogram-release"):
+    """Noisy counts over the cells of ``lattice``.
+
+    Attributes
+    ----------
+    question : Histogram
+    lattice : Lattice
+        Where the question has an axis of keys, its labels are the keys that were shown, sorted.
+    counts : int64 ndarray of shape (cells,)
+        The last axis runs fastest. Counts may be negative: clipping would bias them and cost their intervals coverage.
+    law : DiscreteLaplace, DiscreteGaussian, TruncatedGeometric or ThresholdLaplace
+        Of the noise on each count, independent.
+    selection : TruncatedGeometric, ThresholdLaplace or None
+        How keys were selected; ``kept`` is its curve. Where keys are the only axis it is also the law of their counts.
+
+    Notes
+    -----
+    Intervals of keys that were selected by their own noisy count hold *given that the key was shown* (see
+    ``mechanisms.thresholds``): near the threshold they reach far down, because little is known there.
+    """
+
+    question: Histogram
+    lattice: Lattice
+    counts: np.ndarray
+    law: AnyLaw
+    selection: TruncatedGeometric | ThresholdLaplace | None = None
+
+    def __post_init__(self) -> None:
+        if self.counts.shape != (self.lattice.size,):
+            raise UsageError("a histogram", "it has another number of counts than of cells", "Load a file that release.save wrote")
+
+    @property
+    def values(self) -> np.ndarray:
+        """Noisy counts: int64 ndarray with one dimension per axis."""
+        return self.counts.reshape(self.lattice.shape)
+
+    @property
+    def title(self) -> str:
+        return self.question.title
+
+    def kept(self, counts: Any) -> np.ndarray:
+        """The probability with which a key of so many rows is shown: float64 ndarray like ``counts``.
+
+        Raises
+        ------
+        UsageError
+            If the histogram has no axis of keys.
+        """
+        if self.selection is None:
+            raise UsageError(f"{self.title}, kept", "all of its cells were known beforehand", "Ask a histogram over Keys")
+        return self.selection.kept(counts)
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+        alpha = self._alpha(confidence, simultaneous, self.lattice.size)
+        if isinstance(self.law, KeyNoise):
+            return self.law.widths(self.values, alpha)
+        return np.full(self.lattice.shape, self.law.half_width(alpha))
+
+    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the intervals, each like ``values``; of selected keys, given that they were shown."""
+        if isinstance(self.law, KeyNoise):
+            return self.law.interval(self.values, self._alpha(confidence, simultaneous, self.lattice.size))
+        return super().interval(confidence, simultaneous)
+
+    @staticmethod
+    def _alpha(confidence: Exactly, simultaneous: bool, numbers: int) -> float:
+        alpha = error_probability(confidence)
+        return sidak(alpha, numbers) if simultaneous else alpha
+
+    # --- tables -----------------------------------------------------------------------------------------------------
+
+    def total(self, confidence: Exactly = "0.95") -> Estimate:
+        """All rows counted, with an interval."""
+        return self.marginal((), confidence)
+
+    def marginal(
+        self, axes: str | Sequence[str], confidence: Exactly = "0.95", simultaneous: bool = False, *, what: str = "a marginal"
+    ) -> Estimate:
+        """Counts over some of the axes, the others added up: arrays with one dimension per axis named.
+
+        Marginals are sums of the released cells, so they agree with each other and with the total. Over an axis of keys they
+        are sums over the keys that were shown.
+
+        Raises
+        ------
+        UsageError
+            If an axis is unknown, or keys were selected by their own counts: those not shown are missing from every sum.
+        """
+        law = self._additive(what)
+        sums, terms = tables.marginal(self.values, self._places(axes))
+        half = tables.half_width(law, terms, self._alpha(confidence, simultaneous, sums.size))
+        value = sums if sums.ndim else int(sums)
+        return Estimate(value, value - half, value + half, 1 - error_probability(confidence))
+
+    def consistent(self) -> np.ndarray:
+        """The nearest table without negative counts: int64 ndarray like ``values``, with the same total.
+
+        Its cells are whole, and its marginals are sums of its cells. No intervals: this is biased upwards where counts are
+        small. Use ``values`` to compute, and this where a table must look like one.
+        """
+        return tables.nonnegative(self.values)
+
+    def shares(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Estimate:
+        """Normalised counts: each cell's part of the total, arrays like ``values``, with intervals within [0, 1]."""
+        law = self._additive("shares")
+        alpha = self._alpha(confidence, simultaneous, self.lattice.size)
+        value, low, high = moments.shares(self.values, law, alpha)
+        return Estimate(value, low, high, 1 - error_probability(confidence))
+
+    def rate(self, part: Any, among: Any = None, confidence: Exactly = "0.95") -> Estimate:
+        """What part of some cells' rows lies in others of them, with an interval within [0, 1].
+
+        Parameters
+        ----------
+        part, among : bool ndarray like ``values``, or anything that broadcasts to it
+            Cells of the numerator, and of the denominator, which holds them; None: all cells.
+        """
+        law, shape = self._additive("a rate"), self.lattice.shape
+        chosen = np.broadcast_to(np.asarray(part, bool), shape)
+        held = np.ones(shape, bool) if among is None else np.broadcast_to(np.asarray(among, bool), shape)
+        if (chosen & ~held).any() or not chosen.any():
+            raise UsageError("a rate", "the numerator has no cells, or some that the denominator lacks", "Choose cells among the others")
+        cells = int(chosen.sum()), int((held & ~chosen).sum())
+        sums = int(self.values[chosen].sum()), int(self.values[held].sum())
+        value, low, high = moments.ratio(*sums, cells, law, error_probability(confidence))
+        return Estimate(value, low, high, 1 - error_probability(confidence))
+
+    # --- statistics along one axis ----------------------------------------------------------------------------------
+
+    def mean(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
+        """The mean along an Interval axis, and an interval for noise and binning together; days or microseconds for times."""
+        return self._moment(moments.mean, "a mean", axis, confidence)
+
+    def median(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
+        """The median along an Interval axis, interpolated within its bin; the interval's ends are edges."""
+        return self._moment(moments.median, "a median", axis, confidence)
+
+    def variance(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
+        """The variance along an Interval axis, and an interval for noise and binning together."""
+        return self._moment(moments.variance, "a variance", axis, confidence)
+
+    def herfindahl(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
+        """The Herfindahl index along an axis, the sum of squared shares: 1 if all rows are in one cell, 1 / cells if even."""
+        law, place = self._additive("a Herfindahl index"), self._place(axis)
+        sums, terms = tables.marginal(self.values, (place,))
+        if not sums.size:
+            raise UsageError("a Herfindahl index", "no key was shown", "Ask with a larger epsilon")
+        return Estimate(*moments.herfindahl(sums, law, terms, error_probability(confidence)), 1 - error_probability(confidence))
+
+    def _moment(self, statistic: Any, what: str, axis: str | None, confidence: Exactly) -> Estimate:
+        law, place = self._additive(what), self._place(axis)
+        found = self.lattice.axes[place]
+        if isinstance(found, LabelAxis):
+            raise UsageError(f"{what} of {found.name!r}", "it has labels, which have no order", "Name an Interval axis")
+        sums, terms = tables.marginal(self.values, (place,))
+        bins = moments.Bins(found.edges(), sums, law, terms)
+        return Estimate(*statistic(bins, error_probability(confidence)), 1 - error_probability(confidence))
+
+    def _additive(self, what: str) -> Law:
+        """The law of the noise, where sums of counts have one."""
+        if isinstance(self.law, KeyNoise):
+            raise UsageError(
+                f"{what} over keys",
+                "keys that were not shown are missing from every sum, and those shown were helped by their noise",
+                "Add another axis to the question: then all cells of the keys shown are counted anew",
+            )
+        return self.law
+
+    def _place(self, axis: str | None) -> int:
+        if axis is None and len(self.lattice.axes) > 1:
+            raise UsageError("a statistic", "the histogram has several axes", f"Name one of {', '.join(self.lattice.names)}")
+        return self._places(axis or self.lattice.names[0])[0]
+
+    def _places(self, axes: str | Sequence[str]) -> tuple[int, ...]:
+        names = named_axes(axes)
+        for name in names:
+            if name not in self.lattice.names:
+                asked = f"axis {name!r}"
+                raise UsageError(asked, f"the histogram has none of that name; {nearest(name, self.lattice.names)}", "Name one of its axes")
+        return tuple(self.lattice.names.index(name) for name in dict.fromkeys(names))
+
+    # --- forms ------------------------------------------------------------------------------------------------------
+
+    def cell_names(self, axis: str) -> list[str]:
+        """Names of the cells along an axis: labels, or "a to b"."""
+        found = self.lattice.axes[self._places(axis)[0]]
+        if isinstance(found, LabelAxis):
+            return [str(label) for label in found.labels]
+        edges = edge_text(found.edges(), found.time)
+        return [f"{a} to {b}" for a, b in pairwise(edges)]
+
+    def to_frame(self) -> pa.Table:
+        """One row per cell: the axes (``name`` for labels, ``name_lower`` and ``name_upper`` for bins), count, low, high (95 %)."""
+        import pyarrow as pa
+
+        where = np.unravel_index(np.arange(self.lattice.size), self.lattice.shape)
+        columns: dict[str, Any] = {}
+        for axis, index in zip(self.lattice.axes, where, strict=True):
+            if isinstance(axis, LabelAxis):
+                columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), _label_array(axis.labels))
+            else:
+                edges = edge_array(axis.edges(), axis.time)
+                columns[f"{axis.name}_lower"], columns[f"{axis.name}_upper"] = edges[index], edges[index + 1]
+        low, high = self.interval()
+        return pa.table(columns | {"count": self.counts, "low": low.reshape(-1), "high": high.reshape(-1)})
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars with error bars for one axis, a table of shades for two; more axes are summed into the first two."""
+        from sfumato.charts import histograms
+
+        return histograms.draw(cast(Any, self), ax)
+
+
+def _label_array(labels: Sequence[object]) -> Any:
+    import pyarrow as pa
+
+    same = len({type(label) for label in labels}) == 1
+    return pa.array(list(labels) if same else [str(label) for label in labels], None if same else pa.string())

@@ -1,0 +1,332 @@
+"""Selection of keys that were not known beforehand: which may be shown, and with which noisy count, at one price.
+
+A law adds integer noise to the count of each key that occurs and shows the keys whose noisy count reaches the threshold. Keys
+that do not occur are never shown, so the rule needs no list of all keys. One row moves one count by one; r rows are r such
+steps, in one key or in several, and ``key_law`` prices a step so that all of them together stay within the cost.
+
+*Truncated geometric.* With J as in ``random.truncated`` the key is shown iff J <= n, with the count n + middle - J. Let d be
+the masses of J. Guarantee: (epsilon, delta) for one row more or less, of the pair (whether shown, noisy count).
+Holds because: a count o is published with probability d(n - o + middle). One row more turns d(j) into d(j + 1) for each
+outcome. The masses are log-concave with d(j + 1) / d(j) in [e^-eps, e^eps] up to the last step but one, so outcomes exceed e^eps
+times their neighbours in these cases only. Row added: the outcome that was out of reach, d(1) = delta; not being shown gets
+rarer. Row removed: not being shown, 1 - pi(n), against 1 - pi(n + 1), which exceeds by at most delta by the second rule for pi;
+and after the law has ended, d(last - 1) - e^eps d(last) and d(last) together are at most delta, by the same rule one step before.
+
+*Threshold.* Discrete Laplace noise of scale r / epsilon, shown iff the count is at least 1 and the noisy count at least tau. A
+person with a_i rows in keys of his own is noticed with probability at most the sum of q^(tau - a_i) / (1 + q), q = e^(-eps / r).
+As q^-a / a falls and then grows, the sum over all ways to place r rows is at most max(r q^(tau - 1), q^(tau - r)) / (1 + q).
+
+Replace: one person's rows leave, others come; at eps / 2 and delta / (1 + e^(eps / 2)) each, the two add up to (eps, delta).
+Not covered: the time that a selection takes, which grows with the number of keys.
+Source: Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022; Korolova et al. 2009; Vadhan 2017, section 3.3 (stability).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+import numpy as np
+
+from sfumato.errors import UsageError, nearest
+from sfumato.exact import decimal
+from sfumato.mechanisms.noise import DiscreteLaplace, Script
+from sfumato.privacy.measures import ApproxDP, CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.random import bits, truncated
+from sfumato.random.enclosure import exp_minus
+
+Rule: TypeAlias = Literal["truncated-geometric", "threshold", "stability"]
+RULES: tuple[Rule, ...] = ("truncated-geometric", "threshold", "stability")
+_DEPTH = 256
+_DIGITS = 12
+
+
+class KeyNoise(msgspec.Struct, frozen=True):
+    """What the rules have in common: noise on the count of a key, and a threshold that the sum must reach."""
+
+    @property
+    def threshold(self) -> int:
+        """The least noisy count that is shown."""
+        raise NotImplementedError
+
+    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+        """Draw ``size`` values of the noise: int64 ndarray."""
+        raise NotImplementedError
+
+    def tail(self, x: np.ndarray) -> np.ndarray:
+        """P(noise >= x) for integers x: float64 ndarray like ``x``."""
+        raise NotImplementedError
+
+    def kept(self, counts: Any) -> np.ndarray:
+        """The probability that a key of so many rows is shown: float64 ndarray like ``counts``; 0 for a key of none."""
+        n = np.asarray(counts)
+        return np.where(n > 0, self.tail(self.threshold - n), 0.0)
+
+    def count_kept(self, probability: float) -> int:
+        """The least count that is shown with at least this probability."""
+        return _least(lambda n: bool(self.kept(n) >= probability))
+
+    def half_width(self, alpha: float) -> int:
+        """The smallest integer k with P(|noise| > k) <= alpha."""
+        return _least(lambda k: bool(self.tail(np.array(k + 1)) + 1 - self.tail(np.array(-k)) <= alpha), start=0)
+
+    def reach(self, alpha: float) -> int:
+        """The smallest a such that, whatever the count, what is published is off by more than a with probability <= alpha.
+
+        A key that is not shown is read as a count of nought, as the source's accuracy of stability does. The worst count is
+        a + 1: below, not being shown is no error; above, it is rarer.
+        """
+
+        def misses(a: int) -> float:
+            lowest = max(self.threshold - a - 1, -a)
+            return float(1 - self.tail(np.array(lowest)) + self.tail(np.array(a + 1)))
+
+        return _least(lambda a: misses(a) <= alpha, start=0)
+
+    def interval(self, values: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of intervals for the true counts of keys that were shown: int64 ndarrays like ``values``.
+
+        They hold with probability 1 - alpha *given that the key was shown*: keys near the threshold were helped by their noise,
+        and an interval that forgets it would miss most of them. n is in the interval iff neither P(count >= o | shown, n) nor
+        P(count <= o | shown, n) is at most alpha / 2; both are monotone in n, because the noise is log-concave.
+        """
+        seen, back = np.unique(np.asarray(values, np.int64), return_inverse=True)
+        least, most = np.ones_like(seen), seen + self.half_width(alpha / 4) + 2
+
+        def too_small(n: np.ndarray) -> np.ndarray:
+            return np.asarray(self.tail(seen - n) <= alpha / 2 * self.tail(self.threshold - n))
+
+        def too_large(n: np.ndarray) -> np.ndarray:
+            return np.asarray(self.tail(seen + 1 - n) >= (1 - alpha / 2) * self.tail(self.threshold - n))
+
+        low = _first(lambda n: ~too_small(n), least, np.maximum(seen, 1))
+        high = _first(too_large, low, np.maximum(most, low + 1)) - 1
+        return low[back].reshape(np.shape(values)), np.maximum(high, low)[back].reshape(np.shape(values))
+
+    def widths(self, values: np.ndarray, alpha: float) -> np.ndarray:
+        """How far the intervals reach from the noisy counts, on the farther side: int64 ndarray like ``values``."""
+        low, high = self.interval(values, alpha)
+        return np.asarray(np.maximum(values - low, high - values))
+
+
+class TruncatedGeometric(KeyNoise, frozen=True, tag="truncated-geometric"):
+    """The noise that shows each key as often as (epsilon, delta) allows, and its count at the same price.
+
+    Attributes
+    ----------
+    epsilon, delta : Fraction
+        For one row.
+
+    >>> law = TruncatedGeometric(Fraction(1), Fraction(1, 10**6))
+    >>> law.count_kept(0.5), law.count_kept(0.95)
+    (14, 16)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        truncated.shape(self.epsilon, self.delta)
+
+    @property
+    def shape(self) -> truncated.Shape:
+        """Where the law turns and ends."""
+        return truncated.shape(self.epsilon, self.delta)
+
+    @property
+    def threshold(self) -> int:
+        return self.shape.middle
+
+    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+        if isinstance(noise, Script):
+            return noise.draw(cast(Any, self), size)
+        return self.shape.middle - 1 - truncated.sampler(self.epsilon, self.delta).draw(size, noise)
+
+    def tail(self, x: np.ndarray) -> np.ndarray:
+        curve = _curve(self.epsilon, self.delta)
+        return np.asarray(curve[np.clip(self.shape.middle - np.asarray(x), 0, len(curve) - 1)])
+
+    def __str__(self) -> str:
+        return f"truncated geometric noise of epsilon {decimal(self.epsilon)} and delta {decimal(self.delta, 3)} a row"
+
+
+class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace"):
+    """Discrete Laplace noise, and a threshold ``tau``: a key is shown iff its noisy count reaches it.
+
+    >>> law = ThresholdLaplace(Fraction(1), 14)
+    >>> law.kept([0, 14]).round(3).tolist()
+    [0.0, 0.731]
+    """
+
+    scale: Fraction
+    tau: int
+
+    @property
+    def threshold(self) -> int:
+        return self.tau
+
+    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+        return DiscreteLaplace(self.scale).sample(size, noise)
+
+    def tail(self, x: np.ndarray) -> np.ndarray:
+        x, b = np.asarray(x, float), float(self.scale)
+        share = 1 / (1 + math.exp(-1 / b))
+        return np.asarray(np.where(x > 0, np.exp(-np.maximum(x, 0) / b) * share, 1 - np.exp(-(1 - np.minimum(x, 0)) / b) * share))
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise of scale {decimal(self.scale)} and a threshold of {self.tau:,}"
+
+
+KeyLaw: TypeAlias = TruncatedGeometric | ThresholdLaplace
+
+
+def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric") -> KeyLaw:
+    """Choose noise and threshold for counts of rows per key.
+
+    Guarantee: ``cost``, for all keys together; one person moves the counts by at most ``unit.counts_l1`` in L1.
+
+    Raises
+    ------
+    UsageError
+        If the cost has no delta, or the rule is unknown.
+
+    >>> key_law(ApproxDP("1", "1e-6"), Unit(), "stability").threshold
+    31
+    """
+    if rule not in RULES:
+        raise UsageError(f"selection = {rule!r}", f"there is no rule of that name; {nearest(str(rule), RULES)}", "Name one of them")
+    if not isinstance(cost, ApproxDP) or not cost.delta:
+        raise UsageError(
+            "keys that are not known beforehand",
+            f"showing them needs a delta, and the cost is {cost}",
+            "Give epsilon and delta, such as delta=1e-6, or declare Categories",
+        )
+    steps = unit.counts_l1
+    epsilon = cost.epsilon / steps
+    if rule == "truncated-geometric":
+        return TruncatedGeometric(epsilon, _one_step(cost, steps))
+    r = unit.rows_per_person
+    if unit.neighbours == "replace":  # two runs: one person's rows leave, others come
+        each, delta = cost.epsilon / 2, _half_delta(cost)
+    else:
+        each, delta = cost.epsilon, cost.delta
+    if rule == "threshold":
+        return ThresholdLaplace(r / each, _tau(r / each, r, delta))
+    scale = 2 * r / cost.epsilon  # the source's: a sensitivity of 2, under either relation
+    source = 1 + math.ceil(float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12))
+    return ThresholdLaplace(scale, max(source, _tau(scale, r, delta)))
+
+
+def released(counts: np.ndarray, law: KeyLaw, noise: bits.Bits) -> tuple[np.ndarray, np.ndarray]:
+    """Decide which keys are shown, and their noisy counts.
+
+    Parameters
+    ----------
+    counts : int64 ndarray of shape (keys,)
+        Keys of no rows are never shown.
+
+    Returns
+    -------
+    places : int64 ndarray of shape (shown,)
+        In the order of ``counts``.
+    values : int64 ndarray of shape (shown,)
+    """
+    occupied = np.flatnonzero(counts > 0)
+    noisy = counts[occupied] + law.sample(len(occupied), noise)
+    shown = noisy >= law.threshold
+    return occupied[shown], noisy[shown]
+
+
+# --- prices -------------------------------------------------------------------------------------------------------------
+
+
+def _one_step(cost: ApproxDP, steps: int) -> Fraction:
+    """delta (e^(eps / s) - 1) / (e^eps - 1), rounded down: s steps at this delta and eps / s are (eps, delta) together.
+
+    Group privacy: delta' (1 + e^eps' + ... + e^((s - 1) eps')) = delta. With u = e^-eps' it is delta u^(s - 1) (1 - u) / (1 - u^s).
+    """
+    if steps == 1:
+        return cost.delta
+    depth = _depth(cost.epsilon)
+    one, each = 1 << depth, cost.epsilon / steps
+    u, power, all_ = exp_minus(each, depth), exp_minus(cost.epsilon - each, depth), exp_minus(cost.epsilon, depth)
+    return _rounded_down(cost.delta * Fraction(power[0] * (one - u[1]), one * (one - all_[0])))
+
+
+def _half_delta(cost: ApproxDP) -> Fraction:
+    """delta / (1 + e^(eps / 2)), rounded down."""
+    depth = _depth(cost.epsilon)
+    half = exp_minus(cost.epsilon / 2, depth)
+    return _rounded_down(cost.delta * Fraction(half[0], half[1] + (1 << depth)))
+
+
+def _depth(epsilon: Fraction) -> int:
+    """Bits in which e^-eps still shows."""
+    return _DEPTH + math.ceil(1.5 * min(float(epsilon), 1e4))
+
+
+def _rounded_down(value: Fraction) -> Fraction:
+    """A few significant decimal digits, so that laws print and travel shortly."""
+    if not value:
+        raise UsageError("selecting keys", "the share of delta that falls on one row is too small", "Choose fewer rows per person")
+    places = max(0, _DIGITS - math.floor(math.log10(value.numerator) - math.log10(value.denominator)))
+    unit = Fraction(1, int(10**places))
+    return math.floor(value / unit) * unit
+
+
+def _tau(scale: Fraction, r: int, delta: Fraction) -> int:
+    """The least tau with max(r q^(tau - 1), q^(tau - r)) / (1 + q) <= delta, q = e^(-1 / scale), certain between integers."""
+    b, d = float(scale), math.log(delta.numerator) - math.log(delta.denominator)
+    room = -math.log1p(math.exp(-1 / b)) - d
+    guess = max(r + math.ceil(b * room), 1 + math.ceil(b * (room + math.log(r))), 1)
+    tau = max(1, guess - 1)
+    while not _is_safe(tau, scale, r, delta):
+        tau += 1
+    return tau
+
+
+def _is_safe(tau: int, scale: Fraction, r: int, delta: Fraction) -> bool:
+    depth = _DEPTH + delta.denominator.bit_length()
+    q = exp_minus(1 / scale, depth)
+    limit = delta * ((1 << depth) + q[0])
+    apart = r * exp_minus((tau - 1) / scale, depth)[1]
+    together = exp_minus((tau - r) / scale, depth)[1] if tau >= r else 2 << depth
+    return max(apart, together) <= limit
+
+
+# --- curves and searches ------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def _curve(epsilon: Fraction, delta: Fraction) -> np.ndarray:
+    """pi(0), ..., pi(last) as floats, for intervals and curves: nothing is drawn from them."""
+    low, _ = truncated.enclosed(epsilon, delta, 256)
+    curve = np.array([0.0, *(value / 2**256 for value in low)])
+    curve.setflags(write=False)
+    return curve
+
+
+def _least(holds: Any, start: int = 1) -> int:
+    """The least integer from ``start`` on at which something holds that holds from then on."""
+    step = 1
+    while not holds(start + step):
+        step *= 2
+    low, high = start + step // 2 if step > 1 else start, start + step
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _first(holds: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """For each entry the first integer in [low, high] at which something holds that holds from then on; it holds at ``high``."""
+    low, high = low.copy(), high.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        right = holds(middle)
+        low, high = np.where(right, low, np.minimum(middle + 1, high)), np.where(right, middle, high)
+    return low
