@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": ("sfumato.cli.demo", "Publish the shipped flights and cities, and write a report."),
     "doctor": ("sfumato.cli.doctor", "Check this machine: libraries, randomness, disk, ledger."),
     "histogram": ("sfumato.cli.quick", "Publish counts by category and bin from one file."),
+    "init": ("sfumato.cli.init", "Write a plan to fill in, from the names and types of a file's columns."),
     "ledger": ("sfumato.cli.ledger", "Open accounts, and read and verify what was spent."),
     "partition": ("sfumato.cli.quick", "Publish a private map of numeric columns of one file."),
     "preview": ("sfumato.cli.plans", "Say what a plan costs and how accurate it is; touches no data."),
