@@ -10,8 +10,9 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```\n(?:.*?)```text\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for code, printed in blocks:
         exec(compile(code, PAGE.name, "exec"), {})
         assert capsys.readouterr().out == printed
+    assert "<svg" in (tmp_path / "window.svg").read_text(encoding="utf-8")
     assert "<svg" in (tmp_path / "risk.svg").read_text(encoding="utf-8")

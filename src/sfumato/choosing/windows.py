@@ -184,7 +184,7 @@ def window(
     >>> wish = Within(20, confidence=0.95, simultaneous=True)
     >>> found = window(Histogram("age"), domain=ages, unit=Unit(), accuracy=wish, risk=Risk(prior=0.01, posterior=0.05))
     >>> found.floor, found.ceiling, found.feasible
-    (0.335061608, 1.650680762, True)
+    (0.335061611, 1.65068087, True)
     """
     plan, space = as_plan(question), domain if isinstance(domain, Domain) else Domain(domain)
     known = _read_worlds(worlds, unit, risk)

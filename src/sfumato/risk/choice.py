@@ -17,6 +17,8 @@ from sfumato.risk.laws import Laplace
 from sfumato.risk.membership import advantage
 from sfumato.risk.queries import Query, QueryName, parse
 from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
+from sfumato.risk.sensitivity import unbounded
+from sfumato.risk.spreads import least_sensitivity
 from sfumato.risk.universe import Column, by_column, log_choose
 
 POINTS = ((20_000, 121), (1_000_000, 25), (10**12, 9))  # answers up to, points of the curve
@@ -60,6 +62,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
     worst : WorstWorld or None
     epsilons, tight_curve, loose_curve : tuples of float
         The bounds along epsilon, for the picture. ``tight_curve`` is empty where ``exact`` is false.
+    one_sided : bool
+        True: the sensitivity over the universe could not be computed, and epsilon is for a lower bound of it.
     """
 
     column: str | None
@@ -74,6 +78,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
     epsilons: tuple[float, ...]
     tight_curve: tuple[float, ...]
     loose_curve: tuple[float, ...]
+    one_sided: bool = False
 
     @property
     def epsilon(self) -> float:
@@ -104,14 +109,14 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         return advantage(Laplace(1 / self.epsilon))
 
     @property
-    def worlds(self) -> int:
-        """How many data sets are possible."""
-        return math.comb(self.records, self.size)
+    def worlds(self) -> int | float:
+        """How many data sets are possible; infinity, where the number has more than 10,000 digits."""
+        return math.comb(self.records, self.size) if log_choose(self.records, self.size) < 10_000 * math.log(10) else math.inf
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What must be said beside the number."""
-        return (_smallness(self), *(() if self.exact else (_ONE_SIDED,)), *_ALWAYS)
+        return (_smallness(self), *(() if self.exact else (_LOOSE,)), *((_LEAST,) if self.one_sided else ()), *_ALWAYS)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw both bounds against epsilon on a matplotlib Axes, and return the Axes."""
@@ -212,12 +217,13 @@ def choose(universe: Any, size: int, query: QueryName, risk: Exactly = 1 / 3) ->
 
 
 def _choice(column: Column, query: Query, risk: float) -> Choice:
-    odds, slope = loose_parts(column, query)
+    given = _one_sided(column, query)
+    odds, slope = loose_parts(column, query, sensitivity=given)
     loose = loose_epsilon(odds, slope, risk)
     answers, scale, tight = None, 0.0, math.inf
     try:
-        answers, scale = tight_parts(column, query)
-    except Infeasible:  # of the sensitivity, it was raised above
+        answers, scale = tight_parts(column, query, sensitivity=given)
+    except Infeasible:  # too many worlds to count
         pass
     else:
         tight = tight_epsilon(answers, scale, risk)
@@ -233,11 +239,23 @@ def _choice(column: Column, query: Query, risk: float) -> Choice:
         tight=None if answers is None else _finite(tight),
         loose=_finite(loose),
         exact=answers is not None,
+        one_sided=given is not None,
         worst=None if answers is None else _worst(column, query, answers, tight / scale if scale > 0 else 0.0),
         epsilons=tuple(epsilons.tolist()),
         tight_curve=curve,
         loose_curve=tuple(loose_curve(odds, slope, epsilons).tolist()),
     )
+
+
+def _one_sided(column: Column, query: Query) -> float | None:
+    """A lower bound of a sensitivity that cannot be computed: less noise than is really added can only look worse."""
+    if query.name != "std":
+        return None
+    try:
+        unbounded(column, query, 1)
+    except Infeasible:
+        return least_sensitivity(column.centred, column.size, query)
+    return None
 
 
 def _points(answers: Answers | None) -> int:
@@ -261,7 +279,11 @@ def _worst(column: Column, query: Query, answers: Answers, rate: float) -> Worst
 
 # --- words ----------------------------------------------------------------------------------------------------------------
 
-_ONE_SIDED = "Too many worlds for the tight bound: this is the loose one, which errs on the safe side; more may be allowed."
+_LEAST = (
+    "The sensitivity over this universe cannot be computed; epsilon is for a lower bound of it, which errs on the safe side "
+    "if the noise follows the true one or a larger one."
+)
+_LOOSE = "Too many worlds for the tight bound: this is the loose one, which errs on the safe side; more may be allowed."
 _ALWAYS = (
     "It holds for one release, an adversary to whom every world is as likely, and Laplace noise of scale sensitivity / epsilon, "
     "with the sensitivity over this universe; a second release needs its own share.",

@@ -15,8 +15,9 @@ import numpy as np
 
 from sfumato.errors import Infeasible
 from sfumato.risk.queries import Query, QueryName, answers, parse
+from sfumato.risk.spreads import largest_change
 from sfumato.risk.subsets import spread, subset_moments
-from sfumato.risk.universe import Column, by_column, distance_of
+from sfumato.risk.universe import Column, by_column, distance_of, how_many
 
 MOST_NUMBERS = 40_000_000  # records in all data sets that are compared
 FEW = 100  # records below which variances are computed set by set, without a difference of large numbers
@@ -43,7 +44,7 @@ def unbounded_sensitivity(universe: Any, size: int, query: QueryName, distance: 
     Raises
     ------
     Infeasible
-        For var and std, unless size is n - 1 or the data sets can be enumerated.
+        For std, and for var at a distance above 1, unless size is n - 1 or the data sets can be enumerated.
 
     Source: Lee and Clifton 2011, Def. 2 and section 5.1.
 
@@ -82,6 +83,8 @@ def _removed(column: Column, query: Query, size: int, k: int) -> float:
             return _of_sums(column.ordered, k)
         case "mean":
             return _of_means(column.ordered, size, k)
+        case "var" if k == 1 and size >= 2:
+            return largest_change(column.centred, size, query)
         case "var" | "std":
             return _enumerated_removed(column, query, size, k)
     return _of_ranks(column.ordered, query, size, k)
@@ -232,7 +235,7 @@ def _changes(x: np.ndarray, t: int, mean: np.ndarray, squares: np.ndarray, missi
 
 def _sets(column: Column, size: int, ways: int, query: Query) -> np.ndarray:
     """All sets of ``size`` records, each in order: (sets, size)."""
-    if math.comb(column.n, size) * size * ways > MOST_NUMBERS:
+    if how_many(column.n, size) * size * ways > MOST_NUMBERS:
         raise Infeasible(
             f"the sensitivity of the {query} of {column.size:,} out of {column.n:,} records",
             "it has no closed form, and there are too many data sets to compare",
@@ -244,15 +247,15 @@ def _sets(column: Column, size: int, ways: int, query: Query) -> np.ndarray:
 
 def _enumerated_removed(column: Column, query: Query, size: int, k: int) -> float:
     """M(size, k), set by set; with k = 1 and many sets, from the sums of K for each record that joins it."""
-    if k == 1 and size > 2 and math.comb(column.n, size) * size * size > MOST_NUMBERS and _pairs(column, size) <= MOST_NUMBERS:
+    if k == 1 and size > 2 and how_many(column.n, size) * size * size > MOST_NUMBERS and _pairs(column, size) <= MOST_NUMBERS:
         return _from_moments(column.centred, query, size)
-    rows = _sets(column, size, math.comb(size, k), query)
+    rows = _sets(column, size, how_many(size, k), query)
     before = answers(query, rows)
     return max(float(np.abs(before - answers(query, rows[:, list(kept)])).max()) for kept in itertools.combinations(range(size), size - k))
 
 
 def _pairs(column: Column, size: int) -> int:
-    return column.n * math.comb(column.n - 1, size - 1)
+    return column.n * how_many(column.n - 1, size - 1)
 
 
 def _from_moments(x: np.ndarray, query: Query, size: int) -> float:
@@ -268,7 +271,7 @@ def _from_moments(x: np.ndarray, query: Query, size: int) -> float:
 def _enumerated_exchanged(column: Column, query: Query, k: int) -> float:
     """All sets V of size + k records, and all ways to take two different parts of k out of each."""
     both = column.size + k
-    rows = _sets(column, both, math.comb(both, k), query)
+    rows = _sets(column, both, how_many(both, k), query)
     parts = {frozenset(gone): np.delete(np.arange(both), gone) for gone in map(list, itertools.combinations(range(both), k))}
     found = {gone: answers(query, rows[:, kept]) for gone, kept in parts.items()}
     return max(float(np.abs(found[a] - found[b]).max()) for a, b in itertools.combinations(found, 2) if not a & b)

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from sfumato.risk.queries import Query
+from sfumato.risk.universe import log_choose
 
 MOST_STATES = 20_000_000  # sums times sizes that are counted at once
 MOST_WORK = 6_000_000_000
@@ -34,7 +35,7 @@ def lattice_sums(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray] | No
     """
     steps, unit = _steps(x)
     few = min(size, len(x) - size)
-    if steps is None or math.log(math.comb(len(x), few)) > LARGEST_FLOAT:
+    if steps is None or log_choose(len(x), few) > LARGEST_FLOAT:
         return None
     reach = int(np.sort(steps)[-few:].sum()) + 1
     if reach * (few + 1) > MOST_STATES or reach * few * len(x) > MOST_WORK:

@@ -15,6 +15,8 @@ from sfumato.errors import UsageError
 
 T = TypeVar("T")
 ROUNDING = 64 * np.finfo(float).eps
+MANY = 2**63 - 1  # worlds; more than anything here lists or counts one by one
+LOG_MANY = math.log(MANY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,8 @@ class Column:
 
     @property
     def worlds(self) -> int:
-        """How many data sets of that size there are."""
-        return math.comb(self.n, self.size)
+        """How many data sets of that size there are; ``MANY``, if more."""
+        return how_many(self.n, self.size)
 
     @property
     def log_worlds(self) -> float:
@@ -57,6 +59,11 @@ def log_choose(n: int, k: int) -> float:
     if min(k, n - k) <= 64 or n <= 2000:
         return math.log(math.comb(n, k))
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def how_many(n: int, k: int) -> int:
+    """C(n, k), or ``MANY`` if it is more: a number of millions of digits takes hours to make."""
+    return min(math.comb(n, k), MANY) if log_choose(n, k) < 2 * LOG_MANY else MANY
 
 
 def by_column(universe: Any, size: int, work: Callable[[Column, Callable[[Any], Any]], T]) -> T | dict[str, T]:
