@@ -69,8 +69,13 @@ def test_epsilons(epsilon):
         {"a": [1, 2, 3, 4], "b": ["x", "y", "48151", "z"]},
         pd.DataFrame({"name": ["48151", "b", "c", "d"], "a": [1, 2, 3, 4]}),
         CANARY,
+        [10**400, 1, 2, 3],
+        [1.7e308, -1.7e308, 48151.0, 2.0],
+        [5e-324, 1e-300, 0.0, 1e-310],
+        np.array([1, 2, 3 + 1j]),
+        np.array(3.0),
     ],
-    ids=range(12),
+    ids=range(17),
 )
 def test_universes(universe):
     _texts(lambda: risk.choose(universe, 3, "mean"))

@@ -162,6 +162,27 @@ def test_all_equal_and_count_say_nothing():
         assert risk.posterior_belief(universe, 3, query, 3.0, 2) == pytest.approx([0.25] * 4)
 
 
+@pytest.mark.parametrize("query", worlds.QUERIES, ids=str)
+@pytest.mark.parametrize(
+    "universe", [[-1e140, 1e140, 1e139, 1.0], [1e-100, 0, 0, -1e-100], [1, 1 + 1e-16, 1 + 2e-16, 1 + 1e-15], [2**62, 2**62 + 1, 3, 4]]
+)
+def test_extreme_universes_leave_no_nan(universe, query):
+    for limit in (0.26, 1 / 3, 1 - 1e-12):
+        assert risk.optimal_epsilon(universe, 3, query, limit) >= 0
+        assert risk.choose(universe, 3, query, limit).loose_curve[-1] <= 1
+    for result, epsilon in ((1.5, 2), (1e308, 1e9), (-1e-300, 0)):
+        assert risk.posterior_belief(universe, 3, query, result, epsilon).sum() == pytest.approx(1)
+    assert risk.tighter_upper_bound_posterior(universe, 3, query, epsilon=1e9) <= 1
+
+
+def test_worlds_that_are_ruled_out_stay_so():
+    for prior in ([1, 0, 0, 0], [0, 0, 0.5, 0.5], [1e-320, 1 - 1e-320, 0, 0]):
+        beliefs = risk.posterior_belief([1, 2, 3, 4], 3, "mean", 2.2, 2, prior=prior)
+        assert (beliefs[np.asarray(prior) == 0] == 0).all()
+        assert beliefs.sum() == pytest.approx(1)
+    assert risk.optimal_epsilon([1, 2, 3, 4], 3, "mean", 0.6, prior=[0, 0, 0.5, 0.5]) > 0
+
+
 def test_a_risk_equal_to_the_prior_allows_only_silence():
     assert risk.optimal_epsilon([1, 2, 3, 4], 3, "mean", risk=0.25) == 0
     assert risk.upper_bound_epsilon([1, 2, 3], 2, "mean", risk=1 / 3) == 0

@@ -88,7 +88,7 @@ def _one(records: Any, size: int | None, query: QueryName, risk: Exactly, missin
     if missing == "drop":
         records = _present(records)
     if size is None:
-        size = max(len(records) - 1, 1) if hasattr(records, "__len__") else 1
+        size = max(np.size(records) - 1, 1)
     found = risks.choose({name: records} if name else records, size, query, risk)
     return found if isinstance(found, Choice) else found.parts[0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sfumato.choosing.costs import Kind
+from sfumato.choosing.costs import Kind, kind_of
 from sfumato.exact import decimal, rounded
 from sfumato.privacy import belief
 
@@ -28,7 +28,8 @@ def _floor(found: Window, kind: Kind) -> list[str]:
     if len(found.parts) == 1:
         return [f"Floor: {level} is the least at which {_subject(found.parts[0])} {found.parts[0].accuracy}."]
     shares = [
-        f"  {part.question}: {_subject(part)} {part.accuracy}, for {named(kind, kind.level(part.floor), up=True)}." for part in found.parts
+        f"  {part.question}: {_subject(part)} {part.accuracy}, for {named(kind_of(part.floor), kind.level(part.floor), up=True)}."
+        for part in found.parts
     ]
     return [f"Floor: {level} is the least at which every question is accurate enough:", *shares]
 

@@ -78,7 +78,7 @@ def posterior_belief(
         beliefs = np.zeros(len(found)) if given is None else _log(checked_prior(given, column))
         scale = _sensitivity(column, asked, pick(sensitivity))
         if scale > 0:
-            beliefs = beliefs - np.abs(seen - found) * (level / scale)
+            beliefs = beliefs - _further(seen, found, scale) * level
         weights = np.exp(beliefs - beliefs.max())
         return np.asarray(weights / weights.sum())
 
@@ -281,6 +281,13 @@ def _of_single(column: Column, query: Query) -> float:
 
 def _finite(value: Any, name: str) -> float:
     return float(fraction(value, name))
+
+
+def _further(seen: float, found: np.ndarray, scale: float) -> np.ndarray:
+    """How much further than the nearest world each is from an answer, in scales; infinity, beyond what a float holds."""
+    with np.errstate(over="ignore"):
+        distance = np.abs(seen - found)
+        return np.asarray((distance - distance.min()) / scale)
 
 
 def _log(weights: np.ndarray) -> np.ndarray:

@@ -249,7 +249,7 @@ def _choice(column: Column, query: Query, risk: float) -> Choice:
 
 def _one_sided(column: Column, query: Query) -> float | None:
     """A lower bound of a sensitivity that cannot be computed: less noise than is really added can only look worse."""
-    if query.name != "std":
+    if query.name != "std" or column.size == 1:
         return None
     try:
         unbounded(column, query, 1)

@@ -17,6 +17,7 @@ T = TypeVar("T")
 ROUNDING = 64 * np.finfo(float).eps
 MANY = 2**63 - 1  # worlds; more than anything here lists or counts one by one
 LOG_MANY = math.log(MANY)
+SMALLEST, LARGEST = 1e-100, 1e140  # of the largest record: its square, times the number of records, is still a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ def column_of(records: Any, size: int, name: str = "") -> Column:
         raw = np.asarray(records)
         wrong = raw.dtype.kind not in "iufbO" or raw.dtype == bool
         array = None if wrong else raw.astype(float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = None
     if array is None:
         raise UsageError(asked, "it does not hold numbers", "Keep the columns of numbers, as in universe[[...]]")
@@ -116,6 +117,10 @@ def column_of(records: Any, size: int, name: str = "") -> Column:
         raise UsageError(asked, f"it has {array.ndim} dimensions", "Give one number a record, or a dict of columns")
     if not np.isfinite(array).all():
         raise UsageError(asked, "some records are NaN or infinite", "Drop them, or replace them by what would be published")
+    if (reach := float(np.abs(array).max(initial=0.0))) and not SMALLEST <= reach <= LARGEST:
+        raise UsageError(
+            asked, f"its records leave the range from {SMALLEST:g} to {LARGEST:g}", "Count in another unit: a scale changes nothing"
+        )
     return Column(array, _size(size, len(array), asked))
 
 
