@@ -207,6 +207,15 @@ def test_the_search_finds_the_least_wherever_it_starts():
         least(lambda units: refuses(units % 50), 3, 100, "w")
 
 
+def test_a_question_that_cannot_say_how_accurate_it_is(monkeypatch):
+    def silent(*_):
+        raise NotImplementedError
+
+    monkeypatch.setattr(sf.Preview, "accuracy", silent)
+    with pytest.raises(UsageError, match="cannot say beforehand"):
+        opened()
+
+
 def test_delta_is_divided_too():
     window = opened([FIFTY, TWO], delta="1e-6")
     assert isinstance(window.floor_cost, ApproxDP)

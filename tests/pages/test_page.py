@@ -117,7 +117,7 @@ def test_the_same_releases_give_the_same_bytes(releases, text, tmp_path):
 
 
 def test_a_saved_and_loaded_release_gives_the_same_page():
-    from sfumato.histogram.histogram import HistogramRelease
+    from sfumato.histogram import HistogramRelease
     from sfumato.release import from_bytes, to_bytes
 
     release = receipted(answered(Histogram("kind")))
@@ -286,11 +286,11 @@ o.textContent='wide '+d.documentElement.scrollWidth+' outside '+out.length}</scr
 
 
 @pytest.mark.deep
-def test_a_phone_needs_no_sideways_scrolling(releases, tmp_path):
+def test_a_phone_needs_no_sideways_scrolling(releases, decisions, tmp_path):
     browser = shutil.which("chromium")
     if browser is None:
         pytest.skip("chromium is not installed")
-    path = report(releases, tmp_path / "report.html")
+    path = report([releases, decisions, _finding()], tmp_path / "report.html")
     path.write_text(path.read_text("utf-8").replace("<details>", "<details open>"), "utf-8")
     (tmp_path / "probe.html").write_text(PROBE, "utf-8")
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--allow-file-access-from-files"]
@@ -334,10 +334,14 @@ def test_a_page_without_answers(decisions, tmp_path):
     assert text == page.render(decisions[1:])
 
 
-def test_findings_of_an_audit():
+def _finding():
     from sfumato.audit import Finding
 
-    fine = Finding("Histogram", Unit(), PureDP(1), 1.0, 0.9, True, 0.1)
+    return Finding("Histogram", Unit(), PureDP(1), 1.0, 0.9, True, 0.1)
+
+
+def test_findings_of_an_audit():
+    fine = _finding()
     broken = msgspec.structs.replace(fine, subject="Broken <twin>", exact=2.0, ok=False)
     text = page.render([fine, broken])
     assert "1 of 2 failed" in text
@@ -347,9 +351,7 @@ def test_findings_of_an_audit():
 
 
 def test_lists_may_be_among_the_items(releases, tmp_path):
-    from sfumato.audit import Finding
-
-    fine = Finding("Histogram", Unit(), PureDP(1), 1.0, 0.9, True, 0.1)
+    fine = _finding()
     assert report([[fine], fine, ([fine],)], tmp_path / "all.html").read_text("utf-8").count("</tr>") == 4
     for wrong in ([], [[]], [releases[0], 3], "text", {"a": releases[0]}, [None]):
         with pytest.raises(UsageError):

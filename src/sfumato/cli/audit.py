@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
+from pathlib import Path
 
 import click
 
@@ -21,8 +22,9 @@ from sfumato.errors import InternalError
 @click.command()
 @click.option("--quick/--deep", default=True, help="Under a minute, or about ten: larger data, sixteen times the runs.  [default: quick]")
 @click.option("--only", metavar="TEXT", help="Audit the subjects with this text in their name.")
+@click.option("--report", "page", type=click.Path(path_type=Path), help="Also write one HTML page.")
 @json_option
-def audit(quick: bool, only: str | None, as_json: bool) -> int:
+def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> int:
     """Show what every mechanism spends, beside what it claims. Exit code 70 if one spends more.
 
     Exact: the largest likelihood ratio over small neighbouring data sets, by the production code. Sampled: a lower bound from
@@ -35,6 +37,10 @@ def audit(quick: bool, only: str | None, as_json: bool) -> int:
     else:
         _show(findings)
         talk(sentence(findings))
+    if page is not None:
+        from sfumato.pages import report
+
+        talk(f"Report: {report(findings, page, title='What an audit saw')}")
     return 0 if all(finding.ok for finding in findings) else InternalError.exit_code
 
 

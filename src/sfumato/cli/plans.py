@@ -11,6 +11,7 @@ import click
 from sfumato.cli.options import fresh_option, json_option, ledger_option, out_option
 from sfumato.cli.output import emit_json, scanning, show_releases, talk
 from sfumato.plan import domain_of, read_plan
+from sfumato.privacy import belief
 from sfumato.privacy.composition import compose, plan_epsilon
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
@@ -39,16 +40,16 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     for one in previews:
         click.echo(str(one))
     if len(previews) > 1:
-        click.echo(_together([one.cost for one in previews]))
+        click.echo(_together([one.cost for one in previews], unit))
 
 
-def _together(costs: list[CentralMeasure]) -> str:
-    """What a plan promises as a whole: by addition, and, where it can be had, more tightly."""
+def _together(costs: list[CentralMeasure], unit: Unit) -> str:
+    """What a plan promises as a whole: by addition, and, where it can be had, more tightly; and what that means."""
     text = f"Together: {compose(costs)} by addition"
     pure = [cost for cost in costs if isinstance(cost, PureDP)]
     if len(pure) == len(costs) and importlib.util.find_spec("dp_accounting") is not None:
         text += f"; as one fixed plan, {ApproxDP(plan_epsilon(pure, DELTA), DELTA)}"
-    return text + "."
+    return f"{text}.\n  {belief.sentence(compose(costs), unit)}"
 
 
 @click.command(short_help="Publish a plan.")

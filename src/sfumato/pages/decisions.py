@@ -22,7 +22,10 @@ class Finding(Protocol):
     """One line of an audit, as ``sfumato.audit`` finds it."""
 
     columns: ClassVar[tuple[str, ...]]
-    ok: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether no more was seen to be spent than is claimed."""
 
     def row(self) -> tuple[str, ...]:
         """As text, in the order of ``columns``."""
