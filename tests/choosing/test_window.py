@@ -133,7 +133,7 @@ def test_a_window_travels():
 @pytest.mark.parametrize("width", [style.WIDE, style.NARROW])
 def test_pictures(width):
     with style.sized(width):
-        for window in (opened(), opened([FIFTY, TWO], risk=sf.Risk(advantage=0.01)), opened(measure="zcdp")):
+        for window in (opened(), opened([FIFTY, TWO], risk=sf.Risk(advantage=0.01))):
             ax = window.plot()
             words = " ".join(text.get_text() for text in ax.get_legend().get_texts())
             assert ("the window" in words) == window.feasible

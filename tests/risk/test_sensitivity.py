@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from risk import worlds
@@ -83,6 +83,7 @@ def test_spread_of_too_many_sets_is_refused():
 LUMPS = st.lists(st.integers(-4, 4) | st.sampled_from([50, 51, -30]) | NUMBERS, min_size=3, max_size=8)
 
 
+@settings(max_examples=25)
 @given(LUMPS, st.integers(2, 7))
 def test_variances_of_sets_of_any_size(universe, size):
     size = min(size, len(universe) - 1)
