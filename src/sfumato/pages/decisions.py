@@ -94,7 +94,7 @@ def _of_window(window: Window, anchor: str) -> Study:
 def _grouped(lines: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Bring indented lines under the one before them."""
     found: list[tuple[str, tuple[str, ...]]] = []
-    for line in lines:
+    for line in (line.replace("+-", "±") for line in lines):
         if line.startswith("  ") and found:
             found[-1] = found[-1][0], (*found[-1][1], line.strip())
         else:
