@@ -83,7 +83,7 @@ def test_broken_twins_are_caught():
     assert worst(wide_law(HALF, "2", ADD), small, ADD) > 1.9
     assert worst(wide_law(HALF, "2", ADD), small, SWAP) > 3.8
     closed = worst(lambda cells: selections.closed_at_both_ends(cells, HALF, 0.1, half, range(5)), small, ADD)
-    assert closed > 0.6  # at a nominal 0.1
+    assert closed > 0.55  # at a nominal 0.1
     assert worst(wide_law(HALF, "1", ADD), small, SWAP) > 1.9  # the add-remove sensitivity under replace
     assert worst(wide_law(HALF, "1", ADD), small, Unit(rows_per_person=2)) > 1.3
 

@@ -122,6 +122,17 @@ class RankLaw:
         """ln P of every allowed edge under ``draw``, in order: float64 ndarray of shape (edges,)."""
         return np.repeat(self._every_level() / -(2.0**SHIFT) - self.log_total, self._ranks.widths)
 
+    def flip_log_probabilities(self) -> np.ndarray:
+        """ln P of every allowed edge under ``flip``: the integral over t in [0, 1] of p_o times the product of (1 - t p) of the others.
+
+        For a few edges: the quadrature is exact for the polynomial that it is.
+        """
+        p = np.exp(np.repeat(self._every_level() / -(2.0**SHIFT), self._ranks.widths))
+        nodes, weights = np.polynomial.legendre.leggauss(len(p) // 2 + 1)
+        missed = 1 - np.outer((nodes + 1) / 2, p)
+        others = np.stack([np.delete(missed, i, axis=1).prod(axis=1) for i in range(len(p))])
+        return np.asarray(np.log(p * (others @ weights) / 2))
+
     def _every_level(self) -> np.ndarray:
         levels = np.full(len(self._ranks.below), CLAMP << SHIFT, np.int64)
         levels[self._start : self._stop] = self._levels

@@ -1,0 +1,201 @@
+"""The question: which values have given shares of the rows below them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from sfumato.cube import Cube
+from sfumato.domain import Categories, Domain, LabelAxis, Lattice, fine_lattice, named_axes
+from sfumato.errors import UsageError
+from sfumato.exact import Number, decimal, probability
+from sfumato.privacy.allocation import share
+from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.unit import Unit
+from sfumato.quantiles.methods import Cells, Way, method_for
+from sfumato.quantiles.release import QuantilesPreview, QuantilesRelease
+from sfumato.random.bits import Bits
+
+CLOSEST = Fraction(1, 10**6)
+MOST_QUANTILES, MOST_ANSWERS = 10_000, 2**20
+TREE_LABELS = 2**10
+WORDS = {
+    "joint": "JointExp: all quantiles of an axis in one selection",
+    "recursive": "the exponential mechanism, by halving",
+    "tree": "a 16-ary tree of counts",
+}
+
+
+class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True, forbid_unknown_fields=True):
+    """Below which values do given shares of the rows lie? Quantiles of numeric axes, each by itself, for all rows or by label.
+
+    Parameters
+    ----------
+    axes : str or list of str, or None
+        Interval axes; several share the cost equally. None: all Interval axes.
+    at : list of numbers
+        Strictly between 0 and 1, increasing, at least 10^-6 apart; other decimals are rounded to that.
+    by : str or None
+        A Categories axis: the quantiles of the rows of each label. Labels are answered side by side, at no further cost.
+    method : {"auto", "joint", "recursive", "tree"}
+        "joint" selects all at once (JointExp), "recursive" one after another by halving, "tree" reads them off noisy counts. "auto":
+        by the number of quantiles, 9 and 100 being the borders.
+
+    Raises
+    ------
+    UsageError
+        If quantiles are outside (0, 1) or do not increase, an axis is not an Interval, ``by`` is not a Categories axis, or an axis has
+        fewer lattice points than there are quantiles.
+    Infeasible
+        If ``method="joint"`` and there are too many tuples to choose from.
+
+    Guarantee
+    ---------
+    Sensitivity: of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of JointExp's utility, 2r (1 - the least gap)
+    (replace: 2r); of a level of counts, L1 = r (replace: 2r), with r = rows_per_person.
+    Holds because: edges are public and chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under
+    replace selections in them use half their share.
+    Not covered: the choice of columns, bounds and quantiles; the time the query takes.
+    Source: Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, ICML 2022; Hay et al., VLDB 2010.
+
+    >>> from sfumato.domain import Domain, Interval
+    >>> Quantiles("age", at=[0.5, 0.9]).needs(Domain(age=Interval(0, 120, step=1))).shape
+    (120,)
+    """
+
+    axes: str | Sequence[str] | None = None
+    at: Sequence[Number] = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+    by: str | None = None
+    method: str = "auto"
+
+    proof: ClassVar[Proof] = Proof(
+        sensitivity="of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of JointExp's utility, "
+        "2r (1 - the least gap) (replace: 2r); of a level of counts, L1 = r (replace: 2r), with r = rows_per_person.",
+        because="edges are public and chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under "
+        "replace selections in them use half their share.",
+        not_covered="the choice of columns, bounds and quantiles; the time the query takes.",
+        source="Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, ICML 2022; Hay et al., VLDB 2010.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.axes is not None:
+            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
+        msgspec.structs.force_setattr(self, "at", _quantiles(self.at))
+        if self.by is not None and not isinstance(self.by, str):
+            raise UsageError(f"by of type {type(self.by).__name__}", "it is the name of one axis", 'Write by="kind"')
+        method_for(self.method, len(self.at), 2)
+
+    def needs(self, domain: Domain) -> Lattice:
+        """The labels of ``by``, then the default lattice of the axes."""
+        grid = fine_lattice(domain.intervals(self.axes))
+        if self.by is None:
+            return grid
+        (name,) = domain.select(self.by)
+        axis = domain[name]
+        if not isinstance(axis, Categories):
+            asked = f"quantiles by {name!r}"
+            raise UsageError(asked, f"it is declared as {type(axis).__name__}", "Divide the rows by a Categories axis")
+        return Lattice((LabelAxis(name, axis.all_labels, axis.other is not None), *grid.axes))
+
+    @property
+    def title(self) -> str:
+        names = "all axes" if self.axes is None else " and ".join(self.axes)
+        return f"Quantiles of {names}" + (f" by {self.by}" if self.by else "")
+
+    def ways(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> dict[str, Way]:
+        """How each axis is answered, and what it spends: their costs add up to the cost, exactly."""
+        grid = lattice.axes[1:] if self.by else lattice.axes
+        parts = share(without_delta(cost), [Fraction(1)] * len(grid))
+        found = {}
+        for axis, part in zip(grid, parts, strict=True):
+            method = method_for(self.method, len(self.at), axis.size)
+            found[axis.name] = Way(method, tuple(self.at), axis.size, unit, part, self.by is not None)
+            found[axis.name].check()
+        labels = lattice.axes[0].size if self.by else 1
+        if labels * len(grid) * len(self.at) > MOST_ANSWERS or (labels > TREE_LABELS and any(w.method == "tree" for w in found.values())):
+            raise UsageError(self.title, "there would be too many numbers to answer", "Take fewer quantiles, axes or labels")
+        return found
+
+    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> QuantilesPreview:
+        """Say how far the ranks of the answers may be from those asked for."""
+        lattice = self.needs(domain)
+        ways = tuple(self.ways(lattice, unit, cost).values())
+        labels = lattice.axes[0].size if self.by else 1
+        cells = labels * len(ways) * len(self.at)
+        return QuantilesPreview(
+            self.title, without_delta(cost), unit, cells, rows, ways, labels, tuple(map(WORDS.__getitem__, _methods(ways)))
+        )
+
+    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> QuantilesRelease:
+        """Choose edges for every label and axis."""
+        lattice, ways = cube.lattice, self.ways(cube.lattice, unit, cost)
+        labels = range(lattice.axes[0].size) if self.by else [None]
+        chosen = [
+            ways[axis.name].draw(cells, noise)
+            for label in labels
+            for axis, cells in zip(self._grid(lattice), _columns(cube, label), strict=True)
+        ]
+        found = list(ways.values())
+        slack = max(way.slack for way in found)
+        guarantee = Guarantee(
+            without_delta(cost),
+            unit,
+            "; ".join(map(WORDS.__getitem__, _methods(found))),
+            self.proof,
+            assumptions_of(unit),
+            slack=f"at most {float(slack):.1g}, charged: the selection runs at that much less" if slack else "none: exact on integers",
+            private=noise.private,
+        )
+        return QuantilesRelease(question=self, lattice=lattice, edges=np.concatenate(chosen), guarantee=guarantee)
+
+    def _grid(self, lattice: Lattice) -> tuple[Any, ...]:
+        return lattice.axes[1:] if self.by else lattice.axes
+
+
+def _columns(cube: Cube, label: int | None) -> list[Cells]:
+    """The occupied cells of each axis, among the rows of one label or among all."""
+    shape, grid = cube.lattice.shape, cube.lattice.shape if label is None else cube.lattice.shape[1:]
+    found = []
+    if cube.coordinates is None:
+        counts = cube.counts.reshape(shape) if label is None else cube.counts.reshape(shape)[label]
+        for axis, size in enumerate(grid):
+            dense = counts.sum(axis=tuple(i for i in range(len(grid)) if i != axis), dtype=np.int64)
+            held = np.flatnonzero(dense)
+            found.append(Cells(held, dense[held], size))
+        return found
+    rows = slice(None) if label is None else slice(*np.searchsorted(cube.coordinates[:, 0], (label, label + 1)))
+    for axis, size in enumerate(grid):
+        where = cube.coordinates[rows, axis + (label is not None)]
+        dense = np.bincount(where, weights=cube.counts[rows], minlength=size)  # sums of integers below 2^53: exact
+        held = np.flatnonzero(dense)
+        found.append(Cells(held, dense[held].astype(np.int64), size))
+    return found
+
+
+def _methods(ways: Sequence[Way]) -> list[str]:
+    return list(dict.fromkeys(way.method for way in ways))
+
+
+def _quantiles(at: Any) -> tuple[Fraction, ...]:
+    """Read quantiles: simple fractions as they are meant, others to six digits."""
+    at = at.tolist() if hasattr(at, "tolist") else at
+    if not isinstance(at, Sequence) or isinstance(at, str | bytes):
+        at = [at]
+    found = tuple(_settled(probability(q, "a quantile")) for q in at)
+    if not found or len(found) > MOST_QUANTILES:
+        raise UsageError(f"{len(found)} quantiles", f"there must be 1 to {MOST_QUANTILES:,}", "Write at=[0.25, 0.5, 0.75]")
+    if any(b - a < CLOSEST for a, b in pairwise((Fraction(0), *found, Fraction(1)))):
+        asked = f"quantiles at {', '.join(map(decimal, found[:6]))}"
+        raise UsageError(asked, "they must increase, by 10^-6 or more", "Sort them, and name each once")
+    return found
+
+
+def _settled(q: Fraction) -> Fraction:
+    simple = q.limit_denominator(1000)
+    return simple if abs(simple - q) < Fraction(1, 10**12) else Fraction(round(q / CLOSEST)) * CLOSEST
