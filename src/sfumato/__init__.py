@@ -33,6 +33,8 @@ _WHERE = {
     "Preview": "sfumato.release",
     "Publisher": "sfumato.publisher",
     "PureDP": "sfumato.privacy.measures",
+    "Quantiles": "sfumato.quantiles",
+    "QuantilesRelease": "sfumato.quantiles",
     "Release": "sfumato.release",
     "Risk": "sfumato.risk",
     "SfumatoError": "sfumato.errors",
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
     from sfumato.privacy.unit import Unit
     from sfumato.publisher import Publisher, preview
+    from sfumato.quantiles import Quantiles, QuantilesRelease
     from sfumato.release import Estimate, Preview, Release
     from sfumato.releases import load
     from sfumato.risk import Risk
@@ -103,6 +106,8 @@ __all__ = [
     "Preview",
     "Publisher",
     "PureDP",
+    "Quantiles",
+    "QuantilesRelease",
     "Release",
     "Risk",
     "SfumatoError",

@@ -11,10 +11,11 @@ import msgspec
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.partition import Partition, UniformPartitioner
+from sfumato.quantiles import Quantiles, QuantilesRelease
 from sfumato.release import Release, from_bytes
 
-AnyQuestion: TypeAlias = Histogram | UniformPartitioner
-AnyRelease: TypeAlias = HistogramRelease | Partition
+AnyQuestion: TypeAlias = Histogram | Quantiles | UniformPartitioner
+AnyRelease: TypeAlias = HistogramRelease | Partition | QuantilesRelease
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)  # what decoding a false file raises
 
 

@@ -18,6 +18,7 @@ from sfumato.audit import subjects
 from sfumato.audit.exact import ALPHAS, Loss, pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Pair, neighbours
 from sfumato.audit.sampled import Gain, epsilon_gain, rho_gain, sampled_loss
+from sfumato.audit.selections import law_loss
 from sfumato.audit.subjects import Subject
 from sfumato.errors import UsageError, nearest
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
@@ -193,6 +194,8 @@ def _exact(subject: Subject, effort: Effort) -> tuple[Exact, Pair]:
 
 
 def _loss(subject: Subject, pairs: list[Pair], alphas: tuple[float, ...]) -> Loss:
+    if subject.law is not None:
+        return law_loss(subject.law, pairs)
     if isinstance(subject.claim, ZCDP):
         return renyi_loss(subject.mechanism, pairs, alphas, decides=len(subject.first_draws) > 1)
     return pure_loss(subject.mechanism, pairs, subject.first_draws)

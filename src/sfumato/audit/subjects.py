@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, of_question, published
+from sfumato.audit.selections import LawOf, law_of, run_of
 from sfumato.domain import Domain, Interval
 from sfumato.histogram import Histogram
 from sfumato.partition import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publisher import Publisher
+from sfumato.quantiles import Quantiles
 from sfumato.random.bits import Bits, override
 from sfumato.releases import AnyQuestion
 
@@ -43,6 +46,8 @@ class Subject:
         For the sampled audit; None: the worst that the exact audit found.
     runs : int
         How often the quick sampled audit runs the mechanism on each data set.
+    law : callable or None
+        For selections: from rows to ln P of every outcome, in place of scripts.
     """
 
     name: str
@@ -53,10 +58,44 @@ class Subject:
     first_draws: tuple[int, ...] = (0,)
     pair: Pair | None = None
     runs: int = 4000
+    law: LawOf | None = None
 
 
 def _of(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure, first_draws: tuple[int, ...] = (0,)) -> Subject:
     return Subject(name, unit, cost, of_question(question, LINE, unit, cost), ON_LINE, first_draws)
+
+
+WIDE = Domain(x=Interval(0, 2**13, step=1))
+LOW, NEXT, LATE, LAST = (5.0,), (12.0,), (2.0**13 - 20,), (2.0**13 - 9,)
+"""Nearly all edges lie between the second value and the third: the losses of selections are largest where one group is wide."""
+BETWEEN = (5, 12, 2**13 - 20, 2**13 - 9, 2**13)
+FEW, ON_FEW = Domain(x=Interval(0, 12, step=1)), ((0.0,), (1.0,), (11.0,))
+
+
+def _selected(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure, background: Rows = ()) -> Subject:
+    """A selection, beside rows of other persons with which it was found to lose much; few cells for what looks at each of them."""
+    few = question.method == "tree" or "flip" in name
+    domain, universe, edges = (FEW, ON_FEW, tuple(range(13))) if few else (WIDE, (LOW, NEXT, LAST), BETWEEN)
+    others = background * unit.rows_per_person
+    exact = isinstance(cost, PureDP) and question.method != "tree"
+    law = law_of(question, domain, unit, cost, edges, others) if exact else None
+    r, rest = unit.rows_per_person, universe[2:]
+    pair = r * universe[:1] + rest, (r * universe[1:2] if unit.neighbours == "replace" else ()) + rest
+    mechanism = run_of(question, domain, unit, cost, others)
+    return Subject(name, unit, cost, mechanism, universe if law else (), pair=None if law else pair, runs=200, law=law)
+
+
+def _selections() -> Iterator[Subject]:
+    for unit in UNITS:
+        beside = (NEXT, NEXT, NEXT) if unit.neighbours == "replace" else (LOW, LATE, LAST)
+        end, few = (NEXT, ON_FEW[1:2]) if unit.neighbours == "replace" else (LAST, ON_FEW[2:])
+        yield _selected("Median, exponential mechanism", Quantiles("x", at=[0.5]), unit, PURE, (end,))
+        yield _selected("Median, permute-and-flip", Quantiles("x", at=[0.5]), unit, PURE, few)
+        yield _selected("Quartiles, JointExp", Quantiles("x"), unit, PURE, beside)
+        yield _selected("Quartiles, by halving", Quantiles("x", method="recursive"), unit, PURE, (LAST,))
+        yield _selected("Quartiles, tree of counts", Quantiles("x", method="tree"), unit, PURE)
+    for question in (Quantiles("x"), Quantiles("x", method="recursive")):
+        yield _selected(f"Quartiles, {question.method}", question, Unit(), CONCENTRATED)
 
 
 def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP) -> Mechanism:
@@ -109,6 +148,7 @@ SUBJECTS: tuple[Subject, ...] = (
     *(_of("Histogram", Histogram("x", bins=3), *promise) for promise in product(UNITS, COSTS)),
     *(_of("Uniform grid, given", UniformPartitioner(partitions=3), *promise) for promise in product(UNITS, COSTS)),
     *(_of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise, FIRST_DRAWS) for promise in product(UNITS, COSTS)),
+    *_selections(),
     _end_to_end(1, "add-remove"),
     _end_to_end(2, "replace"),
 )

@@ -11,6 +11,7 @@ from sfumato.errors import UsageError, nearest
 SUBJECTS = {
     "ledger": "Durable charges a second, beside bare synced appends.",
     "noise": "Exact samples a second, beside OpenDP and numpy's inexact law.",
+    "quantiles": "Quantiles of 10^5 and 10^6 rows, beside the plain recursion by FFT and a sort.",
     "release": "From a cube to a stored release, beside adding numpy noise.",
     "risk": "The epsilon for a disclosure risk, beside the source's enumeration and a bare sort.",
     "scan": "Counting a Parquet file of 10^8 rows, beside decoding it, DuckDB and Polars.",

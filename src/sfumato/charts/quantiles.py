@@ -64,15 +64,17 @@ def _curve(release: Answer, values: np.ndarray, ax: Axes | None, rows: int | Non
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     axis = release.axes[0]
     ends = scales.positions(np.array([axis.lower, axis.upper]), axis.time)
-    x, y = np.concatenate([ends[:1], values, ends[1:]]), np.array([0.0, *map(float, release.at), 1.0])
+    shares = np.array([float(q) for q in release.at])
     keys: list[Any] = [Line2D([], [], marker="o", color=style.BASE, label="released quantile", markersize=5)]
     if rows:
-        reach = np.broadcast_to(release.accuracy("0.95", True), release.table.shape).reshape(-1)[: len(values)] / rows
-        half = np.concatenate([[0], reach, [0]])
-        ax.fill_between(x, np.clip(y - half, 0, 1), np.clip(y + half, 0, 1), color=style.BASE, alpha=0.2, linewidth=0)
-        keys.append(Patch(facecolor=style.BASE, alpha=0.2, label=f"95 % for all ranks at once, of {style.number(rows)} rows"))
-    ax.plot(x, y, color=style.BASE, linewidth=1.3, zorder=2)
-    ax.plot(values, y[1:-1], "o", color=style.BASE, markersize=5, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
+        reach = np.asarray(release.accuracy("0.95", True)).reshape(-1)[: len(values)] / rows
+        low, high = np.concatenate([[0], shares - reach]), np.concatenate([shares + reach, [1]])
+        x = np.concatenate([ends[:1], values, ends[1:]])
+        for a, b, bottom, top in zip(x[:-1], x[1:], np.clip(low, 0, 1), np.clip(high, 0, 1), strict=True):
+            ax.fill_between([a, b], bottom, top, color=style.BASE, alpha=0.2, linewidth=0)
+        keys.append(Patch(facecolor=style.BASE, alpha=0.2, label=f"95 % band of the whole curve, of {style.number(rows)} rows"))
+    ax.plot(values, shares, color=style.BASE, linewidth=1.3, zorder=2)
+    ax.plot(values, shares, "o", color=style.BASE, markersize=5, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
     ax.set(ylim=(0, 1), ylabel="share of rows below", xlim=_room(values, ends))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.date_axis(ax.xaxis, axis.time)

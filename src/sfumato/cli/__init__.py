@@ -23,6 +23,7 @@ COMMANDS = {
     "ledger": ("sfumato.cli.ledger", "Open accounts, and read and verify what was spent."),
     "partition": ("sfumato.cli.quick", "Publish a private map of numeric columns of one file."),
     "preview": ("sfumato.cli.plans", "Say what a plan costs and how accurate it is; touches no data."),
+    "quantiles": ("sfumato.cli.quick", "Publish medians, quartiles and other quantiles of one file."),
     "release": ("sfumato.cli.plans", "Publish the answers to a plan, or print them again for free."),
     "report": ("sfumato.cli.report", "Turn saved releases into one HTML page."),
 }

@@ -70,7 +70,8 @@ def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | Non
 def accuracy_sentence(release: Release) -> str:
     """How accurate a release is, in one sentence."""
     one, every = release.accuracy().max(initial=0), release.accuracy(simultaneous=True).max(initial=0)
-    return f"Each count is within +-{one:,} of the truth with 95 % confidence; all {release.values.size:,} at once within +-{every:,}."
+    noun = getattr(release, "noun", "count")
+    return f"Each {noun} is within +-{one:,} of the truth with 95 % confidence; all {release.values.size:,} at once within +-{every:,}."
 
 
 def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:

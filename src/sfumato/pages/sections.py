@@ -103,7 +103,7 @@ def _accuracy(release: Release) -> Accuracy | None:
         return None
     if not each.size or not np.isfinite(each).any():
         return None
-    noun = "count" if hasattr(release, "counts") else "number"
+    noun = getattr(release, "noun", "count" if hasattr(release, "counts") else "number")
     return Accuracy(_reach(each), _reach(every) if each.size > 1 else None, each.size, noun)
 
 

@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from sfumato.errors import Infeasible, UsageError
-from sfumato.exact import EPSILON_UNITS
+from sfumato.exact import EPSILON_UNITS, decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.mechanisms.ranks import Ranks, nested
@@ -34,7 +34,7 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
 Method: TypeAlias = Literal["joint", "recursive", "tree"]
-MOST_JOINT, MOST_RECURSIVE = 9, 100
+MOST_JOINT, MOST_RECURSIVE = 30, 100  # measured: the mean and the worst rank error of 10^5 rows at epsilon 1
 FANOUT = 16
 FLIPPED_EDGES = 2**12 + 1  # permute-and-flip looks at every edge
 
@@ -116,6 +116,9 @@ class Way:
             raise UsageError(asked, "there are fewer points than quantiles", "Ask for fewer quantiles, or take a finer step")
         if self.method == "joint" and len(self.at) > 1:
             tuples(len(self.at), self.cells + 1)
+            if self.shares[0][1] <= 2 * self.slack:
+                asked = f"{len(self.at)} quantiles at epsilon {decimal(self.shares[0][1])}"
+                raise UsageError(asked, "the numerical slack would take most of it", 'Choose a larger epsilon, or method="recursive"')
         if self.method == "tree":
             for law in self.laws:
                 law.half_width(0.5)
@@ -171,7 +174,7 @@ def method_for(method: str, quantiles: int, cells: int) -> Method:
     """Choose a method by public parameters: jointly while that is possible and best, then by halving, then from a tree."""
     match method:
         case "joint" | "recursive" | "tree":
-            return method  # type: ignore[return-value]
+            return method
         case "auto":
             if quantiles > MOST_RECURSIVE:
                 return "tree"
@@ -210,7 +213,7 @@ def _from_tree(way: Way, cells: Cells, bits: Bits) -> np.ndarray:
     size = FANOUT ** len(laws)
     counts = np.zeros(size, np.int64)
     counts[cells.positions] = cells.counts
-    below, noisy = np.zeros(1), np.zeros(1)
+    below, total = np.zeros(1), 0.0
     for level, law in enumerate(laws, 1):
         true = counts.reshape(FANOUT**level, -1).sum(axis=1)
         noisy = (true + law.sample(len(true), bits)).reshape(-1, FANOUT).astype(float)
@@ -229,4 +232,5 @@ def _epsilon(cost: CentralMeasure) -> Fraction:
     """At which epsilon a selection spends a cost; its zCDP is epsilon^2 / 8."""
     if isinstance(cost, ZCDP):
         return Fraction(math.isqrt(math.floor(8 * cost.rho * EPSILON_UNITS**2)), EPSILON_UNITS)
-    return cost.epsilon
+    epsilon: Fraction = cost.epsilon
+    return epsilon

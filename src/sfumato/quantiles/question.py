@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -19,8 +19,10 @@ from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.methods import Cells, Way, method_for
-from sfumato.quantiles.release import QuantilesPreview, QuantilesRelease
 from sfumato.random.bits import Bits
+
+if TYPE_CHECKING:
+    from sfumato.quantiles.release import QuantilesPreview, QuantilesRelease
 
 CLOSEST = Fraction(1, 10**6)
 MOST_QUANTILES, MOST_ANSWERS = 10_000, 2**20
@@ -45,7 +47,7 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         A Categories axis: the quantiles of the rows of each label. Labels are answered side by side, at no further cost.
     method : {"auto", "joint", "recursive", "tree"}
         "joint" selects all at once (JointExp), "recursive" one after another by halving, "tree" reads them off noisy counts. "auto":
-        by the number of quantiles, 9 and 100 being the borders.
+        by the number of quantiles: up to 30, up to 100, beyond.
 
     Raises
     ------
@@ -124,23 +126,23 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> QuantilesPreview:
         """Say how far the ranks of the answers may be from those asked for."""
+        from sfumato.quantiles.release import QuantilesPreview
+
         lattice = self.needs(domain)
         ways = tuple(self.ways(lattice, unit, cost).values())
         labels = lattice.axes[0].size if self.by else 1
-        cells = labels * len(ways) * len(self.at)
+        words = tuple(WORDS[method] for method in _methods(ways))
         return QuantilesPreview(
-            self.title, without_delta(cost), unit, cells, rows, ways, labels, tuple(map(WORDS.__getitem__, _methods(ways)))
+            self.title, without_delta(cost), unit, labels * len(ways) * len(self.at), rows=rows, notes=words, ways=ways, labels=labels
         )
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> QuantilesRelease:
         """Choose edges for every label and axis."""
-        lattice, ways = cube.lattice, self.ways(cube.lattice, unit, cost)
-        labels = range(lattice.axes[0].size) if self.by else [None]
-        chosen = [
-            ways[axis.name].draw(cells, noise)
-            for label in labels
-            for axis, cells in zip(self._grid(lattice), _columns(cube, label), strict=True)
-        ]
+        from sfumato.quantiles.release import QuantilesRelease
+
+        ways = self.ways(cube.lattice, unit, cost)
+        labels = range(cube.lattice.axes[0].size) if self.by else [None]
+        drawn = [way.draw(cells, noise) for label in labels for way, cells in zip(ways.values(), columns(cube, label), strict=True)]
         found = list(ways.values())
         slack = max(way.slack for way in found)
         guarantee = Guarantee(
@@ -152,13 +154,10 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
             slack=f"at most {float(slack):.1g}, charged: the selection runs at that much less" if slack else "none: exact on integers",
             private=noise.private,
         )
-        return QuantilesRelease(question=self, lattice=lattice, edges=np.concatenate(chosen), guarantee=guarantee)
-
-    def _grid(self, lattice: Lattice) -> tuple[Any, ...]:
-        return lattice.axes[1:] if self.by else lattice.axes
+        return QuantilesRelease(question=self, lattice=cube.lattice, edges=np.concatenate(drawn), guarantee=guarantee)
 
 
-def _columns(cube: Cube, label: int | None) -> list[Cells]:
+def columns(cube: Cube, label: int | None) -> list[Cells]:
     """The occupied cells of each axis, among the rows of one label or among all."""
     shape, grid = cube.lattice.shape, cube.lattice.shape if label is None else cube.lattice.shape[1:]
     found = []

@@ -52,7 +52,7 @@ def half_width(way: Way, alpha: float, together: int = 0) -> int:
 def typical(way: Way, alpha: float) -> float:
     """Rows by which the rank of one quantile is typically off, where values lie evenly around it."""
     if way.method == "tree":
-        return float(sum(15 * law.variance / 2 for law in way.laws)) ** 0.5 * 2
+        return 2 * math.sqrt(math.fsum(15 * law.variance / 2 for law in way.laws))
     if way.method == "joint" and len(way.at) > 1:
         unit, epsilon = way.shares[0]
         return math.log(1 / alpha) * float(joint_sensitivity(way.at, unit) / epsilon)

@@ -5,51 +5,40 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
 import numpy as np
 
 from sfumato.domain import GridAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, decimal
+from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.thresholds import KeyLaw
+from sfumato.privacy import belief
 from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
 from sfumato.quantiles.methods import Way
+from sfumato.quantiles.question import Quantiles
 from sfumato.quantiles.reach import half_width, typical
-from sfumato.release import Release, edge_array, error_probability
+from sfumato.release import Preview, Release, edge_array, error_probability
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.quantiles.question import Quantiles
 
-
-class QuantilesPreview(msgspec.Struct, frozen=True):
+class QuantilesPreview(Preview, frozen=True):
     """What quantiles would cost, and how far their ranks may be from those asked for. Touches no data, spends nothing.
 
     Attributes
     ----------
-    question : str
-    cost : PureDP or ZCDP
-    unit : Unit
-    cells : int
-        How many values are released.
-    rows : int or None
-        As stated by the holder.
     ways : tuple of Way
         How each axis is answered.
     labels : int
         How often, for ``by``; else 1.
-    notes : tuple of str
     """
 
-    question: str
-    cost: CentralMeasure
-    unit: Unit
-    cells: int
-    rows: int | None
-    ways: tuple[Way, ...]
-    labels: int = 1
+    law: Law | KeyLaw | None = None  # type: ignore[assignment]
+    rows: int | None = None
     notes: tuple[str, ...] = ()
+    ways: tuple[Way, ...] = ()
+    labels: int = 1
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
         """Rows by which a rank may be off, of the axis where that is most; ``simultaneous``: all of them hold together."""
@@ -59,15 +48,15 @@ class QuantilesPreview(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         typically = max(typical(way, 0.05) for way in self.ways)
         lines = [f"{self.question} at {self.cost}, for {self.unit}:"]
-        lines.append(f"  chooses {self.cells:,} lattice point{'s' if self.cells > 1 else ''} by {', '.join(self.notes)}")
+        lines.append(f"  chooses {self.cells:,} lattice points by {', '.join(self.notes)}")
         lines.append(f"  each has its rank within {self.accuracy():,} rows of the one asked for with 95 % confidence, whatever the data")
         lines.append(f"  and typically within {typically:,.0f}, where values lie evenly; ties are beyond both")
-        if self.cells > 1:
+        if self.cells and self.cells > 1:
             lines.append(f"  all of them at once are within {self.accuracy(simultaneous=True):,} rows")
         if self.rows:
             share = self.accuracy() * self.labels / self.rows
             lines.append(f"  of {self.rows:,} rows{', evenly divided,' if self.labels > 1 else ''} that is {share:.2%}")
-        return "\n".join(lines)
+        return "\n".join([*lines, f"  {belief.sentence(self.cost, self.unit)}"])
 
 
 class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quantiles-release", dict=True):
@@ -141,7 +130,7 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
     @property
     def noun(self) -> str:
         """What the accuracy is of."""
-        return "rank, in rows,"
+        return "rank"
 
     @property
     def ways(self) -> dict[str, Way]:

@@ -1,0 +1,62 @@
+"""What a selection spends: its law on small data, outcome by outcome, as production would draw it.
+
+A selection has no additive noise that a script could replace. Its law is asked for instead: ``Way.log_probabilities`` reads it from
+the very weights that are drawn from, and the loss is the largest difference of two logarithms over all outcomes and neighbours.
+That drawing follows those weights is tested apart, and sampled audits look at outputs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from typing import TypeAlias
+
+import numpy as np
+
+from sfumato.audit.exact import Loss
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count
+from sfumato.domain import Domain
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.quantiles import Quantiles
+from sfumato.quantiles.question import columns
+from sfumato.random.bits import Bits
+
+LawOf: TypeAlias = Callable[[Rows], np.ndarray]
+"""From rows to ln P of every outcome, in one order for all rows."""
+
+
+def law_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, edges: tuple[int, ...], background: Rows = ()) -> LawOf:
+    """The law of quantiles of one axis, at all tuples of the given edges; ``background`` is always in the data, beside the rows.
+
+    Where many edges share a group of equal rank whatever the rows are, one of them stands for all: the others are as likely.
+    """
+    lattice = question.needs(domain)
+    (way,) = question.ways(lattice, unit, cost).values()
+    chosen = np.array(list(combinations_with_replacement(edges, len(question.at))), dtype=np.int64)
+
+    @lru_cache(maxsize=4096)
+    def law(rows: Rows) -> np.ndarray:
+        return way.log_probabilities(columns(count(background + rows, lattice), None)[0], chosen)
+
+    return law
+
+
+def law_loss(law: LawOf, pairs: Iterable[Pair]) -> Loss:
+    """The largest ln P(outcome | one) / P(outcome | other)."""
+    found = [(float((law(one) - law(other)).max()), (one, other)) for one, other in pairs]
+    loss, pair = max(found, key=lambda entry: entry[0])
+    return Loss(max(loss, 0.0), pair)
+
+
+def run_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, background: Rows = ()) -> Mechanism:
+    """The production code from rows to the chosen edges."""
+    lattice = question.needs(domain)
+    counted = lru_cache(maxsize=1024)(lambda rows: count(background + rows, lattice))
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        edges = question.answer(counted(rows), unit, cost, noise).edges
+        return Published(tuple(edges.tolist()), edges)
+
+    return run

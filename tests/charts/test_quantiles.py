@@ -1,0 +1,46 @@
+"""Pictures of quantiles: a curve, a curve with a band, boxes; nothing is drawn that was not released."""
+
+import numpy as np
+import pytest
+
+from charts.conftest import _answer
+from sfumato.charts import style
+from sfumato.domain import Categories, Domain, Interval
+from sfumato.quantiles import Quantiles
+
+DOMAIN = Domain(
+    delay=Interval(-60, 180),
+    day=Interval("2013-01-01", "2014-01-01"),
+    carrier=Categories([f"C{i}" for i in range(9)]),
+    many=Categories([f"label {i}" for i in range(80)]),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (Quantiles("delay"), "share of rows below"),
+        (Quantiles("day", at=[0.1, 0.9]), "share of rows below"),
+        (Quantiles(["delay", "day"]), "share of rows below"),
+        (Quantiles("delay", by="carrier"), "C8"),
+        (Quantiles("day", at=[0.05, 0.25, 0.5, 0.75, 0.95], by="carrier"), "median"),
+        (Quantiles("delay", at=[0.3], by="many"), "first 60 of 80"),
+    ],
+    ids=str,
+)
+def test_every_kind_is_drawn(question, said):
+    release = _answer(question, DOMAIN, 4_000, "1")
+    for width in (style.WIDE, style.NARROW):
+        with style.sized(width):
+            text = style.svg(release.plot().figure, "t", "d")
+        assert said in text
+
+
+def test_the_band_needs_a_public_number_of_rows():
+    release = _answer(Quantiles("delay"), DOMAIN, 4_000, "1")
+    assert not release.plot().collections
+    ax = release.plot(rows=4_000)
+    assert len(ax.collections) == 4
+    lows = [band.get_paths()[0].vertices[:, 1].min() for band in ax.collections]
+    reach = release.accuracy(simultaneous=True) / 4_000
+    assert lows == pytest.approx([0, *np.clip(np.array([0.25, 0.5, 0.75]) - reach, 0, 1)])
