@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,10 +17,12 @@ from sfumato.quantiles.methods import Cells, Way, halved, method_for
 from sfumato.quantiles.reach import half_width
 from sfumato.random.bits import current
 from support.canary import overheard, sightings
-from support.statistics import check_coverage
 
 DOMAIN = sf.Domain(
-    x=sf.Interval(-5, 5), y=sf.Interval(0, 100, step=1), kind=sf.Categories(["a", "b", "c"]), day=sf.Interval("2013-01-01", "2014-01-01")
+    x=sf.Interval(-5, 5),
+    y=sf.Interval(0, 100, step=1),
+    kind=sf.Categories(["a", "b", "c"]),
+    day=sf.Interval("2013-01-01", "2014-01-01"),
 )
 METHODS = ["joint", "recursive", "tree"]
 
@@ -131,9 +134,8 @@ def test_sparse_and_dense_cubes_answer_alike(method, monkeypatch):
 @pytest.mark.parametrize("rows", [0, 1, 50])
 def test_empty_tables_and_ties_are_answered(method, rows):
     question = sf.Quantiles("y", at=[0.25, 0.5, 0.75], method=method)
-    release = question.answer(
-        count(((7.0,),) * rows, question.needs(DOMAIN.__class__(y=DOMAIN["y"]))), sf.Unit(), sf.PureDP("1"), current()
-    )
+    cube = count(((7.0,),) * rows, question.needs(sf.Domain(y=DOMAIN["y"])))
+    release = question.answer(cube, sf.Unit(), sf.PureDP("1"), current())
     assert ((release.values >= 0) & (release.values <= 100)).all()
 
 
@@ -141,7 +143,7 @@ def test_empty_tables_and_ties_are_answered(method, rows):
 @pytest.mark.parametrize("shape", ["even", "adverse"])
 def test_rank_intervals_cover(method, shape):
     """Even data, and data whose best edge is one of many thousands that are all a few rows worse."""
-    size, trials, confidence = 2**14, 300, "0.8"
+    size, trials = 2**14, 200
     counts = np.zeros(size, np.int64)
     if shape == "even":
         counts[::8] = 1
@@ -159,18 +161,16 @@ def test_rank_intervals_cover(method, shape):
     assert (errors.max(axis=1) <= half_width(way, 0.2, 1)).mean() >= 0.8
     assert half_width(way, 0.01) >= half_width(way, 0.2)
     assert half_width(way, 0.2, 5) >= half_width(way, 0.2)
-    assert confidence
 
 
-def test_the_bound_on_one_rank_is_nearly_attained():
-    """One edge is right, all others are off by as much as the bound says: then they are chosen nearly as often as it allows."""
+def test_the_bound_on_one_rank_is_not_far_from_the_worst_case():
+    """One edge is right, and all others are off by just what the bound says: one of them is chosen up to as often as it allows."""
     size = 2**14
     way = Way("joint", (Fraction(1, 2),), size, sf.Unit(), sf.ZCDP("0.125"), False)  # epsilon 1, by the exponential mechanism
     off = half_width(way, 0.2)
-    cells = Cells(np.array([0, size - 1]), np.array([off, off + 2]), size)  # all but the first edge lie one row from the median
-    below = np.concatenate([[0], np.full(size - 1, off), [2 * off + 2]])
-    hits = sum(abs(below[int(way.draw(cells, current())[0])] - (off + 1)) <= off for _ in range(200))
-    check_coverage(hits, 200, 1.0 - 1e-12, near_miss=0.1)
+    cells = Cells(np.array([0, size - 2, size - 1]), np.array([1000 - off, off, 1000]), size)
+    right = math.exp(way.log_probabilities(cells, np.array([[size - 1]]))[0])
+    assert 0.05 < 1 - right <= 0.2
 
 
 def test_auto_chooses_by_public_parameters():
