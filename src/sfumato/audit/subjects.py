@@ -82,7 +82,7 @@ def _selected(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure, 
     r, rest = unit.rows_per_person, universe[2:]
     pair = r * universe[:1] + rest, (r * universe[1:2] if unit.neighbours == "replace" else ()) + rest
     mechanism = run_of(question, domain, unit, cost, others)
-    return Subject(name, unit, cost, mechanism, universe if law else (), pair=None if law else pair, runs=200, law=law)
+    return Subject(name, unit, cost, mechanism, universe if law else (), pair=None if law else pair, runs=100, law=law)
 
 
 def _selections() -> Iterator[Subject]:
