@@ -95,6 +95,8 @@ def _boxes(release: Answer, table: np.ndarray, ax: Axes | None, note: str) -> Ax
         note = f"{note} The first {MOST_BOXES} of {len(labels):,} labels.".strip()
         labels, table = labels[:MOST_BOXES], table[:MOST_BOXES]
     ax = ax or style.figure(118 + max(3, len(labels)) * 30)[1]
+    reach = int(np.max(release.accuracy("0.95", True)))
+    note = f"{note} Ranks may be off by up to {style.number(reach)} rows (95 %, all at once): labels with few rows show noise only.".strip()
     low, middle, high = _parts(release.at)
     at = np.arange(len(labels), dtype=float)
     ax.hlines(at, table[:, 0], table[:, -1], color=style.BASE, linewidth=1, zorder=2)

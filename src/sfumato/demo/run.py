@@ -18,6 +18,7 @@ from sfumato.pages import report
 from sfumato.partition import UniformPartitioner
 from sfumato.plan import Plan
 from sfumato.publisher import Publisher
+from sfumato.quantiles import Quantiles
 from sfumato.release import Release
 
 FLIGHTS_PER_AIRCRAFT = 12  # of some 80 on average: the more are kept, the more noise must hide one aircraft
@@ -54,9 +55,10 @@ def _publish(folder: Path, progress: Callable[[int, int | None], None] | None) -
                 Histogram("dep_delay", bins=30),
                 Histogram(["carrier", "dep_delay"], bins=DELAY_EDGES),
                 Histogram(["hour", "dep_delay"], bins={"dep_delay": DELAY_EDGES}),
+                Quantiles("dep_delay", by="carrier"),
             ]
         )
-        releases = Publisher(flights, ledger=ledger, account="flights-2013", budget="3").release(plan, epsilon="1.5", progress=progress)
+        releases = Publisher(flights, ledger=ledger, account="flights-2013", budget="3").release(plan, epsilon="2", progress=progress)
         cities = source(cities_path(), cities_domain(), name="cities")
         publisher = Publisher(cities, ledger=ledger, account="cities", budget="1")
         releases.append(publisher.release(UniformPartitioner(["longitude", "latitude"]), epsilon="0.5", progress=progress))
