@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from sfumato.errors import UsageError
-from sfumato.exact import RHO_UNITS, units_up
+from sfumato.exact import RHO_UNITS, Exactly, positive, units_up
 from sfumato.privacy.measures import ZCDP
 from sfumato.streaming.generators import GaussianNoiseGenerator, ValueGenerator, as_generator, check_deviation
 
@@ -68,6 +68,16 @@ class Aggregator(abc.ABC):
         square = self.squared_sensitivity(steps, participations=participations, separation=separation)
         return ZCDP(Fraction(units_up(Fraction(square) / (2 * Fraction(sigma) ** 2), RHO_UNITS), RHO_UNITS))
 
+    def deviations(self, steps: int, *, rho: Exactly, participations: int = 1, separation: int = 1) -> np.ndarray:
+        """Standard deviation of each total when the stream costs ``rho``, for contributions of norm at most 1: float64, shape (steps,).
+
+        >>> from sfumato.streaming import EfficientTreeAggregator
+        >>> EfficientTreeAggregator(lambda: 0.0).deviations(2, rho=1).round(3).tolist()
+        [1.0, 0.816]
+        """
+        square = self.squared_sensitivity(steps, participations=participations, separation=separation)
+        return np.asarray(np.sqrt(self.variances(steps) * (float(square) / (2 * float(positive(rho, "rho"))))))
+
     def whole(self, steps: int, state: Any = None) -> np.ndarray:
         """The noise of a whole horizon at once, as stepping through it would give: float64 ndarray of shape (steps,).
 
@@ -90,6 +100,27 @@ class Aggregator(abc.ABC):
     @abc.abstractmethod
     def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
         """The noise of ``steps`` steps from as many values as they take."""
+
+
+def plot_errors(aggregators: Mapping[str, Aggregator], steps: int, *, rho: Exactly, ax: Any = None) -> Any:
+    """Draw how far a running total is off at each step, for several aggregators at the same price.
+
+    Parameters
+    ----------
+    aggregators : dict of Aggregator, by label
+        At most six.
+    steps : int
+    rho : number
+        What each of them costs, for one participation of norm at most 1.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    from sfumato.charts.streaming import draw_errors
+
+    return draw_errors({label: aggregator.deviations(steps, rho=rho) for label, aggregator in aggregators.items()}, ax)
 
 
 def check_steps(steps: int, most: int | None = None) -> int:

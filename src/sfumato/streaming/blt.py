@@ -1,17 +1,20 @@
 """Buffered linear Toeplitz matrices: the square-root factorisation within one percent, in constant memory.
 
-C(x) = 1 + sum of omega_i x / (1 - theta_i x) = product of (1 - zeta_i x) / (1 - theta_i x), so that d buffers make a step:
+A(x) = 1 + sum of omega_i x / (1 - theta_i x) = product of (1 - zeta_i x) / (1 - theta_i x) needs d buffers a step:
 
-    y_t = x_t + sum of omega_i u_i + z_t        u_i <- theta_i u_i + x_t
+    out_t = in_t + sum of omega_i u_i        u_i <- theta_i u_i + in_t
 
-and the running totals are read by B(x) = C(x)^-1 / (1 - x), which has the poles 1 = zeta_0, zeta_1, ..., zeta_d: noise_t = sum of
-beta_i s_i with s_i <- zeta_i s_i + z_t. The poles are kept in the order 1 > theta_1 > zeta_1 > theta_2 > ... > zeta_d > 0: zeros and
-poles that interlace make every omega_i and beta_i positive, and thus c and b non-negative and falling, which the sensitivity needs.
+and its partner, with which it makes running totals, is A(x)^-1 / (1 - x), with the poles 1 = zeta_0 > zeta_1 > ... and weights
+beta_i. Toeplitz matrices commute, so either may be the strategy C and the other the decoder B. A counter publishes A x + z and reads
+totals with the partner; an aggregator gives the noise A z, and its strategy is the partner (a little cheaper when persons come back).
 
-The parameters minimise (sum of c_k^2)(sum of b_k^2) over one horizon, the squared sensitivity times the largest variance. Both sums are
-sums over pairs of poles of geometric series, so that a value costs O(d^2) for any horizon; its gradient comes from complex steps of
-1e-30, exact to rounding. The search starts from logits of the poles spread evenly, as a quadrature of the arcsine law is that
-(1 - x)^(-1/2) is the integral of. How good it is, is measured and not assumed: ``BLT.loss``.
+The poles are kept in the order 1 > theta_1 > zeta_1 > theta_2 > ... > zeta_d > 0: zeros and poles that interlace make every omega_i and
+beta_i positive, and thus both columns non-negative and falling, which the sensitivity needs.
+
+The parameters minimise the product of both sums of squared coefficients over one horizon, the squared sensitivity times the largest
+variance. Both are sums over pairs of poles of geometric series, so that a value costs O(d^2) for any horizon; its gradient comes from
+complex steps of 1e-30, exact to rounding. The search starts from logits of the poles spread evenly, as a quadrature of the arcsine law
+is that (1 - x)^(-1/2) is the integral of. How good the result is, is measured and not assumed: ``BLT.loss``.
 
 Source: Dvijotham, McMahan, Pillutla, Steinke, Thakurta, *Efficient and Near-Optimal Noise Generation for Streaming DP*, FOCS 2024;
 McMahan, Xu, Zhang, *A Hassle-free Algorithm for Strong Differential Privacy in Federated Learning*, EMNLP 2024.
@@ -44,17 +47,17 @@ _FIXED = 256
 
 
 class BLT(msgspec.Struct, frozen=True):
-    """The parameters of a buffered linear Toeplitz strategy C for running totals over a horizon.
+    """The parameters of a buffered linear Toeplitz matrix for running totals over a horizon.
 
     Attributes
     ----------
     horizon : int
     theta : tuple of float, of length d
-        Decay of each buffer, in (0, 1), falling. Doubles, and meant exactly.
+        Decay of each buffer, in (0, 1), falling. Meant exactly, and exact in single precision.
     omega : tuple of float, of length d
-        What each buffer adds; positive, and meant exactly.
+        What each buffer adds; positive, meant exactly, and exact in single precision.
     zeta : tuple of float, of length d + 1
-        Poles of the decoder B: 1, then below.
+        Poles of the partner: 1, then below.
     beta : tuple of float, of length d + 1
         Weights of its running sums; they add up to 1.
 
@@ -89,16 +92,16 @@ class BLT(msgspec.Struct, frozen=True):
         return _optimal(horizon, buffers)
 
     def coefficients(self, horizon: int | None = None) -> np.ndarray:
-        """The first column of C: float64 ndarray of shape (horizon,), relative error below (d + 6) 2^-52."""
+        """The first column of the buffered matrix: float64 ndarray of shape (horizon,), relative error below (d + 6) 2^-52."""
         n = self.horizon if horizon is None else check_horizon(horizon)
         return np.concatenate([[1.0], _powers(self.omega, self.theta, n - 1)])
 
     def decoder(self, horizon: int | None = None) -> np.ndarray:
-        """The first column of B, which reads totals from the stream: float64 ndarray of shape (horizon,)."""
+        """The first column of the partner: float64 ndarray of shape (horizon,), right to 1e-9."""
         return _powers(self.beta, self.zeta, self.horizon if horizon is None else check_horizon(horizon))
 
     def squared_norm(self, horizon: int | None = None) -> Fraction:
-        """An upper bound of c_0^2 + ... + c_(T-1)^2, the squared sensitivity of one participation; within 2^-50 of it.
+        """An upper bound of the sum of squared ``coefficients``: the squared sensitivity of one participation; within 2^-50 of it.
 
         Exact rationals, but for (theta_i theta_j)^(T-1), which is bounded from below by integers of 256 places.
         """
@@ -120,7 +123,7 @@ def root_norm(horizon: int) -> float:
     """f_0^2 + ... + f_(T-1)^2 of the square-root factorisation; beyond 10^4 terms by the expansion of the tail.
 
     >>> round(root_norm(2), 6), round(root_norm(2**20), 4)
-    (1.25, 5.4784)
+    (1.25, 5.479)
     """
     n = min(horizon, 10**4)
     k = np.arange(1, n, dtype=np.float64)
@@ -147,7 +150,7 @@ def _fewest(horizon: int) -> BLT:
 
 @lru_cache(maxsize=64)
 def _optimal(horizon: int, buffers: int) -> BLT:
-    """Search, and then take the parameters as doubles: c is what the doubles say."""
+    """Search, round theta and omega, and find the partner of what they then are."""
     from scipy.optimize import minimize
 
     low, high = -math.log(horizon + 1), 1.5
@@ -155,17 +158,23 @@ def _optimal(horizon: int, buffers: int) -> BLT:
     start[0] = low
     found = minimize(_objective, start, args=(horizon,), jac=True, method="BFGS", options={"gtol": 1e-7, "maxiter": 1000})
     gaps = _gaps(found.x)
-    # To single precision, in which buffers may be kept: a decay so near to 1 would be rounded there, and C be another one.
-    zeta_gap = np.concatenate([[0.0], 1 - (1 - gaps[1::2]).astype(np.float32).astype(np.float64)])
-    theta_gap = gaps[0::2]
-    theta = 1 - theta_gap
-    omega = theta * _residues(theta_gap, zeta_gap[1:])
-    beta = _residues(zeta_gap, theta_gap)
-    return BLT(horizon, *(tuple(map(float, found)) for found in (theta, omega, 1 - zeta_gap, beta)))
+    theta = 1 - gaps[0::2]
+    # In single precision, since buffers may be kept in it: rounded later they would be those of another matrix.
+    omega = (theta * _residues(gaps[0::2], gaps[1::2])).astype(np.float32).astype(np.float64)
+    theta = theta.astype(np.float32).astype(np.float64)
+    zeta = np.concatenate([[0.0], _zeros(1 - theta, omega)])
+    beta = _residues(zeta, 1 - theta)
+    return BLT(horizon, *(tuple(map(float, found)) for found in (theta, omega, 1 - zeta, beta)))
+
+
+def _zeros(gaps: np.ndarray, omega: np.ndarray) -> np.ndarray:
+    """One minus each zero, rising: the eigenvalues of diag(gaps) + sqrt(omega) sqrt(omega)^T, by Sylvester's determinant identity."""
+    root = np.sqrt(omega)
+    return np.asarray(np.linalg.eigvalsh(np.diag(gaps) + np.outer(root, root)))
 
 
 def _objective(x: np.ndarray, horizon: int) -> tuple[float, np.ndarray]:
-    """ln of the product of both sums, and its gradient by complex steps, one a row."""
+    """The logarithm of the product of both sums, and its gradient by complex steps, one a row."""
     steps = x + 1j * _STEP * np.eye(len(x))
     gaps = _gaps(steps)
     theta, zeta = gaps[..., 0::2], gaps[..., 1::2]
@@ -231,7 +240,7 @@ class BLTState(msgspec.Struct, frozen=True, eq=False):
     noise : value
         The noise of the current step.
     sums : tuple, one item a leaf of the value
-        Running sums s_i of the values, each with its decay: ndarray of shape (d + 1, size) where the leaf is an array of numpy.
+        The d buffers u_i, the current value included: ndarray of shape (d, size) where the leaf is an array of numpy.
     value_generator_state : Any
     """
 
@@ -253,14 +262,13 @@ class BLTAggregator(Aggregator):
     horizon : int
         How many steps there will be, at most 10^7.
     buffers : int, optional
-        How many sums besides the plain one. None: the fewest that come within one percent.
+        How many buffers. None: the fewest that come within one percent.
 
     Guarantee: with Gaussian values of standard deviation sigma times the clip, rho-zCDP, rho = L / (2 sigma^2), for one person added or
     removed, when the noise is added to sums of contributions clipped in L2.
-    Sensitivity: L2 squared L = c_0^2 + ... + c_(steps-1)^2 for one participation; for several, ``squared_sensitivity``.
+    Sensitivity: L2 squared L = c_0^2 + ... + c_(steps-1)^2, c the partner, for one participation; for several, ``squared_sensitivity``.
     Holds because: total + noise = B (C x + z): post-processing of C x + z, whose C is lower triangular, so that the steps may depend on
-    what was released before. The weights of B, rounded to the precision of the
-    values, move C by a relative 1e-7 at most in single precision, for which L is raised by 1e-6.
+    what was released before. C is known to 1e-9, for which L is raised by 1e-6.
     Not covered: the noise is a float that is added to floats; its low-order bits may tell sums apart (Mironov 2012).
     Source: Dvijotham et al., FOCS 2024; McMahan, Xu, Zhang, EMNLP 2024.
 
@@ -297,48 +305,48 @@ class BLTAggregator(Aggregator):
         if step + 1 == self.horizon:
             return noise, BLTState(step + 1, None, state.sums, state.value_generator_state)
         value, after = self.value_generator.next(state.value_generator_state)
-        found = [self._decayed(held, leaf) for held, leaf in zip(state.sums, leaves(value), strict=True)]
+        found = [self._step(held, leaf) for held, leaf in zip(state.sums, leaves(value), strict=True)]
         ready = rebuilt(value, [one for one, _ in found])
         return noise, BLTState(step + 1, ready, tuple([sums for _, sums in found]), after)
 
     def variances(self, steps: int) -> np.ndarray:
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
-        return np.cumsum(self.blt.decoder(check_steps(steps, self.horizon)) ** 2)
+        return np.cumsum(self.blt.coefficients(check_steps(steps, self.horizon)) ** 2)
 
     def squared_sensitivity(self, steps: int, *, participations: int = 1, separation: int = 1) -> float:
         """How far one person moves the strategy within ``steps`` steps, in L2, squared."""
-        column = self.blt.coefficients(check_steps(steps, self.horizon))
+        column = self.blt.decoder(check_steps(steps, self.horizon))
         return squared_sensitivity(column, participations=participations, separation=separation) * (1 + ROUNDING)
 
     def _first(self, generator_state: Any) -> BLTState:
         value, after = self.value_generator.next(generator_state)
-        many = len(self.blt.zeta)
-        sums = [np.tile(leaf.reshape(-1), (many, 1)) if _is_floats(leaf) else (leaf,) * many for leaf in leaves(value)]
+        many = len(self.blt.theta)
+        sums = [np.tile(leaf.reshape(-1), (many, 1)) if _is_floats(leaf) else [leaf] * many for leaf in leaves(value)]
         return BLTState(0, value, tuple(sums), after)
 
-    def _decayed(self, held: Any, value: Any) -> tuple[Any, Any]:
-        """Let one leaf's sums decay and add its new value: the noise, and the sums."""
+    def _step(self, held: Any, value: Any) -> tuple[Any, Any]:
+        """One leaf's noise for its new value, and its buffers after it."""
         blt = self.blt
         if type(value) is float:
-            sums = [zeta * one + value for zeta, one in zip(blt.zeta, held, strict=True)]
-            return sum(map(mul, blt.beta, sums)), sums
+            noise = value + sum(map(mul, blt.omega, held))
+            return noise, [theta * one + value for theta, one in zip(blt.theta, held, strict=True)]
         if _is_floats(value):
-            return _decayed_array(blt, held, value)
-        sums = [combine((zeta, 1), (one, value)) for zeta, one in zip(blt.zeta, held, strict=True)]
-        return combine(blt.beta, sums), sums
+            return _step_of_array(blt, held, value)
+        sums = [combine((theta, 1), (one, value)) for theta, one in zip(blt.theta, held, strict=True)]
+        return combine((1, *blt.omega), (value, *held)), sums
 
     def _own(self, state: BLTState) -> BLTState:
-        if not isinstance(state, BLTState) or any(len(sums) != len(self.blt.zeta) for sums in state.sums):
+        if not isinstance(state, BLTState) or any(len(sums) != len(self.blt.theta) for sums in state.sums):
             raise UsageError("a step of BLTAggregator", "the state belongs to another aggregator", "Start from this one's init_state()")
         return state
 
     def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
         from scipy.signal import lfilter
 
-        values = draw(check_steps(steps, self.horizon))
-        found = np.zeros(steps)
-        for zeta, beta in zip(self.blt.zeta, self.blt.beta, strict=True):
-            found += lfilter([beta], [1.0, -zeta], values)
+        found = draw(check_steps(steps, self.horizon))
+        before = np.concatenate([[0.0], found[:-1]])
+        for theta, omega in zip(self.blt.theta, self.blt.omega, strict=True):
+            found += lfilter([omega], [1.0, -theta], before)
         return found
 
 
@@ -346,23 +354,17 @@ def _is_floats(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype.kind == "f"
 
 
-def _decayed_array(blt: BLT, held: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _step_of_array(blt: BLT, held: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Piece by piece, so that the buffers pass through the processor's cache once."""
     flat = np.ascontiguousarray(value).reshape(-1)
     if held.shape[1] != flat.size:
         raise unlike()
-    if flat.size <= WHOLE:
-        sums = held * np.array(blt.zeta, dtype=held.dtype)[:, None]
-        sums += flat
-        return (np.array(blt.beta, dtype=held.dtype) @ sums).reshape(value.shape), sums
-    sums, noise, spare = np.empty_like(held), np.empty_like(flat), np.empty(WHOLE, dtype=held.dtype)
+    sums, noise = np.empty_like(held), np.empty_like(flat)
+    theta, omega = np.array(blt.theta, dtype=held.dtype)[:, None], np.array(blt.omega, dtype=held.dtype)
     for start in range(0, flat.size, WHOLE):
         piece = slice(start, start + WHOLE)
-        out, fresh = noise[piece], flat[piece]
-        for i, (zeta, beta) in enumerate(zip(blt.zeta, blt.beta, strict=True)):
-            one = np.multiply(held[i, piece], zeta, out=sums[i, piece])
-            one += fresh
-            if i:
-                out += np.multiply(one, beta, out=spare[: out.size])
-            else:
-                np.multiply(one, beta, out=out)
+        np.matmul(omega, held[:, piece], out=noise[piece])
+        noise[piece] += flat[piece]
+        decayed = np.multiply(held[:, piece], theta, out=sums[:, piece])
+        decayed += flat[piece]
     return noise.reshape(value.shape), sums

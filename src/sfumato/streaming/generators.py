@@ -120,7 +120,7 @@ class GaussianNoiseGenerator(ValueGenerator):
                 "noise from a seed", "whoever knows the seed knows the noise", "Leave it out; in tests use sfumato.testing.deterministic"
             )
         self.noise_std = check_deviation(noise_std, "noise_std")
-        self.specs = _read(specs)
+        self.specs = read_specs(specs)
         self._leaves: list[Spec | None] = leaves(self.specs)
         size = sum(_size(spec) for spec in self._leaves)
         self._per_block = max(1, _BLOCK // max(size, 1))
@@ -202,7 +202,7 @@ def as_generator(value_generator: ValueGenerator | Callable[[], Any]) -> ValueGe
     return value_generator if isinstance(value_generator, ValueGenerator) else StatelessValueGenerator(value_generator)
 
 
-def _read(specs: Any) -> Any:
+def read_specs(specs: Any) -> Any:
     """Bring specs to nested ``Spec`` and None."""
     if specs is None:
         return None
@@ -211,9 +211,9 @@ def _read(specs: Any) -> Any:
     if hasattr(specs, "shape"):
         return _spec(tuple(int(side) for side in specs.shape), str(getattr(specs, "dtype", "float64")))
     if isinstance(specs, dict):
-        return {key: _read(item) for key, item in specs.items()}
+        return {key: read_specs(item) for key, item in specs.items()}
     if isinstance(specs, list | tuple):
-        return type(specs)(*map(_read, specs)) if hasattr(specs, "_fields") else type(specs)(map(_read, specs))
+        return type(specs)(*map(read_specs, specs)) if hasattr(specs, "_fields") else type(specs)(map(read_specs, specs))
     raise UsageError(f"noise shaped like a {type(specs).__name__}", "it has no shape", "Give None, a shape, a Spec or an array")
 
 

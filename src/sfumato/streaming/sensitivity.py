@@ -68,7 +68,7 @@ def squared_sensitivity(
         The coefficients rise or are negative, a number is out of range, or the relation is unknown.
 
     >>> squared_sensitivity(np.array([4, 2, 1]), participations=2, separation=2)
-    46
+    45
     """
     c = _checked(coefficients)
     check_pattern(participations, separation)

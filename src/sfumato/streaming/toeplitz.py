@@ -24,6 +24,7 @@ LONGEST = 10**7
 """The longest horizon for which coefficients are laid out."""
 
 _PLACES = 192
+_PART = 2**16
 MOST_PRECISE = 48
 
 
@@ -97,14 +98,28 @@ def decoder(column: np.ndarray) -> np.ndarray:
 
 
 def convolve(one: np.ndarray, other: np.ndarray, length: int) -> np.ndarray:
-    """The first ``length`` entries of the convolution along the first axis, by fast Fourier transforms where that is faster."""
+    """The first ``length`` entries of the convolution of two series, by fast Fourier transforms where that is faster.
+
+    Long series are cut into parts whose transforms stay in the processor's cache, and products of parts are added up as spectra.
+    """
     from scipy import fft
 
-    if min(len(one), len(other)) <= 32 and one.ndim == 1:
+    if min(len(one), len(other)) <= 32:
         return np.convolve(one, other)[:length]
-    size = fft.next_fast_len(len(one) + len(other) - 1, real=True)
-    found: np.ndarray = fft.irfft(fft.rfft(one, size) * fft.rfft(other, size), size)[:length]
-    return found
+    part = min(_PART, length)
+    parts = -(-length // part)
+    spectra = [fft.rfft(_cut(series, part, parts), 2 * part, axis=1) for series in (one, other)]
+    found = np.zeros((parts + 1, part))
+    for i in range(parts):
+        product = np.einsum("jk,jk->k", spectra[0][: i + 1], spectra[1][i::-1])
+        found[i : i + 2] += fft.irfft(product, 2 * part).reshape(2, part)
+    return np.asarray(found.ravel()[:length])
+
+
+def _cut(series: np.ndarray, part: int, parts: int) -> np.ndarray:
+    padded = np.zeros(part * parts)
+    padded[: len(series)] = series[: part * parts]
+    return padded.reshape(parts, part)
 
 
 def check_horizon(horizon: int) -> int:

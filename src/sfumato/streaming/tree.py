@@ -109,19 +109,24 @@ class TreeAggregator(Aggregator):
         value, after = self._node(held[:done], state.value_generator_state)
         return noise, TreeState((value, *held[done:]), (done, *levels[done:]), after, self.kind)
 
-    def complete_state(self, state: TreeState) -> tuple[Any, TreeState]:
-        """Complete the tree over the steps taken so far by steps that hold nothing; its total's noise, and a new tree's first state.
+    def complete_state(self, noise: Any, state: TreeState) -> tuple[Any, TreeState]:
+        """Complete the tree by steps that hold nothing, and start a new one: the total's noise, now of one node, and the first state.
 
-        ``state`` is that of the next step, as ``get_cumsum_and_update`` returned it. The noise is that of one node, where a
-        restart in the middle keeps one for every digit; the root that this may add is paid for (``levels`` of the completed tree).
+        A restart in the middle keeps one noisy node for every digit of the number of steps; after completion it keeps the root,
+        which is paid for: floor(log2(steps - 1)) + 2 nodes hold a step. Where the number of steps is a power of two, nothing changes.
+
+        Parameters
+        ----------
+        noise, state
+            As ``get_cumsum_and_update`` returned them last.
+
         Source: Kairouz et al. 2021, app. D.
         """
         steps = get_step_idx(self._own(state))
-        while (steps + 1) & steps:
-            _, state = self.get_cumsum_and_update(state)
-            steps += 1
-        noise, state = self.get_cumsum_and_update(state)
-        return noise, self.reset_state(state)
+        after = state.value_generator_state
+        if steps & (steps - 1):
+            noise, after = self._root(state)
+        return noise, self._leaf(after)
 
     def variances(self, steps: int) -> np.ndarray:
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
@@ -146,6 +151,10 @@ class TreeAggregator(Aggregator):
     def _node(self, completed: Sequence[Any], state: Any) -> tuple[Any, Any]:
         """The value of a new node over the new leaf and the nodes that it completes, smallest first."""
         return self.value_generator.next(state)
+
+    def _root(self, state: TreeState) -> tuple[Any, Any]:
+        """The noise of the node over all steps, after completion."""
+        return self.value_generator.next(state.value_generator_state)
 
     def _leaf(self, generator_state: Any) -> TreeState:
         value, after = self.value_generator.next(generator_state)
@@ -201,6 +210,26 @@ class EfficientTreeAggregator(TreeAggregator):
             own, state = self.value_generator.next(state)
             below = combine((1, 0.5, 0.5), (own, left, below))
         return below, state
+
+    def _root(self, state: TreeState) -> tuple[Any, Any]:
+        """Climb from the smallest node; an empty sibling holds nothing for certain, so that it adds no variance.
+
+        An own value z of variance 1 and the children's total of variance v are weighted by v and 1 over 1 + v.
+        """
+        nodes = [
+            (level, combine((_WEIGHTS[level],), (value,))) for level, value in zip(state.level_buffer_idx, state.level_buffer, strict=True)
+        ]
+        level, total = nodes.pop(0)
+        variance, after = _WEIGHTS[level], state.value_generator_state
+        while nodes:
+            if nodes[0][0] == level:
+                total = combine((1, 1), (total, nodes.pop(0)[1]))
+                variance += _WEIGHTS[level]
+            own, after = self.value_generator.next(after)
+            total = combine((variance / (1 + variance), 1 / (1 + variance)), (own, total))
+            variance /= 1 + variance
+            level += 1
+        return total, after
 
     def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
         leaves = np.arange(check_steps(steps))

@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.errors import UsageError
 
-WHOLE = 2**15
+WHOLE = 2**14
 """Arrays above this size are worked on piece by piece."""
 
 

@@ -1,0 +1,117 @@
+"""Noise for running totals beside its peers: microseconds a step, whole horizons, and the search for buffered parameters.
+
+Every figure is a median of at least five runs in this process. The price of the bare draw stands beside each step: what a step costs
+beyond it is the aggregator's own. Peers that are not installed are left out (dpcrpy, jax-privacy); dpcrpy draws from Python's own
+generator and jax-privacy from a public seed, which is not private.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from sfumato.bench.tables import Row, medians
+from sfumato.streaming import (
+    BLT,
+    Aggregator,
+    BLTAggregator,
+    EfficientTreeAggregator,
+    GaussianNoiseGenerator,
+    Spec,
+    ToeplitzAggregator,
+    TreeAggregator,
+)
+from sfumato.streaming.blt import _fewest, _optimal
+
+HORIZON = 2**14
+
+KINDS: dict[str, Callable[[GaussianNoiseGenerator, int], Aggregator]] = {
+    "tree": lambda values, _: TreeAggregator(values),
+    "efficient tree": lambda values, _: EfficientTreeAggregator(values),
+    "buffered Toeplitz": BLTAggregator,
+    "square-root Toeplitz": ToeplitzAggregator,
+}
+
+
+def walk(aggregator: Aggregator, steps: int) -> None:
+    state = aggregator.init_state()
+    for _ in range(steps):
+        _, state = aggregator.get_cumsum_and_update(state)
+
+
+def draws(generator: GaussianNoiseGenerator, count: int) -> None:
+    state = generator.initialize()
+    for _ in range(count):
+        _, state = generator.next(state)
+
+
+def stepping(name: str, what: str, specs: Any, steps: int, runs: int) -> Row:
+    generator = GaussianNoiseGenerator(1.0, specs)
+    aggregator = KINDS[name](generator, HORIZON)
+    bare = medians(lambda: draws(generator, steps), runs)
+    wall, process = medians(lambda: walk(aggregator, steps), runs)
+    row = {"who": "sfumato", "method": name, "value": what, "steps": steps, "us a step wall": wall / steps * 1e6}
+    return row | {"us a step cpu": process / steps * 1e6, "us a bare draw cpu": bare[1] / steps * 1e6, "over one draw": process / bare[1]}
+
+
+def offline(name: str, steps: int, runs: int) -> Row:
+    wall, process = medians(lambda: KINDS[name](GaussianNoiseGenerator(1.0), steps).whole(steps), runs)
+    return {"who": "sfumato", "method": name, "value": "whole horizon", "steps": steps, "s wall": wall, "s cpu": process}
+
+
+def search(horizon: int) -> Row:
+    """Find parameters with nothing remembered."""
+    _fewest.cache_clear()
+    _optimal.cache_clear()
+    wall, process = time.perf_counter(), time.process_time()
+    blt = BLT.for_horizon(horizon)
+    row = {"who": "sfumato", "method": f"parameters, {len(blt.theta)} buffers", "steps": horizon, "loss": blt.loss()}
+    return row | {"s wall": time.perf_counter() - wall, "s cpu": time.process_time() - process}
+
+
+def numpy_draw(runs: int) -> Row:
+    generator = np.random.default_rng()
+    wall, process = medians(lambda: generator.standard_normal(10**6, dtype=np.float32), runs)
+    row = {"who": "numpy (inexact)", "method": "bare draw", "value": "10^6 float32", "steps": 1}
+    return row | {"us a step wall": wall * 1e6, "us a step cpu": process * 1e6}
+
+
+def dpcrpy(steps: int, runs: int) -> Iterator[Row]:
+    try:
+        from dpcrpy import alg
+        from dpcrpy.framework import noise_gen, stream
+    except ImportError:
+        return
+    for name, method in (("tree", "BinaryMechanism"), ("efficient tree", "HonakerCounter")):
+        kind = getattr(alg, method, None)
+        if kind is None:
+            continue
+
+        def work(kind: Any = kind) -> None:
+            counter = kind(steps, 1.0, stream.DataStream(iter([0.0] * steps)), noise_gen.GaussianNoise(1.0))
+            for _ in islice(counter, steps):
+                pass
+
+        wall, process = medians(work, runs)
+        row = {"who": "dpcrpy", "method": name, "value": "scalar", "steps": steps}
+        yield row | {"us a step wall": wall / steps * 1e6, "us a step cpu": process / steps * 1e6}
+
+
+def rows(quick: bool = False) -> list[Row]:
+    """Measure everything, one row a method and kind of value."""
+    runs, scalars, arrays, large = (5, 4000, 1000, 8) if quick else (7, HORIZON, 4000, 32)
+    found = []
+    for name in KINDS:
+        toeplitz = name == "square-root Toeplitz"
+        found.append(stepping(name, "scalar", None, min(scalars, 1000) if toeplitz else scalars, runs))
+        found.append(stepping(name, "10 doubles", (10,), min(arrays, 200) if toeplitz else arrays, runs))
+        if not toeplitz:
+            found.append(stepping(name, "10^6 float32", Spec((10**6,), "float32"), large, 5))
+    found.append(numpy_draw(runs))
+    found += [offline(name, 10**5 if quick else 10**6, 5) for name in KINDS]
+    found += [search(horizon) for horizon in (2**10, 2**14, 2**20, 10**7)]
+    return [*found, *dpcrpy(min(scalars, 4000), 5)]

@@ -1,0 +1,245 @@
+"""Sums of clipped records over time with the noise of an aggregator: cumulative, residual, and restarted.
+
+The verbs are those of TensorFlow Privacy's ``DPQuery``: ``initial_global_state``, ``derive_sample_params``, ``initial_sample_state``,
+``accumulate_record``, ``get_noised_result``, ``reset_state``. Records are numbers or numpy arrays, nested as the specs are.
+
+Clipping: each record is scaled down to an L2 norm of at most the clip, less a relative 2^-20 for the rounding of single precision. A record
+with a value that is not finite counts as zero; nothing says so, because whether it happened depends on the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.streaming.aggregator import Aggregator
+from sfumato.streaming.generators import GaussianNoiseGenerator, Spec, ValueGenerator, check_deviation, read_specs
+from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, get_step_idx
+from sfumato.streaming.values import combine, leaves, map_leaves, rebuilt
+
+_BELOW = 1 - 2.0**-20
+
+Clip = Callable[[list[Any], float], list[Any]]
+
+
+class SumState(msgspec.Struct, frozen=True, eq=False):
+    """Where a query stands. Secret: it holds true sums and noise.
+
+    Attributes
+    ----------
+    tree_state : state of the aggregator
+    clip_value : float
+    samples_cumulative_sum : value
+        What was added up so far, without noise (cumulative queries).
+    previous_tree_noise : value
+        Noise of the total one step before (residual queries).
+    """
+
+    tree_state: Any
+    clip_value: float
+    samples_cumulative_sum: Any
+    previous_tree_noise: Any
+
+    def __repr__(self) -> str:
+        return f"<SumState of step {get_step_idx(self.tree_state)}>"
+
+
+class StreamEvent(msgspec.Struct, frozen=True):
+    """What happened, for the accountant: one more step since the start or the last restart. Add up trees with ``accounting``."""
+
+    steps: int
+
+
+class CumulativeSumQuery:
+    """Noisy running totals of clipped records, with the noise of any aggregator.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+    record_specs : specs
+        Shapes of a record, as for ``GaussianNoiseGenerator``.
+    clip_fn : callable
+        From the list of a record's leaves and the clip to the list of clipped leaves.
+    clip_value : float
+        Above 0.
+
+    Guarantee: that of the aggregator, for one record added or removed at each participation.
+    Sensitivity: the clip, once a participation; the aggregator says how far that moves the stream.
+    Holds because: each record is clipped by itself, and totals are released with the aggregator's noise only.
+    Not covered: sums and noise are floats, whose low-order bits may tell sums apart (Mironov 2012); a clip_fn of your own.
+    Source: Kairouz et al. 2021; TensorFlow Privacy's ``TreeCumulativeSumQuery``.
+    """
+
+    def __init__(self, aggregator: Aggregator, record_specs: Any, clip_fn: Clip, clip_value: float) -> None:
+        self.aggregator = aggregator
+        self._specs = read_specs(record_specs)
+        self._clip_fn = clip_fn
+        self._clip_value = _positive(clip_value, "clip_value")
+
+    def initial_global_state(self) -> SumState:
+        """Return the state before the first step."""
+        zeros = self._zeros()
+        return SumState(self.aggregator.init_state(), self._clip_value, zeros, zeros)
+
+    def derive_sample_params(self, global_state: SumState) -> float:
+        """Return the clip."""
+        return global_state.clip_value
+
+    def initial_sample_state(self, template: Any = None) -> Any:
+        """Return the sum of no records."""
+        return self._zeros()
+
+    def preprocess_record(self, params: float, record: Any) -> Any:
+        """Return the clipped record.
+
+        Raises
+        ------
+        UsageError
+            The record is nested or shaped otherwise than the specs.
+        """
+        map_leaves(_check_shape, self._specs, record)
+        return rebuilt(record, self._clip_fn([np.asarray(leaf) for leaf in leaves(record)], params))
+
+    def accumulate_preprocessed_record(self, sample_state: Any, preprocessed_record: Any) -> Any:
+        """Add a clipped record to the sum of a step."""
+        return map_leaves(lambda one, other: one + other, sample_state, preprocessed_record)
+
+    def accumulate_record(self, params: float, sample_state: Any, record: Any) -> Any:
+        """Clip a record and add it to the sum of a step."""
+        return self.accumulate_preprocessed_record(sample_state, self.preprocess_record(params, record))
+
+    def merge_sample_states(self, one: Any, other: Any) -> Any:
+        """Add up the sums of two parts of one step."""
+        return self.accumulate_preprocessed_record(one, other)
+
+    def get_noised_result(self, sample_state: Any, global_state: SumState) -> tuple[Any, SumState, StreamEvent]:
+        """Return the noisy running total with this step's sum, the state of the next step, and what to account for."""
+        total = self.accumulate_preprocessed_record(global_state.samples_cumulative_sum, sample_state)
+        noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
+        state = SumState(tree_state, global_state.clip_value, total, noise)
+        return self.accumulate_preprocessed_record(total, noise), state, StreamEvent(get_step_idx(tree_state))
+
+    def reset_state(self, noised_results: Any, global_state: SumState, *, complete: bool = False) -> SumState:
+        """Start a new tree on top of the noisy total.
+
+        Parameters
+        ----------
+        noised_results : value
+            As ``get_noised_result`` returned it last.
+        global_state : SumState
+        complete : bool
+            Complete the tree first (trees only): later totals carry the noise of one node instead of several, and the accountant is
+            told so by ``completed=True``.
+        """
+        tree_state, noise = global_state.tree_state, global_state.previous_tree_noise
+        if complete:
+            noise, fresh = _tree(self.aggregator).complete_state(noise, tree_state)
+            noised_results = self.accumulate_preprocessed_record(global_state.samples_cumulative_sum, noise)
+        else:
+            fresh = self.aggregator.reset_state(tree_state)
+        return SumState(fresh, global_state.clip_value, noised_results, self._zeros())
+
+    def derive_metrics(self, global_state: SumState) -> dict[str, Any]:
+        """Return nothing: no metric is paid for."""
+        return {}
+
+    def _zeros(self) -> Any:
+        return map_leaves(lambda spec: 0.0 if spec is None else np.zeros(spec.shape, dtype=spec.dtype), self._specs)
+
+
+class ResidualSumQuery(CumulativeSumQuery):
+    """The differences of the noisy running totals: each step's sum, with noise that cancels when they are added up again.
+
+    Parameters as for ``CumulativeSumQuery``, whose guarantee it shares: the differences are post-processing of the totals.
+    """
+
+    def get_noised_result(self, sample_state: Any, global_state: SumState) -> tuple[Any, SumState, StreamEvent]:
+        """Return this step's noisy sum, the state of the next step, and what to account for."""
+        noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
+        residual = combine((1, -1), (noise, global_state.previous_tree_noise))
+        state = SumState(tree_state, global_state.clip_value, global_state.samples_cumulative_sum, noise)
+        return self.accumulate_preprocessed_record(sample_state, residual), state, StreamEvent(get_step_idx(tree_state))
+
+    def reset_state(self, noised_results: Any, global_state: SumState, *, complete: bool = False) -> SumState:
+        """Start a new tree; the noise of the old one stays in the totals of the differences, so there is nothing to complete."""
+        if complete:
+            raise UsageError("completing a tree of residuals", "their total keeps the noise that was released", "Leave complete out")
+        fresh = self.aggregator.reset_state(global_state.tree_state)
+        return SumState(fresh, global_state.clip_value, global_state.samples_cumulative_sum, self._zeros())
+
+
+class _OfTree(CumulativeSumQuery):
+    def __init__(
+        self, record_specs: Any, noise_generator: ValueGenerator, clip_fn: Clip, clip_value: float, use_efficient: bool = True
+    ) -> None:
+        kind = EfficientTreeAggregator if use_efficient else TreeAggregator
+        super().__init__(kind(noise_generator), record_specs, clip_fn, clip_value)
+
+    @classmethod
+    def build_l2_gaussian_query(
+        cls, clip_norm: float, noise_multiplier: float, record_specs: Any, noise_seed: None = None, use_efficient: bool = True
+    ) -> Any:
+        """Clip in L2, and add Gaussian noise of standard deviation ``clip_norm * noise_multiplier`` to each node.
+
+        Raises
+        ------
+        UsageError
+            ``clip_norm`` is not above 0, ``noise_multiplier`` is negative, or a seed was given.
+        """
+        deviation = _positive(clip_norm, "clip_norm") * check_deviation(noise_multiplier, "noise_multiplier")
+        return cls(record_specs, GaussianNoiseGenerator(deviation, record_specs, noise_seed), clip_l2, clip_norm, use_efficient)
+
+
+class TreeCumulativeSumQuery(_OfTree):
+    """``CumulativeSumQuery`` over a tree of noise.
+
+    >>> query = TreeCumulativeSumQuery.build_l2_gaussian_query(1.0, 0.0, record_specs=(2,))
+    >>> state = query.initial_global_state()
+    >>> for _ in range(3):
+    ...     sums = query.accumulate_record(1.0, query.initial_sample_state(), np.array([3.0, 4.0]))
+    ...     total, state, event = query.get_noised_result(sums, state)
+    >>> total.round(3).tolist(), event.steps
+    ([1.8, 2.4], 3)
+    """
+
+
+class TreeResidualSumQuery(_OfTree, ResidualSumQuery):
+    """``ResidualSumQuery`` over a tree of noise."""
+
+
+def clip_l2(record_as_list: Sequence[Any], clip_norm: float) -> list[Any]:
+    """Scale the leaves of a record together to an L2 norm of at most ``clip_norm``; values that are not finite make it zero.
+
+    >>> clip_l2([np.array([3.0]), np.array([4.0])], 10.0)
+    [array([3.]), array([4.])]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = math.sqrt(sum(float(np.sum(np.square(leaf, dtype=np.float64))) for leaf in record_as_list))
+    if not math.isfinite(norm):
+        return [np.zeros_like(leaf) for leaf in record_as_list]
+    if norm <= clip_norm * _BELOW:
+        return list(record_as_list)
+    return [leaf * (clip_norm * _BELOW / norm) for leaf in record_as_list]
+
+
+def _check_shape(spec: Spec | None, leaf: Any) -> None:
+    shape = spec.shape if spec is not None else ()
+    if np.shape(leaf) != shape or np.asarray(leaf).dtype.kind not in "iuf":
+        raise UsageError("a record of another shape", f"a leaf of shape {shape} was expected", "Give records as the specs describe them")
+
+
+def _tree(aggregator: Aggregator) -> TreeAggregator:
+    if not isinstance(aggregator, TreeAggregator):
+        raise UsageError("completing a stream", "only trees are completed", "Leave complete out")
+    return aggregator
+
+
+def _positive(value: float, name: str) -> float:
+    if not check_deviation(value, name) > 0:
+        raise UsageError(f"{name} = {value!r}", f"{name} must be above 0", "Give a positive number")
+    return float(value)
