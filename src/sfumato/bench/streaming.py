@@ -1,15 +1,16 @@
 """Noise for running totals beside its peers: microseconds a step, whole horizons, and the search for buffered parameters.
 
 Every figure is a median of at least five runs in this process. The price of the bare draw stands beside each step: what a step costs
-beyond it is the aggregator's own. Peers that are not installed are left out (dpcrpy, jax-privacy); dpcrpy draws from Python's own
-generator and jax-privacy from a public seed, which is not private.
+beyond it is the aggregator's own. Peers that are not installed are left out (dpcrpy, jax-privacy); dpcrpy draws from numpy's
+global generator and jax-privacy from a public seed: neither is private as it stands.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,25 +81,65 @@ def numpy_draw(runs: int) -> Row:
     return row | {"us a step wall": wall * 1e6, "us a step cpu": process * 1e6}
 
 
-def dpcrpy(steps: int, runs: int) -> Iterator[Row]:
+def dpcrpy(steps: int, runs: int) -> list[Row]:
+    """Its counters add the data and the noise, and draw from numpy's global generator."""
     try:
-        from dpcrpy import alg
-        from dpcrpy.framework import noise_gen, stream
+        from dpcrpy import BinMech, Honaker
+        from dpcrpy.framework.noiMech import GaussNoiMech
     except ImportError:
-        return
-    for name, method in (("tree", "BinaryMechanism"), ("efficient tree", "HonakerCounter")):
-        kind = getattr(alg, method, None)
-        if kind is None:
-            continue
+        return []
 
-        def work(kind: Any = kind) -> None:
-            counter = kind(steps, 1.0, stream.DataStream(iter([0.0] * steps)), noise_gen.GaussianNoise(1.0))
-            for _ in islice(counter, steps):
-                pass
+    def work(kind: Any) -> None:
+        counter = kind(kOrder=steps.bit_length(), noiMech=GaussNoiMech(sigma0=1.0))
+        for _ in range(steps):
+            counter.dpRelease(0.0)
 
-        wall, process = medians(work, runs)
+    found = []
+    for name, kind in (("tree", BinMech), ("efficient tree", Honaker)):
+        wall, process = medians(partial(work, kind), runs)
         row = {"who": "dpcrpy", "method": name, "value": "scalar", "steps": steps}
-        yield row | {"us a step wall": wall / steps * 1e6, "us a step cpu": process / steps * 1e6}
+        found.append(row | {"us a step wall": wall / steps * 1e6, "us a step cpu": process / steps * 1e6})
+    return found
+
+
+def jax_privacy(runs: int) -> list[Row]:
+    """Its buffered Toeplitz noise, compiled, for 10^6 float32, and its search for the parameters."""
+    try:
+        import jax
+        from jax_privacy.matrix_factorization import buffered_toeplitz
+    except ImportError:
+        return []
+    jax.config.update("jax_enable_x64", True)  # its parameters are refused in single precision
+    begun = time.perf_counter(), time.process_time()
+    blt = buffered_toeplitz.optimize(n=HORIZON)
+    spent = time.perf_counter() - begun[0], time.process_time() - begun[1]
+    found: list[Row] = [{"who": "jax-privacy", "method": "parameters", "steps": HORIZON, "s wall": spent[0], "s cpu": spent[1]}]
+    for what, shape, steps in (("scalar", (), 500), ("10 doubles", (10,), 500), ("10^6 float32", (10**6,), 16)):
+        template = jax.ShapeDtypeStruct(shape, "float32" if math.prod(shape) > 10 else "float64")
+        wall, process = medians(jax_walk(blt.inverse_as_streaming_matrix(), template, steps), runs)
+        row = {"who": "jax-privacy", "method": "buffered Toeplitz", "value": what, "steps": steps}
+        found.append(row | {"us a step wall": wall / steps * 1e6, "us a step cpu": process / steps * 1e6})
+    return found
+
+
+def jax_walk(inverse: Any, template: Any, steps: int) -> Callable[[], None]:
+    """Noise of each step, drawn and correlated in one compiled function."""
+    import jax
+
+    def step(state: Any, key: Any) -> Any:
+        key, own = jax.random.split(key)
+        noise, state = inverse.multiply_next(jax.random.normal(own, template.shape, template.dtype), state)
+        return noise, state, key
+
+    compiled = jax.jit(step)
+
+    def work() -> None:
+        state, key = inverse.init_multiply(template), jax.random.key(1)
+        for _ in range(steps):
+            noise, state, key = compiled(state, key)
+            noise.block_until_ready()
+
+    return work
 
 
 def rows(quick: bool = False) -> list[Row]:
@@ -114,4 +155,4 @@ def rows(quick: bool = False) -> list[Row]:
     found.append(numpy_draw(runs))
     found += [offline(name, 10**5 if quick else 10**6, 5) for name in KINDS]
     found += [search(horizon) for horizon in (2**10, 2**14, 2**20, 10**7)]
-    return [*found, *dpcrpy(min(scalars, 4000), 5)]
+    return [*found, *dpcrpy(min(scalars, 4000), 5), *jax_privacy(5)]

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from sfumato.charts import style
 from sfumato.errors import UsageError
 
-MOST_POINTS = 2000
+POINTS = 300
 
 
 def draw_errors(deviations: Mapping[str, np.ndarray], ax: Axes | None = None, *, unit: str = "standard deviation of the total") -> Axes:
@@ -39,16 +40,19 @@ def draw_errors(deviations: Mapping[str, np.ndarray], ax: Axes | None = None, *,
     with style.house():
         ax = ax or style.figure(340)[1]
         keys = []
-        for (label, deviation), colour in zip(deviations.items(), style.SERIES, strict=False):
+        for i, (label, deviation) in enumerate(deviations.items()):
+            colour, dashes = style.SERIES[i], "-" if i < 3 else (0, (5, 5))  # lines that lie on each other are both seen
             low, high, at = _envelope(np.asarray(deviation, dtype=float))
             if np.array_equal(low, high):
-                (line,) = ax.plot(at, low, color=colour, label=style.plain(label))
+                (line,) = ax.plot(at, low, color=colour, linestyle=dashes, label=style.plain(label))
             else:
                 ax.fill_between(at, low, high, color=colour, alpha=0.35, linewidth=0)
-                (line,) = ax.plot(at, high, color=colour, linewidth=1, label=style.plain(label))
+                (line,) = ax.plot(at, high, color=colour, linestyle=dashes, linewidth=1.2, label=style.plain(label))
             keys.append(line)
         ax.set(xscale="log", xlim=(1, max(steps, 2)), xlabel="step", ylabel=unit)
         ax.set_ylim(bottom=0)
+        ax.xaxis.set_major_locator(LogLocator(10, numticks=4 if style.is_narrow(ax) else 8))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda step, _: style.short(step)))
         style.legend(ax, keys, f"{steps:,} steps, one price", columns=2)
     return ax
 
@@ -58,7 +62,6 @@ def _envelope(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     steps = len(values)
     if steps <= 256:
         return values, values, np.arange(1, steps + 1)
-    starts = np.unique(np.geomspace(1, steps, min(MOST_POINTS, steps)).astype(np.int64)) - 1
-    starts = np.unique(np.concatenate([starts[starts < 64], starts[starts >= 64][::4]]))
+    starts = np.unique(np.geomspace(1, steps, POINTS).astype(np.int64)) - 1
     low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
     return low, high, starts + 1
