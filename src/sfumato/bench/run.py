@@ -15,8 +15,8 @@ SUBJECTS = {
     "release": "From a cube to a stored release, beside adding numpy noise.",
     "risk": "The epsilon for a disclosure risk, beside the source's enumeration and a bare sort.",
     "scan": "Counting a Parquet file of 10^8 rows, beside decoding it, DuckDB and Polars.",
-    "streaming": "Noise for running totals, microseconds a step, beside the bare draw and dpcrpy.",
     "start": "Start of the command and of the import, beside the interpreter's own.",
+    "streaming": "Noise for running totals, microseconds a step, beside the bare draw, dpcrpy and jax-privacy.",
 }
 
 

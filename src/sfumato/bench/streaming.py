@@ -1,21 +1,20 @@
 """Noise for running totals beside its peers: microseconds a step, whole horizons, and the search for buffered parameters.
 
-Every figure is a median of at least five runs in this process. The price of the bare draw stands beside each step: what a step costs
-beyond it is the aggregator's own. Peers that are not installed are left out (dpcrpy, jax-privacy); dpcrpy draws from numpy's
-global generator and jax-privacy from a public seed: neither is private as it stands.
+Every figure is a median of at least five runs in this process, those of peers in environments of their own. The price of the bare
+draw stands beside each step: what a step costs beyond it is the aggregator's own. dpcrpy draws from numpy's global generator and
+jax-privacy from a public seed: neither is private as it stands.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from sfumato.bench.tables import Row, medians
+from sfumato.bench import peers
+from sfumato.bench.tables import Chart, Row, medians
 from sfumato.streaming import (
     BLT,
     Aggregator,
@@ -28,6 +27,7 @@ from sfumato.streaming import (
 )
 from sfumato.streaming.blt import _fewest, _optimal
 
+CHART = Chart("us a step cpu", ("who", "method", "value"), others=("dpcrpy", "jax-privacy", "numpy (inexact)"))
 HORIZON = 2**14
 
 KINDS: dict[str, Callable[[GaussianNoiseGenerator, int], Aggregator]] = {
@@ -54,9 +54,9 @@ def stepping(name: str, what: str, specs: Any, steps: int, runs: int) -> Row:
     generator = GaussianNoiseGenerator(1.0, specs)
     aggregator = KINDS[name](generator, HORIZON)
     bare = medians(lambda: draws(generator, steps), runs)
-    wall, process = medians(lambda: walk(aggregator, steps), runs)
-    row = {"who": "sfumato", "method": name, "value": what, "steps": steps, "us a step wall": wall / steps * 1e6}
-    return row | {"us a step cpu": process / steps * 1e6, "us a bare draw cpu": bare[1] / steps * 1e6, "over one draw": process / bare[1]}
+    seconds = medians(lambda: walk(aggregator, steps), runs)
+    row = _stepped("sfumato", name, what, steps, seconds)
+    return row | {"us a bare draw cpu": bare[1] / steps * 1e6, "over one draw": seconds[1] / bare[1]}
 
 
 def offline(name: str, steps: int, runs: int) -> Row:
@@ -76,70 +76,36 @@ def search(horizon: int) -> Row:
 
 def numpy_draw(runs: int) -> Row:
     generator = np.random.default_rng()
-    wall, process = medians(lambda: generator.standard_normal(10**6, dtype=np.float32), runs)
-    row = {"who": "numpy (inexact)", "method": "bare draw", "value": "10^6 float32", "steps": 1}
-    return row | {"us a step wall": wall * 1e6, "us a step cpu": process * 1e6}
+    return _stepped(
+        "numpy (inexact)", "bare draw", "10^6 float32", 1, medians(lambda: generator.standard_normal(10**6, dtype=np.float32), runs)
+    )
 
 
 def dpcrpy(steps: int, runs: int) -> list[Row]:
-    """Its counters add the data and the noise, and draw from numpy's global generator."""
-    try:
-        from dpcrpy import BinMech, Honaker
-        from dpcrpy.framework.noiMech import GaussNoiMech
-    except ImportError:
-        return []
-
-    def work(kind: Any) -> None:
-        counter = kind(kOrder=steps.bit_length(), noiMech=GaussNoiMech(sigma0=1.0))
-        for _ in range(steps):
-            counter.dpRelease(0.0)
-
-    found = []
-    for name, kind in (("tree", BinMech), ("efficient tree", Honaker)):
-        wall, process = medians(partial(work, kind), runs)
-        row = {"who": "dpcrpy", "method": name, "value": "scalar", "steps": steps}
-        found.append(row | {"us a step wall": wall / steps * 1e6, "us a step cpu": process / steps * 1e6})
+    found: list[Row] = []
+    for method in ("tree", "efficient tree"):
+        seconds = peers.ask("dpcrpy", "stepping", method=method, steps=steps, runs=runs)
+        if seconds:
+            found.append(_stepped("dpcrpy", method, "scalar", steps, seconds))
     return found
 
 
 def jax_privacy(runs: int) -> list[Row]:
-    """Its buffered Toeplitz noise, compiled, for 10^6 float32, and its search for the parameters."""
-    try:
-        import jax
-        from jax_privacy.matrix_factorization import buffered_toeplitz
-    except ImportError:
-        return []
-    jax.config.update("jax_enable_x64", True)  # its parameters are refused in single precision
-    begun = time.perf_counter(), time.process_time()
-    blt = buffered_toeplitz.optimize(n=HORIZON)
-    spent = time.perf_counter() - begun[0], time.process_time() - begun[1]
-    found: list[Row] = [{"who": "jax-privacy", "method": "parameters", "steps": HORIZON, "s wall": spent[0], "s cpu": spent[1]}]
-    for what, shape, steps in (("scalar", (), 500), ("10 doubles", (10,), 500), ("10^6 float32", (10**6,), 16)):
-        template = jax.ShapeDtypeStruct(shape, "float32" if math.prod(shape) > 10 else "float64")
-        wall, process = medians(jax_walk(blt.inverse_as_streaming_matrix(), template, steps), runs)
-        row = {"who": "jax-privacy", "method": "buffered Toeplitz", "value": what, "steps": steps}
-        found.append(row | {"us a step wall": wall / steps * 1e6, "us a step cpu": process / steps * 1e6})
+    found: list[Row] = []
+    for what, shape, dtype, steps in (("scalar", [], "float64", 500), ("10^6 float32", [10**6], "float32", 16)):
+        seconds = peers.ask("jax_privacy", "stepping", horizon=HORIZON, shape=shape, dtype=dtype, steps=steps, runs=runs)
+        if seconds:
+            found.append(_stepped("jax-privacy", "buffered Toeplitz", what, steps, seconds[2:]))
+            if not shape:
+                found.append(
+                    {"who": "jax-privacy", "method": "parameters, 4 buffers", "steps": HORIZON, "s wall": seconds[0], "s cpu": seconds[1]}
+                )
     return found
 
 
-def jax_walk(inverse: Any, template: Any, steps: int) -> Callable[[], None]:
-    """Noise of each step, drawn and correlated in one compiled function."""
-    import jax
-
-    def step(state: Any, key: Any) -> Any:
-        key, own = jax.random.split(key)
-        noise, state = inverse.multiply_next(jax.random.normal(own, template.shape, template.dtype), state)
-        return noise, state, key
-
-    compiled = jax.jit(step)
-
-    def work() -> None:
-        state, key = inverse.init_multiply(template), jax.random.key(1)
-        for _ in range(steps):
-            noise, state, key = compiled(state, key)
-            noise.block_until_ready()
-
-    return work
+def _stepped(who: str, method: str, what: str, steps: int, seconds: tuple[float, float]) -> Row:
+    wall, process = (one / steps * 1e6 for one in seconds)
+    return {"who": who, "method": method, "value": what, "steps": steps, "us a step wall": wall, "us a step cpu": process}
 
 
 def rows(quick: bool = False) -> list[Row]:

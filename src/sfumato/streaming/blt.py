@@ -363,7 +363,7 @@ def _step_of_array(blt: BLT, held: np.ndarray, value: np.ndarray) -> tuple[np.nd
     theta, omega = np.array(blt.theta, dtype=held.dtype)[:, None], np.array(blt.omega, dtype=held.dtype)
     for start in range(0, flat.size, WHOLE):
         piece = slice(start, start + WHOLE)
-        np.matmul(omega, held[:, piece], out=noise[piece])
+        np.einsum("i,ij->j", omega, held[:, piece], out=noise[piece])  # not BLAS, whose threads cost more than they save
         noise[piece] += flat[piece]
         decayed = np.multiply(held[:, piece], theta, out=sums[:, piece])
         decayed += flat[piece]
