@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
-from sfumato.domain import Axis, Categories, Interval
+from sfumato.domain import Axis, Categories, Interval, Keys
 from sfumato.errors import BoundsRequired, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
+AXIS_HELP = "NAME=LOW..HIGH[/STEP], NAME=a,b,c, or NAME=* for keys not known beforehand; again for each."
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 ledger_option = click.option(
@@ -27,16 +28,17 @@ fresh_option = click.option("--fresh", is_flag=True, help="Pay for a new draw al
 
 
 def cost_options(command: F) -> F:
-    """--epsilon or --rho."""
+    """--epsilon, with --delta where keys are selected, or --rho."""
+    command = click.option("--delta", default="0", help="Beside --epsilon, where keys are selected, such as 1e-6.")(command)
     command = click.option("--rho", help="Cost in zero-concentrated privacy: Gaussian noise.")(command)
     return click.option("--epsilon", help="Cost in pure privacy, such as 0.5: Laplace noise.")(command)
 
 
-def source_options(command: F) -> F:
-    """What a one-file command must know of the data and the account."""
+def source_options(optional: bool = False) -> Callable[[F], F]:
+    """What a one-file command must know of the data and the account; ``optional``: it has something to say without them."""
     options = [
-        click.argument("file", type=click.Path(path_type=Path)),
-        click.option("--axis", "axes", multiple=True, required=True, help="NAME=LOW..HIGH[/STEP] or NAME=a,b,c; again for each."),
+        click.argument("file", type=click.Path(path_type=Path), required=not optional),
+        click.option("--axis", "axes", multiple=True, required=not optional, help=AXIS_HELP),
         click.option("--person", help="Column that names the person behind a row."),
         click.option("--rows-per-person", type=int, default=1, show_default=True, help="Rows kept of each person."),
         click.option(
@@ -47,11 +49,15 @@ def source_options(command: F) -> F:
             help="Hide whether a person is in the table, or only what their rows say.",
         ),
         click.option("--account", default="default", show_default=True, help="Account in the ledger."),
-        click.option("--budget", help="Total of the account when it is new: an epsilon, or a rho with --rho."),
+        click.option("--budget", help="Total of the account when it is new: EPSILON, or EPSILON,DELTA; with --rho, a rho."),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def parse_axes(words: tuple[str, ...]) -> dict[str, Axis]:
@@ -74,6 +80,8 @@ def parse_axes(words: tuple[str, ...]) -> dict[str, Axis]:
 
 
 def _axis(name: str, text: str) -> Axis:
+    if text == "*":
+        return Keys()
     if ".." not in text:
         return Categories(tuple(label.strip() for label in text.split(",")))
     bounds, _, step = text.partition("/")
@@ -107,6 +115,15 @@ def parse_bins(words: tuple[str, ...]) -> Any:
     if len(words) == 1 and "=" not in words[0]:
         return _entry(words[0])
     return {name: _entry(text) for name, _, text in (word.partition("=") for word in words)}
+
+
+def parse_widths(words: tuple[str, ...]) -> Any:
+    """Read --width options: a number, or NAME=NUMBER."""
+    if not words:
+        return None
+    if len(words) == 1 and "=" not in words[0]:
+        return words[0]
+    return {name: text for name, _, text in (word.partition("=") for word in words)}
 
 
 def _entry(text: str) -> int | tuple[int | float | str, ...]:

@@ -101,7 +101,8 @@ def _labels(keys: object, places: np.ndarray) -> tuple[str | int | bool, ...]:
 def told(law: KeyLaw) -> str:
     """What is kept, in a sentence."""
     half, most = law.count_kept(0.5), law.count_kept(0.95)
-    return f"a key of {most:,} rows is shown with at least 95 % probability, one of {half:,} with at least 50 %"
+    shown = f"a key of {most:,} rows is shown with at least 95 % probability, one of {half:,} with at least 50 %"
+    return f"{shown}; near that, counts are known less well"
 
 
 def mechanism(selects: KeyLaw, cells: Law | None) -> str:

@@ -170,7 +170,8 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         sums, terms = tables.marginal(self.values, (place,))
         if not sums.size:
             raise UsageError("a Herfindahl index", "no key was shown", "Ask with a larger epsilon")
-        return Estimate(*moments.herfindahl(sums, law, terms, error_probability(confidence)), 1 - error_probability(confidence))
+        value, low, high = moments.herfindahl(sums, law, terms, error_probability(confidence))
+        return Estimate(value, low, high, 1 - error_probability(confidence))
 
     def _moment(self, statistic: Any, what: str, axis: str | None, confidence: Exactly) -> Estimate:
         law, place = self._additive(what), self._place(axis)
@@ -179,7 +180,8 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
             raise UsageError(f"{what} of {found.name!r}", "it has labels, which have no order", "Name an Interval axis")
         sums, terms = tables.marginal(self.values, (place,))
         bins = moments.Bins(found.edges(), sums, law, terms)
-        return Estimate(*statistic(bins, error_probability(confidence)), 1 - error_probability(confidence))
+        value, low, high = statistic(bins, error_probability(confidence))
+        return Estimate(value, low, high, 1 - error_probability(confidence))
 
     def _additive(self, what: str) -> Law:
         """The law of the noise, where sums of counts have one."""

@@ -250,7 +250,7 @@ def _one_step(cost: ApproxDP, steps: int) -> Fraction:
     Group privacy: delta' (1 + e^eps' + ... + e^((s - 1) eps')) = delta. With u = e^-eps' it is delta u^(s - 1) (1 - u) / (1 - u^s).
     """
     if steps == 1:
-        return cost.delta
+        return Fraction(cost.delta)
     depth = _depth(cost.epsilon)
     one, each = 1 << depth, cost.epsilon / steps
     u, power, all_ = exp_minus(each, depth), exp_minus(cost.epsilon - each, depth), exp_minus(cost.epsilon, depth)
@@ -275,7 +275,7 @@ def _rounded_down(value: Fraction) -> Fraction:
         raise UsageError("selecting keys", "the share of delta that falls on one row is too small", "Choose fewer rows per person")
     places = max(0, _DIGITS - math.floor(math.log10(value.numerator) - math.log10(value.denominator)))
     unit = Fraction(1, int(10**places))
-    return math.floor(value / unit) * unit
+    return Fraction((value // unit) * unit)
 
 
 def _tau(scale: Fraction, r: int, delta: Fraction) -> int:

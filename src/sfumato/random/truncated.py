@@ -23,7 +23,7 @@ from sfumato.exact import decimal
 from sfumato.random.enclosure import Pair, exp_minus
 from sfumato.random.steps import Steps
 
-MOST_STEPS = 2**20
+MOST_STEPS = 2**17
 LARGEST_DELTA = Fraction(1, 2)
 _GUARD = 64
 _DEEPEST = 2**14
@@ -55,7 +55,7 @@ def shape(epsilon: Fraction, delta: Fraction) -> Shape:
     Raises
     ------
     UsageError
-        If epsilon is so small that the law has more than 2**20 steps, or delta is not in (0, 1/2).
+        If epsilon is so small that the law has more than 2**17 steps, or delta is not in (0, 1/2).
     """
     if not 0 < delta < LARGEST_DELTA:
         raise UsageError(f"delta = {decimal(delta)}", "selecting keys needs a delta above 0 and below 1/2", "Choose delta such as 1e-6")

@@ -1,0 +1,201 @@
+"""Histograms over keys that were not known beforehand: from rows to release, and nothing unpaid on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.audit.runs import Scripted
+from sfumato.cube import Cube, plain_keys
+from sfumato.release import from_bytes, to_bytes
+from support.canary import overheard, sightings
+
+DOMAIN = sf.Domain(shop=sf.Keys(), kind=sf.Categories(["a", "b"]), at=sf.Interval(0, 3, step=1))
+COST = sf.ApproxDP("1", "1e-6")
+SHOPS = ["zoo"] * 500 + ["Ärger"] * 300 + ["bar"] * 200 + ["rare"] + [None] * 50
+
+
+def table(shops: list, seed: int = 1) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    order = draw.permutation(len(shops))
+    kinds = np.where(np.arange(len(shops)) % 2, "a", "b")
+    return pa.table({"shop": pa.array([shops[i] for i in order]), "kind": kinds, "at": np.arange(len(shops)) % 3})
+
+
+def published(question: sf.Histogram, data: object, cost: sf.ApproxDP = COST, **more: object) -> sf.HistogramRelease:
+    src = sf.source(data, DOMAIN, name="shops", **more)
+    with sf.Publisher(src, budget=sf.ApproxDP(10, "1e-3")) as publisher:
+        return publisher.release(question, epsilon=cost.epsilon, delta=cost.delta)
+
+
+@pytest.mark.parametrize("selection", ["truncated-geometric", "threshold", "stability"])
+def test_keys_that_many_have_are_shown_sorted_with_their_counts(selection: str, tmp_path: Path) -> None:
+    release = published(sf.Histogram("shop", selection=selection), table(SHOPS))
+    assert release.cell_names("shop") == ["bar", "zoo", "Ärger"]
+    low, high = release.interval("0.999999")
+    assert (low <= [200, 500, 300]).all()
+    assert (high >= [200, 500, 300]).all()
+    assert (np.abs(release.values - [200, 500, 300]) <= release.accuracy("0.999999")).all()
+    frame = release.to_frame().to_pylist()
+    assert [row["shop"] for row in frame] == ["bar", "zoo", "Ärger"]
+    assert release.guarantee.measure == COST
+    assert release.kept(500) == 1
+    again = sf.load(release.save(tmp_path / "r.json"))
+    assert again == release
+    assert to_bytes(from_bytes(to_bytes(release), sf.HistogramRelease)) == to_bytes(release)
+
+
+def test_beside_other_axes_every_cell_of_a_key_that_is_shown_is_counted() -> None:
+    release = published(sf.Histogram(["kind", "shop", "at"]), table(SHOPS))
+    assert release.values.shape == (2, 3, 3)
+    shops = release.marginal("shop", "0.999999")
+    assert ((shops.low <= [200, 500, 300]) & (shops.high >= [200, 500, 300])).all()
+    total = release.total("0.999999")
+    assert total.low <= 1000 <= total.high
+    assert shops.value.sum() == total.value == release.values.sum()
+    assert "selected" in release.guarantee.mechanism
+    assert release.law.scale == 2  # half of epsilon
+
+
+def test_no_key_may_be_shown_at_all() -> None:
+    release = published(sf.Histogram("shop"), table(["a", "b"]))
+    assert release.values.shape == (0,)
+    assert release.accuracy(simultaneous=True).shape == (0,)
+    assert release.to_frame().num_rows == 0
+    assert from_bytes(to_bytes(release), sf.HistogramRelease) == release
+    both = published(sf.Histogram(["shop", "kind"]), table(["a"]))
+    assert both.values.shape == (0, 2)
+    assert both.total().value == 0
+
+
+def test_the_cube_is_the_same_whatever_the_form_and_order(tmp_path: Path) -> None:
+    lattice = sf.Histogram(["shop", "kind"]).needs(DOMAIN)
+    plain = table(SHOPS)
+    coded = plain.set_column(0, "shop", plain["shop"].dictionary_encode())
+    wide = plain.set_column(0, "shop", plain["shop"].cast(pa.large_string()))
+    view = plain.set_column(0, "shop", plain["shop"].cast(pa.string_view()))
+    pq.write_table(plain, tmp_path / "t.parquet", row_group_size=70)
+    plain.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    forms = [plain, coded, wide, view, table(SHOPS, seed=9), tmp_path / "t.parquet", tmp_path / "t.csv", plain.to_pandas()]
+    cubes = [sf.source(data, DOMAIN).count([lattice])[0] for data in forms]
+    truth = Counter(shop for shop in SHOPS if shop is not None)
+    for cube in cubes:
+        assert plain_keys(cube.keys["shop"]) == sorted(truth)
+        rows = np.zeros(len(truth), np.int64)
+        np.add.at(rows, cube.coordinates[:, 0], cube.counts)
+        assert rows.tolist() == [truth[key] for key in sorted(truth)]
+    assert all((cube.coordinates == cubes[0].coordinates).all() for cube in cubes if cube is not cubes[4])
+
+
+def test_many_keys_in_many_batches_and_persons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches wait for each other once there are more keys than rows in one; persons are bounded all the same."""
+    monkeypatch.setattr("sfumato.data.scan.CHUNK_ROWS", 64)
+    draw = np.random.default_rng(3)
+    keys, who = draw.integers(0, 2000, 5000), draw.integers(0, 700, 5000)
+    parts = [pa.table({"shop": keys[i : i + 90], "who": who[i : i + 90]}) for i in range(0, 5000, 90)]
+    lattice = sf.Histogram("shop").needs(DOMAIN)
+    free = sf.source(pa.concat_tables(parts), DOMAIN).count([lattice])[0]
+    truth = Counter(keys.tolist())
+    assert dict(zip(plain_keys(free.keys["shop"]), free.counts.tolist(), strict=True)) == dict(truth)
+    bounded = sf.source(pa.concat_tables(parts), DOMAIN, person="who", rows_per_person=2).count([lattice])[0]
+    assert bounded.total == sum(min(2, rows) for rows in Counter(who.tolist()).values())
+    assert all(rows <= truth[key] for key, rows in zip(_keys(bounded), bounded.counts.tolist(), strict=True))
+
+
+def _keys(cube: Cube) -> list:
+    return [plain_keys(cube.keys["shop"])[i] for i in cube.coordinates[:, 0]]
+
+
+def test_cubes_of_parts_add_up() -> None:
+    lattice = sf.Histogram(["shop", "kind"]).needs(DOMAIN)
+    whole = table(SHOPS)
+    one, other, both = (sf.source(t, DOMAIN).count([lattice])[0] for t in (whole.slice(0, 400), whole.slice(400), whole))
+    summed = one + other
+    assert summed.keys["shop"] == plain_keys(both.keys["shop"])
+    assert (summed.coordinates == both.coordinates).all()
+    assert (summed.counts == both.counts).all()
+
+
+@pytest.mark.parametrize("values", [[7, 7, -3, None], [True, False, None], ["", "x", "x"]], ids=str)
+def test_keys_of_other_types(values: list) -> None:
+    release = published(sf.Histogram("shop"), pa.table({"shop": values * 100}))
+    assert release.lattice.axes[0].labels == tuple(sorted({v for v in values if v is not None}))
+
+
+def test_text_that_is_not_utf8_is_missing() -> None:
+    raw = pa.array([b"ok", b"\xff\xfe", b"ok"] * 60).cast(pa.binary())
+    text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    release = published(sf.Histogram("shop"), pa.table({"shop": text}))
+    assert release.lattice.axes[0].labels == ("ok",)
+
+
+@pytest.mark.parametrize("column", [pa.array([1.5]), pa.array([b"x"]), pa.array([2**63], pa.uint64())], ids=lambda a: str(a.type))
+def test_what_is_no_key_is_refused_before_the_charge(column: pa.Array) -> None:
+    with sf.Publisher(sf.source(pa.table({"shop": column}), DOMAIN), budget=sf.ApproxDP(1, "1e-6")) as publisher:
+        with pytest.raises(sf.DataError, match="keys are"):
+            publisher.release(sf.Histogram("shop"), epsilon=1, delta="1e-6")
+        assert publisher.account.spent == (0, 0)
+
+
+def test_keys_of_two_types_in_two_files_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"shop": ["a"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"shop": [1]}), tmp_path / "2.parquet")
+    with pytest.raises(sf.DataError, match="different types"):
+        sf.source(tmp_path, DOMAIN).check([sf.Histogram("shop").needs(DOMAIN)])
+
+
+def test_what_cannot_be_released_is_refused_before_the_charge() -> None:
+    src = sf.source(table(SHOPS), DOMAIN, name="shops")
+    with sf.Publisher(src, budget=sf.ApproxDP(1, "1e-3")) as publisher:
+        for cost in ({"epsilon": 1}, {"epsilon": "1e-8", "delta": "1e-6"}, {"epsilon": 1, "delta": "0.6"}):
+            with pytest.raises(sf.UsageError):
+                publisher.release(sf.Histogram("shop"), **cost)
+        assert publisher.account.spent == (0, 0)
+    with pytest.raises(sf.UsageError, match="both axes"):
+        sf.Histogram(["a", "b"]).needs(sf.Domain(a=sf.Keys(), b=sf.Keys()))
+    with pytest.raises(sf.UsageError):
+        sf.Histogram("shop", selection="lucky")
+
+
+def test_sums_over_selected_keys_are_refused() -> None:
+    release = published(sf.Histogram("shop"), table(SHOPS))
+    for verb in (release.total, release.shares, release.herfindahl, release.mean):
+        with pytest.raises(sf.UsageError, match="not shown"):
+            verb()
+
+
+def test_what_is_paid_covers_both_parts() -> None:
+    preview = sf.preview(sf.Histogram(["shop", "kind"]), domain=DOMAIN, unit=sf.Unit(), epsilon="0.000000003", delta="0.4")
+    assert preview.cost == sf.ApproxDP("0.000000003", "0.4")
+
+
+def test_a_key_that_is_not_shown_is_seen_nowhere() -> None:
+    """One person's own key: not in the release, in no message, in nothing that prints or pickles."""
+    secret = "canary-8675309"
+    data = table([*SHOPS, secret])
+    question = sf.Histogram(["shop", "kind"])
+    src = sf.source(data, DOMAIN, name="shops")
+    cube = src.count([question.needs(DOMAIN)])[0]
+    assert secret in plain_keys(cube.keys["shop"])
+    publisher = sf.Publisher(src, budget=sf.ApproxDP(10, "1e-3"))
+    release = publisher.release(question, epsilon=1, delta="1e-6")
+    assert not sightings(secret, release, release.lattice, release.guarantee, release.to_frame().to_pylist(), cube, question, src)
+    assert not overheard(secret, lambda: question.answer(cube, sf.Unit(), sf.PureDP(1), Scripted()))
+    assert not overheard(secret, lambda: cube.on(sf.Histogram("at").needs(DOMAIN)))
+    assert str(len(plain_keys(cube.keys["shop"]))) not in repr(cube)
+    publisher.close()
+
+
+def test_the_order_of_rows_does_not_show_in_the_draws() -> None:
+    """Keys meet their noise in sorted order, whatever the order of the rows."""
+    releases = []
+    for seed in (1, 2):
+        with sf.testing.deterministic("keys"):
+            releases.append(published(sf.Histogram("shop"), table(SHOPS, seed)))
+    assert releases[0].values.tolist() == releases[1].values.tolist()
