@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from sfumato.audit.runs import Mechanism, Pair, Published, Rows, of_question, published
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, of_question, published
 from sfumato.audit.selections import LawOf, law_of, run_of
-from sfumato.domain import Domain, Interval
+from sfumato.domain import MOST_KEYS, Domain, Interval, Keys
 from sfumato.histogram import Histogram
+from sfumato.mechanisms.thresholds import RULES, Rule
 from sfumato.partition import UniformPartitioner
-from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publisher import Publisher
 from sfumato.quantiles import Quantiles
@@ -140,6 +141,32 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
     return Subject("Publisher, table to release", unit, PURE, mechanism, pair=pair, runs=2000)
 
 
+KEYED = Domain(k=Keys(), x=Interval(0, 2, step=1))
+NAMES = range(4)
+SELECTED = ApproxDP("1", "0.05")
+
+
+def _keys(axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation: Neighbours) -> Subject:
+    """Keys that nobody else has, or that one other row has: one person's rows lie in one key; under replace they move to another."""
+    unit = Unit(rows_per_person=rows_per_person, neighbours=relation)
+    question = Histogram(axes, selection=selection)
+    lattice = question.needs(KEYED)
+    place = [list(KEYED).index(name) for name in axes]
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        release = question.answer(count(tuple(tuple(row[i] for i in place) for row in rows), lattice), unit, SELECTED, noise)
+        beside = question.needs(KEYED).size // MOST_KEYS
+        counts = release.counts.reshape(len(release.counts) // beside, beside).tolist()
+        shown = dict(zip(map(int, release.cell_names("k")), counts, strict=True))
+        numbers = tuple(x for name in NAMES for x in (int(name in shown), *shown.get(name, [0] * beside)))
+        return Published(numbers, release)
+
+    rest: Rows = ((0.0, 0.5), (0.0, 1.5), (0.0, 0.5))
+    moved = rest + rows_per_person * ((2.0, 1.5),) if relation == "replace" else rest
+    pair = rest + rows_per_person * ((1.0, 0.5),), moved
+    return Subject(f"Histogram of keys, {selection}", unit, SELECTED, run, pair=pair)
+
+
 RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace")
 UNITS = [Unit(rows_per_person=r, neighbours=relation) for r, relation in product((1, 2), RELATIONS)]
 COSTS: tuple[CentralMeasure, ...] = (PURE, CONCENTRATED)
@@ -149,6 +176,8 @@ SUBJECTS: tuple[Subject, ...] = (
     *(_of("Uniform grid, given", UniformPartitioner(partitions=3), *promise) for promise in product(UNITS, COSTS)),
     *(_of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise, FIRST_DRAWS) for promise in product(UNITS, COSTS)),
     *_selections(),
+    *(_keys(("k",), rule, r, relation) for rule, r, relation in zip(RULES, (2, 1, 1), (*RELATIONS, "add-remove"), strict=True)),
+    _keys(("k", "x"), "truncated-geometric", 1, "add-remove"),
     _end_to_end(1, "add-remove"),
     _end_to_end(2, "replace"),
 )

@@ -9,6 +9,7 @@ from sfumato.bench.tables import Row, bars
 from sfumato.errors import UsageError, nearest
 
 SUBJECTS = {
+    "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; 10^6 cells.",
     "ledger": "Durable charges a second, beside bare synced appends.",
     "noise": "Exact samples a second, beside OpenDP and numpy's inexact law.",
     "quantiles": "Quantiles of 10^5 and 10^6 rows, beside the plain recursion by FFT and a sort.",

@@ -17,6 +17,7 @@ from sfumato.ledger import open_ledger
 from sfumato.pages import report
 from sfumato.partition import UniformPartitioner
 from sfumato.plan import Plan
+from sfumato.privacy.measures import ApproxDP
 from sfumato.publisher import Publisher
 from sfumato.quantiles import Quantiles
 from sfumato.release import Release
@@ -36,7 +37,7 @@ class Demo:
 
 
 def publish(folder: Path, progress: Callable[[int, int | None], None] | None = None) -> Demo:
-    """Publish delays by carrier and hour, and a map of the world's cities; write everything into ``folder``."""
+    """Publish delays by carrier and hour, destinations that nobody listed, and a map of cities; write everything into ``folder``."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -58,7 +59,9 @@ def _publish(folder: Path, progress: Callable[[int, int | None], None] | None) -
                 Quantiles("dep_delay", by="carrier"),
             ]
         )
-        releases = Publisher(flights, ledger=ledger, account="flights-2013", budget="3").release(plan, epsilon="2", progress=progress)
+        publisher = Publisher(flights, ledger=ledger, account="flights-2013", budget=ApproxDP("3", "1e-5"))
+        releases = publisher.release(plan, epsilon="2", progress=progress)
+        releases.append(publisher.release(Histogram("dest"), epsilon="1", delta="1e-6", progress=progress))
         cities = source(cities_path(), cities_domain(), name="cities")
         publisher = Publisher(cities, ledger=ledger, account="cities", budget="1")
         releases.append(publisher.release(UniformPartitioner(["longitude", "latitude"]), epsilon="0.5", progress=progress))

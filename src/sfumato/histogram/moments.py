@@ -15,14 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
-GRID = 1025
-ROUNDS = 50
+GRID = 513
+LEVELS = 4
 Ends: TypeAlias = tuple[float, float]
 
 
@@ -117,12 +117,21 @@ def ratio(part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float)
 
 
 def shares(counts: np.ndarray, law: Law, alpha: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each count over the total, with intervals: float64 ndarrays like ``counts``; equal counts are computed once."""
-    distinct, back = np.unique(counts, return_inverse=True)
-    total, cells = int(counts.sum()), (1, counts.size - 1)
-    found = np.array([ratio(int(count), total, cells, law, alpha) for count in distinct]).reshape(-1, 3)
-    value, low, high = (found[back.reshape(-1), i].reshape(counts.shape) for i in range(3))
-    return value, low, high
+    """Each count over the total, with intervals: float64 ndarrays like ``counts``.
+
+    The same inversion for all cells at once: the half-width is computed on one grid of shares, fine near 0, and ends are
+    rounded outwards to it.
+    """
+    total = int(counts.sum())
+    grid = np.unique(np.concatenate([[0.0], np.geomspace(1e-9, 1, 4 * GRID), np.linspace(0, 1, 4 * GRID)]))
+    reach = law.sum_half_width((1 - grid) ** 2 + (counts.size - 1) * grid**2, alpha)
+    above = np.maximum.accumulate(grid * total + reach)
+    below = np.minimum.accumulate((grid * total - reach)[::-1])[::-1]
+    first = np.searchsorted(above, counts, side="left")
+    last = np.searchsorted(below, counts, side="right")
+    low, high = grid[np.clip(first - 1, 0, None)], grid[np.clip(last, None, len(grid) - 1)]
+    value = np.clip(counts / total, 0, 1) if total > 0 else np.full(counts.shape, 0.5)
+    return value, np.minimum(low, high), high
 
 
 def herfindahl(counts: np.ndarray, law: Law, terms: int, alpha: float) -> tuple[float, float, float]:
@@ -175,31 +184,27 @@ def _solve_linear(bins: Bins, values: np.ndarray, alpha: float) -> Ends:
     return _accepted(accepts, low, high)
 
 
-def _accepted(accepts: Callable[[Any], np.ndarray], low: float, high: float) -> Ends:
-    """The first and the last accepted number between two, found on a grid and then by halving; all of it if none is accepted.
+def _accepted(accepts: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> Ends:
+    """The first and the last accepted number between two, found on a grid, and then on finer ones at both ends, rounded outwards.
 
-    The ends are rounded outwards. An accepted set within one step of the grid is found because the equation's own solution is
-    looked at as well.
+    All of it if no number is accepted: then the counts say nothing.
     """
     grid = np.linspace(low, high, GRID)
-    for _ in range(3):
+    held = np.flatnonzero(accepts(grid))
+    if not len(held):
+        grid = np.linspace(low, high, 64 * GRID)
         held = np.flatnonzero(accepts(grid))
-        if len(held):
-            break
-        grid = np.linspace(low, high, 16 * len(grid))
-    else:
+    if not len(held):
         return low, high
     first, last = int(held[0]), int(held[-1])
-    left = (grid[first - 1], grid[first]) if first else (low, low)
-    right = (grid[last + 1], grid[last]) if last + 1 < len(grid) else (high, high)
-    return _halved(accepts, *left), _halved(accepts, *right)
+    left = _finer(accepts, grid[first - 1], grid[first]) if first else low
+    right = _finer(accepts, grid[last + 1], grid[last]) if last + 1 < len(grid) else high
+    return left, right
 
 
-def _halved(accepts: Callable[[Any], np.ndarray], outside: float, inside: float) -> float:
-    for _ in range(ROUNDS):
-        middle = (outside + inside) / 2
-        if bool(accepts(np.array([middle]))[0]):
-            inside = middle
-        else:
-            outside = middle
-    return float(outside)
+def _finer(accepts: Callable[[np.ndarray], np.ndarray], outside: float, inside: float) -> float:
+    for _ in range(LEVELS):
+        grid = np.linspace(outside, inside, 65)
+        first = int(np.argmax(accepts(grid)))
+        outside, inside = float(grid[max(first - 1, 0)]), float(grid[first])
+    return outside

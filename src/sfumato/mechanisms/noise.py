@@ -157,9 +157,8 @@ Law: TypeAlias = DiscreteLaplace | DiscreteGaussian
 def _least(m: np.ndarray, cumulant: np.ndarray, t: np.ndarray, need: float) -> np.ndarray:
     """Minimise (m * cumulant + need) / t over the grid of t, for each m; equal m are computed once."""
     distinct, back = np.unique(m, return_inverse=True)
-    best = np.full(len(distinct), np.inf)
-    for c, at in zip(cumulant, t, strict=True):
-        np.minimum(best, (distinct * c + need) / at, out=best)
+    blocks = np.array_split(distinct, 1 + len(distinct) // 4096)  # few large operations, in bounded memory
+    best = np.concatenate([((block[:, None] * cumulant + need) / t).min(axis=1) for block in blocks])
     best[distinct == 0] = 0
     return best[back].reshape(m.shape)
 
