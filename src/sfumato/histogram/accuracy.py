@@ -248,7 +248,7 @@ def cost_for(
     >>> from sfumato.domain import Interval
     >>> from sfumato.histogram.histogram import Histogram
     >>> str(cost_for(Histogram("age"), domain=Domain(age=Interval(0, 100)), unit=Unit(), accuracy=30))
-    'epsilon = 0.099213142'
+    'epsilon = 0.09818124'
     """
     wanted = positive(accuracy, "accuracy")
     share = Fraction(units_down(fraction(delta, "delta"), DELTA_UNITS), DELTA_UNITS)

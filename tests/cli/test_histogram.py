@@ -1,0 +1,62 @@
+"""sfumato histogram: solving for epsilon, previews without data, unknown keys."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.cli import run
+
+
+def said(args: list[str], capsys: pytest.CaptureFixture[str], code: int = 0) -> tuple[str, str]:
+    assert run(["histogram", *args]) == code
+    found = capsys.readouterr()
+    return found.out, found.err
+
+
+def test_it_solves_for_epsilon_without_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = said(["--accuracy", "30", "--confidence", ".95"], capsys)
+    assert "epsilon = 0.09818124" in err
+    assert "within +-30" in out
+    out, _ = said(["--accuracy", "30", "--neighbours", "replace", "--json"], capsys)
+    assert json.loads(out)["accuracy"] == 30
+    _, err = said(["--axis", "hour=0..24/1", "--accuracy", "30", "--simultaneous"], capsys)
+    assert "epsilon = 0.2014" in err
+
+
+def test_a_preview_touches_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = said(["nowhere.parquet", "--axis", "shop=*", "--epsilon", "1", "--delta", "1e-6", "--preview"], capsys)
+    assert "a key of 16 rows is shown with at least 95 % probability" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["x.parquet", "--epsilon", "1"], "no axis"),
+        (["--accuracy", "30", "--epsilon", "1"], "either"),
+        (["--accuracy", "-1"], "accuracy"),
+        (["--axis", "shop=*", "--epsilon", "1"], "delta"),
+        (["--axis", "x=0..1", "--width", "x=0", "--epsilon", "1"], "width"),
+        ([], "cost"),
+    ],
+    ids=str,
+)
+def test_refusals(args: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert word in said(args, capsys, code=2)[1]
+
+
+def test_unknown_keys_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"shop": ["b"] * 300 + ["a"] * 200 + ["rare"], "n": [1] * 501}), "t.parquet")
+    args = ["t.parquet", "--axis", "shop=*", "--epsilon", "1", "--delta", "1e-6", "--budget", "3,1e-5", "--plot", "k.png"]
+    out, err = said(args, capsys)
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert [line[0] for line in lines] == ["# Histogram of shop", "shop", "a", "b"]
+    assert "Remaining: epsilon = 2, delta = 0.000009" in err
+    assert Path("k.png").stat().st_size > 1000
+    out, _ = said(["t.parquet", "--axis", "n=0..10", "--width", "2.5", "--accuracy", "5", "--account", "w", "--budget", "1"], capsys)
+    assert len(out.splitlines()) == 6
