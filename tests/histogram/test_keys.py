@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ import pytest
 import sfumato as sf
 from sfumato.audit.runs import Scripted
 from sfumato.cube import Cube, plain_keys
+from sfumato.exact import sidak
+from sfumato.mechanisms.thresholds import key_law, released
+from sfumato.random import Bits, PublicSeed, current
 from sfumato.release import from_bytes, to_bytes
 from support.canary import overheard, sightings
 
@@ -199,3 +203,45 @@ def test_the_order_of_rows_does_not_show_in_the_draws() -> None:
         with sf.testing.deterministic("keys"):
             releases.append(published(sf.Histogram("shop"), table(SHOPS, seed)))
     assert releases[0].values.tolist() == releases[1].values.tolist()
+
+
+COUNTS = np.array([1] * 40 + [3] * 20 + [9, 11, 12, 13, 14, 14, 15, 16, 18, 25, 60])
+
+
+def held(releases: int, noise: Bits) -> dict[str, tuple[int, int]]:
+    """How often intervals of keys that were shown hold, one by one and all of a release at once; most keys are near the threshold."""
+    law = key_law(sf.ApproxDP("1", "1e-3"), sf.Unit())
+    places, values = released(np.tile(COUNTS, releases), law, noise)
+    release, truth = places // len(COUNTS), COUNTS[places % len(COUNTS)]
+    shown = np.bincount(release, minlength=releases)
+    low, high = law.interval(values, 0.05)
+    each = int(((low <= truth) & (truth <= high)).sum())
+    missed = np.zeros(releases, bool)
+    for number in np.unique(shown[shown > 0]):
+        some = shown[release] == number
+        low, high = law.interval(values[some], sidak(0.05, int(number)))
+        missed[release[some][(truth[some] < low) | (truth[some] > high)]] = True
+    return {"individual": (each, len(values)), "simultaneous": (int((~missed[shown > 0]).sum()), int((shown > 0).sum()))}
+
+
+def is_covered(hits: int, trials: int) -> bool:
+    return hits / trials >= 0.95 - 4 * (0.95 * 0.05 / trials) ** 0.5
+
+
+def test_intervals_of_ten_thousand_releases_hold() -> None:
+    assert all(is_covered(*found) for found in held(10_000, PublicSeed("keys")).values())
+
+
+@pytest.mark.deep
+def test_intervals_of_a_hundred_thousand_releases_hold(evidence: Callable[[str, object], None]) -> None:
+    found = held(100_000, current())
+    assert all(is_covered(*each) for each in found.values())
+    evidence("coverage_of_keys", {name: [hits / trials, trials] for name, (hits, trials) in found.items()})
+
+
+def test_intervals_that_forget_the_selection_hold_too_seldom() -> None:
+    law = key_law(sf.ApproxDP("1", "1e-3"), sf.Unit())
+    few = COUNTS[COUNTS < 10]
+    places, values = released(np.tile(few, 10_000), law, PublicSeed("keys"))
+    half = law.half_width(0.05)
+    assert not is_covered(int((np.abs(values - few[places % len(few)]) <= half).sum()), len(values))

@@ -12,7 +12,7 @@ from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, of_quest
 from sfumato.audit.selections import LawOf, law_of, run_of
 from sfumato.domain import MOST_KEYS, Domain, Interval, Keys
 from sfumato.histogram import Histogram
-from sfumato.mechanisms.thresholds import RULES, Rule
+from sfumato.mechanisms.thresholds import RULES, Rule, key_law
 from sfumato.partition import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours, Unit
@@ -163,7 +163,8 @@ def _keys(axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation
         numbers = tuple(x for name in NAMES for x in (int(name in shown), *shown.get(name, [0] * beside)))
         return Published(numbers, release)
 
-    rest: Rows = ((0.0, 0.5), (0.0, 1.5), *(5 * ((1.0, 0.5),)))
+    near = key_law(SELECTED, unit, selection).threshold - 1
+    rest: Rows = ((0.0, 0.5), (0.0, 1.5), *(near * ((1.0, 0.5),)))
     moved = rest + rows_per_person * ((2.0, 1.5),) if relation == "replace" else rest
     pair = rest + rows_per_person * ((1.0, 0.5),), moved
     return Subject(f"Histogram of keys, {selection}", unit, SELECTED, run, pair=pair, runs=2000)
