@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -36,4 +37,7 @@ def test_no_value_of_a_row_shows(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert "canary" not in out
         assert "271828" not in out
         assert '\n# "a b" = { type = "categories"' in out or "\n# x = " in out
+    capsys.readouterr()
+    assert run(["init", "--json", str(tmp_path / "t.parquet")]) == 0
+    assert json.loads(capsys.readouterr().out) == {"a b": "text", "n": "whole", "ok": "yes or no"}
     assert run(["init", str(tmp_path / "none.parquet")]) == 4

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.output import talk
+from sfumato.cli.options import json_option
+from sfumato.cli.output import emit_json, talk
 from sfumato.errors import DataError, UsageError
 
 LINES = {
@@ -52,16 +53,20 @@ axes = [{first}]
 @click.command(short_help="Write a plan to fill in.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="The plan to write; else it is printed.")
-def init(file: Path, out: Path | None) -> None:
+@json_option
+def init(file: Path, out: Path | None, as_json: bool) -> None:
     """Write a plan for FILE (Parquet or CSV, or a folder of them) that you can fill in.
 
-    Reads names and types of columns, never a row: what is publicly known of them, you must say.
+    Reads names and types of columns, never a row: what is publicly known of them, you must say. --json gives the columns.
     """
     from sfumato.data.describe import kinds
 
     found = {name: kind for name, kind in kinds(file).items() if kind in LINES}
     if not found:
         raise DataError(f"a plan for {file}", "it has no column of numbers, times or text", "Name another file")
+    if as_json:
+        emit_json(found)
+        return
     path = file.resolve() if out is None else Path(os.path.relpath(file.resolve(), out.resolve().parent))
     text = PLAN.format(
         name=file.name,

@@ -161,7 +161,7 @@ def partition(file: Path, axes: tuple[str, ...], method: str, partitions: int | 
 
 
 @click.command(short_help="Publish quantiles.")
-@source_options
+@source_options()
 @click.option("--at", default="0.25,0.5,0.75", show_default=True, help="Which quantiles, between 0 and 1.")
 @click.option("--by", help="Labels that divide the rows: the name of an axis NAME=a,b,c.")
 @click.option(
