@@ -174,8 +174,8 @@ def test_the_bound_on_one_rank_is_not_far_from_the_worst_case():
 
 
 def test_auto_chooses_by_public_parameters():
-    assert [method_for("auto", m, 2**20) for m in (1, 30, 31, 100, 101)] == ["joint", "joint", "recursive", "recursive", "tree"]
-    assert method_for("auto", 30, 2**39) == "recursive"  # too many tuples to select from at once
+    assert [method_for("auto", m, 2**20) for m in (1, 9, 10, 100, 101)] == ["joint", "joint", "recursive", "recursive", "tree"]
+    assert method_for("auto", 9, 10**40) == "recursive"  # too many tuples to select from at once
 
 
 def test_quantiles_are_read_as_they_are_meant():

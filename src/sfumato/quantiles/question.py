@@ -47,7 +47,7 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         A Categories axis: the quantiles of the rows of each label. Labels are answered side by side, at no further cost.
     method : {"auto", "joint", "recursive", "tree"}
         "joint" selects all at once (JointExp), "recursive" one after another by halving, "tree" reads them off noisy counts. "auto":
-        by the number of quantiles: up to 30, up to 100, beyond.
+        by the number of quantiles: up to 9, up to 100, beyond.
 
     Raises
     ------
