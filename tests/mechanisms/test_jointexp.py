@@ -219,11 +219,13 @@ def test_ten_quantiles_in_one_atom():
 
 
 def test_slack_is_small_and_charged():
-    assert float(joint_slack(9, 2**20)) < 2e-9
+    assert float(joint_slack(9, 2**20, ADD)) < 5e-9
+    assert joint_slack(9, 2**20, Unit(7)) == 7 * joint_slack(9, 2**20, ADD)  # a person's rows may lie in seven nodes
     with pytest.raises(UsageError, match="slack"):
         JointLaw(Ranks.of_counts(np.ones(3, int)), QUARTILES, Fraction(1, 10**11), ADD)
     law = JointLaw(Ranks.of_counts(np.ones(3, int)), QUARTILES, Fraction(1), ADD)
-    assert law._exact_rate < 1 / (2 * joint_sensitivity(QUARTILES, ADD)) / 4
+    charged = 1 - joint_slack(3, 4, ADD)
+    assert charged * (1 - 2**-40) < law._exact_rate * 4 * 2 * joint_sensitivity(QUARTILES, ADD) <= charged
 
 
 def test_what_is_too_much_at_once_is_refused():

@@ -16,8 +16,8 @@ Holds because
     *Slack.* Let every computed factor exp(x), x in [-700, 0], be right to 2^-41, which IEEE libraries exceed a thousandfold. A stage then
     adds at most delta = (32 + edges / 2^14) 2^-41 + 2^-38 to the error of ln beta. The draws along the chain are exact given the
     doubles, and their denominators are the sums that the doubles stand for, so the errors of a path telescope: ln P of every
-    tuple is within eta = 2 (m + 2) delta of the law's. The weights are made for epsilon' = epsilon - 4 eta: 2 eta would do
-    for pure epsilon, 4 eta keep the range of the loss below epsilon, which zCDP rests on.
+    tuple is within eta = 2 (m + 2) delta of the law's. The weights are made for epsilon' = epsilon - 4 r eta: a person's r rows may lie in
+    r nodes or labels, each of which adds 2 eta to the loss and 4 eta to its range, which zCDP rests on.
 Not covered: the time a draw takes depends on the data.
 Source: Gillenwater, Joseph, Kulesza, *Differentially Private Quantiles*, ICML 2021, Alg. 1; range and zCDP: Cesar, Rogers 2021.
 """
@@ -45,10 +45,10 @@ LARGEST_CLAMP, REACH = 640.0, 690.0
 BEYOND = 48.0
 
 
-def joint_slack(quantiles: int, edges: int) -> Fraction:
-    """eta: how far ln P of any tuple may be from the stated law."""
+def joint_slack(quantiles: int, edges: int, unit: Unit) -> Fraction:
+    """By how much less than its epsilon a selection runs: 4 r eta, where eta bounds how far ln P of any tuple is from the stated law."""
     stage = Fraction(32, 2**41) + Fraction(edges, 2**55) + Fraction(1, 2**38)
-    return 2 * (quantiles + 2) * stage
+    return 4 * unit.rows_per_person * 2 * (quantiles + 2) * stage
 
 
 @lru_cache(maxsize=1024)
@@ -92,7 +92,7 @@ class JointLaw:
     at : sequence of Fraction
         m increasing quantiles, strictly between 0 and 1.
     epsilon : Fraction
-        What the selection spends; above 4 eta.
+        What the selection spends; above ``joint_slack``.
     unit : Unit
         What one person can change. In a node of a tree, or of a table divided by labels, give what ``ranks.nested`` returns.
     distinct : bool
@@ -105,7 +105,7 @@ class JointLaw:
     Infeasible
         If there are too few edges or too many tuples: both are public.
     UsageError
-        If epsilon is at most 4 eta, or the quantiles are no quantiles.
+        If epsilon is at most ``joint_slack``, or the quantiles are no quantiles.
 
     >>> from sfumato.random import current
     >>> cells = np.full(1000, 1_000_000)
@@ -130,7 +130,7 @@ class JointLaw:
 
     def _rate_of(self, epsilon: Fraction, unit: Unit) -> Fraction:
         """a per unit of the scaled ranks, rounded down to a double."""
-        left = epsilon - 4 * joint_slack(len(self._at), self._ranks.edges)
+        left = epsilon - joint_slack(len(self._at), self._ranks.edges, unit)
         if left <= 0:
             asked = f"{len(self._at)} quantiles at epsilon {decimal(epsilon)}"
             raise UsageError(asked, "that is less than the numerical slack", "Choose a larger epsilon, or a coarser lattice")

@@ -107,7 +107,7 @@ class Way:
     @property
     def slack(self) -> Fraction:
         """What finite arithmetic may add to the loss; the weights are made for as much less."""
-        return 4 * joint_slack(len(self.at), self.cells + 1) if self.method == "joint" and len(self.at) > 1 else Fraction(0)
+        return joint_slack(len(self.at), self.cells + 1, self.unit) if self.method == "joint" and len(self.at) > 1 else Fraction(0)
 
     def check(self) -> None:
         """Refuse what cannot be answered, before anything is spent."""

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.mechanisms.jointexp import joint_slack, tuples
+from sfumato.mechanisms.jointexp import tuples
 from sfumato.mechanisms.ranks import joint_sensitivity, rank_sensitivity
 from sfumato.quantiles.methods import FANOUT, Way
 
@@ -63,7 +63,7 @@ def _joint(way: Way, alpha: float) -> float:
     if len(way.at) == 1:
         return _single(way, way.at[0], alpha)
     unit, epsilon = way.shares[0]
-    left = epsilon - 4 * joint_slack(len(way.at), way.cells + 1)
+    left = epsilon - way.slack
     choices = math.log(tuples(len(way.at), way.cells + 1))
     return (choices - math.log(alpha)) * float(joint_sensitivity(way.at, unit) / left)
 
