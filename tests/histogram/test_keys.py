@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -245,3 +246,25 @@ def test_intervals_that_forget_the_selection_hold_too_seldom() -> None:
     places, values = released(np.tile(few, 10_000), law, PublicSeed("keys"))
     half = law.half_width(0.05)
     assert not is_covered(int((np.abs(values - few[places % len(few)]) <= half).sum()), len(values))
+
+
+def test_a_finer_cube_gives_the_coarser_one_with_its_keys() -> None:
+    src = sf.source(table(SHOPS), sf.Domain(shop=sf.Keys(), at=sf.Interval(0, 4)))
+    fine, coarse = (sf.Histogram(["shop", "at"], bins=bins).needs(src.domain) for bins in (4, 2))
+    cube, counted = src.count([fine])[0].on(coarse), src.count([coarse])[0]
+    assert plain_keys(cube.keys["shop"]) == plain_keys(counted.keys["shop"])
+    assert (cube.coordinates == counted.coordinates).all()
+    assert (cube.counts == counted.counts).all()
+
+
+def test_the_docstring_holds_the_proof_for_keys() -> None:
+    said = " ".join(str(sf.Histogram.__doc__).split())
+    assert all(line in said for line in str(sf.Histogram.keys_proof).splitlines())
+
+
+def test_keys_refuse_to_be_pickled() -> None:
+    cube = sf.source(table(SHOPS), DOMAIN).count([sf.Histogram("shop").needs(DOMAIN)])[0]
+    assert cube.keys["shop"][0] == "bar"
+    with pytest.raises(sf.UsageError):
+        pickle.dumps(cube.keys["shop"])
+    assert "bar" not in repr(cube.keys["shop"])

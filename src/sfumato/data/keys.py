@@ -8,7 +8,7 @@ Memory: the distinct keys, and at most as many rows again while they are looked 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,31 @@ import pyarrow.types as pt
 from sfumato.cube import Cube
 from sfumato.data.columns import decoded, dictionary_of
 from sfumato.domain import DROPPED, KeyAxis
+from sfumato.errors import UsageError
+
+
+class Sorted:
+    """Keys in order, without a sorted copy of them: few of many are ever looked at."""
+
+    def __init__(self, keys: Any, order: np.ndarray) -> None:
+        self._keys, self._order = keys, order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, place: int) -> Any:
+        return self._keys[int(self._order[place])].as_py()
+
+    def take(self, places: np.ndarray) -> list[Any]:
+        """The keys at some places."""
+        return list(self._keys.take(pa.array(self._order[places])).to_pylist())
+
+    def to_pylist(self) -> list[Any]:
+        """All keys."""
+        return self.take(np.arange(len(self)))
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError("pickling keys", "they are true data", "Publish a release and save that")
 
 
 class KeyNumbers:
@@ -27,6 +52,7 @@ class KeyNumbers:
         self._known: Any = None  # distinct keys, in the order of their numbers
         self._last: Any = None  # the last dictionary of a column, and where its values went
         self._cells = np.zeros(0, np.int64)
+        self._order = np.zeros(0, np.int64)
         self._ranks: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -68,15 +94,15 @@ class KeyNumbers:
             if len(self):  # Arrow knows no order of booleans as dictionaries have them; there are two at most
                 sortable = self._known.cast(pa.int8()) if pt.is_boolean(self._known.type) else self._known
                 order = pc.array_sort_indices(sortable).to_numpy().astype(np.int64)
-                self._known = self._known.take(pa.array(order))
-            self._ranks = np.empty_like(order)
+            self._order, self._ranks = order, np.empty_like(order)
             self._ranks[order] = np.arange(len(order))
         return np.asarray(self._ranks)
 
     @property
     def sorted(self) -> Any:
-        """The keys in order, once ``ranks`` was asked for: a pyarrow Array, or an empty list."""
-        return [] if self._known is None else self._known
+        """The keys in order."""
+        self.ranks()
+        return [] if self._known is None else Sorted(self._known, self._order)
 
 
 def _one_type(values: Any) -> Any:

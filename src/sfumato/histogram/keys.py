@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from sfumato.cube import Cube, plain_keys
+from sfumato.cube import Cube
 from sfumato.domain import KeyAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import EPSILON_UNITS
@@ -89,13 +90,9 @@ def shown(cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits) -> tuple[
     return lattice, add_noise(counts, cells, noise)
 
 
-def _labels(keys: object, places: np.ndarray) -> tuple[str | int | bool, ...]:
-    """Keys in order: Arrow arrays and plain lists alike."""
-    if hasattr(keys, "take"):
-        import pyarrow as pa
-
-        return tuple(plain_keys(keys.take(pa.array(places, pa.int64()))))
-    return tuple(keys[i] for i in places.tolist())  # type: ignore[index]
+def _labels(keys: Any, places: np.ndarray) -> tuple[str | int | bool, ...]:
+    """The keys that are shown; a source's keys know how to take a few of many."""
+    return tuple(keys.take(places) if hasattr(keys, "take") else (keys[i] for i in places.tolist()))
 
 
 def told(law: KeyLaw) -> str:
