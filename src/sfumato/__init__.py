@@ -16,6 +16,8 @@ _WHERE = {
     "BoundsRequired": "sfumato.errors",
     "BudgetExceeded": "sfumato.errors",
     "Categories": "sfumato.domain",
+    "Counter": "sfumato.streaming",
+    "CounterRelease": "sfumato.streaming",
     "DataError": "sfumato.errors",
     "Domain": "sfumato.domain",
     "Estimate": "sfumato.release",
@@ -38,6 +40,7 @@ _WHERE = {
     "Release": "sfumato.release",
     "Risk": "sfumato.risk",
     "SfumatoError": "sfumato.errors",
+    "Stream": "sfumato.streams",
     "UniformPartitioner": "sfumato.partition",
     "Unit": "sfumato.privacy.unit",
     "UsageError": "sfumato.errors",
@@ -83,12 +86,16 @@ if TYPE_CHECKING:
     from sfumato.release import Estimate, Preview, Release
     from sfumato.releases import load
     from sfumato.risk import Risk
+    from sfumato.streaming import Counter, CounterRelease
+    from sfumato.streams import Stream
 
 __all__ = [
     "ApproxDP",
     "BoundsRequired",
     "BudgetExceeded",
     "Categories",
+    "Counter",
+    "CounterRelease",
     "DataError",
     "Domain",
     "Estimate",
@@ -111,6 +118,7 @@ __all__ = [
     "Release",
     "Risk",
     "SfumatoError",
+    "Stream",
     "UniformPartitioner",
     "Unit",
     "UsageError",

@@ -29,6 +29,8 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits, current
 from sfumato.release import Preview, Receipt, Release, from_bytes, to_bytes
 from sfumato.releases import UNREADABLE, AnyQuestion, AnyRelease
+from sfumato.streaming.counter import Counter, CounterPreview
+from sfumato.streams import Opening, Stream, first_state, spec
 
 if TYPE_CHECKING:
     from sfumato.data.scan import Progress
@@ -52,6 +54,17 @@ def preview(
 ) -> Preview: ...
 @overload
 def preview(
+    question: Counter,
+    *,
+    domain: Domain | Mapping[str, Axis],
+    unit: Unit,
+    epsilon: Exactly | None = None,
+    delta: Exactly = 0,
+    rho: Exactly | None = None,
+    rows: int | None = None,
+) -> CounterPreview: ...
+@overload
+def preview(
     question: Plan | Sequence[AnyQuestion],
     *,
     domain: Domain | Mapping[str, Axis],
@@ -62,7 +75,7 @@ def preview(
     rows: int | None = None,
 ) -> list[Preview]: ...
 def preview(
-    question: AnyQuestion | Plan | Sequence[AnyQuestion],
+    question: AnyQuestion | Counter | Plan | Sequence[AnyQuestion],
     *,
     domain: Domain | Mapping[str, Axis],
     unit: Unit,
@@ -98,8 +111,11 @@ def preview(
         )
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= MOST_ROWS):
         raise UsageError("rows", "your guess of the number of rows is a whole number from 0 to 10^15", "Write rows=100_000")
-    plan, space = as_plan(question), domain if isinstance(domain, Domain) else Domain(domain)
-    parts = plan.costs(asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+    space, cost = domain if isinstance(domain, Domain) else Domain(domain), asked_cost(epsilon=epsilon, delta=delta, rho=rho)
+    if isinstance(question, Counter):
+        return question.preview(space, unit, cost, rows)
+    plan = as_plan(question)
+    parts = plan.costs(cost)
     found = [q.preview(space, unit, part, rows) for q, part in zip(plan.questions, parts, strict=True)]
     return found[0] if isinstance(question, AnyQuestion) else found
 
@@ -185,7 +201,7 @@ class Publisher:
 
     def preview(
         self,
-        question: AnyQuestion | Plan | Sequence[AnyQuestion],
+        question: AnyQuestion | Counter | Plan | Sequence[AnyQuestion],
         *,
         epsilon: Exactly | None = None,
         delta: Exactly = 0,
@@ -263,10 +279,11 @@ class Publisher:
         ---------
         The charge is durable before a row is read; the answer is durable before it is returned.
         """
-        if key is not None and (not isinstance(key, str) or not key):
+        if isinstance(question, Counter):
             raise UsageError(
-                f"key of type {type(key).__name__}", "a key is a text that is not empty", "Name the release, or leave the key out"
+                "releasing a Counter", "it is answered step by step", 'Write publisher.open(counter, epsilon="1", key="visits")'
             )
+        _check_key(key)
         if progress is not None and not callable(progress):
             raise UsageError(f"progress = {type(progress).__name__}", "it cannot be called", "Give a function of rows done and rows in all")
         order = self._order(as_plan(question), asked_cost(epsilon=epsilon, delta=delta, rho=rho))
@@ -278,6 +295,46 @@ class Publisher:
             stored = hold.stored
         releases = _read(stored or b"[]", hold)
         return releases[0] if isinstance(question, AnyQuestion) else releases
+
+    def open(
+        self, counter: Counter, *, epsilon: Exactly | None = None, delta: Exactly = 0, rho: Exactly | None = None, key: str | None = None
+    ) -> Stream:
+        """Pay for a running total, once and for all its steps, and open it; or resume it where it stopped.
+
+        Parameters
+        ----------
+        counter : Counter
+        epsilon, delta, rho : number or text
+            Give epsilon (with delta) or rho: the cost of the whole stream. Delta is charged only where the noise needs it.
+        key : str or None
+            The same key opens the same stream again and costs nothing. None: derived from account, counter, cost and unit.
+
+        Raises
+        ------
+        UsageError
+            If the counter does not fit the domain or the cost, or the key stands for something else. Nothing is spent.
+        BudgetExceeded
+            If the account cannot pay. Nothing is spent.
+
+        Guarantee
+        ---------
+        The charge is durable before there is a stream to push to. The source's unit and domain hold; its rows are not read.
+        """
+        if not isinstance(counter, Counter):
+            raise UsageError(f"opening a {type(counter).__name__}", "only a Counter is opened", "Ask other questions by release(...)")
+        _check_key(key)
+        noise, unit = current(), self.source.unit
+        settled = counter.settle(self.source.domain, unit, asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+        money = charge(settled.cost, self._rule)
+        seed = "private" if noise.private else "public seed"
+        what = (self._name, "stream", counter, settled.cost, unit, settled.axis, settled.labels, seed)
+        digest = hashlib.sha256(to_bytes(what)).hexdigest()
+        opening = Opening(settled, secrets.token_hex(32), noise.private, written(self._rule, money), self.source.title)
+        with self._refusals(money):
+            steps = self.ledger.stream(
+                self._name, _key(key, digest, False), digest, money, counter.title[:200], spec=spec(opening), state=first_state(settled)
+            )
+        return Stream(steps, noise)
 
     def close(self) -> None:
         """Close the ledger; closing twice is harmless."""
@@ -305,13 +362,19 @@ class Publisher:
 
     @contextmanager
     def _reserve(self, key: str, digest: str, order: _Order) -> Iterator[Hold]:
-        try:
+        with self._refusals(order.money):
             hold = self.ledger.reserve(self._name, key, digest, order.money, order.plan.title[:200])
-        except BudgetExceeded as error:
-            error.requested, error.remaining = in_measure(order.money, self._rule), self.remaining
-            raise
         with hold:
             yield hold
+
+    @contextmanager
+    def _refusals(self, money: Money) -> Iterator[None]:
+        """Say in the account's own measure what it refused."""
+        try:
+            yield
+        except BudgetExceeded as error:
+            error.requested, error.remaining = in_measure(money, self._rule), self.remaining
+            raise
 
     def _answers(self, order: _Order, hold: Hold, progress: Progress | None) -> list[Release]:
         if self.source.in_memory:
@@ -352,6 +415,11 @@ class Publisher:
 
     def _cached(self, lattice: Lattice) -> Cube | None:
         return next((cube.on(lattice) for cube in self._cubes if cube.lattice.refines(lattice)), None)
+
+
+def _check_key(key: object) -> None:
+    if key is not None and (not isinstance(key, str) or not key):
+        raise UsageError(f"key of type {type(key).__name__}", "a key is a text that is not empty", "Name the release, or leave the key out")
 
 
 def _key(key: str | None, digest: str, fresh: bool) -> str:

@@ -13,9 +13,10 @@ from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.partition import Partition, UniformPartitioner
 from sfumato.quantiles import Quantiles, QuantilesRelease
 from sfumato.release import Release, from_bytes
+from sfumato.streaming.counter import CounterRelease
 
 AnyQuestion: TypeAlias = Histogram | Quantiles | UniformPartitioner
-AnyRelease: TypeAlias = HistogramRelease | Partition | QuantilesRelease
+AnyRelease: TypeAlias = HistogramRelease | Partition | QuantilesRelease | CounterRelease
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)  # what decoding a false file raises
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from sfumato.ledger import steps
 from sfumato.ledger.chain import COLUMNS, entry_of, fields, link, opening, payload_digest, row
 from sfumato.ledger.ledger import LARGEST, NOTHING, Amount, Entry, Verification
 from sfumato.ledger.store import Store
@@ -20,7 +21,8 @@ OBJECTS = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 def audit(db: sqlite3.Connection, known: Entry | tuple[int, str] | None, expected: Mapping[str, str]) -> Verification:
     """Check the file, its tables and rules, and every entry, in one consistent view."""
     faults = [*_damage(db), *_differences(db, expected)]
-    return _Audit(_books(db), known, faults).run()
+    found = _Audit(_books(db), known, faults).run()
+    return dataclasses.replace(found, faults=(*found.faults, *steps.faults(db))[:MOST_FAULTS])
 
 
 @cache

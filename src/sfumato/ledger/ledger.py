@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from sfumato.errors import LedgerError, UsageError
+
+if TYPE_CHECKING:
+    from sfumato.ledger.steps import Steps
 
 Amount: TypeAlias = tuple[int, int]
 Kind: TypeAlias = Literal["open", "reserve", "resume", "abandon", "store", "hand"]
@@ -200,14 +203,31 @@ class Ledger(Protocol):
             The ledger cannot be written, or another process is still answering this key.
         """
 
+    def stream(self, account: str, key: str, digest: str, cost: Amount, note: str, *, spec: bytes, state: bytes) -> Steps:
+        """Charge an account for a stream of steps, durably; or go on with the stream that the key has paid for.
+
+        Parameters
+        ----------
+        account, key, digest, cost, note
+            As for `reserve`. There is no lease: every step is a transaction of its own, whoever takes it.
+        spec, state : bytes
+            What the stream is, and the state before its first step; stored with the charge, and ignored where the stream exists.
+
+        Raises
+        ------
+        BudgetExceeded, UsageError, LedgerError
+            As for `reserve`.
+        """
+
     def log(self, account: str | None = None) -> Iterator[Entry]:
         """Entries in order, of one account or of all."""
 
     def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
         """Recompute the whole ledger and compare.
 
-        Found: an entry, answer or account that was edited, added, deleted or moved; a balance, lease or total that does not follow
-        from the entries; triggers that were dropped or replaced; a damaged file; a plain cut of the tail.
+        Found: an entry, answer, step or account that was edited, added, deleted or moved; a balance, lease or total that does not
+        follow from the entries; a stream's state that does not belong to its last step; triggers that were dropped or replaced; a
+        damaged file; a plain cut of the tail.
 
         Not found without help from outside: a history that someone with write access rewrote as a whole, hashes and counters
         included, or an older copy put back in place. Both are valid chains. Against them, keep the ``head`` of an earlier

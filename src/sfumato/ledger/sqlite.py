@@ -12,10 +12,11 @@ from pathlib import Path
 from types import TracebackType
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import holder, rows
+from sfumato.ledger import holder, rows, steps
 from sfumato.ledger.audit import audit, expected_objects
 from sfumato.ledger.chain import COLUMNS, entry_of, payload_digest
 from sfumato.ledger.ledger import LARGEST, Account, Amount, Entry, Hold, Verification, written
+from sfumato.ledger.steps import Steps
 from sfumato.ledger.store import Store
 
 LONGEST_TEXT = 4096  # bytes
@@ -197,6 +198,20 @@ class SQLiteLedger:
         """The last entry of a key by now."""
         with self._store.reading() as db:
             return rows.of_key(db, entry.account, entry.key)[-1]
+
+    # --- streams -----------------------------------------------------------------------------------------------------------
+
+    def stream(self, account: str, key: str, digest: str, cost: Amount, note: str, *, spec: bytes, state: bytes) -> Steps:
+        """Charge an account for a stream, durably, or go on with the one that the key has paid for. See `Ledger.stream`."""
+        request = _Request(account, key, digest, cost, note, 0.0, None)
+        with self._store.atomic() as db:
+            past = rows.of_key(db, account, key)
+            if past and past[0].digest != digest:
+                raise _conflict(past[0])
+            entry = past[0] if past else self._charge(db, request)
+            if not past:
+                steps.begin(db, entry, spec, state)
+            return Steps(entry, steps.spec_of(db, entry), self._store)
 
     # --- the log -----------------------------------------------------------------------------------------------------------
 

@@ -48,7 +48,8 @@ UNKNOWN = ("the file cannot be used", "Verify the ledger, and restore the latest
 @cache
 def migrations() -> tuple[str, ...]:
     """The scripts that lead from an empty file to the present version, in order; version n is what n of them leave behind."""
-    return (resources.files("sfumato.ledger").joinpath("schema.sql").read_text(encoding="utf-8"),)
+    folder = resources.files("sfumato.ledger")
+    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in ("schema.sql", "streams.sql"))
 
 
 def statements(script: str) -> Iterator[str]:

@@ -98,6 +98,40 @@ def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
     return ApproxDP(Fraction(units, EPSILON_UNITS), delta)
 
 
+@functools.lru_cache(maxsize=256)
+def approx_to_zcdp(epsilon: Fraction, delta: Fraction) -> ZCDP:
+    """The largest rho, in whole units, that ``zcdp_to_approx`` turns into at most this (epsilon, delta).
+
+    A mechanism that is rho-zCDP for it is (epsilon, delta)-DP, and may be charged as such.
+
+    Raises
+    ------
+    UsageError
+        If not one unit of rho is to be had.
+
+    >>> str(approx_to_zcdp(Fraction(1), Fraction(1, 10**6)))
+    'rho = 0.022012150459'
+    """
+    wrong = UsageError("epsilon with delta", "they allow no Gaussian noise at all", "Choose a larger epsilon or delta")
+    low, high = 0, math.ceil(float(epsilon) * RHO_UNITS)  # rho-zCDP is no better than epsilon = rho
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = zcdp_to_approx(Fraction(middle, RHO_UNITS), delta).epsilon <= epsilon
+        low, high = (middle, high) if fits else (low, middle)
+    if not low:
+        raise wrong
+    return ZCDP(Fraction(low, RHO_UNITS))
+
+
+def zcdp_to_pure(rho: Fraction) -> PureDP:
+    """The largest epsilon, in whole units, that ``pure_to_zcdp`` turns into at most this rho: what Laplace noise may spend of it.
+
+    >>> str(zcdp_to_pure(Fraction(1, 2)))
+    'epsilon = 1'
+    """
+    return PureDP(Fraction(math.isqrt(int(2 * rho * EPSILON_UNITS**2)), EPSILON_UNITS))
+
+
 def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fraction:
     """How large epsilon is at ``delta`` for a whole plan, by privacy-loss distributions; rounded up.
 

@@ -1,0 +1,122 @@
+"""Pictures of running totals: the published total over time with its bands, and the error of each method over time."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from sfumato.charts import style
+
+FEW = len(style.SERIES)
+
+
+class Running(Protocol):
+    """What a picture needs to know of running totals."""
+
+    @property
+    def values(self) -> np.ndarray: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def events(self) -> Sequence[str]: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    def accuracy(self, confidence: Any = ..., simultaneous: bool = ...) -> np.ndarray: ...
+
+
+def draw(release: Running, ax: Axes | None = None) -> Axes:
+    """Draw running totals with the band of each total and the wider one that holds for all of them.
+
+    Parameters
+    ----------
+    release : CounterRelease, or anything with its values, events and accuracy
+    ax : matplotlib Axes or None
+        None: on a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    Axes
+    """
+    with style.house():
+        ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
+        x = _times(ax, release.events)
+        columns = [np.asarray(x, float).reshape(len(release.events), -1) for x in (release.values, *_bands(release))]
+        names, note = list(release.names), ""
+        if len(names) > FEW:
+            kept = np.sort(np.argsort(-columns[0][-1], kind="stable")[:FEW]) if len(columns[0]) else np.arange(FEW)
+            note = f"The {FEW} categories with the largest last total, of {len(names):,}."
+            names, columns = [names[i] for i in kept], [column[:, kept] for column in columns]
+        for i in range(columns[0].shape[1]):
+            _one(ax, x, [column[:, i] for column in columns], style.SERIES[i], alone=len(names) <= 1)
+        ax.set(ylabel="total so far")
+        ax.margins(x=0)
+        style.count_axis(ax.yaxis)
+        style.legend(ax, _keys(names), note)
+    return ax
+
+
+def draw_errors(errors: Mapping[str, np.ndarray], ax: Axes | None = None, *, label: str = "95 % of totals lie within") -> Axes:
+    """Draw how far off each method may be at each step.
+
+    Parameters
+    ----------
+    errors : dict of float64 ndarray of shape (steps,)
+        Half-widths by the name of the method.
+    ax : matplotlib Axes or None
+    label : str
+        Of the vertical axis.
+    """
+    with style.house():
+        ax = ax or style.figure(280 if style.is_narrow(ax) else 320)[1]
+        for colour, (name, half) in zip(style.SERIES, errors.items(), strict=False):
+            ax.step(np.arange(1, len(half) + 1), half, where="mid", color=colour, linewidth=1.2, label=style.plain(name))
+        ax.set(xlabel="step", ylabel=label)
+        ax.set_ylim(bottom=0)
+        ax.margins(x=0)
+        style.count_axis(ax.yaxis)
+        style.legend(ax, ax.get_legend_handles_labels()[0], columns=2)
+    return ax
+
+
+def _bands(release: Running) -> tuple[np.ndarray, np.ndarray]:
+    return release.accuracy("0.95", False), release.accuracy("0.95", True)
+
+
+def _one(ax: Axes, x: np.ndarray, columns: list[np.ndarray], colour: str, *, alone: bool) -> None:
+    values, each, every = columns
+    if alone:
+        ax.fill_between(x, values - every, values + every, color=colour, alpha=0.14, linewidth=0, label="_simultaneous")
+    ax.fill_between(x, values - each, values + each, color=colour, alpha=0.3, linewidth=0, label="_individual")
+    ax.plot(x, values, color=colour, linewidth=1.3)
+
+
+def _keys(names: list[str]) -> list[Any]:
+    each, every = "95 % interval of each total", "95 % for all steps at once"
+    if len(names) <= 1:
+        return [Patch(facecolor=style.BASE, alpha=0.4, label=each), Patch(facecolor=style.BASE, alpha=0.14, label=every)]
+    lines = [Line2D([], [], color=colour, label=style.plain(name)) for colour, name in zip(style.SERIES, names, strict=False)]
+    return [*lines, Patch(facecolor=style.INK, alpha=0.3, label=each)]
+
+
+def _times(ax: Axes, events: Sequence[str]) -> np.ndarray:
+    """Where the steps lie along x: at their dates, where every event is one; else at their numbers."""
+    try:
+        moments = [dt.datetime.fromisoformat(event) for event in events]
+        x: np.ndarray = date2num(moments)  # type: ignore[no-untyped-call]
+    except (ValueError, TypeError):
+        ax.set_xlabel("step")
+        return np.arange(1, len(events) + 1, dtype=float)
+    if len(x) < 2 or (np.diff(x) <= 0).any():
+        ax.set_xlabel("step")
+        return np.arange(1, len(events) + 1, dtype=float)
+    locator = AutoDateLocator(minticks=3, maxticks=6 if style.is_narrow(ax) else 10)  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    return x

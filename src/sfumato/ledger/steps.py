@@ -1,0 +1,194 @@
+"""Streams: charges that are answered step by step. One transaction holds what a step publishes and the state it leaves behind.
+
+A step is computed inside the transaction that stores it, from the state as it is stored, and shown only when that transaction is
+on disk. So two processes cannot take the same step, a process that is killed leaves either nothing or the whole step, and no step
+is ever computed twice.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sfumato.errors import LedgerError
+from sfumato.ledger.chain import link, payload_digest
+from sfumato.ledger.ledger import Entry
+from sfumato.ledger.store import Store
+
+Tally: TypeAlias = Callable[[bytes], int]
+Work: TypeAlias = Callable[[int, bytes, Tally], tuple[bytes, bytes]]
+
+STATE = "SELECT spec, step, state, tallied, head, seal FROM streams WHERE stream = ?"
+FORWARD = "UPDATE streams SET step = ?, state = ?, tallied = ?, head = ?, seal = ? WHERE stream = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step as it was published. ``event`` is "" where none was named; ``hash`` covers all steps up to this one."""
+
+    number: int
+    event: str
+    output: bytes
+    hash: str
+
+
+class Steps:
+    """A stream in the hands of its caller. Any number of processes may hold it; its steps are taken one after another.
+
+    Attributes
+    ----------
+    entry : Entry
+        The reservation that paid for the stream.
+    spec : bytes
+        What was given when the stream was first opened.
+    """
+
+    def __init__(self, entry: Entry, spec: bytes, store: Store) -> None:
+        self.entry, self.spec = entry, spec
+        self._store = store
+
+    def __repr__(self) -> str:
+        return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
+
+    def take(self, event: str, work: Work) -> tuple[Step, bool]:
+        """Take one step, durably, and return it; or the step that this event took before, and False.
+
+        Parameters
+        ----------
+        event : str
+            "" for a step without a name, which is never taken for another.
+        work : callable
+            From the number of the step, the state before it and a function that counts a word and returns how often it was counted
+            by then, to the state after it and the output. If it raises, nothing is changed.
+
+        Raises
+        ------
+        LedgerError
+            If the step cannot be stored; it was then not taken, or, where the disk failed at the last moment, the next call finds it.
+        """
+        number = self.entry.sequence
+        with self._store.atomic() as db:
+            before = find(db, number, event) if event else None
+            if before is not None:
+                return before, False
+            spec, step, state, tallied, head, seal = db.execute(STATE, (number,)).fetchone()
+            if seal != sealed(number, spec, step, state, tallied, head):
+                raise _spoilt(self.entry)
+            tally = _Tally(db, number)
+            after, output = work(step + 1, state, tally.count)
+            taken = Step(step + 1, event, output, linked(head, number, step + 1, event, output))
+            db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (number, taken.number, event, output, taken.hash))
+            tallied += tally.counted
+            seal = sealed(number, spec, taken.number, after, tallied, taken.hash)
+            db.execute(FORWARD, (taken.number, after, tallied, taken.hash, seal, number))
+        return taken, True
+
+    def since(self, last: Step | None) -> list[Step]:
+        """All steps after a given one (None: all there are), in order, each checked against its hash."""
+        number, head = (0, self.entry.hash) if last is None else (last.number, last.hash)
+        query = "SELECT step, event, output, hash FROM steps WHERE stream = ? AND step > ? ORDER BY step"
+        with self._store.reading() as db:
+            found = [Step(*columns) for columns in db.execute(query, (self.entry.sequence, number))]
+        for step in found:
+            number += 1
+            if step.number != number or step.hash != linked(head, self.entry.sequence, number, step.event, step.output):
+                raise _spoilt(self.entry)
+            head = step.hash
+        return found
+
+    def head(self) -> tuple[int, str]:
+        """How many steps were taken, and the hash that covers them."""
+        with self._store.reading() as db:
+            step, head = db.execute("SELECT step, head FROM streams WHERE stream = ?", (self.entry.sequence,)).fetchone()
+        return step, head
+
+
+class _Tally:
+    """Counts words in the tallies of one stream, inside its caller's transaction."""
+
+    def __init__(self, db: sqlite3.Connection, stream: int) -> None:
+        self._db, self._stream, self.counted = db, stream, 0
+
+    def count(self, who: bytes) -> int:
+        where = (self._stream, who)
+        found = self._db.execute("SELECT rows FROM tallies WHERE stream = ? AND who = ?", where).fetchone()
+        if found is None:
+            self._db.execute("INSERT INTO tallies VALUES (?, ?, 1)", where)
+        else:
+            self._db.execute("UPDATE tallies SET rows = rows + 1 WHERE stream = ? AND who = ?", where)
+        self.counted += 1
+        return 1 if found is None else int(found[0]) + 1
+
+
+def begin(db: sqlite3.Connection, entry: Entry, spec: bytes, state: bytes) -> None:
+    """Write a stream of no steps beside the charge that pays for it."""
+    number = entry.sequence
+    seal = sealed(number, spec, 0, state, 0, entry.hash)
+    db.execute("INSERT INTO streams VALUES (?, ?, 0, ?, 0, ?, ?)", (number, spec, state, entry.hash, seal))
+
+
+def spec_of(db: sqlite3.Connection, entry: Entry) -> bytes:
+    """What a stream was opened with."""
+    found = db.execute("SELECT spec FROM streams WHERE stream = ?", (entry.sequence,)).fetchone()
+    if found is None:
+        raise _spoilt(entry)
+    return bytes(found[0])
+
+
+def find(db: sqlite3.Connection, stream: int, event: str) -> Step | None:
+    """The step that an event took."""
+    query = "SELECT step, event, output, hash FROM steps WHERE stream = ? AND event = ? AND event <> ''"
+    found = db.execute(query, (stream, event)).fetchone()
+    return None if found is None else Step(*found)
+
+
+def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> str:
+    """The hash of a step; that of the first continues the hash of the charge."""
+    return link("step", previous, stream, step, event, payload_digest(output))
+
+
+def sealed(stream: int, spec: bytes, step: int, state: bytes, tallied: int, head: str) -> str:
+    """The hash of a stream's own row."""
+    return link("stream", stream, payload_digest(spec), step, payload_digest(state), tallied, head)
+
+
+def faults(db: sqlite3.Connection) -> Iterator[str]:
+    """What does not follow in any stream, as sentences that quote neither states nor outputs."""
+    paid = dict(db.execute("SELECT sequence, hash FROM entries WHERE kind = 'reserve'").fetchall())
+    named = {number for (number,) in db.execute("SELECT stream FROM streams")}
+    for table in ("steps", "tallies"):
+        for (number,) in db.execute(f"SELECT DISTINCT stream FROM {table}"):
+            if number not in named:
+                yield f"{table} belong to stream {number}, which is missing"
+    for columns in db.execute("SELECT stream, spec, step, state, tallied, head, seal FROM streams ORDER BY stream"):
+        number, seal = columns[0], columns[-1]
+        if number not in paid:
+            yield f"stream {number} has no charge"
+            continue
+        if not all(isinstance(columns[i], bytes) for i in (1, 3)) or sealed(*columns[:-1]) != seal:
+            yield f"the state of stream {number} was edited: its hash does not match"
+        rows = db.execute("SELECT step, event, output, hash FROM steps WHERE stream = ? ORDER BY step", (number,))
+        yield from _walk(number, paid[number], rows, (columns[2], columns[5]))
+        counted = db.execute("SELECT coalesce(sum(rows), 0) FROM tallies WHERE stream = ?", (number,)).fetchone()[0]
+        if counted != columns[4]:
+            yield f"the tallies of stream {number} were edited: their sum does not match"
+
+
+def _walk(stream: int, head: str, rows: Iterable[tuple[int, str, bytes, str]], last: tuple[int, str]) -> Iterator[str]:
+    """Follow the chain of one stream to the step that its state has reached."""
+    at = 0
+    for step, event, output, hashed in rows:
+        if step != at + 1:
+            yield f"step {step} of stream {stream} follows step {at}: steps are missing or were moved"
+        if not isinstance(output, bytes) or hashed != linked(head, stream, step, event, output):
+            yield f"step {step} of stream {stream} was edited: its hash does not match"
+        at, head = step, hashed
+    if (at, head) != last:
+        yield f"stream {stream} ends at step {at}, but its state is that of another step: it was cut, or an older state put back"
+
+
+def _spoilt(entry: Entry) -> LedgerError:
+    obstacle = "its stored state is missing or was edited"
+    return LedgerError(f"the stream {entry.key!r}", obstacle, "Verify the ledger, and restore the latest whole copy", account=entry.account)

@@ -1,0 +1,282 @@
+"""A running total that is paid for once and published step by step: the question, its preview and its answer."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from sfumato.domain import Categories, Domain, Interval, Label
+from sfumato.errors import UsageError, nearest
+from sfumato.exact import Exactly
+from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.release import Preview, Release, error_probability
+from sfumato.streaming.exact import Whole
+from sfumato.streaming.increments import Reader, bounds_of, grain_of
+from sfumato.streaming.methods import FAR, AnyMachine, Method, Reach, machine_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_STEPS = 10**7
+MOST_CELLS = 2**16
+METHODS = ("auto", "tree", "toeplitz", "blt")
+
+
+class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, forbid_unknown_fields=True):
+    """How many so far? A running total, of events or of clamped values, published after every step.
+
+    It is opened, not released: ``publisher.open(counter, epsilon=..., key=...)`` pays once for all steps and gives a stream.
+
+    Parameters
+    ----------
+    horizon : int or None
+        How many steps there will be, at most 10^7. None: any number; totals are then less accurate (one tree after another, each
+        three times as long).
+    value : 1 or Interval
+        1: events are counted. An Interval: values are added up, clamped to it and rounded to its step, or to 2^-16 of its width.
+    by : str, Categories or None
+        One total per category: the name of a Categories axis of the domain, or the categories themselves.
+    method : {"auto", "tree", "toeplitz", "blt"}
+        A Laplace tree; under rho or with delta also Gaussian noise with a square-root Toeplitz matrix (up to 1,024 steps) or a
+        buffered one. "auto": the one with the smallest largest variance.
+    late : {"refuse", "count"}
+        What becomes of an event whose name comes before the last one's: refused, or counted at the present step.
+
+    Raises
+    ------
+    UsageError
+        If a parameter is wrong.
+
+    Guarantee
+    ---------
+    Sensitivity: what one person's rows add up to, at most rows_per_person times the largest value, wherever and whenever they come.
+    Holds because: each step publishes integers only, by a machine whose proof is in its module: a Laplace tree in which each row lies under one draw per level, or a Toeplitz matrix with entries on the lattice of the Gaussian noise. It holds for increments chosen after seeing earlier totals.
+    Not covered: how many steps there were, when, and the names of events; the state at rest, which is secret; an older copy of the ledger put back, which would draw new noise for old steps.
+    Source: Dwork, Naor, Pitassi, Rothblum 2010; Andersson, Pagh, Steiner, Torkamani 2025; Fichtenberger, Henzinger, Upadhyay 2023; Dvijotham et al. 2024.
+
+    >>> from sfumato.privacy.measures import PureDP
+    >>> print(Counter(horizon=365).preview(None, Unit(), PureDP("1")))  # doctest: +ELLIPSIS
+    Running total of events at epsilon = 1, for one row, added or removed:
+      by an elder tree of 2 levels (radices 21) with discrete Laplace noise of scale 2 on each draw
+      each of 365 totals is within +-... of the truth with 95 % confidence
+      all of them at once are within +-...
+    """  # noqa: E501 (a proof is one sentence a line)
+
+    horizon: int | None
+    value: int | Interval = 1
+    by: str | Categories | None = None
+    method: Method = "auto"
+    late: Literal["refuse", "count"] = "refuse"
+
+    proof: ClassVar[Proof] = Proof(
+        sensitivity="what one person's rows add up to, at most rows_per_person times the largest value, wherever and whenever they come.",
+        because="each step publishes integers only, by a machine whose proof is in its module: a Laplace tree in which each row lies "
+        "under one draw per level, or a Toeplitz matrix with entries on the lattice of the Gaussian noise. It holds for increments "
+        "chosen after seeing earlier totals.",
+        not_covered="how many steps there were, when, and the names of events; the state at rest, which is secret; an older copy of the "
+        "ledger put back, which would draw new noise for old steps.",
+        source="Dwork, Naor, Pitassi, Rothblum 2010; Andersson, Pagh, Steiner, Torkamani 2025; Fichtenberger, Henzinger, Upadhyay "
+        "2023; Dvijotham et al. 2024.",
+    )
+
+    def __post_init__(self) -> None:
+        horizon: object = self.horizon
+        if horizon is not None and (isinstance(horizon, bool) or not isinstance(horizon, int) or not 1 <= horizon <= MOST_STEPS):
+            remedy = "Say how many steps there will be at most, or horizon=None if that is not known"
+            raise UsageError(f"horizon = {horizon!r}", f"it is a whole number from 1 to {MOST_STEPS:,}, or None", remedy)
+        value: object = self.value
+        if isinstance(value, bool) or not (value == 1 if isinstance(value, int) else isinstance(value, Interval) and value.time is None):
+            remedy = "Write value=1 to count events, or value=sf.Interval(0, 10) for clamped sums"
+            raise UsageError("the value of a counter", "it is neither 1 nor an Interval of numbers", remedy)
+        if not isinstance(self.by, str | Categories | None) or self.by == "":
+            remedy = 'Write by="origin", or by=sf.Categories(["a", "b"])'
+            raise UsageError(f"by of type {type(self.by).__name__}", "it is neither the name of an axis nor Categories", remedy)
+        for name, known in (("method", METHODS), ("late", ("refuse", "count"))):
+            if getattr(self, name) not in known:
+                raise UsageError(
+                    f"{name} = {getattr(self, name)!r}", f"it is unknown; {nearest(str(getattr(self, name)), known)}", "Name one"
+                )
+
+    @property
+    def title(self) -> str:
+        what = "events" if not isinstance(self.value, Interval) else f"values from {self.value.lower} to {self.value.upper}"
+        return f"Running total of {what}" + (f" by {self.by if isinstance(self.by, str) else 'category'}" if self.by is not None else "")
+
+    def settle(self, domain: Domain | None, unit: Unit, cost: CentralMeasure) -> Settled:
+        """Fix everything that is public: categories, grain, mechanism and cost. Touches no data."""
+        axis = self._axis(domain)
+        labels = None if axis is None else tuple(axis.all_labels)
+        if labels is not None and len(labels) > MOST_CELLS:
+            raise UsageError(self.title, f"it would have {len(labels):,} categories, and the limit is {MOST_CELLS:,}", "Take fewer")
+        reach = Reach(unit, bounds_of(self.value))
+        machine, used = machine_for(self.method, self.horizon, 1 if labels is None else len(labels), reach, cost)
+        name = self.by if isinstance(self.by, str) else "category"
+        return Settled(self, machine, used, unit, grain_of(self.value), name, labels, axis is not None and axis.other is not None)
+
+    def _axis(self, domain: Domain | None) -> Categories | None:
+        if not isinstance(self.by, str):
+            return self.by
+        found = None if domain is None else domain.get(self.by)
+        if not isinstance(found, Categories):
+            known = [name for name, axis in (domain or {}).items() if isinstance(axis, Categories)]
+            raise UsageError(f"by = {self.by!r}", f"the domain has no Categories axis of that name; {nearest(self.by, known)}", "Name one")
+        return found
+
+    def preview(self, domain: Domain | None, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> CounterPreview:
+        """Say how accurate the totals would be over the horizon."""
+        settled = self.settle(domain, unit, cost)
+        machine = settled.machine
+        return CounterPreview(
+            self.title, settled.cost, unit, (self.horizon or FAR) * machine.cells, machine.law, rows, machine=machine, grain=settled.grain
+        )
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """A counter with all that is public about its stream. It is stored with the charge, so that a later version goes on as it began.
+
+    Attributes
+    ----------
+    counter : Counter
+    machine : ElderTree, ToeplitzCounter, BufferCounter or Segments
+    cost : PureDP, ApproxDP or ZCDP
+    unit : Unit
+    grain : Fraction
+        In which outputs are counted.
+    axis : str
+        What the categories are called.
+    labels : tuple, or None
+    other : bool
+        The last label takes every value that is not listed.
+    """
+
+    counter: Counter
+    machine: AnyMachine
+    cost: CentralMeasure
+    unit: Unit
+    grain: Fraction
+    axis: str
+    labels: tuple[Label, ...] | None
+    other: bool
+
+    def reader(self) -> Reader:
+        """What reads its increments."""
+        return Reader(self.counter.value, self.labels, self.other)
+
+    def guarantee(self, private: bool) -> Guarantee:
+        """What its stream promises."""
+        who, *rest = assumptions_of(self.unit)
+        if self.unit.person is not None:
+            who = f"The {self.unit.person} given with each row names the person; of each, the first {self.unit.rows_per_person} count."
+        elif self.unit.rows_per_person == 1:
+            who = "One event is one person: nobody causes two of them, in all steps together."
+        return Guarantee(self.cost, self.unit, str(self.machine), self.counter.proof, (who, *rest), private=private)
+
+
+class CounterPreview(Preview, frozen=True, kw_only=True):
+    """What a counter would cost, and how accurate its totals would be."""
+
+    machine: AnyMachine
+    grain: Fraction
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:  # type: ignore[override]
+        """The largest half-width over the horizon (without one: over the first 1,000 steps); ``simultaneous``: all totals hold together."""
+        alpha = error_probability(confidence)
+        return float((half_widths(self.machine, 1, self.machine.horizon or FAR, alpha, simultaneous) * float(self.grain)).max())
+
+    def __str__(self) -> str:
+        each, every = (f"{half:,.0f}" if half >= 100 else f"{half:.4g}" for half in (self.accuracy(), self.accuracy(simultaneous=True)))
+        steps = f"{self.cells:,}" if self.machine.horizon else f"the first {self.cells:,}"
+        lines = [f"{self.question} at {self.cost}, for {self.unit}:", f"  by {self.machine}"]
+        lines.append(f"  each of {steps} totals is within +-{each} of the truth with 95 % confidence")
+        return "\n".join([*lines, f"  all of them at once are within +-{every}", *(f"  {note}" for note in self.notes)])
+
+
+def half_widths(machine: AnyMachine, first: int, last: int, alpha: float, simultaneous: bool) -> np.ndarray:
+    """Half-widths in grains after steps ``first`` to ``last``: float64 ndarray.
+
+    Simultaneous: over all steps of the horizon and all categories, by the union bound, since the errors of neighbouring steps are
+    correlated; without a horizon step t gets the share 1 / (t (t + 1)), which adds up to 1 over all time.
+    """
+    if not simultaneous:
+        return machine.half_widths(first, last, alpha)
+    if machine.horizon is not None:
+        return machine.half_widths(first, last, alpha / (machine.horizon * machine.cells))
+    steps = np.arange(first, last + 1, dtype=float)
+    return machine.half_widths(first, last, alpha / (steps * (steps + 1) * machine.cells))
+
+
+class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-release"):
+    """The running totals that a stream has published so far.
+
+    Attributes
+    ----------
+    settled : Settled
+        The counter, its mechanism, grain and categories.
+    outputs : tuple of tuple of int, of shape (steps, categories)
+        What the mechanism published: integers, the only thing that was computed from data.
+    events : tuple of str
+        Names of the steps; "" where there was none.
+    """
+
+    settled: Settled
+    outputs: tuple[Whole, ...]
+    events: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        cells = self.settled.machine.cells
+        if len(self.events) != len(self.outputs) or any(len(output) != cells for output in self.outputs):
+            raise UsageError("a running total", "it has another number of totals than of steps", "Load a file that release.save wrote")
+
+    @property
+    def values(self) -> np.ndarray:
+        """Estimates of the totals: ndarray of shape (steps,), or (steps, categories); int64 where they are whole counts."""
+        read = self.settled.machine.follow()
+        found = np.array([scaled(read(output), self.settled.grain) for output in self.outputs])
+        found = found.reshape(len(self.outputs), self.settled.machine.cells)
+        return found[:, 0] if self.settled.labels is None else found
+
+    @property
+    def title(self) -> str:
+        return self.settled.counter.title
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the categories; one empty name without them."""
+        return ("",) if self.settled.labels is None else tuple(str(label) for label in self.settled.labels)
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+        """Half-widths like ``values``; ``simultaneous``: for all steps of the horizon at once, those to come included."""
+        alpha, steps = error_probability(confidence), len(self.outputs)
+        half = half_widths(self.settled.machine, 1, steps, alpha, simultaneous) if steps else np.zeros(0)
+        half = half * float(self.settled.grain)
+        return half if self.settled.labels is None else np.repeat(half[:, None], self.settled.machine.cells, axis=1)
+
+    def to_frame(self) -> pa.Table:
+        """One row per step and category: step, event where steps have names, the category, total, low, high (95 %)."""
+        import pyarrow as pa
+
+        steps, cells = len(self.outputs), self.settled.machine.cells
+        number = np.repeat(np.arange(1, steps + 1), cells)
+        columns: dict[str, Any] = {"step": number}
+        if any(self.events):
+            columns["event"] = np.repeat(np.array(self.events, dtype=object), cells).tolist()
+        if self.settled.labels is not None:
+            columns[self.settled.axis] = list(self.names) * steps
+        low, high = self.interval()
+        return pa.table(columns | {"total": self.values.reshape(-1), "low": low.reshape(-1), "high": high.reshape(-1)})
+
+    def plot(self, ax: Any = None) -> Any:
+        """The totals over time with their band; several categories in several colours."""
+        from sfumato.charts import streams
+
+        return streams.draw(self, ax)
+
+
+def scaled(totals: Any, grain: Fraction) -> list[Any]:
+    """Totals in grains as numbers for people: whole numbers stay whole where the grain is 1."""
+    return [total if grain == 1 else float(total) * float(grain) for total in totals]

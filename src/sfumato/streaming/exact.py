@@ -1,0 +1,70 @@
+"""What an exact counter is: a pure machine from integer increments to integer outputs, which are all that is ever published.
+
+A machine draws exact integer noise, publishes integers and nothing else, and knows what they say of the running totals: the
+estimates are functions of what was published, so their rounding costs accuracy and never privacy. No true total meets a float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from sfumato.random.bits import Bits
+
+Whole: TypeAlias = tuple[int, ...]
+"""One integer per category."""
+
+Follow: TypeAlias = Callable[[Whole], Sequence[float]]
+"""Turns one published output after another into estimates of the running totals, one per category."""
+
+
+class Machine(Protocol):
+    """A frozen value that takes steps. ``step`` is pure but for the noise; the caller stores state and output together."""
+
+    @property
+    def horizon(self) -> int | None:
+        """How many steps it may take; None: any number."""
+
+    @property
+    def cells(self) -> int:
+        """How many categories it counts side by side."""
+
+    def start(self) -> Any:
+        """The state before the first step. States are secret: they hold true totals or the noise itself."""
+
+    def step(self, state: Any, increment: Whole, noise: Bits) -> tuple[Any, Whole]:
+        """Take one step: the state after it, and what it publishes."""
+
+    def follow(self) -> Follow:
+        """Begin to read what is published, from the first step on."""
+
+    def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
+        """How far the estimates may lie from the truth after steps ``first`` to ``last``.
+
+        Returns
+        -------
+        float64 ndarray of shape (last - first + 1,)
+            The total of one category is missed by more with probability at most ``alpha`` (one number, or one per step).
+        """
+
+    def variances(self, first: int, last: int) -> np.ndarray:
+        """Variances of the estimates after steps ``first`` to ``last``: float64 ndarray."""
+
+    def law_at(self, step: int) -> str:
+        """The error of the total at one step, in words."""
+
+    def __str__(self) -> str:
+        """The mechanism in words."""
+
+
+def normal_half_widths(variances: np.ndarray, alpha: np.ndarray | float) -> np.ndarray:
+    """Two-sided normal quantiles: float64 ndarray like ``variances``.
+
+    The errors are sums of discrete Gaussian draws whose lattice is thousands of times finer than their sigma; such a sum differs from the
+    normal law by less than the rounding of this computation, for which the quantile is widened by a relative 1e-9.
+    """
+    from scipy.special import ndtri
+
+    return np.asarray(-ndtri(np.asarray(alpha) / 2) * np.sqrt(variances) * (1 + 1e-9))

@@ -1,0 +1,139 @@
+"""Running totals under concentrated privacy in constant memory: a buffered linear Toeplitz matrix in fixed point.
+
+The buffers hold whole units of 2^-precision, and with x in the same units a step is
+
+    y = x + round(sum of omega_i u_i) + z,        u_i <- round(theta_i u_i) + x,
+
+with z discrete Gaussian on the units. theta and omega are doubles, taken exactly: each product is an integer shifted.
+
+Privacy. Without the rounding, y would be C x with C Toeplitz and c non-negative and falling, so that one person moves it by at most
+F D |c| in length: D what a person's rows add up to, F = 1 under add-remove, sqrt 2 under replace, 2 under replace with values of both
+signs. Each rounding errs by at most half a unit, a buffer therefore by at most 1 / (2 (1 - theta_i)) units at any time, and the
+outputs of a run by at most (1 + sum of omega_i / (1 - theta_i)) / 2. Two runs differ through rounding by at most twice that at each
+of T steps, in length sqrt(T) (1 + sum of omega_i / (1 - theta_i)) units. sigma is computed from the sum of both lengths, rounded up.
+The difference of two runs is whole units at every step, so the noise law is exact and nothing else is to be charged.
+Source: Dvijotham, McMahan, Pillutla, Steinke, Thakurta, FOCS 2024; McMahan, Xu, Zhang, EMNLP 2024; the lattice: Canonne, Kamath,
+Steinke 2020, Thm 4.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sfumato.mechanisms.noise import DiscreteGaussian
+from sfumato.random.bits import Bits
+from sfumato.streaming.blt import BLT
+from sfumato.streaming.exact import Follow, Whole, normal_half_widths
+
+PRECISION = 40
+
+
+class BufferState(msgspec.Struct, frozen=True):
+    """Secret: the buffers, one tuple per category."""
+
+    buffers: tuple[Whole, ...]
+
+
+class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
+    """A buffered Toeplitz factorisation on a lattice.
+
+    Parameters
+    ----------
+    parameters : BLT
+        For the horizon.
+    law : DiscreteGaussian
+        In units of 2^-precision.
+    cells : int
+    precision : int
+    """
+
+    parameters: BLT
+    law: DiscreteGaussian
+    cells: int = 1
+    precision: int = PRECISION
+
+    @property
+    def horizon(self) -> int:
+        """How many steps it may take."""
+        return self.parameters.horizon
+
+    def start(self) -> BufferState:
+        """Empty buffers."""
+        return BufferState(((0,) * len(self.parameters.theta),) * self.cells)
+
+    def step(self, state: BufferState, increment: Whole, noise: Bits) -> tuple[BufferState, Whole]:
+        """Publish x plus what the buffers add, plus noise, and let the buffers decay: integers all the way."""
+        theta, omega, shift = _fixed(self.parameters)
+        half = 1 << shift - 1
+        outputs, buffers = [], []
+        fresh = self.law.sample(self.cells, noise).tolist()
+        for x, u, z in zip(increment, state.buffers, fresh, strict=True):
+            units = x << self.precision
+            added = sum(w * held for w, held in zip(omega, u, strict=True))
+            outputs.append(units + (added + half >> shift) + z)
+            buffers.append(tuple((decay * held + half >> shift) + units for decay, held in zip(theta, u, strict=True)))
+        return BufferState(tuple(buffers)), tuple(outputs)
+
+    def follow(self) -> Follow:
+        """Read totals by the poles of B, in floats, in constant memory."""
+        poles, weights = np.array(self.parameters.zeta)[:, None], np.array(self.parameters.beta)
+        sums = np.zeros((len(weights), self.cells))
+
+        def read(output: Whole) -> Any:
+            nonlocal sums
+            sums = poles * sums + np.array([y / 2**self.precision for y in output])
+            return weights @ sums
+
+        return read
+
+    def variances(self, first: int, last: int) -> np.ndarray:
+        """sigma^2 times the sum of the squared coefficients of B that act by each step."""
+        return _squares(self.parameters)[first - 1 : last] * (self.law.variance / 4.0**self.precision)
+
+    def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
+        """Normal quantiles: see ``normal_half_widths``."""
+        return normal_half_widths(self.variances(first, last), alpha)
+
+    def law_at(self, step: int) -> str:
+        """The error of the total at one step, in words."""
+        return f"normal of standard deviation {self.variances(step, step)[0] ** 0.5:.6g}"
+
+    def __str__(self) -> str:
+        buffers = len(self.parameters.theta)
+        return f"a Toeplitz matrix of {buffers} buffers in units of 2^-{self.precision} with {self.law} on each step"
+
+
+def moved_squared(parameters: BLT, precision: int, reach: int, squared_factor: int) -> int:
+    """How far one person moves the outputs, in squared length and units of 2^-precision, rounding included; rounded up.
+
+    Parameters
+    ----------
+    reach : int
+        D: what a person's rows add up to.
+    squared_factor : int
+        F^2: 1, 2 or 4.
+    """
+    linear = parameters.squared_norm() * squared_factor * reach**2 * 4**precision
+    rounding = 1 + sum(Fraction(w) / (1 - Fraction(t)) for w, t in zip(parameters.omega, parameters.theta, strict=True))
+    length = math.isqrt(math.ceil(linear)) + 1 + math.isqrt(math.ceil(rounding**2 * parameters.horizon)) + 1
+    return length**2
+
+
+@lru_cache(maxsize=64)
+def _fixed(parameters: BLT) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """theta and omega as integers over one power of two, exactly."""
+    exact = [Fraction(x) for x in (*parameters.theta, *parameters.omega)]
+    shift = max(1, *(x.denominator.bit_length() - 1 for x in exact))
+    whole = tuple(int(x * 2**shift) for x in exact)
+    return whole[: len(parameters.theta)], whole[len(parameters.theta) :], shift
+
+
+@lru_cache(maxsize=8)
+def _squares(parameters: BLT) -> np.ndarray:
+    return np.cumsum(parameters.decoder() ** 2)

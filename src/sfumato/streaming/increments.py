@@ -1,0 +1,195 @@
+"""What a step may bring: counts, clamped values, labels, persons. Read into integers before anything is written.
+
+Every row becomes an integer by a fixed map that looks at no other row. What is malformed is refused with a message that quotes
+no value; what is out of bounds is clamped, and what carries a label that is not listed is dropped, silently, as everywhere.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sfumato.domain import Interval, Label
+from sfumato.errors import DataError, UsageError
+
+Row: TypeAlias = tuple[int, int]
+"""A category, by its position, and a whole number of grains."""
+
+LATTICE = 2**16
+LARGEST_COUNT = 2**53
+LONGEST_EVENT = 1024
+
+
+def grain_of(value: int | Interval) -> Fraction:
+    """The unit in which values are counted: 1, the Interval's own step, or 2^-16 of its width."""
+    if not isinstance(value, Interval):
+        return Fraction(1)
+    low, high = (Fraction(str(end)) for end in value.numbers)
+    return Fraction(str(value.step)) if value.step is not None else (high - low) / LATTICE
+
+
+def bounds_of(value: int | Interval) -> tuple[int, int]:
+    """The least and the largest number of grains that one row can bring."""
+    if not isinstance(value, Interval):
+        return 0, 1
+    grain, (low, high) = grain_of(value), value.numbers
+    return math.ceil(Fraction(str(low)) / grain), math.floor(Fraction(str(high)) / grain)
+
+
+class Reader:
+    """Reads increments of one counter.
+
+    Parameters
+    ----------
+    value : 1 or Interval
+    labels : tuple of labels, or None
+    other : bool
+        The last label takes every value that is not listed.
+    """
+
+    def __init__(self, value: int | Interval, labels: tuple[Label, ...] | None, other: bool) -> None:
+        self.value, self.labels = value, labels
+        listed = () if labels is None else labels[:-1] if other else labels
+        self._cells = {_key(label): i for i, label in enumerate(listed)}
+        self._unlisted = len(listed) if other else None
+        self._grain, self._bounds = float(grain_of(value)), bounds_of(value)
+
+    @property
+    def cells(self) -> int:
+        """How many categories there are."""
+        return 1 if self.labels is None else len(self.labels)
+
+    def rows(self, increment: Any) -> list[Row]:
+        """Read one step's increment; several counts of one category may be one row here.
+
+        Parameters
+        ----------
+        increment : int, number, label, dict, or sequence
+            Without categories: how many events, or for sums one value or several. With categories: a dict from label to number of
+            events (or to one value or several), a sequence of labels, or a sequence of (label, value) pairs.
+
+        Raises
+        ------
+        UsageError
+            If it is of another kind, or a count is negative.
+        DataError
+            If a value is not a number.
+        """
+        if self.labels is None:
+            return [(0, amount) for amount in self._amounts(increment)]
+        if isinstance(increment, Mapping):
+            pairs = [(label, amount) for label, given in increment.items() for amount in self._amounts(given)]
+            return self._placed(pairs)
+        return self.each(increment)
+
+    def each(self, increment: Any, number: int | None = None) -> list[Row]:
+        """Read one row per person. A dropped row stands as (-1, 0)."""
+        rows = self._plain_rows(increment) if self.labels is None else self._placed(self._labelled(increment))
+        if number is not None and len(rows) != number:
+            raise UsageError("persons", "there is not one for each row of the increment", "Give one person per row, in the same order")
+        return rows
+
+    def _plain_rows(self, increment: Any) -> list[Row]:
+        amounts = self._amounts(increment)
+        if isinstance(self.value, Interval):
+            return [(0, amount) for amount in amounts]
+        return [(0, 1)] * amounts[0]
+
+    def _labelled(self, increment: Any) -> list[tuple[object, int]]:
+        if isinstance(increment, str):
+            increment = [increment]
+        if not _is_list(increment):
+            raise _wrong("an increment by category is a dict, or a list with a label for each row")
+        if not isinstance(self.value, Interval):
+            return [(label, 1) for label in _plain(increment)]
+        pairs = list(increment)
+        if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+            raise _wrong("a list of rows by category holds pairs of label and value")
+        amounts = self._amounts([value for _, value in pairs])
+        return [(label, amount) for (label, _), amount in zip(pairs, amounts, strict=True)]
+
+    def _placed(self, pairs: Sequence[tuple[object, int]]) -> list[Row]:
+        found = []
+        for label, amount in pairs:
+            missing = label is None or (isinstance(label, float) and math.isnan(label))
+            try:
+                cell = None if missing else self._cells.get(_key(label), self._unlisted)
+            except TypeError:
+                raise _wrong("a label is a text, an integer or a boolean") from None
+            found.append((-1, 0) if cell is None else (cell, amount))
+        return found
+
+    def _amounts(self, given: Any) -> list[int]:
+        """Whole numbers of grains: one count, or one value or several."""
+        if isinstance(self.value, Interval):
+            return self._grains(given)
+        try:
+            count = -1 if isinstance(given, bool) else operator.index(given)
+        except TypeError:
+            count = -1
+        if not 0 <= count <= LARGEST_COUNT:
+            raise _wrong("a number of events is a whole number from 0 to 2^53")
+        return [count]
+
+    def _grains(self, given: Any) -> list[int]:
+        values = _plain(given) if _is_list(given) else [given]
+        for value in values:
+            if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+                raise DataError("an increment", "a value is not a number", "Leave missing values out, and give numbers")
+        try:
+            array = np.array([float(value) for value in values])
+        except (TypeError, ValueError, OverflowError):
+            array = np.array([math.nan])
+        if np.isnan(array).any():
+            raise DataError("an increment", "a value is not a number", "Leave missing values out, and give numbers")
+        with np.errstate(over="ignore"):
+            whole: list[int] = np.rint(array / self._grain).clip(*self._bounds).astype(np.int64).tolist()
+        return whole
+
+
+def event_text(event: object) -> str:
+    """The name of an event as text; "" for None. Dates and times are written in ISO form."""
+    if event is None:
+        return ""
+    if isinstance(event, dt.date):
+        return event.isoformat()
+    plain = event.item() if hasattr(event, "item") else event
+    if isinstance(plain, int) and not isinstance(plain, bool):
+        return str(plain)
+    if isinstance(plain, dt.date):
+        return plain.isoformat()
+    if not isinstance(plain, str) or not plain or len(plain) > LONGEST_EVENT or "\0" in plain or not plain.isprintable():
+        remedy = 'Name steps as in event="2026-11-21", or leave it out'
+        raise UsageError(f"an event of type {type(event).__name__}", "an event is a short text, a whole number or a date", remedy)
+    return plain
+
+
+def precedes(one: str, other: str) -> bool:
+    """Whether an event comes before another: whole numbers by size, anything else as text, so that ISO dates sort as dates do."""
+    if all(text.lstrip("-").isdecimal() and text.isascii() for text in (one, other)):
+        return int(one) < int(other)
+    return one < other
+
+
+def _is_list(value: object) -> bool:
+    return (isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)) or getattr(value, "ndim", 0) == 1
+
+
+def _plain(values: Any) -> list[Any]:
+    return list(values.tolist()) if hasattr(values, "tolist") else list(values)
+
+
+def _key(label: object) -> object:
+    """Tell True from 1, but not numpy's 1 from Python's."""
+    plain = label.item() if hasattr(label, "item") else label
+    return (bool, plain) if isinstance(plain, bool) else plain
+
+
+def _wrong(obstacle: str) -> UsageError:
+    return UsageError("an increment", obstacle, "Look at the counter's value and by, and bring the increment into that form")

@@ -1,0 +1,118 @@
+"""Which mechanism a counter takes at a price: by measure, by horizon, and by how accurate it is."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from sfumato.errors import Infeasible
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.privacy.composition import approx_to_zcdp, zcdp_to_pure
+from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP, without_delta
+from sfumato.privacy.unit import Unit
+from sfumato.streaming import exact_toeplitz
+from sfumato.streaming.blt import BLT
+from sfumato.streaming.exact_blt import PRECISION, BufferCounter, moved_squared
+from sfumato.streaming.exact_toeplitz import ToeplitzCounter
+from sfumato.streaming.exact_tree import ElderTree, radices_for
+from sfumato.streaming.segments import Segments
+from sfumato.streaming.sensitivity import squared_sensitivity
+
+AnyMachine: TypeAlias = ElderTree | ToeplitzCounter | BufferCounter | Segments
+Method: TypeAlias = Literal["auto", "tree", "toeplitz", "blt"]
+
+FAR = 1000
+"""Where machines without a horizon are compared."""
+
+
+class Reach:
+    """What one person's rows can add up to, in grains.
+
+    Parameters
+    ----------
+    unit : Unit
+    bounds : (int, int)
+        The least and the largest of one row.
+
+    Attributes
+    ----------
+    l1 : int
+        Added and removed over all steps and categories: rows times the largest row, twice that under replace.
+    largest : int
+        What the rows of one person can add up to in one place, in size.
+    squared_factor : int
+        By how much the squared length of one person's change may exceed that of all rows in one place: 2 under replace, where two
+        non-negative changes are subtracted, 4 if values of both signs occur.
+    """
+
+    def __init__(self, unit: Unit, bounds: tuple[int, int]) -> None:
+        replaced, signed = unit.neighbours == "replace", bounds[0] < 0
+        self.unit, self.signed = unit, signed
+        self.row = max(abs(bounds[0]), abs(bounds[1]))
+        self.largest = unit.rows_per_person * self.row
+        self.l1 = (2 if replaced else 1) * self.largest
+        self.squared_factor = (4 if signed else 2) if replaced else 1
+
+
+def machine_for(method: Method, horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -> tuple[AnyMachine, CentralMeasure]:
+    """Choose the mechanism, and what of the cost it uses.
+
+    Pure epsilon has Laplace trees only. Under (epsilon, delta) a tree at epsilon, which needs no delta, competes with Gaussian noise at
+    the rho that ``approx_to_zcdp`` allows; under rho, a tree at the epsilon that ``zcdp_to_pure`` allows. "auto" takes the one whose
+    largest variance over the horizon is smaller.
+
+    Raises
+    ------
+    Infeasible
+        If the method cannot keep a promise of this kind.
+    """
+    tree = _tree(horizon, cells, reach, cost)
+    if method == "tree" or horizon is None or (method == "auto" and isinstance(cost, PureDP)):
+        return _without_horizon(method, tree, cost)
+    if isinstance(cost, PureDP):
+        raise Infeasible(f'method "{method}"', "its noise is Gaussian, and pure epsilon allows none", 'Give delta or rho, or method="tree"')
+    rho = cost if isinstance(cost, ZCDP) else approx_to_zcdp(cost.epsilon, cost.delta)
+    if method == "auto":
+        method = "toeplitz" if horizon <= exact_toeplitz.LONGEST else "blt"
+        gaussian = _gaussian(method, horizon, cells, reach, rho)
+        return (tree, without_delta(cost)) if largest_variance(tree) <= largest_variance(gaussian) else (gaussian, cost)
+    return _gaussian(method, horizon, cells, reach, rho), cost
+
+
+def _without_horizon(method: Method, tree: AnyMachine, cost: CentralMeasure) -> tuple[AnyMachine, CentralMeasure]:
+    if method in ("toeplitz", "blt"):
+        raise Infeasible(
+            f'method "{method}" without a horizon', "its noise is laid out over the horizon", 'State it, or take method="tree"'
+        )
+    return tree, without_delta(cost)
+
+
+def largest_variance(machine: AnyMachine) -> float:
+    """The largest variance of an estimate over the horizon, in squared grains."""
+    return float(machine.variances(1, machine.horizon or FAR).max())
+
+
+def _tree(horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -> ElderTree | Segments:
+    epsilon = (zcdp_to_pure(cost.rho) if isinstance(cost, ZCDP) else PureDP(cost.epsilon)).epsilon
+    scale = Fraction(reach.l1) / epsilon
+    if horizon is None:
+        return Segments(scale, cells)
+    radices = radices_for(horizon)
+    return ElderTree(horizon, radices, DiscreteLaplace(scale * (len(radices) + 1)), cells)
+
+
+def _gaussian(method: Method, horizon: int, cells: int, reach: Reach, cost: ZCDP) -> ToeplitzCounter | BufferCounter:
+    if method == "toeplitz":
+        if horizon > exact_toeplitz.LONGEST:
+            most = exact_toeplitz.LONGEST
+            raise Infeasible(
+                f'method "toeplitz" over {horizon:,} steps', f"it works through all earlier steps, up to {most:,}", 'Take method="blt"'
+            )
+        column = exact_toeplitz.column(horizon, exact_toeplitz.PRECISION)
+        rows, neighbours = reach.unit.rows_per_person, reach.unit.neighbours
+        moved = squared_sensitivity(column, participations=rows, separation=0, neighbours=neighbours, signed=reach.signed)
+        law = DiscreteGaussian(Fraction(int(moved) * reach.row**2) / (2 * cost.rho))
+        return ToeplitzCounter(horizon, law, cells)
+    parameters, precision = BLT.for_horizon(horizon), max(8, PRECISION - reach.largest.bit_length())
+    moved = moved_squared(parameters, precision, reach.largest, reach.squared_factor)
+    return BufferCounter(parameters, DiscreteGaussian(Fraction(moved) / (2 * cost.rho)), cells, precision)

@@ -1,0 +1,129 @@
+"""Totals without a known horizon: one elder tree after another, each three times as long as the one before.
+
+Every tree begins where the last one ended, on top of the last one's final published total, and its scale is that of its own levels.
+One row lies in one tree only. Its last total hangs on 0 by a single draw, so that k finished trees leave k draws behind.
+
+Privacy. Rows of one person may lie in several trees; each row costs (its size) * levels / scale = its share of epsilon in the tree in
+which it lies, and the shares of a person's rows add up to epsilon. What a finished tree leaves behind was published already.
+Source: Chan, Shi, Song 2011, section 5 (there by doubling; odd radices make blocks of powers of 3).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from operator import add
+
+import msgspec
+import numpy as np
+
+from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.random.bits import Bits
+from sfumato.streaming.exact import Follow, Whole
+from sfumato.streaming.exact_tree import ElderTree, TreeState, radices_for
+
+FIRST = 3
+"""The first tree takes 3^3 steps."""
+
+
+class SegmentsState(msgspec.Struct, frozen=True):
+    """``before``: the last published total of all finished trees; the rest is the secret state of the tree at work."""
+
+    index: int
+    before: Whole
+    tree: TreeState
+
+
+class Segments(msgspec.Struct, frozen=True, tag="segments"):
+    """Elder trees of 27, 81, 243, ... steps, one after another.
+
+    Parameters
+    ----------
+    scale : Fraction
+        Of the noise, per level: L1 of a person's rows over epsilon.
+    cells : int
+
+    >>> Segments(Fraction(1)).tree(0).radices, [Segments(Fraction(1)).place(step) for step in (1, 27, 28)]
+    ((3, 9), [(0, 1), (0, 27), (1, 1)])
+    """
+
+    scale: Fraction
+    cells: int = 1
+
+    @property
+    def horizon(self) -> None:
+        """Any number of steps."""
+        return
+
+    @property
+    def law(self) -> DiscreteLaplace:
+        """Of the draws of the first tree; later trees have more levels and more noise."""
+        return self.tree(0).law
+
+    def tree(self, index: int) -> ElderTree:
+        """One of the trees."""
+        return _tree(self.scale.numerator, self.scale.denominator, self.cells, index)
+
+    def place(self, step: int) -> tuple[int, int]:
+        """The tree in which a step lies, and which of its steps it is."""
+        index, length = 0, 3**FIRST
+        while step > length:
+            index, step, length = index + 1, step - length, 3 * length
+        return index, step
+
+    def start(self) -> SegmentsState:
+        """The first tree, empty."""
+        return SegmentsState(0, (0,) * self.cells, self.tree(0).start())
+
+    def step(self, state: SegmentsState, increment: Whole, noise: Bits) -> tuple[SegmentsState, Whole]:
+        """Take a step of the tree at work, on top of what finished trees published."""
+        tree = self.tree(state.index)
+        inner, total = tree.step(state.tree, increment, noise)
+        output = tuple(map(add, state.before, total))
+        if inner.step < tree.horizon:
+            return SegmentsState(state.index, state.before, inner), output
+        return SegmentsState(state.index + 1, output, tree.start()), output
+
+    def follow(self) -> Follow:
+        """What is published are the totals themselves."""
+        return lambda output: output
+
+    def draws(self, step: int) -> list[tuple[DiscreteLaplace, int]]:
+        """Laws, and how many draws of each, that the noise at a step is a sum of."""
+        index, inner = self.place(step)
+        last = self.tree(index)
+        return [*((self.tree(i).law, 1) for i in range(index)), (last.law, len(last.path(inner)))]
+
+    def variances(self, first: int, last: int) -> np.ndarray:
+        """Variances of the published totals: float64 ndarray of shape (last - first + 1,)."""
+        return np.array([sum(n * law.variance for law, n in self.draws(step)) for step in range(first, last + 1)])
+
+    def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
+        """Chernoff bounds on the sums of draws: float64 ndarray, whole numbers, a little wide."""
+        each = np.broadcast_to(alpha, (last - first + 1,)).tolist()
+        return np.array([_chernoff(tuple(self.draws(step)), a) for step, a in zip(range(first, last + 1), each, strict=True)])
+
+    def law_at(self, step: int) -> str:
+        """The error of the total at one step, in words."""
+        return " and ".join(f"{n} draw{'s' * (n > 1)} of {law}" for law, n in self.draws(step))
+
+    def __str__(self) -> str:
+        return f"elder trees of 27, 81, 243, ... steps, one after another, with discrete Laplace noise of scale {self.scale} per level"
+
+
+@lru_cache(maxsize=256)
+def _tree(numerator: int, denominator: int, cells: int, index: int) -> ElderTree:
+    length = 3 ** (FIRST + index)
+    radices = radices_for(length, whole=True)
+    return ElderTree(length, radices, DiscreteLaplace(Fraction(numerator, denominator) * (len(radices) + 1)), cells)
+
+
+@lru_cache(maxsize=4096)
+def _chernoff(draws: tuple[tuple[DiscreteLaplace, int], ...], alpha: float) -> float:
+    """P(|sum| > k) <= alpha: E exp(tZ) = 1 / (1 - v (cosh t - 1)) with v the variance, and the best t on a grid."""
+    widest = max(law.variance for law, _ in draws)
+    s = np.concatenate([np.geomspace(1e-6, 0.5, 200), 1 - np.geomspace(0.5, 1e-6, 200)])  # v (cosh t - 1) of the widest, below 1
+    t = np.arccosh(1 + s / widest) if widest < 1e12 else np.sqrt(2 * s / widest)
+    log_moment = sum(-n * np.log1p(-s * (law.variance / widest)) for law, n in draws)
+    return float(math.ceil(np.min((log_moment + math.log(2 / alpha)) / t)))

@@ -1,0 +1,308 @@
+"""A stream: a counter that was paid for, taking one durable step after another.
+
+``publisher.open`` charges first and hands out a ``Stream`` only when the charge is on disk; there is no other way to get one. Each
+push reads its increment into integers, takes one step of the machine inside the ledger's transaction, and shows the total when that
+transaction is on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from sfumato import __version__
+from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError
+from sfumato.ledger import Step, Steps
+from sfumato.ledger.steps import Tally
+from sfumato.random.bits import Bits
+from sfumato.release import Estimate, Receipt, error_probability, from_bytes, to_bytes
+from sfumato.releases import UNREADABLE
+from sfumato.streaming.counter import CounterRelease, Settled, half_widths, scaled
+from sfumato.streaming.increments import Row, event_text, precedes
+
+T = TypeVar("T")
+
+CONFIDENCE = 0.95
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """What is stored with the charge. ``secret`` keys the hashes that stand for persons."""
+
+    settled: Settled
+    secret: str
+    private: bool
+    charged: str
+    source: str
+
+
+class Total(Estimate, frozen=True):
+    """A running total after one step: an estimate with its interval, the band that holds for all steps, and the law of its error.
+
+    Attributes
+    ----------
+    value, low, high : int or float; ndarray of shape (categories,) with categories
+        The truth lies in [low, high] with probability ``confidence``, this one step taken alone.
+    confidence : float
+    step : int
+        From 1 on.
+    event : str
+        The name of the step; "" if it has none.
+    all_low, all_high : like ``low``
+        All steps and categories together lie in these with the same probability.
+    deviation : float
+        Standard deviation of the error.
+    law : str
+        Of the error, in words.
+    """
+
+    step: int
+    event: str
+    all_low: Any
+    all_high: Any
+    deviation: float
+    law: str
+
+
+class Stream:
+    """A running total that is published step by step; a context manager. ``publisher.open`` makes it.
+
+    Closing it frees nothing and loses nothing: opening the same key again resumes after the last step. Several processes may hold one
+    stream; their steps are taken one after another.
+
+    >>> import numpy as np, sfumato as sf
+    >>> src = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="visits")
+    >>> with sf.Publisher(src, budget="1") as pub, pub.open(sf.Counter(horizon=365), epsilon="1", key="visits") as stream:
+    ...     total = stream.push(20, event="2026-11-20")
+    ...     total = stream.push(31, event="2026-11-21")
+    ...     again = stream.push(31, event="2026-11-21")  # counted once
+    >>> total.step, again == total, stream.history().values.shape
+    (2, True, (2,))
+    """
+
+    def __init__(self, steps: Steps, noise: Bits) -> None:
+        self._steps, self._noise, self._closed = steps, noise, False
+        self._opening = _opening(steps)
+        self._settled, self._machine = self._opening.settled, self._opening.settled.machine
+        self._state_type = tuple[str, type(self._machine.start())]  # type: ignore[misc]
+        self._alpha, self._grain = error_probability(CONFIDENCE), float(self._settled.grain)
+        self._reader, self._follow = self._settled.reader(), self._machine.follow()
+        self._seen: list[Step] = []
+        self._totals: list[list[Any]] = []
+        self._catch_up()
+
+    # --- what it is --------------------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> int:
+        """How many steps were taken, by anyone."""
+        return self._steps.head()[0]
+
+    @property
+    def horizon(self) -> int | None:
+        """How many steps there may be; None: any number."""
+        return self._machine.horizon
+
+    @property
+    def remaining(self) -> int | None:
+        """How many steps are left."""
+        return None if self.horizon is None else self.horizon - self.step
+
+    def __repr__(self) -> str:
+        return f"<Stream {self._steps.entry.key!r}: {self._settled.counter.title}; {self._settled.cost}>"
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take no more steps through this object; closing twice is harmless."""
+        self._closed = True
+
+    # --- what it does ------------------------------------------------------------------------------------------------------
+
+    def push(self, increment: Any, event: object = None, *, persons: Sequence[object] | None = None) -> Total:
+        """Take one step, durably, and return the running total.
+
+        Parameters
+        ----------
+        increment : int, number, label, dict or sequence
+            What the step brings. Events: their number. Sums: one value or several, each of one row. With categories: a dict from label to
+            these, a sequence of labels, or for sums a sequence of (label, value) pairs.
+        event : str, int, date or None
+            A name for the step. The same name again counts nothing and returns the same total, whatever is brought. A name before the last
+            one (whole numbers by size, else as text) is refused, or counted at the present step with ``late="count"``.
+        persons : sequence or None
+            Who stands behind each row, where the source names a person column: of each person the first ``rows_per_person`` rows of the
+            whole stream count.
+
+        Raises
+        ------
+        UsageError
+            If the horizon is reached, the event comes too late, or the increment or persons do not fit. Nothing is taken.
+        DataError
+            If a value is not a number. Nothing is taken.
+        LedgerError
+            If the step cannot be stored.
+        """
+        if self._closed:
+            raise UsageError("pushing to a stream", "it is closed", "Open it again under the same key: it goes on where it stopped")
+        name = event_text(event)
+        rows, words = self._read(increment, persons)
+
+        def work(number: int, stored: bytes, tally: Tally) -> tuple[bytes, bytes]:
+            last, state = msgspec.json.decode(stored, type=self._state_type)
+            self._check(number, name, last)
+            kept = (
+                rows if words is None else [row for row, word in zip(rows, words, strict=True) if row[0] >= 0 and self._fits(tally(word))]
+            )
+            after, output = self._machine.step(state, self._summed(kept), self._noise)
+            return msgspec.json.encode((name or last, after)), msgspec.json.encode(output)
+
+        taken, _ = _guarded(lambda: self._steps.take(name, work))
+        self._catch_up(taken)
+        return self._total(taken.number)
+
+    def history(self) -> CounterRelease:
+        """All totals so far, as a release: values, intervals, guarantee, receipt, frame, plot. Costs nothing."""
+        self._catch_up()
+        opening, entry = self._opening, self._steps.entry
+        receipt = Receipt(
+            account=entry.account,
+            key=entry.key,
+            digest=entry.digest,
+            entry=entry.sequence,
+            entry_hash=entry.hash,
+            time=entry.time,
+            charged=opening.charged,
+            part="1 of 1",
+            source=opening.source,
+            version=__version__,
+        )
+        return CounterRelease(
+            settled=self._settled,
+            outputs=tuple(_output(step) for step in self._seen),
+            events=tuple(step.event for step in self._seen),
+            guarantee=self._settled.guarantee(opening.private),
+            receipt=receipt,
+        )
+
+    def __len__(self) -> int:
+        return self.step
+
+    # --- how it does it ----------------------------------------------------------------------------------------------------
+
+    def _read(self, increment: Any, persons: Sequence[object] | None) -> tuple[list[Row], list[bytes] | None]:
+        """Rows in grains, and for each a word that stands for its person."""
+        named = self._settled.unit.person
+        if named is None:
+            if persons is not None:
+                raise UsageError("persons", "the source of this stream names no person column", "Leave them out, or open with a person")
+            return self._reader.rows(increment), None
+        if persons is None or isinstance(persons, str | bytes):
+            raise UsageError("a step without persons", f"the source says that {named} is the person", f"Give persons=, one {named} per row")
+        whose = list(persons.tolist() if hasattr(persons, "tolist") else persons)
+        return self._reader.each(increment, len(whose)), [self._word(person) for person in whose]
+
+    def _word(self, person: object) -> bytes:
+        """A keyed hash of a person's name; text, whole numbers and bytes are told apart."""
+        plain = person.item() if hasattr(person, "item") else person
+        if not isinstance(plain, str | int | bytes) or isinstance(plain, bool):
+            raise UsageError(f"a person of type {type(person).__name__}", "a person is a text or a whole number", "Give such ids")
+        key = bytes.fromhex(self._opening.secret)
+        return hashlib.blake2b(f"{type(plain).__name__} {plain!r}".encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
+
+    def _fits(self, count: int) -> bool:
+        return count <= self._settled.unit.rows_per_person
+
+    def _check(self, number: int, name: str, last: str) -> None:
+        horizon = self.horizon
+        if horizon is not None and number > horizon:
+            remedy = "Open another stream under another key, which pays anew, or state a longer horizon, or None, from the start"
+            raise UsageError(f"step {number:,} of a stream", f"its horizon of {horizon:,} steps is reached", remedy)
+        if name and last and self._settled.counter.late == "refuse" and precedes(name, last):
+            raise UsageError(
+                "an event out of order", "its name comes before that of the last step", 'Push in order, or open with late="count"'
+            )
+
+    def _summed(self, rows: list[Row]) -> tuple[int, ...]:
+        totals = [0] * self._machine.cells
+        for cell, units in rows:
+            if cell >= 0:
+                totals[cell] += units
+        return tuple(totals)
+
+    def _catch_up(self, taken: Step | None = None) -> None:
+        """Read what is published, from this object or another one, in order."""
+        new = [taken] if taken is not None and taken.number == len(self._seen) + 1 else []
+        if taken is None or taken.number > len(self._seen) + 1:
+            new = self._steps.since(self._seen[-1] if self._seen else None)
+        for step in new:
+            self._totals.append(scaled(self._follow(_output(step)), self._settled.grain))
+            self._seen.append(step)
+
+    def _total(self, number: int) -> Total:
+        machine, grain = self._machine, self._grain
+        each, every = (float(half_widths(machine, number, number, self._alpha, together)[0]) * grain for together in (False, True))
+        totals: Any = self._totals[number - 1]
+        value = totals[0] if self._settled.labels is None else np.array(totals)
+        each, every = (int(half) if grain == 1 and half == int(half) else half for half in (each, every))
+        return Total(
+            value=value,
+            low=value - each,
+            high=value + each,
+            confidence=CONFIDENCE,
+            step=number,
+            event=self._seen[number - 1].event,
+            all_low=value - every,
+            all_high=value + every,
+            deviation=float(machine.variances(number, number)[0]) ** 0.5 * grain,
+            law=machine.law_at(number),
+        )
+
+
+def _guarded(action: Callable[[], T]) -> T:
+    """Let no exception out that could carry a value: ours pass, others become a fault of ours."""
+    try:
+        return action()
+    except (SfumatoError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
+    # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.
+    raise InternalError(f"A step failed: {place}. Nothing was taken. Please report this line; it holds no data.")
+
+
+def first_state(settled: Settled) -> bytes:
+    """The state before the first step: the last event's name, and the machine's own state."""
+    return msgspec.json.encode(("", settled.machine.start()))
+
+
+def spec(opening: Opening) -> bytes:
+    """What is stored with the charge."""
+    return to_bytes(opening)
+
+
+def _output(step: Step) -> tuple[int, ...]:
+    return msgspec.json.decode(step.output, type=tuple[int, ...])
+
+
+def _opening(steps: Steps) -> Opening:
+    """What was stored with the charge, which another version may have written."""
+    try:
+        found: Opening = from_bytes(steps.spec, Opening)
+    except UNREADABLE:
+        pass
+    else:
+        return found
+    asked, account = f"the stream {steps.entry.key!r}", steps.entry.account
+    raise LedgerError(asked, "this version cannot read it", "Use the version that opened it", account=account)
