@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -18,18 +18,20 @@ import msgspec
 import numpy as np
 
 from sfumato import __version__
+from sfumato.data.feed import Arrival
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError
 from sfumato.ledger import Step, Steps
 from sfumato.ledger.steps import Tally
 from sfumato.random.bits import Bits
 from sfumato.release import Estimate, Receipt, error_probability, from_bytes, to_bytes
 from sfumato.releases import UNREADABLE
-from sfumato.streaming.counter import CounterRelease, Settled, half_widths, scaled
+from sfumato.streaming.counter import Counter, CounterRelease, Settled, half_widths, scaled
 from sfumato.streaming.increments import Row, event_text, precedes
 
 T = TypeVar("T")
 
 CONFIDENCE = 0.95
+MOST_KINDS = 256
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -60,6 +62,8 @@ class Total(Estimate, frozen=True):
         Standard deviation of the error.
     law : str
         Of the error, in words.
+    names : tuple of str
+        Of the categories; empty without them.
     """
 
     step: int
@@ -68,6 +72,7 @@ class Total(Estimate, frozen=True):
     all_high: Any
     deviation: float
     law: str
+    names: tuple[str, ...]
 
 
 class Stream:
@@ -93,11 +98,17 @@ class Stream:
         self._state_type = tuple[str, type(self._machine.start())]  # type: ignore[misc]
         self._alpha, self._grain = error_probability(CONFIDENCE), float(self._settled.grain)
         self._reader, self._follow = self._settled.reader(), self._machine.follow()
+        self._errors: dict[int, tuple[float, float, float, str]] = {}
         self._seen: list[Step] = []
         self._totals: list[list[Any]] = []
         self._catch_up()
 
     # --- what it is --------------------------------------------------------------------------------------------------------
+
+    @property
+    def counter(self) -> Counter:
+        """The counter that was opened."""
+        return self._settled.counter
 
     @property
     def step(self) -> int:
@@ -198,6 +209,11 @@ class Stream:
     def __len__(self) -> int:
         return self.step
 
+    def __iter__(self) -> Iterator[Total]:
+        """The totals that were published so far, in order."""
+        self._catch_up()
+        return map(self._total, range(1, len(self._seen) + 1))
+
     # --- how it does it ----------------------------------------------------------------------------------------------------
 
     def _read(self, increment: Any, persons: Sequence[object] | None) -> tuple[list[Row], list[bytes] | None]:
@@ -250,11 +266,9 @@ class Stream:
             self._seen.append(step)
 
     def _total(self, number: int) -> Total:
-        machine, grain = self._machine, self._grain
-        each, every = (float(half_widths(machine, number, number, self._alpha, together)[0]) * grain for together in (False, True))
         totals: Any = self._totals[number - 1]
         value = totals[0] if self._settled.labels is None else np.array(totals)
-        each, every = (int(half) if grain == 1 and half == int(half) else half for half in (each, every))
+        each, every, deviation, law = self._error(number)
         return Total(
             value=value,
             low=value - each,
@@ -264,9 +278,29 @@ class Stream:
             event=self._seen[number - 1].event,
             all_low=value - every,
             all_high=value + every,
-            deviation=float(machine.variances(number, number)[0]) ** 0.5 * grain,
-            law=machine.law_at(number),
+            deviation=deviation,
+            law=law,
+            names=() if self._settled.labels is None else tuple(map(str, self._settled.labels)),
         )
+
+    def _error(self, number: int) -> tuple[float, float, float, str]:
+        """Half-widths of interval and band, standard deviation, and the law in words."""
+        machine, grain = self._machine, self._grain
+        key = machine.kind(number) if machine.horizon is not None else number  # without a horizon the band widens step by step
+        if key not in self._errors:
+            widths = (float(half_widths(machine, number, number, self._alpha, together)[0]) * grain for together in (False, True))
+            each, every = (int(half) if grain == 1 and half == int(half) else half for half in widths)
+            deviation = float(machine.variances(number, number)[0]) ** 0.5 * grain
+            if len(self._errors) >= MOST_KINDS:
+                self._errors.clear()
+            self._errors[key] = each, every, deviation, machine.law_at(number)
+        return self._errors[key]
+
+
+def pour(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:
+    """Push one arrival after another, and pass on the totals."""
+    for arrival in arrivals:
+        yield stream.push(arrival.increment, arrival.event, persons=arrival.persons)
 
 
 def _guarded(action: Callable[[], T]) -> T:

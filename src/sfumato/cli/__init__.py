@@ -26,6 +26,7 @@ COMMANDS = {
     "quantiles": ("sfumato.cli.quick", "Publish medians, quartiles and other quantiles of one file."),
     "release": ("sfumato.cli.plans", "Publish the answers to a plan, or print them again for free."),
     "report": ("sfumato.cli.report", "Turn saved releases into one HTML page."),
+    "stream": ("sfumato.cli.stream", "Publish a running total of what comes in, step by step."),
 }
 
 STOPPED = 130  # what a shell reports of a program ended by Ctrl-C

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.data import source
+from sfumato.data import feed, source
 from sfumato.demo import cities_domain, cities_path, flights_domain, flights_path
 from sfumato.errors import DataError
 from sfumato.histogram import Histogram
-from sfumato.ledger import open_ledger
+from sfumato.ledger import Ledger, open_ledger
 from sfumato.pages import report
 from sfumato.partition import UniformPartitioner
 from sfumato.plan import Plan
@@ -21,6 +21,8 @@ from sfumato.privacy.measures import ApproxDP
 from sfumato.publisher import Publisher
 from sfumato.quantiles import Quantiles
 from sfumato.release import Release
+from sfumato.streaming.counter import Counter, CounterRelease
+from sfumato.streams import pour
 
 FLIGHTS_PER_AIRCRAFT = 12  # of some 80 on average: the more are kept, the more noise must hide one aircraft
 DELAY_EDGES = (-60, 0, 15, 60, 240)  # minutes: early or on time, up to a quarter of an hour, up to an hour, later
@@ -65,6 +67,21 @@ def _publish(folder: Path, progress: Callable[[int, int | None], None] | None) -
         cities = source(cities_path(), cities_domain(), name="cities")
         publisher = Publisher(cities, ledger=ledger, account="cities", budget="1")
         releases.append(publisher.release(UniformPartitioner(["longitude", "latitude"]), epsilon="0.5", progress=progress))
+        releases.append(_day_by_day(ledger))
     saved = [release.save(folder / f"{i}.json") for i, release in enumerate(releases, 1)]
     page = report(releases, folder / "report.html", title="Flights and cities")
     return Demo(releases, saved, page, book)
+
+
+def _day_by_day(ledger: Ledger) -> CounterRelease:
+    """Flights so far, by airport, after each day of the year: what `sfumato stream flights.parquet --step date --by ...` publishes.
+
+    Each flight stands for itself here: a total that counted only the first dozen flights of an aircraft would stand still by February.
+    """
+    flights = source(flights_path(), flights_domain(), name="flights-2013")
+    publisher = Publisher(flights, ledger=ledger, account="flights-2013-by-day", budget="0.1")
+    with publisher.open(Counter(horizon=365, by="origin"), epsilon="0.1", key="flights-by-day") as stream:
+        if stream.remaining:
+            for _ in pour(stream, feed.from_parquet(flights_path(), feed.Columns("date", by="origin"))):
+                pass
+        return stream.history()

@@ -7,20 +7,21 @@ is ever computed twice.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.chain import link, payload_digest
+from sfumato.ledger.chain import payload_digest
 from sfumato.ledger.ledger import Entry
 from sfumato.ledger.store import Store
 
 Tally: TypeAlias = Callable[[bytes], int]
 Work: TypeAlias = Callable[[int, bytes, Tally], tuple[bytes, bytes]]
 
-STATE = "SELECT spec, step, state, tallied, head, seal FROM streams WHERE stream = ?"
+STATE = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
 FORWARD = "UPDATE streams SET step = ?, state = ?, tallied = ?, head = ?, seal = ? WHERE stream = ?"
 
 
@@ -47,7 +48,8 @@ class Steps:
 
     def __init__(self, entry: Entry, spec: bytes, store: Store) -> None:
         self.entry, self.spec = entry, spec
-        self._store = store
+        self._store, self._spec_digest = store, payload_digest(spec)
+        self._written: tuple[object, ...] = ()  # the row as this object left it: found unchanged, it need not be hashed again
 
     def __repr__(self) -> str:
         return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
@@ -73,16 +75,19 @@ class Steps:
             before = find(db, number, event) if event else None
             if before is not None:
                 return before, False
-            spec, step, state, tallied, head, seal = db.execute(STATE, (number,)).fetchone()
-            if seal != sealed(number, spec, step, state, tallied, head):
+            found = db.execute(STATE, (number,)).fetchone()
+            step, state, tallied, head, seal = found
+            if found != self._written and seal != sealed(number, self._spec_digest, step, state, tallied, head):
                 raise _spoilt(self.entry)
             tally = _Tally(db, number)
             after, output = work(step + 1, state, tally.count)
             taken = Step(step + 1, event, output, linked(head, number, step + 1, event, output))
             db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (number, taken.number, event, output, taken.hash))
             tallied += tally.counted
-            seal = sealed(number, spec, taken.number, after, tallied, taken.hash)
-            db.execute(FORWARD, (taken.number, after, tallied, taken.hash, seal, number))
+            seal = sealed(number, self._spec_digest, taken.number, after, tallied, taken.hash)
+            row = (taken.number, after, tallied, taken.hash, seal)
+            db.execute(FORWARD, (*row, number))
+        self._written = row
         return taken, True
 
     def since(self, last: Step | None) -> list[Step]:
@@ -125,7 +130,7 @@ class _Tally:
 def begin(db: sqlite3.Connection, entry: Entry, spec: bytes, state: bytes) -> None:
     """Write a stream of no steps beside the charge that pays for it."""
     number = entry.sequence
-    seal = sealed(number, spec, 0, state, 0, entry.hash)
+    seal = sealed(number, payload_digest(spec), 0, state, 0, entry.hash)
     db.execute("INSERT INTO streams VALUES (?, ?, 0, ?, 0, ?, ?)", (number, spec, state, entry.hash, seal))
 
 
@@ -146,12 +151,18 @@ def find(db: sqlite3.Connection, stream: int, event: str) -> Step | None:
 
 def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> str:
     """The hash of a step; that of the first continues the hash of the charge."""
-    return link("step", previous, stream, step, event, payload_digest(output))
+    return _hash("step", previous, stream, step, event, output)
 
 
-def sealed(stream: int, spec: bytes, step: int, state: bytes, tallied: int, head: str) -> str:
+def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:
     """The hash of a stream's own row."""
-    return link("stream", stream, payload_digest(spec), step, payload_digest(state), tallied, head)
+    return _hash("stream", stream, spec_digest, step, state, tallied, head)
+
+
+def _hash(*parts: str | int | bytes) -> str:
+    """SHA-256 of parts, each with its length before it, so that no two lists of parts read the same."""
+    written = [part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass") for part in parts]
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in written)).hexdigest()
 
 
 def faults(db: sqlite3.Connection) -> Iterator[str]:
@@ -167,7 +178,9 @@ def faults(db: sqlite3.Connection) -> Iterator[str]:
         if number not in paid:
             yield f"stream {number} has no charge"
             continue
-        if not all(isinstance(columns[i], bytes) for i in (1, 3)) or sealed(*columns[:-1]) != seal:
+        spec, state = columns[1], columns[3]
+        sound = isinstance(spec, bytes) and isinstance(state, bytes)
+        if not sound or sealed(number, payload_digest(spec), columns[2], state, *columns[4:6]) != seal:
             yield f"the state of stream {number} was edited: its hash does not match"
         rows = db.execute("SELECT step, event, output, hash FROM steps WHERE stream = ? ORDER BY step", (number,))
         yield from _walk(number, paid[number], rows, (columns[2], columns[5]))

@@ -52,6 +52,9 @@ class Machine(Protocol):
     def variances(self, first: int, last: int) -> np.ndarray:
         """Variances of the estimates after steps ``first`` to ``last``: float64 ndarray."""
 
+    def kind(self, step: int) -> int:
+        """A number that is the same for steps whose errors have the same law."""
+
     def law_at(self, step: int) -> str:
         """The error of the total at one step, in words."""
 

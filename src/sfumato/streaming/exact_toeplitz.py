@@ -94,6 +94,10 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz"):
         """Normal quantiles: see ``normal_half_widths``."""
         return normal_half_widths(self.variances(first, last), alpha)
 
+    def kind(self, step: int) -> int:
+        """Every step has a law of its own."""
+        return step
+
     def law_at(self, step: int) -> str:
         """The error of the total at one step, in words."""
         return f"normal of standard deviation {self.variances(step, step)[0] ** 0.5:.6g}"

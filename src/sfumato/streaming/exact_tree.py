@@ -76,9 +76,9 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
         return len(self.radices) + 1
 
     @property
-    def blocks(self) -> list[int]:
+    def blocks(self) -> tuple[int, ...]:
         """Lengths of the blocks in steps, the largest first."""
-        return [math.prod(self.radices[:level]) for level in range(len(self.radices), -1, -1)]
+        return _blocks(self.radices)
 
     def path(self, step: int) -> list[int]:
         """The places from the eldest to the step itself; each hangs on the one before it, the first on 0."""
@@ -138,6 +138,10 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
         found = np.array([laplace_sum_half_width(self.law.scale, int(n), float(a)) for n, a in distinct.T], dtype=float)
         return found[back.reshape(-1)]
 
+    def kind(self, step: int) -> int:
+        """How many draws the noise at a step is a sum of: all that its law depends on."""
+        return len(self.path(step))
+
     def law_at(self, step: int) -> str:
         """The error of the total at one step, in words."""
         return f"the sum of {len(self.path(step))} draws of {self.law}"
@@ -145,6 +149,11 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
     def __str__(self) -> str:
         shape = " x ".join(map(str, (*self.radices[::-1], 1)[:-1])) or "none"
         return f"an elder tree of {self.levels} levels (radices {shape}) with {self.law} on each draw"
+
+
+@lru_cache(maxsize=64)
+def _blocks(radices: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(radices[:level]) for level in range(len(radices), -1, -1))
 
 
 @lru_cache(maxsize=256)

@@ -10,9 +10,9 @@ from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.composition import approx_to_zcdp, zcdp_to_pure
 from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP, without_delta
 from sfumato.privacy.unit import Unit
-from sfumato.streaming import exact_toeplitz
+from sfumato.streaming import exact_blt, exact_toeplitz
 from sfumato.streaming.blt import BLT
-from sfumato.streaming.exact_blt import PRECISION, BufferCounter, moved_squared
+from sfumato.streaming.exact_blt import BufferCounter
 from sfumato.streaming.exact_toeplitz import ToeplitzCounter
 from sfumato.streaming.exact_tree import ElderTree, radices_for
 from sfumato.streaming.segments import Segments
@@ -66,7 +66,7 @@ def machine_for(method: Method, horizon: int | None, cells: int, reach: Reach, c
     Infeasible
         If the method cannot keep a promise of this kind.
     """
-    tree = _tree(horizon, cells, reach, cost)
+    tree = laplace_tree(horizon, cells, reach, cost)
     if method == "tree" or horizon is None or (method == "auto" and isinstance(cost, PureDP)):
         return _without_horizon(method, tree, cost)
     if isinstance(cost, PureDP):
@@ -92,7 +92,8 @@ def largest_variance(machine: AnyMachine) -> float:
     return float(machine.variances(1, machine.horizon or FAR).max())
 
 
-def _tree(horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -> ElderTree | Segments:
+def laplace_tree(horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -> ElderTree | Segments:
+    """An elder tree with the noise that ``cost`` asks for; without a horizon, one tree after another."""
     epsilon = (zcdp_to_pure(cost.rho) if isinstance(cost, ZCDP) else PureDP(cost.epsilon)).epsilon
     scale = Fraction(reach.l1) / epsilon
     if horizon is None:
@@ -102,17 +103,24 @@ def _tree(horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -
 
 
 def _gaussian(method: Method, horizon: int, cells: int, reach: Reach, cost: ZCDP) -> ToeplitzCounter | BufferCounter:
-    if method == "toeplitz":
-        if horizon > exact_toeplitz.LONGEST:
-            most = exact_toeplitz.LONGEST
-            raise Infeasible(
-                f'method "toeplitz" over {horizon:,} steps', f"it works through all earlier steps, up to {most:,}", 'Take method="blt"'
-            )
-        column = exact_toeplitz.column(horizon, exact_toeplitz.PRECISION)
-        rows, neighbours = reach.unit.rows_per_person, reach.unit.neighbours
-        moved = squared_sensitivity(column, participations=rows, separation=0, neighbours=neighbours, signed=reach.signed)
-        law = DiscreteGaussian(Fraction(int(moved) * reach.row**2) / (2 * cost.rho))
-        return ToeplitzCounter(horizon, law, cells)
-    parameters, precision = BLT.for_horizon(horizon), max(8, PRECISION - reach.largest.bit_length())
-    moved = moved_squared(parameters, precision, reach.largest, reach.squared_factor)
+    if method == "blt":
+        return buffers(horizon, cells, reach, cost, max(8, exact_blt.PRECISION - reach.largest.bit_length()))
+    most = exact_toeplitz.LONGEST
+    if horizon > most:
+        asked = f'method "toeplitz" over {horizon:,} steps'
+        raise Infeasible(asked, f"it works through all earlier steps, up to {most:,}", 'Take method="blt"')
+    return toeplitz(horizon, cells, reach, cost, exact_toeplitz.PRECISION)
+
+
+def toeplitz(horizon: int, cells: int, reach: Reach, cost: ZCDP, precision: int) -> ToeplitzCounter:
+    """The square-root factorisation on a lattice of 2^-precision grains, with the noise that ``cost`` asks for."""
+    column, unit = exact_toeplitz.column(horizon, precision), reach.unit
+    moved = squared_sensitivity(column, participations=unit.rows_per_person, separation=0, neighbours=unit.neighbours, signed=reach.signed)
+    return ToeplitzCounter(horizon, DiscreteGaussian(Fraction(int(moved) * reach.row**2) / (2 * cost.rho)), cells, precision)
+
+
+def buffers(horizon: int, cells: int, reach: Reach, cost: ZCDP, precision: int) -> BufferCounter:
+    """Buffers in fixed point of 2^-precision grains, with the noise that ``cost`` asks for, rounding included."""
+    parameters = BLT.for_horizon(horizon)
+    moved = exact_blt.moved_squared(parameters, precision, reach.largest, reach.squared_factor)
     return BufferCounter(parameters, DiscreteGaussian(Fraction(moved) / (2 * cost.rho)), cells, precision)

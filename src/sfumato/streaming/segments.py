@@ -104,6 +104,10 @@ class Segments(msgspec.Struct, frozen=True, tag="segments"):
         each = np.broadcast_to(alpha, (last - first + 1,)).tolist()
         return np.array([_chernoff(tuple(self.draws(step)), a) for step, a in zip(range(first, last + 1), each, strict=True)])
 
+    def kind(self, step: int) -> int:
+        """Every step has a law of its own."""
+        return step
+
     def law_at(self, step: int) -> str:
         """The error of the total at one step, in words."""
         return " and ".join(f"{n} draw{'s' * (n > 1)} of {law}" for law, n in self.draws(step))

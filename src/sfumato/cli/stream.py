@@ -1,0 +1,245 @@
+"""``sfumato stream``: a running total of whatever comes in, one durable step after another."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from sfumato.cli.options import ledger_option, parse_axes
+from sfumato.cli.output import talk
+from sfumato.cli.quick import PICTURES, save_plot
+from sfumato.data import feed
+from sfumato.domain import Axis, Categories, Domain, Interval
+from sfumato.errors import UsageError
+from sfumato.publisher import Publisher
+from sfumato.streaming.counter import Counter
+from sfumato.streams import Stream, Total, pour
+
+EVERY = 0.5  # seconds between two reports of progress
+
+
+@click.command(short_help="Publish a running total, step by step.")
+@click.argument("file", type=click.Path(path_type=Path), default=Path("-"))
+@click.option("--horizon", type=int, help="How many steps there will be at most; left out: any number, at a price.")
+@click.option("--step", help="Column that says when: rows with the same entry make one step. Without: one step a line.")
+@click.option("--value", help="Add up values instead of counting: LOW..HIGH[/STEP], or COLUMN=LOW..HIGH[/STEP].")
+@click.option("--by", help="One total per category: COLUMN=a,b,c.")
+@click.option("--person", help="Column that names the person behind a row.")
+@click.option("--rows-per-person", type=int, default=1, show_default=True, help="Rows of one person that count, over all steps.")
+@click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True, help="What is hidden.")
+@click.option("--late", type=click.Choice(["refuse", "count"]), default="refuse", show_default=True, help="Steps that come out of order.")
+@click.option("--method", type=click.Choice(["auto", "tree", "toeplitz", "blt"]), default="auto", show_default=True, help="The mechanism.")
+@click.option("--epsilon", help="Cost of the whole stream in pure privacy; with --delta also Gaussian noise.")
+@click.option("--delta", default="0", show_default=True, help="Delta, beside --epsilon.")
+@click.option("--rho", help="Cost of the whole stream in zero-concentrated privacy: Gaussian noise.")
+@click.option("--account", default="default", show_default=True, help="Account in the ledger.")
+@click.option("--budget", help="Total of the account when it is new: an epsilon (with --delta's delta), or a rho with --rho.")
+@click.option("--key", required=True, help="Name of the stream: the same key goes on where it stopped, and costs nothing.")
+@ledger_option
+@click.option("--follow", is_flag=True, help="Wait for more lines at the end of FILE, until interrupted.")
+@click.option(
+    "--more", is_flag=True, help="Lines without names go on after the last step, instead of being the same input from its beginning."
+)
+@click.option("--history", is_flag=True, help="First print the steps that were published before.")
+@click.option("--save", type=click.Path(path_type=Path), help="At the end, save all totals as a release, for `sfumato report`.")
+@click.option("--plot", type=click.Path(path_type=Path), help="At the end, draw them, as SVG, PNG or PDF.")
+@click.option("--json", "as_json", is_flag=True, help="Accepted as everywhere; the output is JSON lines in any case.")
+def stream(
+    file: Path, follow: bool, more: bool, history: bool, save: Path | None, plot: Path | None, as_json: bool, **options: Any
+) -> None:
+    """Publish the running total of FILE, or of standard input, as one JSON line per step.
+
+    FILE has one increment a line (or a name, a comma and an increment), or is CSV with a header or Parquet, whose rows --step groups.
+    Each step is on disk before it is printed. Stopped in any way and run again, it prints the steps that are new and no other.
+
+    Example: sfumato stream flights.parquet --step date --horizon 365 --epsilon 1 --budget 1 --key flights
+    """
+    del as_json
+    if plot is not None and plot.suffix.lower() not in PICTURES:
+        raise UsageError(f"--plot {plot}", "its ending names no picture format", f"Use one of {', '.join(PICTURES)}")
+    counter, columns = _asked(**options)
+    feed.check(columns, parquet=feed.is_parquet(file))
+    halt = Halt()
+    with halt.on_signals(), _publisher(columns, **options) as publisher:
+        cost = {name: options[name] for name in ("epsilon", "delta", "rho")}
+        with publisher.open(counter, key=options["key"], **cost) as opened:
+            _run(opened, file, columns, follow=follow, first=opened.step + 1 if more else 1, history=history, halt=halt)
+            release = opened.history()
+    if save is not None:
+        release.save(save)
+        talk(f"Saved: {save}")
+    if plot is not None:
+        save_plot(release, plot)
+        talk(f"Plot: {plot}")
+
+
+def _run(opened: Stream, file: Path, columns: feed.Columns | None, *, follow: bool, first: int, history: bool, halt: Halt) -> None:
+    """Take steps until the input ends or a signal comes, and print each as it is taken."""
+    before = opened.step
+    if history:
+        for total in opened:
+            _print(total)
+    progress, sums = Progress(before, opened.horizon), isinstance(opened.counter.value, Interval)
+    for total in pour(opened, halt.between(_arrivals(file, columns, sums=sums, follow=follow, first=first, halt=halt))):
+        if total.step > before:
+            before = total.step
+            _print(total)
+            progress.at(before)
+    progress.end()
+    talk(f"{'Stopped' if halt.asked else 'Done'} after step {opened.step:,}{_of(opened.horizon)}. {opened.history().guarantee.sentence()}")
+    if halt.asked:
+        talk("The same command goes on from here.")
+
+
+def _arrivals(file: Path, columns: feed.Columns | None, *, sums: bool, follow: bool, first: int, halt: Halt) -> Iterator[feed.Arrival]:
+    if columns is not None and feed.is_parquet(file):
+        yield from feed.from_parquet(file, columns)
+        return
+    text = sys.stdin if str(file) == "-" else feed.open_text(file)
+    with text:
+        lines = feed.growing(text, lambda: halt.asked) if follow and str(file) != "-" else iter(text)
+        if columns is None:
+            yield from feed.from_lines(lines, sums=sums, first=first)
+        else:
+            yield from feed.from_csv(lines, columns, ended=lambda: not (follow or halt.asked))
+
+
+class Halt:
+    """A wish to stop, from a signal: obeyed at once while waiting for input, else when the step at hand is printed."""
+
+    def __init__(self) -> None:
+        self.asked = self._waiting = False
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Turn SIGINT and SIGTERM into the wish while the block runs."""
+        before = {which: signal.signal(which, self._hear) for which in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for which, handler in before.items():
+                signal.signal(which, handler)
+
+    def _hear(self, number: int, frame: object) -> None:
+        self.asked = True
+        if self._waiting:
+            raise _Stop
+
+    def between(self, arrivals: Iterator[feed.Arrival]) -> Iterator[feed.Arrival]:
+        """Pass arrivals on; a signal ends them."""
+        while not self.asked:
+            self._waiting = True
+            try:
+                arrival = next(arrivals, None)
+            except _Stop:
+                return
+            finally:
+                self._waiting = False
+            if arrival is None:
+                return
+            yield arrival
+
+
+class _Stop(Exception):
+    """A signal came while nothing was at hand."""
+
+
+class Progress:
+    """How far a stream has come, on a terminal's stderr, where stdout is not the same terminal."""
+
+    def __init__(self, start: int, horizon: int | None) -> None:
+        self._horizon, self._start, self._began, self._last = horizon, start, time.monotonic(), 0.0
+        self._on = sys.stderr.isatty() and not sys.stdout.isatty()
+
+    def at(self, step: int) -> None:
+        """Report a step, now and then."""
+        now = time.monotonic()
+        if self._on and now - self._last > EVERY:
+            rate = (step - self._start) / max(now - self._began, 1e-9)
+            click.echo(f"\rstep {step:,}{_of(self._horizon)}, {rate:,.0f} steps/s ", err=True, nl=False)
+            self._last = now
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._on and self._last:
+            click.echo("", err=True)
+
+
+def _of(horizon: int | None) -> str:
+    return "" if horizon is None else f" of {horizon:,}"
+
+
+def _print(total: Total) -> None:
+    """One JSON line; with categories each number is an object by category."""
+    line: dict[str, Any] = {"step": total.step, "event": total.event or None}
+    for name in ("value", "low", "high", "all_low", "all_high"):
+        number = getattr(total, name)
+        plain = [_plain(x) for x in number] if isinstance(number, np.ndarray) else _plain(number)
+        line["total" if name == "value" else name] = dict(zip(total.names, plain, strict=True)) if isinstance(plain, list) else plain
+    print(json.dumps(line), flush=True)
+
+
+def _plain(number: Any) -> int | float:
+    plain = number.item() if hasattr(number, "item") else number
+    return plain if isinstance(plain, int) else round(float(plain), 6)
+
+
+def _asked(**options: Any) -> tuple[Counter, feed.Columns | None]:
+    """The counter, and the columns to read."""
+    step, person = options["step"], options["person"]
+    column, interval = _value(options["value"], step is not None)
+    by, categories = (None, None) if options["by"] is None else next(iter(parse_axes((options["by"],)).items()))
+    if by is not None and not isinstance(categories, Categories):
+        raise UsageError(f"--by {options['by']}", "it names no categories", "Write --by origin=EWR,JFK,LGA")
+    if step is None and (by is not None or person is not None):
+        raise UsageError("--by or --person without --step", "lines hold one increment each", "Give CSV or Parquet, and --step COLUMN")
+    counter = Counter(options["horizon"], value=interval or 1, by=by, method=options["method"], late=options["late"])
+    return counter, None if step is None else feed.Columns(step, column, by, person)
+
+
+def _value(text: str | None, by_column: bool) -> tuple[str | None, Interval | None]:
+    if text is None:
+        return None, None
+    name, axis = next(iter(parse_axes((text if "=" in text else f"value={text}",)).items()))
+    if not isinstance(axis, Interval):
+        raise UsageError(f"--value {text}", "it gives no bounds", "Write --value 0..10, or --value minutes=0..60")
+    if by_column != ("=" in text):
+        remedy = "Write --value COLUMN=LOW..HIGH" if by_column else "Write --value LOW..HIGH"
+        raise UsageError(f"--value {text}", "rows hold values in a column, and lines in no column", remedy)
+    return name, axis
+
+
+def _publisher(columns: feed.Columns | None, **options: Any) -> Publisher:
+    """A publisher of no rows: the stream's own rows come by pushes."""
+    import pyarrow as pa
+
+    from sfumato.data import source
+    from sfumato.privacy.measures import ZCDP, ApproxDP
+
+    axes: dict[str, Axis] = {"step": Interval(0, 1)}
+    if columns is not None and columns.by is not None:
+        axes |= parse_axes((options["by"],))
+    empty = pa.table({name: pa.array([], pa.string()) for name in {*axes, *([options["person"]] if options["person"] else [])}})
+    src = source(
+        empty,
+        Domain(axes),
+        person=options["person"],
+        rows_per_person=options["rows_per_person"],
+        neighbours=options["neighbours"],
+        name=f"stream {options['key']}",
+    )
+    total: Any = options["budget"]
+    if total is not None and options["rho"] is not None:
+        total = ZCDP(total)
+    elif total is not None and options["delta"] != "0":
+        total = ApproxDP(total, options["delta"])
+    return Publisher(src, ledger=options["ledger"], account=options["account"], budget=total)

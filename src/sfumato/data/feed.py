@@ -1,0 +1,201 @@
+"""Steps of a stream from text or files: lines as they come, a file that grows, rows of CSV or Parquet that share a step.
+
+Three forms are read. *Lines*: one step each, an increment, or a name, a comma and an increment; an increment is a number of events, or for
+sums numbers with spaces between. *CSV with a header*: one row an event or value; rows that follow one another with the same entry
+in the step column make one step, which is complete when the next one begins or the input ends. *Parquet*: the same, but rows are
+put in the order of their step first. Rows with a missing entry are dropped. Nothing here quotes an entry.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TextIO
+
+from sfumato.errors import DataError, UsageError, nearest
+
+MISSING = frozenset(("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"))
+PAUSE = 0.2  # seconds between two looks at a file that grows
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns say when, how much, of which category, and whose. None: not asked."""
+
+    step: str
+    value: str | None = None
+    by: str | None = None
+    person: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Those that are read."""
+        return [name for name in (self.step, self.value, self.by, self.person) if name is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One step: its name, what it brings, and whose rows these are. Prints nothing of it."""
+
+    event: object
+    increment: Any
+    persons: list[object] | None = None
+
+    def __repr__(self) -> str:
+        return "Arrival(...)"
+
+
+def from_lines(lines: Iterable[str], *, sums: bool, first: int = 1) -> Iterator[Arrival]:
+    """One step a line; without a name a step is called by the number of its line. Empty lines are passed over.
+
+    Raises
+    ------
+    DataError
+        If a line is no increment; the message names its number.
+
+    >>> [(arrival.event, arrival.increment) for arrival in from_lines(["3", "", "tuesday, 4"], sums=False)]
+    [(1, 3), ('tuesday', 4)]
+    """
+    for number, line in enumerate(lines, first):
+        name, comma, rest = line.strip().rpartition(",")
+        if rest.strip():
+            yield Arrival(name.strip() if comma else number, _increment(rest, sums, number))
+
+
+def _increment(text: str, sums: bool, number: int) -> Any:
+    try:
+        return [float(word) for word in text.split()] if sums else int(text)
+    except ValueError:
+        pass
+    kind = "numbers" if sums else "a whole number"
+    raise DataError(f"line {number} of the input", f"it does not end in {kind}", "Write one increment a line, or a name, a comma and one")
+
+
+def from_csv(lines: Iterable[str], columns: Columns, *, ended: Callable[[], bool] = lambda: True) -> Iterator[Arrival]:
+    """Rows of CSV with a header, grouped by their step.
+
+    Parameters
+    ----------
+    lines : iterable of str
+    columns : Columns
+    ended : callable
+        Asked when the lines stop: whether the last step is complete. False: it is left for the next time.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, a line is ragged, or an entry is no number where numbers are asked for.
+    """
+    reader = csv.reader(lines)
+    header = next(reader, None)
+    if header is None:
+        return
+    places = [_place(header, name) for name in columns.names]
+
+    def rows() -> Iterator[tuple[str, list[str]]]:
+        for entries in reader:
+            if len(entries) == len(header):
+                row = [entries[place].strip() for place in places]
+                if not MISSING.intersection(row):
+                    yield row[0], row
+            elif entries:
+                raise DataError(f"line {reader.line_num} of the input", "it has another number of fields than the header", "Mend the line")
+
+    waiting: Arrival | None = None
+    for step, group in groupby(rows(), key=lambda row: row[0]):
+        arrival = _arrival(step, [row for _, row in group], columns)
+        if waiting is not None:
+            yield waiting
+        waiting = arrival
+    if waiting is not None and ended():
+        yield waiting
+
+
+def from_parquet(path: Path, columns: Columns) -> Iterator[Arrival]:
+    """Rows of a Parquet file, in the order of their step.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or a column is missing.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    reason = None
+    try:
+        file = pq.ParquetFile(path)
+        for name in columns.names:
+            _place(file.schema_arrow.names, name)
+        table = file.read(columns=columns.names).drop_null()
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or "it is not a Parquet file that can be read"
+    if reason is not None:
+        raise DataError(f"reading {path.name}", reason, "Name a Parquet file, or a CSV file with a header")
+    table = table.take(pc.sort_indices(table, sort_keys=[(columns.step, "ascending")]))
+    found = [table[name].to_pylist() for name in columns.names]
+    for step, group in groupby(zip(*found, strict=True), key=lambda row: row[0]):
+        yield _arrival(step, list(group), columns)
+
+
+def _arrival(step: object, rows: list[Any], columns: Columns) -> Arrival:
+    """What the rows of one step bring, in the form that a counter reads."""
+    at = {name: i for i, name in enumerate(columns.names)}
+    values = None if columns.value is None else [_number(row[at[columns.value]], columns.value) for row in rows]
+    labels = None if columns.by is None else [row[at[columns.by]] for row in rows]
+    persons = None if columns.person is None else [row[at[columns.person]] for row in rows]
+    if values is not None and labels is not None:
+        return Arrival(step, list(zip(labels, values, strict=True)), persons)
+    return Arrival(step, labels if labels is not None else len(rows) if values is None else values, persons)
+
+
+def _number(entry: object, name: str) -> float:
+    try:
+        return float(entry)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    raise DataError(f"the column {name!r}", "it holds an entry that is not a number", "Give a column of numbers")
+
+
+def _place(header: list[str], name: str) -> int:
+    plain = [column.strip() for column in header]
+    if name not in plain:
+        raise DataError(f"the column {name!r}", f"the input has no such column; {nearest(name, plain)}", "Name a column of the header")
+    return plain.index(name)
+
+
+def growing(file: TextIO, stop: Callable[[], bool], pause: Callable[[float], None] = time.sleep) -> Iterator[str]:
+    """Lines of a file as they are written, each only when it is whole, until ``stop`` says so."""
+    held = ""
+    while not stop():
+        held += file.readline()
+        if held.endswith("\n"):
+            yield held
+            held = ""
+        else:
+            pause(PAUSE)
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a text file for reading."""
+    try:
+        return path.open(encoding="utf-8", errors="replace", newline="")
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+    raise DataError(f"reading {path.name}", reason, "Name a file that can be read, or - for standard input")
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file's name says that it is Parquet."""
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+def check(columns: Columns | None, *, parquet: bool) -> None:
+    """Refuse forms that do not go together."""
+    if parquet and columns is None:
+        raise UsageError("a Parquet file as a stream", "its rows need a column that says when", "Name it by --step")

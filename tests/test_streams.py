@@ -1,0 +1,319 @@
+"""Streams as users hold them: paid once, counted once, resumed, refused; what they publish, and what they keep to themselves."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.audit.runs import Scripted
+from sfumato.ledger import open_ledger
+from sfumato.random.bits import override
+from sfumato.streams import Stream, Total
+from sfumato.testing import deterministic
+from support.canary import overheard, sightings
+
+DOMAIN = sf.Domain(day=sf.Interval(0, 1), kind=sf.Categories(["a", "b"], other="rest"))
+EMPTY = pa.table({"day": pa.array([], pa.float64()), "kind": pa.array([], pa.string()), "who": pa.array([], pa.string())})
+
+
+def source(**words: object) -> object:
+    return sf.source(EMPTY, DOMAIN, name="visits", **words)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def publisher(tmp_path: Path) -> Iterator[sf.Publisher]:
+    with sf.Publisher(source(), ledger=tmp_path / "b.db", account="a", budget="3") as opened:
+        yield opened
+
+
+def exact(publisher: sf.Publisher, counter: sf.Counter, increments: list[object], **words: object) -> list[Total]:
+    """Push increments under noise that is nothing."""
+    with override(Scripted()), publisher.open(counter, epsilon="0.01", key=repr(increments)[:900] + repr(counter)[:900]) as stream:
+        return [stream.push(increment, **{name: each[i] for name, each in words.items()}) for i, increment in enumerate(increments)]  # type: ignore[index]
+
+
+def test_paid_once_resumed_and_the_same(publisher: sf.Publisher, tmp_path: Path) -> None:
+    counter = sf.Counter(horizon=10)
+    with publisher.open(counter, epsilon="1", key="visits") as stream:
+        assert publisher.remaining == 2
+        totals = [stream.push(5, event=dt.date(2026, 11, day)) for day in (1, 2, 3)]
+    with publisher.open(counter, epsilon="1", key="visits") as again:
+        assert publisher.remaining == 2
+        assert (again.step, again.remaining, len(again)) == (3, 7, 3)
+        assert list(again) == totals
+        assert again.push(99, event="2026-11-02") == totals[1]
+        assert again.step == 3
+        assert again.push(5, event="2026-11-04").step == 4
+        release = again.history()
+    assert release.values.tolist()[:3] == [total.value for total in totals]
+    assert release.events == ("2026-11-01", "2026-11-02", "2026-11-03", "2026-11-04")
+    assert release.receipt is not None
+    assert release.receipt.charged == "epsilon = 1"
+    release.save(tmp_path / "r.json")
+    assert sf.load(tmp_path / "r.json") == release
+    assert release.to_frame().column_names == ["step", "event", "total", "low", "high"]
+    assert publisher.ledger.verify().ok
+
+
+def test_two_holders_take_steps_one_after_another(publisher: sf.Publisher, tmp_path: Path) -> None:
+    counter = sf.Counter(horizon=20)
+    with publisher.open(counter, epsilon="1", key="k") as one, sf.Publisher(source(), ledger=tmp_path / "b.db", account="a") as other:
+        two = other.open(counter, epsilon="1", key="k")
+        steps = [holder.push(1).step for holder in (one, two, two, one, two, one)]
+        assert steps == [1, 2, 3, 4, 5, 6]
+        assert one.history() == two.history()
+
+
+@pytest.mark.parametrize(
+    ("counter", "increments", "expected"),
+    [
+        (sf.Counter(9), [3, 0, np.int64(4)], [3, 3, 7]),
+        (sf.Counter(9, by="kind"), [{"a": 2, "b": 1}, ["a", "x", None, "b"], "b"], [[2, 1, 0], [3, 2, 1], [3, 3, 1]]),
+        (sf.Counter(9, by=sf.Categories(["a", "b"])), [{"a": 2, "x": 1}, ["x", "b"]], [[2, 0], [2, 1]]),
+        (sf.Counter(9, value=sf.Interval(0, 10, step=1)), [7.4, [20, -3, 2.6], float("inf"), []], [7, 20, 30, 30]),
+        (sf.Counter(9, value=sf.Interval(-2, 2, step=0.5)), [np.array([-9.0, 0.7]), 2], [-1.5, 0.5]),
+        (sf.Counter(9, value=sf.Interval(0, 5, step=1), by="kind"), [{"a": [1, 9], "b": 2}, [("a", 1), ("z", 4)]], [[6, 2, 0], [7, 2, 4]]),
+        (sf.Counter(None), [1] * 40, list(range(1, 41))),
+    ],
+    ids=lambda x: repr(x)[:40],
+)
+def test_without_noise_totals_are_what_was_pushed(
+    publisher: sf.Publisher, counter: sf.Counter, increments: list[object], expected: list[object]
+) -> None:
+    values = [total.value for total in exact(publisher, counter, increments)]
+    assert np.allclose(np.array(values, float), np.array(expected, float))
+
+
+@pytest.mark.parametrize(("method", "horizon"), [("tree", 300), ("toeplitz", 300), ("blt", 300), ("blt", 5000)])
+def test_gaussian_machines_read_totals_back(tmp_path: Path, method: str, horizon: int) -> None:
+    """With no noise the estimates are the totals, to the rounding of C (Toeplitz) and of the buffers."""
+    counter = sf.Counter(horizon, method=method, by="kind")  # type: ignore[arg-type]
+    with (
+        sf.Publisher(source(), budget=sf.ZCDP("1")) as publisher,
+        override(Scripted()),
+        publisher.open(counter, rho="0.1", key="k") as stream,
+    ):
+        found = np.array([stream.push({"a": i % 7, "b": 1}).value for i in range(200)])
+    truth = np.stack([np.cumsum(np.arange(200) % 7), np.arange(1, 201), np.zeros(200)], axis=1)
+    assert np.allclose(found, truth, atol=1e-3)
+
+
+def test_persons_are_bounded_over_all_steps(tmp_path: Path) -> None:
+    with sf.Publisher(source(person="who", rows_per_person=2), ledger=tmp_path / "b.db", budget="1") as publisher, override(Scripted()):
+        with publisher.open(sf.Counter(9, by="kind"), epsilon="0.01", key="k") as stream:
+            assert stream.push(["a", "a", "b", "a"], persons=["ann", "ann", "ann", "bob"]).value.tolist() == [3, 0, 0]
+        with publisher.open(sf.Counter(9, by="kind"), epsilon="0.01", key="k") as stream:
+            assert stream.push([None, "b", "b", "a", "b"], persons=["bob", "bob", "bob", 7, "7"]).value.tolist() == [4, 2, 0]
+            assert "first 2 count" in str(stream.history().guarantee)
+            for wrong in ({"increment": ["a"]}, {"increment": ["a"], "persons": ["x", "y"]}, {"increment": ["a"], "persons": [1.5]}):
+                with pytest.raises(sf.UsageError):
+                    stream.push(**wrong)  # type: ignore[arg-type]
+            assert stream.step == 2
+        assert publisher.ledger.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("value", "by", "increment", "kind"),
+    [
+        (1, None, -1, sf.UsageError),
+        (1, None, 1.5, sf.UsageError),
+        (1, None, True, sf.UsageError),
+        (1, None, "many", sf.UsageError),
+        (1, None, 2**60, sf.UsageError),
+        (1, "kind", 3, sf.UsageError),
+        (1, "kind", {"a": -1}, sf.UsageError),
+        (1, "kind", [["a"]], sf.UsageError),
+        (sf.Interval(0, 1), None, float("nan"), sf.DataError),
+        (sf.Interval(0, 1), None, [0.5, None], sf.DataError),
+        (sf.Interval(0, 1), None, [0.5, "918273"], sf.DataError),
+        (sf.Interval(0, 1), "kind", [0.5], sf.UsageError),
+    ],
+)
+def test_wrong_increments_are_refused_and_take_no_step(
+    publisher: sf.Publisher, value: object, by: str | None, increment: object, kind: type
+) -> None:
+    with publisher.open(sf.Counter(5, value=value, by=by), epsilon="1", key="k") as stream:  # type: ignore[arg-type]
+        with pytest.raises(kind) as refusal:
+            stream.push(increment)
+        assert len(refusal.value.args) == 3
+        assert "918273" not in str(refusal.value)
+        assert stream.step == 0
+
+
+def test_the_horizon_and_the_order_of_events(publisher: sf.Publisher) -> None:
+    with publisher.open(sf.Counter(3), epsilon="1", key="k") as stream:
+        stream.push(1, event=9)
+        stream.push(1, event=10)
+        with pytest.raises(sf.UsageError, match='late="count"'):
+            stream.push(1, event=8)
+        last = stream.push(1, event=11)
+        with pytest.raises(sf.UsageError, match="another key"):
+            stream.push(1, event=12)
+        assert stream.push(1, event=11) == last
+        assert stream.remaining == 0
+    with pytest.raises(sf.UsageError, match="closed"):
+        stream.push(1)
+    with publisher.open(sf.Counter(3, late="count"), epsilon="1", key="late") as stream:
+        assert [stream.push(1, event=event).step for event in ("b", "a", "b")] == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"horizon": 0},
+        {"horizon": 2.5},
+        {"horizon": True},
+        {"horizon": 10**8},
+        {"value": 2},
+        {"value": "x"},
+        {"value": sf.Interval("2013-01-01", "2014-01-01")},
+        {"by": 3},
+        {"method": "magic"},
+        {"late": "no"},
+    ],
+    ids=repr,
+)
+def test_wrong_counters(wrong: dict[str, object]) -> None:
+    with pytest.raises(sf.UsageError) as refusal:
+        sf.Counter(**({"horizon": 5} | wrong))  # type: ignore[arg-type]
+    assert len(refusal.value.args) == 3
+
+
+def test_refusals_spend_nothing(publisher: sf.Publisher) -> None:
+    counter = sf.Counter(5)
+    with pytest.raises(sf.BudgetExceeded):
+        publisher.open(counter, epsilon="4", key="k")
+    for method in ("toeplitz", "blt"):
+        with pytest.raises(sf.Infeasible):
+            publisher.open(sf.Counter(5, method=method), epsilon="1", key="k")  # type: ignore[arg-type]
+    with pytest.raises(sf.Infeasible):
+        publisher.open(sf.Counter(None, method="blt"), epsilon="1", delta="1e-6")
+    with pytest.raises(sf.UsageError, match="no Categories axis"):
+        publisher.open(sf.Counter(5, by="day"), epsilon="1")
+    with pytest.raises(sf.UsageError, match=r"publisher\.open"):
+        publisher.release(counter, epsilon="1")  # type: ignore[call-overload]
+    with pytest.raises(sf.UsageError, match="only a Counter"):
+        publisher.open(sf.Histogram("day"), epsilon="1")  # type: ignore[arg-type]
+    assert publisher.remaining == 3
+    publisher.open(counter, epsilon="1", key="k")
+    with pytest.raises(sf.UsageError, match="another question"):
+        publisher.open(counter, epsilon="0.5", key="k")
+    with pytest.raises(sf.UsageError, match="another question"):
+        publisher.open(sf.Counter(6), epsilon="1", key="k")
+    assert publisher.remaining == 2
+
+
+def test_there_is_no_stream_before_its_charge(publisher: sf.Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only way to a stream is through the ledger, and its state stands in the transaction that charges."""
+    ledger = publisher.ledger
+
+    def fails(*_: object, **__: object) -> None:
+        raise sf.LedgerError("a charge", "the disk is gone", "Mend it")
+
+    monkeypatch.setattr(ledger, "stream", fails)
+    with pytest.raises(sf.LedgerError):
+        publisher.open(sf.Counter(5), epsilon="1", key="k")
+    with pytest.raises(TypeError):
+        Stream()  # type: ignore[call-arg]
+
+
+def test_a_step_that_fails_takes_nothing_and_says_nothing(publisher: sf.Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+    with publisher.open(sf.Counter(5), epsilon="1", key="k") as stream:
+
+        def fails(*_: object) -> None:
+            raise ValueError("918273645")
+
+        monkeypatch.setattr(type(stream._machine), "step", fails)
+        assert not overheard(918273645, lambda: stream.push(918273645))
+        with pytest.raises(sf.InternalError, match="Nothing was taken") as fault:
+            stream.push(1)
+        assert fault.value.__context__ is None
+        monkeypatch.undo()
+        assert stream.push(1).step == 1
+
+
+def test_nothing_true_is_to_be_seen(publisher: sf.Publisher) -> None:
+    canary = 918_273_645
+    with publisher.open(sf.Counter(5, value=sf.Interval(0, 10**9, step=1)), epsilon="0.001", key="k") as stream:
+        total = stream.push(float(canary), event="one")
+        assert not sightings(canary, total, stream, stream.history(), stream._steps)
+
+
+def test_noise_from_a_public_seed_is_stamped(publisher: sf.Publisher) -> None:
+    with deterministic(3), publisher.open(sf.Counter(5), epsilon="1", key="k") as stream:
+        stream.push(1)
+        assert not stream.history().guarantee.private
+    with pytest.raises(sf.UsageError, match="another question"):
+        publisher.open(sf.Counter(5), epsilon="1", key="k")
+
+
+def test_measures(tmp_path: Path) -> None:
+    counter = sf.Counter(365)
+    with sf.Publisher(source(), budget=sf.ApproxDP("2", "1e-5")) as publisher:
+        with publisher.open(counter, epsilon="0.1", delta="1e-12", key="small delta") as stream:
+            release = stream.history()
+            assert isinstance(release.guarantee.measure, sf.PureDP), "there a Laplace tree is better, and needs no delta"
+        assert publisher.remaining == (Fraction(19, 10), Fraction(1, 10**5))
+        with publisher.open(counter, epsilon="1", delta="1e-6", key="delta") as stream:
+            assert isinstance(stream.history().guarantee.measure, sf.ApproxDP)
+        assert publisher.remaining == (Fraction(9, 10), Fraction(9, 10**6))
+    with sf.Publisher(source(), budget=sf.ZCDP("1")) as publisher:
+        publisher.open(sf.Counter(None), rho="0.5", key="rho without a horizon")
+        assert publisher.remaining == Fraction(1, 2)
+        publisher.open(sf.Counter(9), epsilon="0.5", key="epsilon")
+        assert publisher.remaining == Fraction(3, 8)
+
+
+def test_intervals_hold_as_often_as_they_say() -> None:
+    """600 streams of each machine: intervals of single steps, and bands for all steps."""
+    for counter, cost in [(sf.Counter(30), sf.PureDP("0.5")), (sf.Counter(30), sf.ZCDP("0.02")), (sf.Counter(None), sf.PureDP("0.5"))]:
+        machine = counter.settle(None, sf.Unit(), cost).machine
+        from sfumato.random import current
+        from sfumato.streaming.counter import half_widths
+
+        errors = np.empty((600, 30))
+        for run in range(len(errors)):
+            state, read = machine.start(), machine.follow()
+            for step in range(30):
+                state, output = machine.step(state, (0,), current())
+                errors[run, step] = read(output)[0]
+        each, every = (half_widths(machine, 1, 30, 0.05, together) for together in (False, True))
+        inside = (np.abs(errors) <= each).mean(axis=0)
+        assert inside.min() > 0.95 - 5 * (0.0475 / 600) ** 0.5
+        if machine.horizon:
+            assert inside.mean() < 0.98
+        assert (np.abs(errors) <= every).all(axis=1).mean() > 0.95
+        assert np.allclose(errors.var(axis=0), machine.variances(1, 30), rtol=0.5)
+
+
+def test_a_state_that_was_put_back_or_edited_is_refused(publisher: sf.Publisher, tmp_path: Path) -> None:
+    with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
+        stream.push(1)
+        before = sqlite3.connect(tmp_path / "b.db").execute("SELECT state FROM streams").fetchone()[0]
+        stream.push(1)
+    with sqlite3.connect(tmp_path / "b.db") as db:
+        db.execute("DROP TRIGGER streams_forward")
+        db.execute("UPDATE streams SET state = ?", (before,))
+    db.close()
+    with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream, pytest.raises(sf.LedgerError, match="was edited"):
+        stream.push(1)
+
+
+def test_the_state_holds_the_total_and_belongs_to_its_owner(publisher: sf.Publisher, tmp_path: Path) -> None:
+    """What the documents say of the state at rest: it is secret, so the file is its owner's only."""
+    with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
+        stream.push(918_273)
+    assert (tmp_path / "b.db").stat().st_mode & 0o077 == 0
+    _, state = msgspec.json.decode(sqlite3.connect(tmp_path / "b.db").execute("SELECT state FROM streams").fetchone()[0])
+    assert state["totals"] == [918_273]
+    with open_ledger(tmp_path / "b.db") as ledger:
+        assert not sightings(918_273, *ledger.log())

@@ -1,0 +1,114 @@
+"""A durable stream under kill -9: nothing published changes, nothing is lost or counted twice, no step has two noises."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+import sfumato as sf
+
+FORK = multiprocessing.get_context("fork")
+COUNTERS = {
+    "tree": (sf.Counter(200), {"epsilon": "1"}),
+    "toeplitz": (sf.Counter(200, method="toeplitz"), {"rho": "0.5"}),
+    "blt": (sf.Counter(200, method="blt"), {"rho": "0.5"}),
+    "segments": (sf.Counter(None), {"epsilon": "1"}),
+}
+
+
+def brought(event: int) -> int:
+    """What each event brings."""
+    return event * event % 97
+
+
+def work(place: Path, name: str, events: int) -> None:
+    """Push every event from the first on, and show each total once it is returned."""
+    counter, cost = COUNTERS[name]
+    out = os.open(place / "shown", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    source = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="t")
+    budget = sf.ZCDP("0.5") if "rho" in cost else "1"
+    publisher = sf.Publisher(source, ledger=place / "b.db", account="a", budget=budget)
+    with publisher, publisher.open(counter, key="k", **cost) as stream:
+        first = max(1, stream.step - 2)  # a few are pushed again, as by someone who does not know how far it came
+        for event in range(first, events + 1):
+            total = stream.push(brought(event), event=event)
+            os.write(out, f"{json.dumps([event, total.step, total.value])}\n".encode())
+    os.close(out)
+
+
+def storm(place: Path, name: str, events: int, kills: int, longest: float) -> int:
+    """Kill the worker at random moments, start another, and let the last one end."""
+    dice, done = random.Random(), 0
+    while True:
+        process = FORK.Process(target=work, args=(place, name, events))
+        process.start()
+        if done >= kills:
+            process.join(120)
+            assert process.exitcode == 0
+            return done
+        process.join(dice.uniform(0.0, longest))
+        if process.is_alive():
+            process.kill()
+            process.join()
+            done += 1
+        else:
+            assert process.exitcode == 0
+            return done
+
+
+def judge(place: Path, name: str, events: int) -> int:
+    """Compare what was shown with what is stored, and with what was brought; the number of lines that were shown."""
+    counter, cost = COUNTERS[name]
+    shown = [json.loads(line) for line in (place / "shown").read_text().splitlines()]
+    source = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="t")
+    with sf.Publisher(source, ledger=place / "b.db", account="a") as publisher:
+        assert publisher.remaining == 0
+        assert len([entry for entry in publisher.ledger.log() if entry.kind == "reserve"]) == 1
+        with publisher.open(counter, key="k", **cost) as stream:
+            history = stream.history()
+            stored = publisher.ledger._store._connection.execute("SELECT state FROM streams").fetchone()[0]  # type: ignore[attr-defined]
+        assert publisher.ledger.verify().ok
+    assert history.events == tuple(str(event) for event in range(1, events + 1)), "no step lost, none counted twice"
+    values = history.values.tolist()
+    for event, step, value in shown:
+        assert (step, value) == (event, values[event - 1]), "what was shown once is what is stored"
+    assert {event for event, _, _ in shown} == set(range(1, events + 1))
+    truth = [brought(event) for event in range(1, events + 1)]
+    _, state = msgspec.json.decode(stored)
+    if name == "tree":
+        assert state["totals"] == [sum(truth)]
+    elif name == "toeplitz":
+        assert [x for (x,) in state["increments"]] == truth
+    half = history.accuracy("0.999999", simultaneous=True)
+    assert (np.abs(history.values - np.cumsum(truth)) <= half).all()
+    return len(shown)
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_killed_at_random_moments(tmp_path: Path, name: str) -> None:
+    storm(tmp_path, name, events=40, kills=6, longest=0.15)
+    judge(tmp_path, name, 40)
+
+
+@pytest.mark.deep
+def test_a_thousand_kills(tmp_path: Path, evidence: Callable[[str, object], None]) -> None:
+    figures, started = {"kills": 0, "streams": 0, "steps": 0, "shown": 0}, time.monotonic()
+    names = list(COUNTERS)
+    while figures["kills"] < 1000:
+        name = names[figures["streams"] % len(names)]
+        place = tmp_path / str(figures["streams"])
+        place.mkdir()
+        figures["kills"] += storm(place, name, events=200, kills=min(100, 1000 - figures["kills"]), longest=0.12)
+        figures["shown"] += judge(place, name, 200)
+        figures["streams"] += 1
+        figures["steps"] += 200
+    evidence("streams", {**figures, "seconds": round(time.monotonic() - started)})
