@@ -7,8 +7,9 @@ from sfumato.partition import UniformPartitioner
 from sfumato.privacy.guarantee import Guarantee, assumptions_of
 from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.streaming import Counter
 
-QUESTIONS = [Histogram, UniformPartitioner]
+QUESTIONS = [Histogram, UniformPartitioner, Counter]
 PROOF = Histogram.proof
 
 

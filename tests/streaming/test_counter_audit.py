@@ -18,6 +18,7 @@ from sfumato.audit.exact import pure_loss, renyi_loss
 from sfumato.audit.laws import log_sum
 from sfumato.audit.runs import NotAdditive, Published, Scripted
 from sfumato.audit.runs import neighbours as pairs_of
+from sfumato.audit.streams import draw_order, of_machine, outputs
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
@@ -33,11 +34,7 @@ EPSILON, RHO = Fraction(1), Fraction(1, 2)
 
 def run(machine, stream, noise):
     """All outputs of a stream of increments, one category."""
-    state, found = machine.start(), []
-    for increment in stream:
-        state, output = machine.step(state, (int(increment),), noise)
-        found.append(output[0])
-    return np.array(found)
+    return np.array(outputs(machine, [int(x) for x in stream], noise))
 
 
 def changes(unit):
@@ -154,33 +151,13 @@ def test_a_shift_of_the_stream_is_a_shift_of_the_outputs():
 # --- mechanisms as the audit of questions sees them -----------------------------------------------------------------------
 
 
-def published(machine, steps, order=None):
-    """A mechanism from rows, each at a step, to outputs in the order of their draws."""
-
-    def mechanism(rows, noise):
-        counts = np.bincount([int(step) for (step,) in rows], minlength=steps)
-        found = run(machine, counts, noise).tolist()
-        return Published(tuple(found[i] for i in (order or range(steps))), found)
-
-    return mechanism
-
-
-def draw_order(machine):
-    """Steps in the order in which their draws are made; every place must be a step."""
-    found = []
-    for step in range(1, machine.horizon + 1):
-        found += [place - 1 for place in machine.path(step) if place - 1 not in found]
-    assert sorted(found) == list(range(machine.horizon))
-    return found
-
-
 ROWS = ((0.0,), (3.0,), (7.0,))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_a_tree_without_hidden_draws(unit):
     machine = msgspec.structs.replace(tree((3,), unit), horizon=10)
-    loss = pure_loss(published(machine, 10, draw_order(machine)), pairs_of(ROWS, unit, others=0)).loss
+    loss = pure_loss(of_machine(machine, 10), pairs_of(ROWS, unit, others=0)).loss
     assert loss == pytest.approx(EPSILON, rel=1e-9)
 
 
@@ -188,13 +165,15 @@ def test_a_tree_without_hidden_draws(unit):
 def test_segments(unit):
     """Rows of one person in two trees: what they cost adds up to no more than epsilon."""
     machine = laplace_tree(None, 1, Reach(unit, (0, 1)), PureDP(EPSILON))
-    order, start = [], 0
-    for index in (0, 1):
-        inner = draw_order(machine.tree(index))
-        order += [start + i for i in inner]
-        start += len(inner)
+    order = draw_order(machine.tree(0), 27)
+    order += [27 + place for place in draw_order(machine.tree(1), 81)]
+
+    def mechanism(rows, noise):
+        found = outputs(machine, np.bincount([int(step) for (step,) in rows], minlength=108).tolist(), noise)
+        return Published(tuple(found[place] for place in order), found)
+
     rows = ((0.0,), (26.0,), (27.0,), (80.0,))
-    loss = pure_loss(published(machine, start, order), pairs_of(rows, unit, others=0)).loss
+    loss = pure_loss(mechanism, pairs_of(rows, unit, others=0)).loss
     assert 0.99 * EPSILON <= loss <= EPSILON * (1 + 1e-9)
 
 
@@ -202,7 +181,7 @@ def test_segments(unit):
 @pytest.mark.parametrize(("make", "precision"), [(toeplitz, 5), (buffers, 10)], ids=["toeplitz", "buffers"])
 def test_gaussian_machines_spend_what_they_claim(make, precision, unit):
     machine = make(T, 1, Reach(unit, (0, 1)), ZCDP(RHO), precision)
-    rho = renyi_loss(published(machine, T), pairs_of(ROWS, unit, others=1 if unit == Unit() else 0), (2.0,)).loss
+    rho = renyi_loss(of_machine(machine, T), pairs_of(ROWS, unit, others=1 if unit == Unit() else 0), (2.0,)).loss
     assert rho <= RHO * (1 + 1e-9)
     assert rho >= {"add-remove": 0.95, "replace": 0.6}[unit.neighbours] * RHO  # under replace the bound has no worst pattern at T = 8
 
@@ -221,7 +200,7 @@ class Uneven(ElderTree, frozen=True, tag="uneven"):
 
 def test_unequal_scales_are_found():
     machine = Uneven(10, (3,), DiscreteLaplace(2 / EPSILON))
-    loss = pure_loss(published(machine, 10, draw_order(machine)), pairs_of(ROWS, Unit(), others=0)).loss
+    loss = pure_loss(of_machine(machine, 10), pairs_of(ROWS, Unit(), others=0)).loss
     assert loss > 1.4 * EPSILON
 
 
@@ -229,7 +208,7 @@ def test_fresh_noise_on_replay_is_found():
     machine = msgspec.structs.replace(tree((3,), Unit()), horizon=10)
 
     def twice(rows, noise):
-        first, second = (published(machine, 10, draw_order(machine))(rows, noise) for _ in range(2))
+        first, second = (of_machine(machine, 10)(rows, noise) for _ in range(2))
         return Published((*first.numbers, *second.numbers), [first.public, second.public])
 
     assert pure_loss(twice, pairs_of(ROWS, Unit(), others=0)).loss == pytest.approx(2 * EPSILON)

@@ -10,8 +10,10 @@ from itertools import product
 
 from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, of_question, published
 from sfumato.audit.selections import LawOf, law_of, run_of
+from sfumato.audit.streams import of_machine
 from sfumato.domain import MOST_KEYS, Domain, Interval, Keys
 from sfumato.histogram import Histogram
+from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law
 from sfumato.partition import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
@@ -20,6 +22,8 @@ from sfumato.publisher import Publisher
 from sfumato.quantiles import Quantiles
 from sfumato.random.bits import Bits, override
 from sfumato.releases import AnyQuestion
+from sfumato.streaming.exact_tree import ElderTree
+from sfumato.streaming.methods import Reach, toeplitz
 
 LINE = Domain(x=Interval(0, 3, step=1))
 ON_LINE: Rows = ((0.5,), (1.0,), (3.0,))
@@ -170,6 +174,18 @@ def _keys(axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation
     return Subject(f"Histogram of keys, {selection}", unit, SELECTED, run, pair=pair, runs=2000)
 
 
+STEPS: Rows = ((0.0,), (3.0,), (7.0,))
+
+
+def _counter(unit: Unit, cost: CentralMeasure) -> Subject:
+    """A running total over ten steps: a tree of two levels, or a Toeplitz matrix in units of 1/32."""
+    reach = Reach(unit, (0, 1))
+    if isinstance(cost, ZCDP):
+        return Subject("Counter, Toeplitz", unit, cost, of_machine(toeplitz(10, 1, reach, cost, 5), 10), STEPS, runs=1000)
+    tree = ElderTree(10, (3,), DiscreteLaplace(2 * reach.l1 / PURE.epsilon))
+    return Subject("Counter, tree", unit, cost, of_machine(tree, 10), STEPS, runs=1000)
+
+
 RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace")
 UNITS = [Unit(rows_per_person=r, neighbours=relation) for r, relation in product((1, 2), RELATIONS)]
 COSTS: tuple[CentralMeasure, ...] = (PURE, CONCENTRATED)
@@ -181,6 +197,8 @@ SUBJECTS: tuple[Subject, ...] = (
     *_selections(),
     *(_keys(("k",), rule, r, relation) for rule, r, relation in zip(RULES, (2, 1, 1), (*RELATIONS, "add-remove"), strict=True)),
     _keys(("k", "x"), "truncated-geometric", 1, "add-remove"),
+    *(_counter(unit, PURE) for unit in UNITS),
+    *(_counter(unit, CONCENTRATED) for unit in UNITS if unit.neighbours == "add-remove"),
     _end_to_end(1, "add-remove"),
     _end_to_end(2, "replace"),
 )

@@ -50,7 +50,7 @@ class Arrival:
 
 
 def from_lines(lines: Iterable[str], *, sums: bool, first: int = 1) -> Iterator[Arrival]:
-    """One step a line; without a name a step is called by the number of its line. Empty lines are passed over.
+    """One step a line; without a name a step is called by its number. Empty lines are passed over, and not counted.
 
     Raises
     ------
@@ -60,10 +60,12 @@ def from_lines(lines: Iterable[str], *, sums: bool, first: int = 1) -> Iterator[
     >>> [(arrival.event, arrival.increment) for arrival in from_lines(["3", "", "tuesday, 4"], sums=False)]
     [(1, 3), ('tuesday', 4)]
     """
-    for number, line in enumerate(lines, first):
+    step = first
+    for number, line in enumerate(lines, 1):
         name, comma, rest = line.strip().rpartition(",")
         if rest.strip():
-            yield Arrival(name.strip() if comma else number, _increment(rest, sums, number))
+            yield Arrival(name.strip() if comma else step, _increment(rest, sums, number))
+            step += 1
 
 
 def _increment(text: str, sums: bool, number: int) -> Any:

@@ -32,7 +32,7 @@ LONGEST = 1024
 """Every step works through all earlier ones, so longer streams take buffers instead (``exact_blt``), which lose less than 1 %."""
 
 
-class ToeplitzState(msgspec.Struct, frozen=True):
+class ColumnState(msgspec.Struct, frozen=True):
     """Secret: all true increments so far, one tuple per step."""
 
     increments: tuple[Whole, ...]
@@ -61,17 +61,17 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz"):
     cells: int = 1
     precision: int = PRECISION
 
-    def start(self) -> ToeplitzState:
+    def start(self) -> ColumnState:
         """No increments."""
-        return ToeplitzState(())
+        return ColumnState(())
 
-    def step(self, state: ToeplitzState, increment: Whole, noise: Bits) -> tuple[ToeplitzState, Whole]:
+    def step(self, state: ColumnState, increment: Whole, noise: Bits) -> tuple[ColumnState, Whole]:
         """Publish C x at this step, plus noise, in whole units."""
         rows = (*state.increments, increment)
         weights = column(self.horizon, self.precision)[: len(rows)][::-1].tolist()
         fresh = self.law.sample(self.cells, noise).tolist()
         sums = (sum(w * row[cell] for w, row in zip(weights, rows, strict=True) if row[cell]) for cell in range(self.cells))
-        return ToeplitzState(rows), tuple(total + z for total, z in zip(sums, fresh, strict=True))
+        return ColumnState(rows), tuple(total + z for total, z in zip(sums, fresh, strict=True))
 
     def follow(self) -> Follow:
         """Read totals as B y: the sum of earlier outputs, each times a coefficient of B."""

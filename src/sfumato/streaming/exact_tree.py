@@ -37,7 +37,7 @@ from sfumato.streaming.sums import laplace_sum_half_width
 MOST_LEVELS = 12
 
 
-class TreeState(msgspec.Struct, frozen=True):
+class ElderState(msgspec.Struct, frozen=True):
     """Secret: the true totals, and the noise at the places that the next step may still hang on."""
 
     step: int
@@ -100,11 +100,11 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
             total += np.abs(digit)
         return total
 
-    def start(self) -> TreeState:
+    def start(self) -> ElderState:
         """No steps, nothing counted, no noise drawn."""
-        return TreeState(0, (0,) * self.cells, (), ())
+        return ElderState(0, (0,) * self.cells, (), ())
 
-    def step(self, state: TreeState, increment: Whole, noise: Bits) -> tuple[TreeState, Whole]:
+    def step(self, state: ElderState, increment: Whole, noise: Bits) -> tuple[ElderState, Whole]:
         """Add to the totals, draw the noise that is new on the path, publish totals plus noise.
 
         Paths of neighbouring steps part once and do not meet again, so what is new is the end of the path; and the steps that
@@ -117,7 +117,7 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
         for i in range(len(path) - shared):
             elder = known[-1] if known else (0,) * self.cells
             known.append(tuple(map(add, elder, fresh[i * self.cells : (i + 1) * self.cells])))
-        return TreeState(state.step + 1, totals, tuple(path), tuple(known)), tuple(map(add, totals, known[-1]))
+        return ElderState(state.step + 1, totals, tuple(path), tuple(known)), tuple(map(add, totals, known[-1]))
 
     def follow(self) -> Follow:
         """What is published are the totals themselves."""

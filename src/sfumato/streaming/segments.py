@@ -21,7 +21,7 @@ import numpy as np
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random.bits import Bits
 from sfumato.streaming.exact import Follow, Whole
-from sfumato.streaming.exact_tree import ElderTree, TreeState, radices_for
+from sfumato.streaming.exact_tree import ElderState, ElderTree, radices_for
 
 FIRST = 3
 """The first tree takes 3^3 steps."""
@@ -32,7 +32,7 @@ class SegmentsState(msgspec.Struct, frozen=True):
 
     index: int
     before: Whole
-    tree: TreeState
+    tree: ElderState
 
 
 class Segments(msgspec.Struct, frozen=True, tag="segments"):

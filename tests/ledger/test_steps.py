@@ -1,0 +1,164 @@
+"""The steps of a stream in the ledger: what is found when someone tampers with them, and what the rules refuse."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, contextmanager
+
+import pytest
+
+from sfumato.errors import BudgetExceeded, LedgerError, UsageError
+from sfumato.ledger import open_ledger
+from sfumato.ledger import steps as streams
+
+
+def count(number, state, tally):
+    """A stream that adds 1, publishes its state, and counts one word on odd steps."""
+    if number % 2:
+        tally(b"someone")
+    after = str(int(state) + 1).encode()
+    return after, after
+
+
+def opened(ledger, key="s", cost=(10, 0)):
+    return ledger.stream("trips", key, "digest", cost, "a stream", spec=b"spec", state=b"0")
+
+
+@pytest.fixture
+def book(path):
+    """A closed ledger with a stream of five steps (entry 2)."""
+    with open_ledger(path) as ledger:
+        ledger.open_account("trips", "marbles", (1000, 0))
+        steps = opened(ledger)
+        for number in range(5):
+            assert steps.take(f"e{number}", count)[1]
+        assert ledger.verify().ok
+    return path
+
+
+@contextmanager
+def unguarded(path):
+    """The file without its rules, which are put back afterwards."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        rules = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in rules:
+            db.execute(f"DROP TRIGGER {name}")
+        yield db
+        for _, sql in rules:
+            db.execute(sql)
+
+
+def test_a_stream_is_charged_once_and_goes_on(ledger):
+    steps = opened(ledger)
+    assert ledger.account("trips").spent == (10, 0)
+    assert [steps.take("", count)[0].output for _ in range(3)] == [b"1", b"2", b"3"]
+    again = opened(ledger)
+    assert again.take("x", count)[0].number == 4
+    assert again.take("x", count) == (steps.since(None)[3], False)
+    assert steps.head()[0] == 4
+    assert again.spec == b"spec"
+    assert ledger.account("trips").spent == (10, 0)
+    with pytest.raises(UsageError):
+        ledger.stream("trips", "s", "other", (10, 0), "", spec=b"", state=b"")
+    with pytest.raises(BudgetExceeded):
+        opened(ledger, "dear", (1000, 0))
+    assert ledger.verify().ok
+    assert "digest" not in repr(steps)
+
+
+def test_work_that_fails_changes_nothing(ledger):
+    steps = opened(ledger)
+
+    def fails(number, state, tally):
+        tally(b"someone")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        steps.take("e", fails)
+    assert steps.head()[0] == 0
+    seen = []
+    steps.take("e", lambda number, state, tally: (seen.append(tally(b"someone")) or b"1", b"1"))
+    assert seen == [1]
+    assert ledger.verify().ok
+
+
+def test_a_key_that_was_reserved_for_an_answer_is_no_stream(ledger):
+    with ledger.reserve("trips", "s", "digest", (10, 0), "") as hold:
+        hold.store(b"x")
+    with pytest.raises(LedgerError, match="missing or was edited"):
+        opened(ledger)
+
+
+EDITS = {
+    "an output": ("UPDATE steps SET output = x'00' WHERE step = 3", "step 3 of stream 2 was edited"),
+    "an output as text": ("UPDATE steps SET output = '3' WHERE step = 3", "step 3 of stream 2 was edited"),
+    "an event": ("UPDATE steps SET event = 'z' WHERE step = 3", "step 3 of stream 2 was edited"),
+    "a hash": ("UPDATE steps SET hash = 'z' WHERE step = 3", "step 3 of stream 2 was edited"),
+    "a deleted step": ("DELETE FROM steps WHERE step = 3", "step 4 of stream 2 follows step 2"),
+    "a cut of the tail": ("DELETE FROM steps WHERE step = 5", "stream 2 ends at step 4, but its state"),
+    "a state": ("UPDATE streams SET state = x'00'", "the state of stream 2 was edited"),
+    "a state as text": ("UPDATE streams SET state = '5'", "the state of stream 2 was edited"),
+    "a number of steps": ("UPDATE streams SET step = 4", "stream 2 ends at step 5, but its state"),
+    "a specification": ("UPDATE streams SET spec = x'00'", "the state of stream 2 was edited"),
+    "a tally": ("UPDATE tallies SET rows = 1", "the tallies of stream 2 were edited"),
+    "a deleted tally": ("DELETE FROM tallies", "the tallies of stream 2 were edited"),
+    "a deleted stream": ("DELETE FROM streams", "steps belong to stream 2, which is missing"),
+    "a stream without a charge": ("UPDATE streams SET stream = 1; UPDATE steps SET stream = 1", "stream 1 has no charge"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_tampering_is_found(book, edit):
+    statements, sentence = EDITS[edit]
+    with unguarded(book) as db:
+        for statement in statements.split(";"):
+            db.execute(statement)
+    with open_ledger(book) as ledger:
+        faults = ledger.verify().faults
+    assert any(sentence in fault for fault in faults), faults
+
+
+@pytest.mark.parametrize("edit", ["UPDATE streams SET state = x'00'", "UPDATE streams SET step = 4", "UPDATE streams SET tallied = 0"])
+def test_no_step_is_taken_from_an_edited_state(book, edit):
+    with unguarded(book) as db:
+        db.execute(edit)
+    with open_ledger(book) as ledger, pytest.raises(LedgerError, match="was edited"):
+        opened(ledger).take("", count)
+
+
+def test_an_edited_step_is_never_handed_out(book):
+    with unguarded(book) as db:
+        db.execute("UPDATE steps SET output = x'00' WHERE step = 3")
+    with open_ledger(book) as ledger, pytest.raises(LedgerError, match="was edited"):
+        opened(ledger).since(None)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "UPDATE steps SET output = x'00'",
+        "DELETE FROM steps WHERE step = 5",
+        "DELETE FROM streams",
+        "DELETE FROM tallies",
+        "UPDATE streams SET state = x'00'",
+        "UPDATE streams SET step = 6",
+        "UPDATE tallies SET rows = 1",
+        "UPDATE tallies SET rows = rows + 2",
+        "INSERT OR REPLACE INTO steps VALUES (2, 3, '', x'00', '')",
+        "INSERT INTO steps VALUES (2, 7, '', x'00', '')",
+        "INSERT INTO steps VALUES (1, 1, '', x'00', '')",
+        "INSERT OR REPLACE INTO streams VALUES (2, x'00', 0, x'00', 0, '', '')",
+        "INSERT INTO streams VALUES (1, x'00', 0, x'00', 0, '', '')",
+        "INSERT OR REPLACE INTO tallies VALUES (2, x'736f6d656f6e65', 1)",
+    ],
+)
+def test_the_rules_themselves_refuse_every_change(book, act):
+    with closing(sqlite3.connect(book)) as db, pytest.raises(sqlite3.IntegrityError):
+        db.execute(act)
+
+
+def test_hashes_tell_parts_apart():
+    assert streams._hash("a", "bc") != streams._hash("ab", "c")
+    assert streams._hash(1, b"1") == streams._hash("1", b"1"), "numbers are written as text; their places are fixed"
