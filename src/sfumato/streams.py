@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 CONFIDENCE = 0.95
 MOST_KINDS = 256
+_OUTPUT = msgspec.json.Decoder(tuple[int, ...])
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -95,7 +96,8 @@ class Stream:
         self._steps, self._noise, self._closed = steps, noise, False
         self._opening = _opening(steps)
         self._settled, self._machine = self._opening.settled, self._opening.settled.machine
-        self._state_type = tuple[str, type(self._machine.start())]  # type: ignore[misc]
+        kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
+        self._state: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
         self._alpha, self._grain = error_probability(CONFIDENCE), float(self._settled.grain)
         self._reader, self._follow = self._settled.reader(), self._machine.follow()
         self._errors: dict[int, tuple[float, float, float, str]] = {}
@@ -170,7 +172,7 @@ class Stream:
         rows, words = self._read(increment, persons)
 
         def work(number: int, stored: bytes, tally: Tally) -> tuple[bytes, bytes]:
-            last, state = msgspec.json.decode(stored, type=self._state_type)
+            last, state = self._state.decode(stored)
             self._check(number, name, last)
             kept = (
                 rows if words is None else [row for row, word in zip(rows, words, strict=True) if row[0] >= 0 and self._fits(tally(word))]
@@ -327,7 +329,7 @@ def spec(opening: Opening) -> bytes:
 
 
 def _output(step: Step) -> tuple[int, ...]:
-    return msgspec.json.decode(step.output, type=tuple[int, ...])
+    return _OUTPUT.decode(step.output)
 
 
 def _opening(steps: Steps) -> Opening:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from sfumato.charts import style
 
@@ -32,22 +33,25 @@ class Running(Protocol):
 
 
 def draw(release: Running, ax: Axes | None = None) -> Axes:
-    """Draw running totals with the band of each total and the wider one that holds for all of them.
+    """Draw running totals with their bands, and under them how wide the bands are: beside large totals they cannot be seen.
 
     Parameters
     ----------
     release : CounterRelease, or anything with its values, events and accuracy
     ax : matplotlib Axes or None
-        None: on a new figure, ``ax.figure``.
+        None: on a new figure of two panels, ``ax.figure``. Given: the totals only.
 
     Returns
     -------
     Axes
+        Of the totals.
     """
     with style.house():
-        ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
-        x = _times(ax, release.events)
         columns = [np.asarray(x, float).reshape(len(release.events), -1) for x in (release.values, *_bands(release))]
+        below = None
+        if ax is None:
+            ax, below = _panels()
+        x = _times(ax, release.events)
         names, note = list(release.names), ""
         if len(names) > FEW:
             kept = np.sort(np.argsort(-columns[0][-1], kind="stable")[:FEW]) if len(columns[0]) else np.arange(FEW)
@@ -59,7 +63,31 @@ def draw(release: Running, ax: Axes | None = None) -> Axes:
         ax.margins(x=0)
         style.count_axis(ax.yaxis)
         style.legend(ax, _keys(names), note)
+        if below is not None:
+            _widths(ax, below, x, [column[:, 0] for column in columns[1:]])
     return ax
+
+
+def _panels() -> tuple[Axes, Axes]:
+    """A figure with a large panel above a low one, on one horizontal axis."""
+    narrow = style.is_narrow(None)
+    fig, first = style.figure(400 if narrow else 470)
+    first.remove()
+    above, below = fig.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (3, 1.25)})
+    return above, below
+
+
+def _widths(above: Axes, below: Axes, x: np.ndarray, halves: list[np.ndarray]) -> None:
+    """How far each total may lie from the truth; each error bar's own half-width."""
+    each, every = halves
+    below.fill_between(x, every, step="mid", color=style.BASE, alpha=0.14, linewidth=0)
+    below.fill_between(x, each, step="mid", color=style.BASE, alpha=0.35, linewidth=0)
+    below.set(ylabel="±, 95 %", xlabel=above.get_xlabel())
+    below.set_ylim(bottom=0)
+    below.margins(x=0)
+    above.set_xlabel("")
+    style.count_axis(below.yaxis)
+    below.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
 
 
 def draw_errors(errors: Mapping[str, np.ndarray], ax: Axes | None = None, *, label: str = "95 % of totals lie within") -> Axes:
@@ -72,6 +100,10 @@ def draw_errors(errors: Mapping[str, np.ndarray], ax: Axes | None = None, *, lab
     ax : matplotlib Axes or None
     label : str
         Of the vertical axis.
+
+    Returns
+    -------
+    Axes
     """
     with style.house():
         ax = ax or style.figure(280 if style.is_narrow(ax) else 320)[1]

@@ -17,7 +17,7 @@ from sfumato.privacy.unit import Unit
 from sfumato.release import Preview, Release, error_probability
 from sfumato.streaming.exact import Whole
 from sfumato.streaming.increments import Reader, bounds_of, grain_of
-from sfumato.streaming.methods import FAR, AnyMachine, Method, Reach, machine_for
+from sfumato.streaming.methods import FAR, AnyMachine, Method, Reach, errors_of_all, machine_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,7 +132,15 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         settled = self.settle(domain, unit, cost)
         machine = settled.machine
         return CounterPreview(
-            self.title, settled.cost, unit, (self.horizon or FAR) * machine.cells, machine.law, rows, machine=machine, grain=settled.grain
+            self.title,
+            settled.cost,
+            unit,
+            (self.horizon or FAR) * machine.cells,
+            machine.law,
+            rows,
+            machine=machine,
+            grain=settled.grain,
+            reach=bounds_of(self.value),
         )
 
 
@@ -178,15 +186,32 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class CounterPreview(Preview, frozen=True, kw_only=True):
-    """What a counter would cost, and how accurate its totals would be."""
+    """What a counter would cost, and how accurate its totals would be.
+
+    Attributes
+    ----------
+    machine : ElderTree, ToeplitzCounter, BufferCounter or Segments
+    grain : Fraction
+    reach : (int, int)
+        The least and the largest that one row can bring, in grains.
+    """
 
     machine: AnyMachine
     grain: Fraction
+    reach: tuple[int, int]
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:  # type: ignore[override]
         """The largest half-width over the horizon (without one: over the first 1,000 steps); ``simultaneous``: all totals hold together."""
         alpha = error_probability(confidence)
         return float((half_widths(self.machine, 1, self.machine.horizon or FAR, alpha, simultaneous) * float(self.grain)).max())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how far off the totals may be at each step, beside other methods at the same cost, and return the Axes."""
+        from sfumato.charts import streams
+
+        last, reach = self.machine.horizon or FAR, Reach(self.unit, self.reach)
+        errors = errors_of_all(self.machine, last, reach, self.cost, error_probability("0.95"))
+        return streams.draw_errors({name: half * float(self.grain) for name, half in errors.items()}, ax)
 
     def __str__(self) -> str:
         each, every = (f"{half:,.0f}" if half >= 100 else f"{half:.4g}" for half in (self.accuracy(), self.accuracy(simultaneous=True)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, overload
+
+import numpy as np
 
 from sfumato.errors import Infeasible
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
@@ -17,6 +19,7 @@ from sfumato.streaming.exact_toeplitz import ToeplitzCounter
 from sfumato.streaming.exact_tree import ElderTree, radices_for
 from sfumato.streaming.segments import Segments
 from sfumato.streaming.sensitivity import squared_sensitivity
+from sfumato.streaming.sums import laplace_sum_half_width
 
 AnyMachine: TypeAlias = ElderTree | ToeplitzCounter | BufferCounter | Segments
 Method: TypeAlias = Literal["auto", "tree", "toeplitz", "blt"]
@@ -87,11 +90,29 @@ def _without_horizon(method: Method, tree: AnyMachine, cost: CentralMeasure) -> 
     return tree, without_delta(cost)
 
 
+def errors_of_all(chosen: AnyMachine, horizon: int, reach: Reach, cost: CentralMeasure, alpha: float) -> dict[str, np.ndarray]:
+    """Half-widths in grains, by method, at this cost: the chosen one, the others, and the binary tree that all of them improve on."""
+    tree = laplace_tree(horizon, 1, reach, cost)
+    machines: dict[str, AnyMachine] = {"this counter": chosen, "elder tree": tree}
+    if not isinstance(cost, PureDP):
+        rho = cost if isinstance(cost, ZCDP) else approx_to_zcdp(cost.epsilon, cost.delta)
+        machines["buffers, Gaussian"] = _gaussian("blt", horizon, 1, reach, rho)
+    kept = {name: one for name, one in machines.items() if name == "this counter" or type(one) is not type(chosen)}
+    errors = {name: one.half_widths(1, horizon, alpha) for name, one in kept.items()}
+    scale = tree.law.scale / tree.levels * horizon.bit_length()
+    binary = [laplace_sum_half_width(scale, step.bit_count(), alpha) for step in range(1, horizon + 1)]
+    return errors | {"binary tree": np.array(binary, dtype=float)}
+
+
 def largest_variance(machine: AnyMachine) -> float:
     """The largest variance of an estimate over the horizon, in squared grains."""
     return float(machine.variances(1, machine.horizon or FAR).max())
 
 
+@overload
+def laplace_tree(horizon: int, cells: int, reach: Reach, cost: CentralMeasure) -> ElderTree: ...
+@overload
+def laplace_tree(horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -> ElderTree | Segments: ...
 def laplace_tree(horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -> ElderTree | Segments:
     """An elder tree with the noise that ``cost`` asks for; without a horizon, one tree after another."""
     epsilon = (zcdp_to_pure(cost.rho) if isinstance(cost, ZCDP) else PureDP(cost.epsilon)).epsilon

@@ -10,7 +10,6 @@ Source: Chan, Shi, Song 2011, section 5 (there by doubling; odd radices make blo
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from functools import lru_cache
 from operator import add
@@ -22,6 +21,7 @@ from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random.bits import Bits
 from sfumato.streaming.exact import Follow, Whole
 from sfumato.streaming.exact_tree import ElderState, ElderTree, radices_for
+from sfumato.streaming.sums import mixed_half_width
 
 FIRST = 3
 """The first tree takes 3^3 steps."""
@@ -100,9 +100,13 @@ class Segments(msgspec.Struct, frozen=True, tag="segments"):
         return np.array([sum(n * law.variance for law, n in self.draws(step)) for step in range(first, last + 1)])
 
     def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
-        """Chernoff bounds on the sums of draws: float64 ndarray, whole numbers, a little wide."""
+        """By the law of the sum of all draws: float64 ndarray, whole numbers; see ``sums``."""
         each = np.broadcast_to(alpha, (last - first + 1,)).tolist()
-        return np.array([_chernoff(tuple(self.draws(step)), a) for step, a in zip(range(first, last + 1), each, strict=True)])
+        found = [mixed_half_width(self._scales(step), a) for step, a in zip(range(first, last + 1), each, strict=True)]
+        return np.array(found, dtype=float)
+
+    def _scales(self, step: int) -> tuple[tuple[Fraction, int], ...]:
+        return tuple((law.scale, n) for law, n in self.draws(step))
 
     def kind(self, step: int) -> int:
         """Every step has a law of its own."""
@@ -121,13 +125,3 @@ def _tree(numerator: int, denominator: int, cells: int, index: int) -> ElderTree
     length = 3 ** (FIRST + index)
     radices = radices_for(length, whole=True)
     return ElderTree(length, radices, DiscreteLaplace(Fraction(numerator, denominator) * (len(radices) + 1)), cells)
-
-
-@lru_cache(maxsize=4096)
-def _chernoff(draws: tuple[tuple[DiscreteLaplace, int], ...], alpha: float) -> float:
-    """P(|sum| > k) <= alpha: E exp(tZ) = 1 / (1 - v (cosh t - 1)) with v the variance, and the best t on a grid."""
-    widest = max(law.variance for law, _ in draws)
-    s = np.concatenate([np.geomspace(1e-6, 0.5, 200), 1 - np.geomspace(0.5, 1e-6, 200)])  # v (cosh t - 1) of the widest, below 1
-    t = np.arccosh(1 + s / widest) if widest < 1e12 else np.sqrt(2 * s / widest)
-    log_moment = sum(-n * np.log1p(-s * (law.variance / widest)) for law, n in draws)
-    return float(math.ceil(np.min((log_moment + math.log(2 / alpha)) / t)))
