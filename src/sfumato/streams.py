@@ -88,7 +88,8 @@ class Stream:
     ...     total = stream.push(20, event="2026-11-20")
     ...     total = stream.push(31, event="2026-11-21")
     ...     again = stream.push(31, event="2026-11-21")  # counted once
-    >>> total.step, again == total, stream.history().values.shape
+    ...     release = stream.history()
+    >>> total.step, again == total, release.values.shape
     (2, True, (2,))
     """
 

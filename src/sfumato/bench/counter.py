@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sfumato.bench.tables import Row
+from sfumato.bench.tables import Chart, Row
 from sfumato.errors import InternalError
 
 SLICE = 0.25  # seconds
+BARE = "bare synced append"
+CHART = Chart("per_second", ("what", "stream"), others=(BARE,))
 CASES: dict[str, tuple[Any, ...]] = {
     "tree, 10^6 steps laid out": (10**6, "tree"),
     "Toeplitz, 1,024 steps laid out": (1_024, "toeplitz"),
@@ -30,12 +32,12 @@ def rows(quick: bool = False) -> list[Row]:
     found: list[Row] = []
     with tempfile.TemporaryDirectory() as place:
         for name, (horizon, method) in CASES.items():
-            found.append(_case(name, horizon, method, place, seconds))
+            found += _case(name, horizon, method, place, seconds)
     return found
 
 
-def _case(name: str, horizon: int | None, method: str, place: str, seconds: float) -> Row:
-    on_disk, in_memory = (_stream(horizon, method, where) for where in (os.path.join(place, f"{method}{horizon}.db"), None))
+def _case(name: str, horizon: int | None, method: str, place: str, seconds: float) -> list[Row]:
+    held = [_stream(horizon, method, where) for where in (os.path.join(place, f"{method}{horizon}.db"), None)]
     handle = os.open(os.path.join(place, "log"), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     sync = getattr(os, "fdatasync", os.fsync)
 
@@ -43,25 +45,27 @@ def _case(name: str, horizon: int | None, method: str, place: str, seconds: floa
         os.write(handle, b"x" * 512)
         sync(handle)
 
-    works = {"durable": _pusher(on_disk[1]), "bare": append, "memory": _pusher(in_memory[1])}
-    times: dict[str, list[float]] = {key: [] for key in works}
+    works = {"durable step": held[0][1].push, BARE: append, "step in memory": held[1][1].push}
+    times: dict[str, list[float]] = {what: [] for what in works}
     spent = dict.fromkeys(works, 0.0)
     while min(spent.values()) < seconds:
-        for key, work in works.items():
-            spent[key] += _slice(work, times[key])
+        for what, work in works.items():
+            spent[what] += _slice(work, times[what])
     os.close(handle)
-    for publisher, _ in (on_disk, in_memory):
+    for publisher, _ in held:
         if not publisher.ledger.verify().ok:
             raise InternalError("The ledger of the benchmark does not verify.")
         publisher.close()
-    rate = {key: len(times[key]) / spent[key] for key in works}
-    waits = sorted(times["durable"])
+    rate = {what: len(times[what]) / spent[what] for what in works}
+    return [_row(what, name, rate[what], rate[BARE], sorted(times[what])) for what in works]
+
+
+def _row(what: str, stream: str, rate: float, bare: float, waits: list[float]) -> Row:
     return {
-        "stream": name,
-        "durable_per_second": rate["durable"],
-        "bare_appends_per_second": rate["bare"],
-        "ratio": rate["durable"] / rate["bare"],
-        "in_memory_per_second": rate["memory"],
+        "what": what,
+        "stream": stream,
+        "per_second": rate,
+        "of_bare": rate / bare,
         "median_ms": 1000 * waits[len(waits) // 2],
         "p99_ms": 1000 * waits[int(0.99 * len(waits))],
     }
@@ -94,10 +98,6 @@ class _Renewed:
             self.stream = self._open(str(self._number))
         self.stream.push(3)
         self._taken += 1
-
-
-def _pusher(renewed: _Renewed) -> Callable[[], None]:
-    return renewed.push
 
 
 def _slice(work: Callable[[], None], times: list[float]) -> float:

@@ -47,7 +47,7 @@ def draw(release: Running, ax: Axes | None = None) -> Axes:
         Of the totals.
     """
     with style.house():
-        columns = [np.asarray(x, float).reshape(len(release.events), -1) for x in (release.values, *_bands(release))]
+        columns = [np.asarray(x, float).reshape(len(release.events), len(release.names)) for x in (release.values, *_bands(release))]
         below = None
         if ax is None:
             ax, below = _panels()
@@ -107,8 +107,9 @@ def draw_errors(errors: Mapping[str, np.ndarray], ax: Axes | None = None, *, lab
     """
     with style.house():
         ax = ax or style.figure(280 if style.is_narrow(ax) else 320)[1]
-        for colour, (name, half) in zip(style.SERIES, errors.items(), strict=False):
-            ax.step(np.arange(1, len(half) + 1), half, where="mid", color=colour, linewidth=1.2, label=style.plain(name))
+        for i, (name, half) in enumerate(errors.items()):
+            look: dict[str, Any] = {"color": style.SERIES[i], "linewidth": 1.2 if i else 2.4, "zorder": 2 + i * 0.1}
+            ax.step(np.arange(1, len(half) + 1), half, where="mid", label=style.plain(name), **look)
         ax.set(xlabel="step", ylabel=label)
         ax.set_ylim(bottom=0)
         ax.margins(x=0)
@@ -134,7 +135,7 @@ def _keys(names: list[str]) -> list[Any]:
     if len(names) <= 1:
         return [Patch(facecolor=style.BASE, alpha=0.4, label=each), Patch(facecolor=style.BASE, alpha=0.14, label=every)]
     lines = [Line2D([], [], color=colour, label=style.plain(name)) for colour, name in zip(style.SERIES, names, strict=False)]
-    return [*lines, Patch(facecolor=style.INK, alpha=0.3, label=each)]
+    return [*lines, Patch(facecolor=style.INK, alpha=0.3, label=each), Patch(facecolor=style.INK, alpha=0.14, label=every)]
 
 
 def _times(ax: Axes, events: Sequence[str]) -> np.ndarray:

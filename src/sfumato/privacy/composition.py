@@ -110,7 +110,7 @@ def approx_to_zcdp(epsilon: Fraction, delta: Fraction) -> ZCDP:
         If not one unit of rho is to be had.
 
     >>> str(approx_to_zcdp(Fraction(1), Fraction(1, 10**6)))
-    'rho = 0.022012150459'
+    'rho = 0.024355970359'
     """
     wrong = UsageError("epsilon with delta", "they allow no Gaussian noise at all", "Choose a larger epsilon or delta")
     low, high = 0, math.ceil(float(epsilon) * RHO_UNITS)  # rho-zCDP is no better than epsilon = rho

@@ -60,11 +60,11 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
     Source: Dwork, Naor, Pitassi, Rothblum 2010; Andersson, Pagh, Steiner, Torkamani 2025; Fichtenberger, Henzinger, Upadhyay 2023; Dvijotham et al. 2024.
 
     >>> from sfumato.privacy.measures import PureDP
-    >>> print(Counter(horizon=365).preview(None, Unit(), PureDP("1")))  # doctest: +ELLIPSIS
-    Running total of events at epsilon = 1, for one row, added or removed:
+    >>> print(Counter(horizon=365).preview(None, Unit(), PureDP("1")))
+    Running total of events at epsilon = 1, for one person, who has one row, added or removed:
       by an elder tree of 2 levels (radices 21) with discrete Laplace noise of scale 2 on each draw
-      each of 365 totals is within +-... of the truth with 95 % confidence
-      all of them at once are within +-...
+      each of 365 totals is within +-29 of the truth with 95 % confidence
+      all of them at once are within +-58
     """  # noqa: E501 (a proof is one sentence a line)
 
     horizon: int | None

@@ -134,9 +134,13 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
         if first == last:
             return np.array([laplace_sum_half_width(self.law.scale, len(self.path(first)), float(np.max(alpha)))], dtype=float)
         edges = self.edges(np.arange(first, last + 1))
-        distinct, back = np.unique(np.stack([edges, np.broadcast_to(alpha, edges.shape)]), axis=1, return_inverse=True)
-        found = np.array([laplace_sum_half_width(self.law.scale, int(n), float(a)) for n, a in distinct.T], dtype=float)
-        return found[back.reshape(-1)]
+        if np.ndim(alpha):
+            each = zip(edges.tolist(), np.asarray(alpha).tolist(), strict=True)
+            return np.array([laplace_sum_half_width(self.law.scale, n, a) for n, a in each], dtype=float)
+        table = np.zeros(int(edges.max()) + 1)
+        for n in np.flatnonzero(np.bincount(edges)).tolist():
+            table[n] = laplace_sum_half_width(self.law.scale, n, float(alpha))
+        return table[edges]
 
     def kind(self, step: int) -> int:
         """How many draws the noise at a step is a sum of: all that its law depends on."""
@@ -167,7 +171,7 @@ def radices_for(horizon: int, whole: bool = False) -> tuple[int, ...]:
         The horizon is a power of 3 and must be one block, so that its last total hangs on 0 by a single draw.
 
     >>> radices_for(365), radices_for(10**6)
-    ((27,), (19, 21, 21, 21))
+    ((21,), (17, 17, 17, 17))
     """
     if whole:
         candidates = _of_powers_of_three(round(math.log(horizon, 3)))

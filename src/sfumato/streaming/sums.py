@@ -51,7 +51,7 @@ def laplace_sum_half_width(scale: Fraction, draws: int, alpha: float) -> int:
     """The smallest integer k with P(|Z1 + ... + Zn| > k) <= alpha.
 
     >>> laplace_sum_half_width(Fraction(10), 1, 0.05), laplace_sum_half_width(Fraction(10), 27, 0.05)
-    (30, 144)
+    (30, 145)
     """
     need, low, high = math.log(alpha), -1, max(1, math.ceil(float(scale)))
     while laplace_sum_log_tail(scale, draws, high) > need:
@@ -66,7 +66,7 @@ def mixed_half_width(draws: Draws, alpha: float) -> int:
     """A k with P(|sum of all draws| > k) <= alpha: the smallest where the draws are narrow, else a little more.
 
     >>> mixed_half_width(((Fraction(10), 27),), 0.05), mixed_half_width(((Fraction(10), 26), (Fraction(10), 1)), 0.05)
-    (144, 144)
+    (145, 145)
     """
     if alpha < FAINT:
         return _chernoff(draws, alpha)

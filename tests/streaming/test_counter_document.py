@@ -1,0 +1,66 @@
+"""The page about running totals runs, prints what it says, and its figures are what is computed."""
+
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import sfumato as sf
+from sfumato.streaming.counter import half_widths
+from sfumato.streaming.methods import Reach, largest_variance
+from sfumato.streaming.toeplitz import coefficients
+
+PAGE = Path(__file__).parents[2] / "docs" / "counter.md"
+
+
+def test_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = PAGE.read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    (printed,) = re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)
+    exec(compile(code, PAGE.name, "exec"), {})
+    assert capsys.readouterr().out.startswith(printed)
+
+
+@pytest.mark.parametrize(
+    ("horizon", "method", "cost", "says"),
+    [
+        (365, "tree", sf.PureDP(1), "212;"),
+        (10**6, "tree", sf.PureDP(1), "2,193 "),
+        (365, "toeplitz", sf.ZCDP("0.5"), "8.67;"),
+        (365, "blt", sf.ZCDP("0.5"), "8.68;"),
+        (10**6, "blt", sf.ZCDP("0.5"), "30.1 "),
+    ],
+)
+def test_the_largest_variances_on_the_page(horizon, method, cost, says):
+    found = largest_variance(sf.Counter(horizon, method=method).settle(None, sf.Unit(), cost).machine)
+    assert (f"{found:,.0f}" if found >= 100 else f"{found:.3g}") == says.rstrip("; ")
+    assert says in PAGE.read_text(encoding="utf-8")
+
+
+def test_without_a_horizon():
+    known, unknown = (sf.Counter(horizon).settle(None, sf.Unit(), sf.PureDP(1)).machine for horizon in (1000, None))
+    ratio = half_widths(unknown, 1, 1000, 0.05, False).max() / half_widths(known, 1, 1000, 0.05, False).max()
+    assert f"{ratio:.1f}" == "1.2"
+
+
+def test_the_lattice_costs_a_millionth():
+    """Against the ideal, real-valued factorisation: variance times squared sensitivity."""
+    for horizon in (365, 1024):
+        machine = sf.Counter(horizon, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
+        ideal = float((coefficients(horizon) ** 2).sum()) ** 2
+        assert largest_variance(machine) == pytest.approx(ideal, rel=3e-6)
+
+
+@pytest.mark.parametrize("unit", [sf.Unit(), sf.Unit(3, "replace")], ids=str)
+def test_auto_is_the_better_one(unit):
+    for horizon in (8, 365, 3000):
+        for delta in ("1e-4", "1e-15"):
+            cost = sf.ApproxDP("0.5", delta)
+            variances = {
+                m: largest_variance(sf.Counter(horizon, method=m).settle(None, unit, cost).machine) for m in ("auto", "tree", "blt")
+            }
+            assert variances["auto"] <= min(variances.values()) * 1.0001
+    assert Reach(unit, (0, 1)).l1 == unit.rows_per_person * (2 if unit.neighbours == "replace" else 1)
+    assert Reach(unit, (-2, 1)).row == Fraction(2)
