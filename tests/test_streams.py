@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import sqlite3
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 import msgspec
 import numpy as np
@@ -291,8 +293,8 @@ def test_intervals_hold_as_often_as_they_say() -> None:
         assert inside.min() > 0.95 - 5 * (0.0475 / 600) ** 0.5
         if machine.horizon:
             assert inside.mean() < 0.98
-        assert (np.abs(errors) <= every).all(axis=1).mean() > 0.95
-        assert np.allclose(errors.var(axis=0), machine.variances(1, 30), rtol=0.5)
+        assert (np.abs(errors) <= every).all(axis=1).mean() > 0.95 - 5 * (0.0475 / 600) ** 0.5
+        assert 0.75 < (errors.var(axis=0) / machine.variances(1, 30)).mean() < 1.25
 
 
 def test_a_state_that_was_put_back_or_edited_is_refused(publisher: sf.Publisher, tmp_path: Path) -> None:
@@ -317,3 +319,21 @@ def test_the_state_holds_the_total_and_belongs_to_its_owner(publisher: sf.Publis
     assert state["totals"] == [918_273]
     with open_ledger(tmp_path / "b.db") as ledger:
         assert not sightings(918_273, *ledger.log())
+
+
+def test_no_object_keeps_what_was_pushed(publisher: sf.Publisher) -> None:
+    """Between two pushes the true total rests in the ledger only."""
+    with publisher.open(sf.Counter(9), epsilon="0.000001", key="k") as stream:
+        stream.push(918_273_645)
+        gc.collect()
+        seen: set[int] = set()
+        waiting: list[object] = [stream]
+        while waiting:
+            one = waiting.pop()
+            if id(one) in seen or isinstance(one, type | ModuleType | FunctionType | FrameType | CodeType):
+                continue
+            seen.add(id(one))
+            assert not (isinstance(one, int) and one == 918_273_645)
+            assert not (isinstance(one, bytes | str) and "918273645" in str(one))
+            waiting += gc.get_referents(one)
+    assert len(seen) > 100

@@ -49,7 +49,6 @@ class Steps:
     def __init__(self, entry: Entry, spec: bytes, store: Store) -> None:
         self.entry, self.spec = entry, spec
         self._store, self._spec_digest = store, payload_digest(spec)
-        self._written: tuple[object, ...] = ()  # the row as this object left it: found unchanged, it need not be hashed again
 
     def __repr__(self) -> str:
         return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
@@ -75,9 +74,8 @@ class Steps:
             before = find(db, number, event) if event else None
             if before is not None:
                 return before, False
-            found = db.execute(STATE, (number,)).fetchone()
-            step, state, tallied, head, seal = found
-            if found != self._written and seal != sealed(number, self._spec_digest, step, state, tallied, head):
+            step, state, tallied, head, seal = db.execute(STATE, (number,)).fetchone()
+            if seal != sealed(number, self._spec_digest, step, state, tallied, head):
                 raise _spoilt(self.entry)
             tally = _Tally(db, number)
             after, output = work(step + 1, state, tally.count)
@@ -87,7 +85,6 @@ class Steps:
             seal = sealed(number, self._spec_digest, taken.number, after, tallied, taken.hash)
             row = (taken.number, after, tallied, taken.hash, seal)
             db.execute(FORWARD, (*row, number))
-        self._written = row
         return taken, True
 
     def since(self, last: Step | None) -> list[Step]:

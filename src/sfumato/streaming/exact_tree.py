@@ -140,7 +140,7 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
         table = np.zeros(int(edges.max()) + 1)
         for n in np.flatnonzero(np.bincount(edges)).tolist():
             table[n] = laplace_sum_half_width(self.law.scale, n, float(alpha))
-        return table[edges]
+        return np.asarray(table[edges])
 
     def kind(self, step: int) -> int:
         """How many draws the noise at a step is a sum of: all that its law depends on."""
