@@ -1,9 +1,9 @@
-"""Pictures of running totals: the published total over time with its bands, and the error of each method over time."""
+"""Pictures of running totals: the published total over time, with its bands."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,34 +88,6 @@ def _widths(above: Axes, below: Axes, x: np.ndarray, halves: list[np.ndarray]) -
     above.set_xlabel("")
     style.count_axis(below.yaxis)
     below.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
-
-
-def draw_errors(errors: Mapping[str, np.ndarray], ax: Axes | None = None, *, label: str = "95 % of totals lie within") -> Axes:
-    """Draw how far off each method may be at each step.
-
-    Parameters
-    ----------
-    errors : dict of float64 ndarray of shape (steps,)
-        Half-widths by the name of the method.
-    ax : matplotlib Axes or None
-    label : str
-        Of the vertical axis.
-
-    Returns
-    -------
-    Axes
-    """
-    with style.house():
-        ax = ax or style.figure(280 if style.is_narrow(ax) else 320)[1]
-        for i, (name, half) in enumerate(errors.items()):
-            look: dict[str, Any] = {"color": style.SERIES[i], "linewidth": 1.2 if i else 2.4, "zorder": 2 + i * 0.1}
-            ax.step(np.arange(1, len(half) + 1), half, where="mid", label=style.plain(name), **look)
-        ax.set(xlabel="step", ylabel=label)
-        ax.set_ylim(bottom=0)
-        ax.margins(x=0)
-        style.count_axis(ax.yaxis)
-        style.legend(ax, ax.get_legend_handles_labels()[0], columns=2)
-    return ax
 
 
 def _bands(release: Running) -> tuple[np.ndarray, np.ndarray]:

@@ -207,11 +207,11 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw how far off the totals may be at each step, beside other methods at the same cost, and return the Axes."""
-        from sfumato.charts import streams
+        from sfumato.charts import streaming
 
         last, reach = self.machine.horizon or FAR, Reach(self.unit, self.reach)
         errors = errors_of_all(self.machine, last, reach, self.cost, error_probability("0.95"))
-        return streams.draw_errors({name: half * float(self.grain) for name, half in errors.items()}, ax)
+        return streaming.draw_errors({name: half * float(self.grain) for name, half in errors.items()}, ax, unit="half-width at 95 %")
 
     def __str__(self) -> str:
         each, every = (f"{half:,.0f}" if half >= 100 else f"{half:.4g}" for half in (self.accuracy(), self.accuracy(simultaneous=True)))

@@ -94,7 +94,7 @@ def errors_of_all(chosen: AnyMachine, horizon: int, reach: Reach, cost: CentralM
     """Half-widths in grains, by method, at this cost: the chosen one, the others, and the binary tree that all of them improve on."""
     tree = laplace_tree(horizon, 1, reach, cost)
     machines: dict[str, AnyMachine] = {"this counter": chosen, "elder tree": tree}
-    if not isinstance(cost, PureDP):
+    if isinstance(chosen, ElderTree | Segments) and not isinstance(cost, PureDP):
         rho = cost if isinstance(cost, ZCDP) else approx_to_zcdp(cost.epsilon, cost.delta)
         machines["buffers, Gaussian"] = _gaussian("blt", horizon, 1, reach, rho)
     kept = {name: one for name, one in machines.items() if name == "this counter" or type(one) is not type(chosen)}
