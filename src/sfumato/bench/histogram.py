@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sfumato.bench.tables import Row, medians
+from sfumato.bench.tables import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.data import source
 from sfumato.domain import Domain, Interval, Keys
@@ -22,6 +22,7 @@ from sfumato.privacy.measures import ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 
+CHART = Chart("cpu s", ("what", "keys or cells"), others=("decode", "arrow value_counts"))
 PART = 10**6
 ODD = 2_654_435_761  # scatters the numbers in the names of keys
 
