@@ -1,49 +1,48 @@
-"""Write the README's excerpt of what was measured, from docs/evidence. `make docs` runs it, and a test compares."""
+"""Write what was measured into the README and the audit's page, from docs/evidence. `make docs` runs it, and a test compares."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import Any
 
+from sfumato.audit import COLUMNS, Finding
 from sfumato.bench.tables import shown
+from sfumato.release import from_bytes
 
 ROOT = Path(__file__).parent.parent
-README, EVIDENCE = ROOT / "README.md", ROOT / "docs" / "evidence"
-BETWEEN = re.compile(r"(?<=<!-- figures -->\n).*?(?=<!-- end of figures -->)", re.S)
+README, AUDIT, EVIDENCE = ROOT / "README.md", ROOT / "docs" / "audit.md", ROOT / "docs" / "evidence"
+IN_README = re.compile(r"(?<=<!-- figures -->\n).*?(?=<!-- end of figures -->)", re.S)
+IN_AUDIT = re.compile(r"(?<=```text\n).*?(?=```)", re.S)
 SCAN = ("what", "cells", "cpu s", "of decoding", "wall s", "peak MiB")
-FINDING = ("subject", "claim", "exact", "sampled", "verdict")
+BRIEF = [0, 2, 3, 4, 5]  # of the audit's columns
 
 
-def excerpt() -> str:
-    """Make the excerpt: one benchmark, and one line a subject of the quick audit."""
+def pages() -> dict[Path, str]:
+    """The pages as they should be."""
+    found: list[Finding] = from_bytes((EVIDENCE / "audit.json").read_bytes(), list[Finding])
+    return {
+        README: IN_README.sub(lambda _: excerpt(found), README.read_text(encoding="utf-8")),
+        AUDIT: IN_AUDIT.sub(lambda _: whole(found), AUDIT.read_text(encoding="utf-8")),
+    }
+
+
+def excerpt(found: list[Finding]) -> str:
+    """Make the README's part: one benchmark, and one line a subject of the quick audit, at its simplest unit."""
     scan = json.loads((EVIDENCE / "bench.json").read_text(encoding="utf-8"))["scan"]
-    findings = json.loads((EVIDENCE / "audit.json").read_text(encoding="utf-8"))
     rows = [tuple(shown(row.get(head, "")) for head in SCAN) for row in scan["rows"]]
+    first = {finding.subject: finding for finding in reversed(found)}
+    lines = [tuple(first[name].row()[i] for i in BRIEF) for name in dict.fromkeys(finding.subject for finding in found)]
     parts = [f"`make bench`, the scan of {scan['rows'][0]['rows']:,} rows of Parquet ({scan['machine']}):", _table(SCAN, rows)]
-    parts += ["`sfumato audit --quick`, one line a subject (add-remove, pure epsilon):", _table(FINDING, _first(findings))]
+    parts += ["`sfumato audit --quick`, one line a subject:", _table(tuple(COLUMNS[i] for i in BRIEF), lines)]
     return "\n\n".join(parts) + "\n"
 
 
-def readme() -> str:
-    """The README with the excerpt as it should be."""
-    return BETWEEN.sub(lambda _: excerpt(), README.read_text(encoding="utf-8"))
-
-
-def _first(findings: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Take each subject's first finding: its simplest unit, at a pure epsilon where it has one."""
-    chosen: dict[str, dict[str, Any]] = {}
-    for finding in findings:
-        chosen.setdefault(finding["subject"], finding)
-    return [_row(finding) for finding in chosen.values()]
-
-
-def _row(finding: dict[str, Any]) -> tuple[str, ...]:
-    claim, exact = finding["claim"], finding["exact"]
-    said = ", ".join(f"{name} = {value}" for name, value in claim.items() if name != "type")
-    exact = f"{exact:.3f}" if isinstance(exact, float) else exact or "-"
-    return finding["subject"], said, exact, f"{finding['sampled']:.3f}", "ok" if finding["ok"] else "FAILS"
+def whole(found: list[Finding]) -> str:
+    """Make the audit's table, as a pipe through ``column`` shows it."""
+    rows = [COLUMNS, *(finding.row() for finding in found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join("  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
 
 
 def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -51,4 +50,5 @@ def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(readme(), encoding="utf-8")
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

@@ -75,7 +75,7 @@ def test_the_page_shows_every_subject():
     shown = [re.split(r"\s{2,}", line) for line in block.splitlines()]
     assert tuple(shown[0]) == COLUMNS
     expected = [Finding(s.name, s.unit, s.claim, None, 0.0, True, 0.0).row()[:3] for s in SUBJECTS]
-    assert [tuple(line[:3]) for line in shown[1:]] == expected, "run: sfumato audit, and put its table on the page"
+    assert [tuple(line[:3]) for line in shown[1:]] == expected, "run: make audit docs"
     assert {line[5] for line in shown[1:]} == {"ok"}
 
 

@@ -22,7 +22,7 @@ from sfumato.privacy.measures import ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 
-CHART = Chart("cpu s", ("what", "keys or cells"), others=("decode", "arrow value_counts"))
+CHART = Chart("cpu s", ("what", "keys or cells"), others=("decode", "Arrow's value_counts"))
 PART = 10**6
 ODD = 2_654_435_761  # scatters the numbers in the names of keys
 
