@@ -10,10 +10,10 @@ import msgspec
 
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram, HistogramRelease
-from sfumato.partition import Partition, UniformPartitioner
+from sfumato.partition import BinaryPartitioner, Partition, UniformPartitioner
 from sfumato.release import Release, from_bytes
 
-AnyQuestion: TypeAlias = Histogram | UniformPartitioner
+AnyQuestion: TypeAlias = Histogram | UniformPartitioner | BinaryPartitioner
 AnyRelease: TypeAlias = HistogramRelease | Partition
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)  # what decoding a false file raises
 
