@@ -6,7 +6,7 @@ release. What a path has not spent goes to its cell, so that every path from the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Growth:
         self._at[moving] = now = first[moving] + on
         return np.rint(np.bincount(now - new, self.weights[moving], minlength=number)).astype(np.int64)
 
-    def rows_of(self, nodes: np.ndarray) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+    def rows_of(self, nodes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Occupied cells within each node, and their counts: int64 ndarrays of shape (occupied, d) and (occupied,)."""
         order = np.argsort(self._at, kind="stable")
         sorted_at = self._at[order]
@@ -81,14 +81,14 @@ class Growth:
         """Lattice cells along each axis: int64 ndarray of shape (nodes, d)."""
         return np.asarray(self.upper[nodes] - self.lower[nodes])
 
-    def order(self) -> np.ndarray:
-        """The nodes in breadth-first order: int64 ndarray of shape (nodes,)."""
+    def levels(self) -> list[np.ndarray]:
+        """The nodes of each level of two-way splits, in breadth-first order."""
         found, level = [], np.zeros(1, np.int64)
         while len(level):
             found.append(level)
             first = self.child[level[self.axis[level] >= 0]]
             level = np.stack([first, first + 1], axis=1).reshape(-1)
-        return np.concatenate(found)
+        return found
 
 
 class Draft:
@@ -132,9 +132,8 @@ class Draft:
         for nodes, units in self._paid:
             own[nodes] += units
         spent = own.copy()
-        order = self.growth.order()
-        for node in _by_level(self.growth, order):
-            spent[node] += spent[self.growth.parent[node]]
+        for level in self.growth.levels()[1:]:
+            spent[level] += spent[self.growth.parent[level]]
         return self.total - spent
 
     def release(self, made_by: str, depth: np.ndarray, proof: Proof, mechanism: str) -> Partition:
@@ -145,7 +144,7 @@ class Draft:
         depth : int64 ndarray of shape (nodes,)
             Of each node in the partitioner's own tree.
         """
-        growth, order = self.growth, self.growth.order()
+        growth, order = self.growth, np.concatenate(self.growth.levels())
         cells = order[growth.axis[order] < 0]
         units = self.left()[cells]
         if (units <= 0).any():
@@ -179,15 +178,6 @@ class Draft:
         counts = np.concatenate([counts for _, counts, _ in self._counted])
         which = np.concatenate([np.full(len(nodes), known.index(law)) for nodes, _, law in self._counted])
         return Counted(nodes, counts, which.astype(np.int64)), known
-
-
-def _by_level(growth: Growth, order: np.ndarray) -> Iterable[np.ndarray]:
-    """Nodes other than the root, parents before children, in runs of one level."""
-    level = order[:1]
-    while len(level := level[growth.axis[level] >= 0]):
-        first = growth.child[level]
-        level = np.stack([first, first + 1], axis=1).reshape(-1)
-        yield level
 
 
 def _occupied(cube: Cube) -> tuple[np.ndarray, np.ndarray]:

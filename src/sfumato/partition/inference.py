@@ -35,13 +35,14 @@ class Inferred:
     Attributes
     ----------
     estimate, variance : of every node, from all counts.
-    own : variance of what the subtree alone says.
+    seen, own : what the subtree alone says, and its variance.
     gain : t - s, how much a node's own count takes from the variance of its children's sum.
     share : of a child in its parent's correction, s(child) / t(parent); 1 for the root.
     """
 
     estimate: np.ndarray
     variance: np.ndarray
+    seen: np.ndarray
     own: np.ndarray
     gain: np.ndarray
     share: np.ndarray
@@ -74,7 +75,7 @@ def infer(tree: Tree, counts: np.ndarray, variances: np.ndarray) -> Inferred:
             estimate[child] = seen[child] + part * (estimate[nodes] - total[nodes])
             variance[child] = own[child] - part**2 * (below[nodes] - variance[nodes])
     gain = np.where(tree.axis >= 0, below - own, 0)
-    return Inferred(estimate, variance, own, gain, share)
+    return Inferred(estimate, variance, seen, own, gain, share)
 
 
 def whole_counts(tree: Tree, estimate: np.ndarray, own: np.ndarray) -> np.ndarray:

@@ -111,10 +111,10 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
             raise false
 
     def _inner_fits(self, tree: Tree, inner: Counted) -> bool:
-        """Whether each noisy count above the cells belongs to one split node and has a law."""
+        """Whether each noisy count beside the cells' own belongs to another node and has a law."""
         shape = inner.node.shape
         fits = inner.count.shape == inner.which.shape == shape == (len(np.unique(inner.node)),)
-        return fits and _indices(inner.node, len(tree.axis)) and _indices(inner.which, len(self.laws)) and bool((tree.axis[inner.node] >= 0).all())
+        return fits and _indices(inner.node, len(tree.axis)) and _indices(inner.which, len(self.laws))
 
     @cached_property
     def geometry(self) -> Grid | Tree:
@@ -235,8 +235,12 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         counts, variances = np.zeros(len(tree.axis)), np.full(len(tree.axis), np.inf)
         counts[tree.leaves] = self.noisy
         variances[tree.leaves] = self._per_cell(spreads.tolist())
-        if self.inner is not None:
-            counts[self.inner.node], variances[self.inner.node] = self.inner.count, spreads[self.inner.which]
+        if self.inner is not None:  # a cell that was tested has two counts
+            node, other = self.inner.node, spreads[self.inner.which]
+            own = variances[node]
+            weight = np.where(np.isinf(own), 1, own / np.where(np.isinf(own), 1, own + other))
+            counts[node] += weight * (self.inner.count - counts[node])
+            variances[node] = weight * other
         return infer(tree, counts, variances)
 
     @cached_property

@@ -138,7 +138,7 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
     def _per_axis(self, lattice: Lattice, n: int, law: Law) -> list[int]:
         """Cells per axis, at most one per lattice point of an axis that has steps of its own."""
         d = len(lattice.axes)
-        m = eugkm_cells(n, _effective_epsilon(law), d=d, theta=self.theta)[1] if self.partitions is None else _root_up(self.partitions, d)
+        m = eugkm_cells(n, effective_epsilon(law), d=d, theta=self.theta)[1] if self.partitions is None else _root_up(self.partitions, d)
         return [min(m, axis.size) if axis.size < finest(d) else m for axis in lattice.axes]
 
 
@@ -147,14 +147,14 @@ def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple
 
     m = ceil(M^(1/d)), capped so that m^d is at most 2^22; the product is checked in integers.
     """
-    most = _root_down(MOST_CELLS, d)
+    most = root_down(MOST_CELLS, d)
     x = n * epsilon / theta
     aim = x ** (2 * d / (2 + d)) if x < 1e60 else math.inf
     m = most if aim >= float(most) ** d else max(1, math.ceil(aim ** (1 / d) * (1 - 1e-12)))
     return aim, min(m, most)
 
 
-def _effective_epsilon(law: Law) -> float:
+def effective_epsilon(law: Law) -> float:
     """The epsilon whose Laplace noise on a count has this spread."""
     return float(1 / law.scale) if isinstance(law, DiscreteLaplace) else math.sqrt(2) / law.sigma
 
@@ -173,11 +173,11 @@ def _lay(cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[np.ndarray, ...]]
 
 def _root_up(n: int, d: int) -> int:
     """The least m with m^d >= n."""
-    m = _root_down(n, d)
+    m = root_down(n, d)
     return m if m**d == n else m + 1
 
 
-def _root_down(n: int, d: int) -> int:
+def root_down(n: int, d: int) -> int:
     """The largest m with m^d <= n, in integers."""
     m: int = max(1, math.floor(float(n) ** (1 / d)))
     while m**d > n:
