@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _WHERE = {
+    "AdaptiveGridPartitioner": "sfumato.partition",
     "ApproxDP": "sfumato.privacy.measures",
+    "AutoPartitioner": "sfumato.partition",
+    "BinaryPartitioner": "sfumato.partition",
     "BoundsRequired": "sfumato.errors",
     "BudgetExceeded": "sfumato.errors",
     "Categories": "sfumato.domain",
@@ -27,15 +30,19 @@ _WHERE = {
     "Interval": "sfumato.domain",
     "Keys": "sfumato.domain",
     "LedgerError": "sfumato.errors",
+    "MedianPartitioner": "sfumato.partition",
     "MetricDP": "sfumato.privacy.measures",
+    "MultiQuantilePartitioner": "sfumato.partition",
     "Partition": "sfumato.partition",
     "Plan": "sfumato.plan",
     "Preview": "sfumato.release",
+    "PrivTreePartitioner": "sfumato.partition",
     "Publisher": "sfumato.publisher",
     "PureDP": "sfumato.privacy.measures",
     "Release": "sfumato.release",
     "Risk": "sfumato.risk",
     "SfumatoError": "sfumato.errors",
+    "Shares": "sfumato.privacy.allocation",
     "UniformPartitioner": "sfumato.partition",
     "Unit": "sfumato.privacy.unit",
     "UsageError": "sfumato.errors",
@@ -71,8 +78,18 @@ if TYPE_CHECKING:
     )
     from sfumato.histogram import Histogram, HistogramRelease, histogram_accuracy, histogram_epsilon
     from sfumato.pages import report
-    from sfumato.partition import Partition, UniformPartitioner
+    from sfumato.partition import (
+        AdaptiveGridPartitioner,
+        AutoPartitioner,
+        BinaryPartitioner,
+        MedianPartitioner,
+        MultiQuantilePartitioner,
+        Partition,
+        PrivTreePartitioner,
+        UniformPartitioner,
+    )
     from sfumato.plan import Plan
+    from sfumato.privacy.allocation import Shares
     from sfumato.privacy.guarantee import Guarantee
     from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
     from sfumato.privacy.unit import Unit
@@ -82,7 +99,10 @@ if TYPE_CHECKING:
     from sfumato.risk import Risk
 
 __all__ = [
+    "AdaptiveGridPartitioner",
     "ApproxDP",
+    "AutoPartitioner",
+    "BinaryPartitioner",
     "BoundsRequired",
     "BudgetExceeded",
     "Categories",
@@ -97,15 +117,19 @@ __all__ = [
     "Interval",
     "Keys",
     "LedgerError",
+    "MedianPartitioner",
     "MetricDP",
+    "MultiQuantilePartitioner",
     "Partition",
     "Plan",
     "Preview",
+    "PrivTreePartitioner",
     "Publisher",
     "PureDP",
     "Release",
     "Risk",
     "SfumatoError",
+    "Shares",
     "UniformPartitioner",
     "Unit",
     "UsageError",

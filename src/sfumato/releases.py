@@ -10,10 +10,28 @@ import msgspec
 
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram, HistogramRelease
-from sfumato.partition import BinaryPartitioner, Partition, UniformPartitioner
+from sfumato.partition import (
+    AdaptiveGridPartitioner,
+    AutoPartitioner,
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+    Partition,
+    PrivTreePartitioner,
+    UniformPartitioner,
+)
 from sfumato.release import Release, from_bytes
 
-AnyQuestion: TypeAlias = Histogram | UniformPartitioner | BinaryPartitioner
+AnyPartitioner: TypeAlias = (
+    UniformPartitioner
+    | AdaptiveGridPartitioner
+    | BinaryPartitioner
+    | MedianPartitioner
+    | MultiQuantilePartitioner
+    | PrivTreePartitioner
+    | AutoPartitioner
+)
+AnyQuestion: TypeAlias = Histogram | AnyPartitioner
 AnyRelease: TypeAlias = HistogramRelease | Partition
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)  # what decoding a false file raises
 

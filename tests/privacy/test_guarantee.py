@@ -2,13 +2,14 @@
 
 import pytest
 
+import sfumato.partition as rooms
 from sfumato.histogram import Histogram
-from sfumato.partition import UniformPartitioner
 from sfumato.privacy.guarantee import Guarantee, assumptions_of
 from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
 from sfumato.privacy.unit import Unit
 
-QUESTIONS = [Histogram, UniformPartitioner]
+PARTITIONERS = [getattr(rooms, name) for name in rooms.__all__ if name.endswith("Partitioner")]
+QUESTIONS = [Histogram, *PARTITIONERS]
 PROOF = Histogram.proof
 
 

@@ -110,14 +110,14 @@ class AdaptiveGridPartitioner(msgspec.Struct, frozen=True, tag="adaptive-grid", 
 
 def coarse_cells(n: float, epsilon: float, d: int) -> int:
     """Cells per axis of the coarse grid, m1."""
-    aim = eugkm_cells(n, epsilon, d=d)[0]
-    return min(max(math.ceil(FEWEST ** (1 / d) - 1e-9), math.ceil(aim ** (1 / d) / COARSER)), root_down(MOST_CELLS // 2, d))
+    aim = min(eugkm_cells(n, epsilon, d=d)[0], 1e60)
+    return int(min(max(math.ceil(FEWEST ** (1 / d) - 1e-9), math.ceil(aim ** (1 / d) / COARSER)), root_down(MOST_CELLS // 2, d)))
 
 
 def fine_cells(n: float, epsilon: float, d: int) -> int:
     """Cells per axis of the fine grid in a coarse cell of n rows, m2."""
-    aim = eugkm_cells(n, epsilon, d=d, theta=FINE_THETA)[0]
-    return max(1, min(math.ceil(aim ** (1 / d) * (1 - 1e-12)), root_down(MOST_CELLS // 2, d)))
+    aim = min(eugkm_cells(n, epsilon, d=d, theta=FINE_THETA)[0], 1e60)
+    return int(max(1, min(math.ceil(aim ** (1 / d) * (1 - 1e-12)), root_down(MOST_CELLS // 2, d))))
 
 
 def _fitting(m: np.ndarray, d: int) -> np.ndarray:

@@ -36,7 +36,7 @@ from sfumato.release import Preview
 NAME = "Automatic partition"
 ROWS, EVEN_ROWS = 7.0, 16.0  # rows times epsilon that a cell should hold, and where the ground is even
 STRIDE = 2  # halvings between counts
-NEAR = 3.1  # so many halvings before the cells, nothing is counted any more
+NEAR = 2.6  # so many halvings before the cells, nothing is counted any more
 EVEN = 1.3  # chi-square per degree of freedom up to which neighbours look even
 FREEDOM = 6  # degrees of freedom that such a judgement needs
 
@@ -152,7 +152,7 @@ def _look(draft: Draft, front: _Front, to_go: np.ndarray) -> _Front:
     cut &= nodes != front.nodes[whose]  # a node of one lattice cell stays what it is
     nodes, whose = nodes[cut], whose[cut]
     levels = np.maximum(1, np.rint((to_go[whose] - STRIDE) / STRIDE).astype(np.int64))
-    counts, slices = look_at(draft, nodes, front.left[whose], levels)
+    counts, slices = look_at(draft, nodes, front.left[whose], levels, STRIDE)
     even = _looks_even(draft, counts, slices, whose, front.block)
     return _Front(nodes, np.maximum(counts, 0), front.left[whose] - slices, even, whose)
 

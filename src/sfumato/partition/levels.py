@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+import msgspec
 import numpy as np
 
-from sfumato.domain import Lattice, fine_lattice, named_axes
+from sfumato.cube import Cube
+from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError
-from sfumato.exact import positive
+from sfumato.exact import fraction, positive
+from sfumato.mechanisms.noise import count_law
 from sfumato.partition.growing import MOST_CELLS, Draft
+from sfumato.partition.partition import Partition
+from sfumato.privacy import allocation as sharing
 from sfumato.privacy.allocation import Allocation, Levels, Shares, of_units, tree_levels
+from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
-from sfumato.mechanisms.noise import count_law
+from sfumato.random.bits import Bits
 from sfumato.release import Preview
 
 Splitter: TypeAlias = Callable[[Draft, np.ndarray, np.ndarray, int], np.ndarray]
@@ -35,10 +41,8 @@ def check_tree(depth: object, fanout: object, stop_below: object) -> float | Non
 
 def plain_allocation(allocation: Allocation, depth: int) -> Allocation:
     """Bring an allocation into the one form that files give back, and check it."""
-    from sfumato.privacy.allocation import levels
-
-    plain: Allocation = allocation if isinstance(allocation, str) else tuple(str(positive(weight, "a weight")) for weight in allocation)
-    levels(10**9, depth, allocation=plain)
+    plain: Allocation = allocation if isinstance(allocation, str) else tuple(str(fraction(w, "a weight")) for w in allocation)
+    sharing.levels(10**9, depth, allocation=plain)
     return plain
 
 
@@ -87,28 +91,6 @@ def grow(draft: Draft, levels: Levels, stop_below: float | None, split: Splitter
     return depths
 
 
-def tree_preview(
-    title: str,
-    lattice: Lattice,
-    unit: Unit,
-    cost: CentralMeasure,
-    rows: int | None,
-    *,
-    shares: Shares,
-    allocation: Allocation,
-    depth: int,
-    fanout: int,
-    stop_below: float | None,
-) -> Preview:
-    """What the deepest cells would have; cells where splitting stops have more."""
-    levels = tree_levels(without_delta(cost), shares, allocation, depth=depth, fanout=fanout)
-    check_levels(levels, stop_below)
-    left = levels.total - sum(levels.threshold[:depth]) - sum(levels.partition)
-    cells = None if stop_below is not None else min(fanout**depth, lattice.size)
-    notes = () if stop_below is None else (f"a node whose noisy count is below {stop_below:g} becomes a cell, with the noise that is left",)
-    return Preview(title, without_delta(cost), unit, cells, count_law(of_units(cost, left), unit), rows, notes)
-
-
 def check_levels(levels: Levels, stop_below: float | None) -> None:
     """Refuse to test where nothing is paid for the test."""
     if stop_below is not None and not all(levels.threshold[: len(levels.partition)]):
@@ -119,6 +101,63 @@ def check_levels(levels: Levels, stop_below: float | None) -> None:
         )
 
 
-def lattice_of(domain: object, axes: object) -> Lattice:
-    """The default lattice of a partition."""
-    return fine_lattice(domain.intervals(axes))  # type: ignore[attr-defined]
+class LevelTree(msgspec.Struct, frozen=True):
+    """What partitioners of a fixed depth have in common; each says how it splits nodes, and why it keeps its promise."""
+
+    axes: str | Sequence[str] | None = None
+    depth: int = 8
+    stop_below: float | None = None
+    shares: Shares = Shares()
+    allocation: str | Sequence[Any] = "geometric"
+
+    chooses: ClassVar[bool] = False  # whether choosing where to split costs anything
+    name: ClassVar[str]
+    mechanism: ClassVar[str]
+    proof: ClassVar[Proof]
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "axes", plain_axes(self.axes))
+        msgspec.structs.force_setattr(self, "stop_below", check_tree(self.depth, self.parts, self.stop_below))
+        msgspec.structs.force_setattr(self, "allocation", plain_allocation(self.allocation, self.depth))
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts a node is split."""
+        return 2
+
+    def split(self, draft: Draft, nodes: np.ndarray, axis: np.ndarray, units: int) -> np.ndarray:
+        """Split nodes, each along its axis, spending at most ``units`` on choosing where: the parts, int64 ndarray."""
+        raise NotImplementedError
+
+    def needs(self, domain: Domain) -> Lattice:
+        """The default lattice."""
+        return fine_lattice(domain.intervals(self.axes))
+
+    @property
+    def title(self) -> str:
+        return titled(self.name, self.axes)
+
+    def levels(self, cost: CentralMeasure) -> Levels:
+        """What each level may spend; checked."""
+        levels = tree_levels(without_delta(cost), self.shares, self.allocation, depth=self.depth, fanout=self.parts)
+        check_levels(levels, self.stop_below)
+        if self.chooses and not all(levels.partition):
+            obstacle = "a level has no share of the cost to choose its cuts with"
+            raise UsageError(self.title, obstacle, "Give partition a share, or a larger epsilon")
+        return levels
+
+    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+        """Say how accurate the deepest cells would be; cells where splitting stops have more of the cost."""
+        pure, levels, stop = without_delta(cost), self.levels(cost), self.stop_below
+        left = levels.total - sum(levels.threshold[: self.depth]) - self.chooses * sum(levels.partition)
+        cells = None if stop is not None else min(self.parts**self.depth, self.needs(domain).size)
+        notes = () if stop is None else (f"a node whose noisy count is below {stop:g} becomes a cell, with what its path has left",)
+        for units in {*levels.threshold[: self.depth], left} - {0}:
+            count_law(of_units(pure, units), unit)
+        return Preview(self.title, pure, unit, cells, count_law(of_units(pure, left), unit), rows, notes)
+
+    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
+        """Count and split, level by level; count the cells."""
+        draft = Draft(cube, unit, cost, noise)
+        depth = grow(draft, self.levels(cost), self.stop_below, self.split)
+        return draft.release(self.name, depth, self.proof, self.mechanism)

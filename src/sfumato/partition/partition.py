@@ -131,7 +131,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
             return self.noisy
         tree = self.geometry
         if isinstance(tree, Tree):
-            return self._nodes[tree.leaves]
+            return np.asarray(self._nodes[tree.leaves])
         return self.noisy if self.shown == "consistent" else _whole(self.noisy)
 
     @property
@@ -230,7 +230,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
     def _inferred(self) -> Inferred:
         """What all noisy counts together say of every node of a tree."""
         tree = self.geometry
-        assert isinstance(tree, Tree)  # noqa: S101
+        assert isinstance(tree, Tree)
         spreads = np.array([spread(law) for law in self.laws])
         counts, variances = np.zeros(len(tree.axis)), np.full(len(tree.axis), np.inf)
         counts[tree.leaves] = self.noisy
@@ -416,7 +416,7 @@ def _scale(law: Law) -> float:
 
 def _indices(which: np.ndarray | None, size: int) -> bool:
     """Whether all entries are places in a list of that size."""
-    return which is None or not len(which) or (0 <= int(which.min()) and int(which.max()) < size)
+    return which is None or not len(which) or (int(which.min()) >= 0 and int(which.max()) < size)
 
 
 def _whole(counts: np.ndarray) -> np.ndarray:
@@ -426,4 +426,4 @@ def _whole(counts: np.ndarray) -> np.ndarray:
     whole = np.floor(aim).astype(np.int64)
     missing = total - int(whole.sum())
     whole[np.argsort(whole - aim, kind="stable")[: max(missing, 0)]] += 1
-    return whole
+    return np.asarray(whole)

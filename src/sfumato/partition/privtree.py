@@ -33,6 +33,7 @@ from sfumato.partition.growing import Draft
 from sfumato.partition.levels import plain_axes, titled
 from sfumato.partition.partition import Partition
 from sfumato.partition.steps import SLICES, halve_widest, look_at, room_for
+from sfumato.partition.uniform import effective_epsilon
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
@@ -42,14 +43,16 @@ from sfumato.release import Preview
 
 NAME = "PrivTree"
 LARGEST_FANOUT = 2**10
-THETA = 0
-STRIDE = 2  # halvings between counted levels
+TESTS = 24  # slices that the tests spend; one goes to the number of rows, the others to counts down the tree
+STRIDE = 4  # halvings between counted levels
+COARSE_ROWS = 160  # rows times epsilon in a box, about, down to which boxes are split without a handicap
 
 
 class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defaults=True, forbid_unknown_fields=True):
     """Where are they, in boxes that are small exactly where there are many? Splitting costs the same however deep it goes.
 
-    Half of the cost decides which boxes are split; the other half counts, on the way down the finished tree and in its cells.
+    Three eighths of the cost decide which boxes are split; the rest counts, on the way down the finished tree and in its cells.
+    A noisy number of rows, a 64th of the cost, says how deep boxes are split without a handicap (theta).
 
     Parameters
     ----------
@@ -67,12 +70,12 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
     ---------
     Sensitivity: of each biased count, rows_per_person; of the counts at each level, L1 = rows_per_person (twice that under replace).
     Holds because: the answers "split" or "not" on a path lose at most (2b - 1) / ((b - 1) lambda) per row, (3b - 2) / ((b - 1)
-    lambda) under replace, however deep it is (proof above the code), and the counts on every path spend the other half exactly.
+    lambda) under replace, however deep it is (proof above the code), and the counts on every path spend the rest exactly.
     Not covered: the choice of columns and bounds; the time the query takes.
     Source: Zhang, Xiao, Xie, SIGMOD 2016, here on the integers.
 
     >>> PrivTreePartitioner().test_law(PureDP(1), Unit())
-    (DiscreteLaplace(scale=Fraction(6, 1)), 5)
+    (DiscreteLaplace(scale=Fraction(8, 1)), 6)
     """
 
     axes: str | Sequence[str] | None = None
@@ -81,7 +84,7 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
     proof: ClassVar[Proof] = Proof(
         sensitivity="of each biased count, rows_per_person; of the counts at each level, L1 = rows_per_person (twice that under replace).",
         because='the answers "split" or "not" on a path lose at most (2b - 1) / ((b - 1) lambda) per row, (3b - 2) / ((b - 1) '
-        "lambda) under replace, however deep it is (proof above the code), and the counts on every path spend the other half exactly.",
+        "lambda) under replace, however deep it is (proof above the code), and the counts on every path spend the rest exactly.",
         not_covered="the choice of columns and bounds; the time the query takes.",
         source="Zhang, Xiao, Xie, SIGMOD 2016, here on the integers.",
     )
@@ -101,37 +104,45 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
         return titled(NAME, self.axes)
 
     def test_law(self, cost: CentralMeasure, unit: Unit) -> tuple[DiscreteLaplace, int]:
-        """The noise of the tests, lambda exact, and delta. They take half of the cost, rounded down to whole slices."""
+        """The noise of the tests, lambda exact, and delta. They take 24 of 64 slices of the cost."""
         b, r = self.fanout, unit.rows_per_person
         per_row = 3 * b - 2 if unit.neighbours == "replace" else 2 * b - 1
-        scale = Fraction(r * per_row, b - 1) / _pure(of_units(cost, _half(units_of(cost))))
+        scale = Fraction(r * per_row, b - 1) / _pure(of_units(cost, TESTS * (units_of(cost) // SLICES)))
         return DiscreteLaplace(scale), math.ceil(float(scale) * math.log(b) * (1 + 1e-12))
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
-        """Say how accurate the cells of a tree of one cell would be; deeper ones have somewhat less."""
+        """Say how accurate cells would be that have no counts above them; deeper ones have somewhat less."""
         pure = without_delta(cost)
         law, delta = self.test_law(pure, unit)
         self.needs(domain)
-        notes = (f"a box is split while it holds about {delta} rows or more per level ({law})", "counts above the cells share their half")
-        return Preview(self.title, pure, unit, None, count_law(of_units(pure, units_of(pure) - _half(units_of(pure))), unit), rows, notes)
+        each = units_of(pure) // SLICES
+        count_law(of_units(pure, each), unit)
+        notes = (f"{law} in each test whether a box is split; each level asks for {delta} rows more",)
+        return Preview(self.title, pure, unit, None, count_law(of_units(pure, units_of(pure) - (TESTS + 1) * each), unit), rows, notes)
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Grow the tree from its tests, then count down it."""
         draft = Draft(cube, unit, cost, noise)
+        root, slice_ = np.zeros(1, np.int64), draft.total // SLICES
+        rows = int(draft.look(root, slice_)[0])
         law, delta = self.test_law(draft.cost, unit)
-        draft.pay(np.zeros(1, np.int64), _half(draft.total))
-        depth = self._grow(draft, law, delta)
-        count_down(draft)
+        draft.pay(root, TESTS * slice_)
+        depth = self._grow(draft, law, delta, self._head_start(rows, effective_epsilon(draft.law(draft.total))))
+        _count_down(draft)
         mechanism = f"{law} in each test whether a box is split, noise on counts down the tree"
         return draft.release(NAME, depth, self.proof, mechanism)
 
-    def _grow(self, draft: Draft, law: DiscreteLaplace, delta: int) -> np.ndarray:
+    def _head_start(self, rows: int, epsilon: float) -> int:
+        """How many levels are split without a handicap, from the noisy number of rows: theta is minus so many deltas."""
+        return max(0, round(math.log(max(rows * epsilon / COARSE_ROWS, 1)) / math.log(self.fanout)))
+
+    def _grow(self, draft: Draft, law: DiscreteLaplace, delta: int, head_start: int) -> np.ndarray:
         """Split where the tests say so; the depth of every node, int64 ndarray."""
-        growth, halvings = draft.growth, self.fanout.bit_length() - 1
+        growth, halvings, theta = draft.growth, self.fanout.bit_length() - 1, -head_start * delta
         depths, nodes, depth = np.zeros(1, np.int64), np.zeros(1, np.int64), 0
         while len(nodes := nodes[growth.widths(nodes).max(axis=1) > 1]):
-            biased = np.maximum(THETA - delta, growth.true[nodes] - depth * delta)
-            nodes = nodes[biased + law.sample(len(nodes), draft.noise) > THETA]
+            biased = np.maximum(theta - delta, growth.true[nodes] - depth * delta)
+            nodes = nodes[biased + law.sample(len(nodes), draft.noise) > theta]
             if not len(nodes) or not room_for(growth, 2 * self.fanout * len(nodes)):
                 break
             nodes, _ = halve_widest(growth, nodes, np.full(len(nodes), halvings))
@@ -140,8 +151,8 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
         return depths
 
 
-def count_down(draft: Draft) -> None:
-    """Count nodes above the cells of a finished tree, every second level, with shares that grow towards the cells.
+def _count_down(draft: Draft) -> None:
+    """Count nodes above the cells of a finished tree, every fourth level, with shares that grow towards the cells.
 
     The tree is public by now, and so is all that follows from it: how many cells lie below a node sets its share.
     """
@@ -149,18 +160,13 @@ def count_down(draft: Draft) -> None:
     below = (growth.axis < 0).astype(np.int64)  # cells below each node
     for level in levels[:0:-1]:
         np.add.at(below, growth.parent[level], below[level])
-    left = np.full(len(growth.axis), SLICES // 2, np.int64)
+    left = np.full(len(growth.axis), SLICES - TESTS - 1, np.int64)
     for at, level in enumerate(levels):
-        here = level[below[level] >= 2**STRIDE] if at % STRIDE == 0 else level[:0]
+        here = level[below[level] >= 2**STRIDE] if at and at % STRIDE == 0 else level[:0]
         to_come = np.maximum(1, np.rint(np.log2(below[here]) / STRIDE).astype(np.int64))
-        left[here] -= look_at(draft, here, left[here], to_come)[1]
+        left[here] -= look_at(draft, here, left[here], to_come, STRIDE)[1]
         inner = level[growth.axis[level] >= 0]
         left[growth.child[inner]] = left[growth.child[inner] + 1] = left[inner]
-
-
-def _half(units: int) -> int:
-    """Half of a cost in whole slices: what the tests spend."""
-    return units // SLICES * (SLICES // 2)
 
 
 def _pure(cost: CentralMeasure) -> Fraction:
@@ -168,4 +174,4 @@ def _pure(cost: CentralMeasure) -> Fraction:
     if isinstance(cost, ZCDP):
         units = math.isqrt(int(2 * cost.rho * RHO_UNITS) * EPSILON_UNITS**2 // RHO_UNITS)
         return Fraction(units, EPSILON_UNITS)
-    return cost.epsilon
+    return Fraction(cost.epsilon)

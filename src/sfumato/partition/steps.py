@@ -7,7 +7,6 @@ import numpy as np
 from sfumato.partition.growing import MOST_CELLS, Draft, Growth
 
 SLICES = 64  # shares of counts on the way down are multiples of this part of the cost, so that few laws occur
-RISE = 2 ** (2 / 3)  # how the share of a count grows from one counted level to the next, two halvings below
 
 
 def halve_widest(growth: Growth, nodes: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -74,30 +73,50 @@ def room_for(growth: Growth, more: int) -> bool:
     return len(growth.axis) + more <= 2 * MOST_CELLS - 2
 
 
-def fraction_now(levels: np.ndarray) -> np.ndarray:
+def fraction_now(levels: np.ndarray, stride: int) -> np.ndarray:
     """Which fraction of what is left a node's count gets, with so many counted levels to come below it, cells included.
 
-    1 / (1 + g + ... + g^levels), g = ``RISE``: the shares grow towards the cells as in a geometric allocation.
+    1 / (1 + g + ... + g^levels), g = 2^(stride / 3): the shares grow towards the cells as in a geometric allocation.
     """
-    return np.asarray((RISE - 1) / (RISE ** (np.asarray(levels, dtype=float) + 1) - 1))
+    rise = 2 ** (stride / 3)
+    return np.asarray((rise - 1) / (rise ** (np.asarray(levels, dtype=float) + 1) - 1))
 
 
-def look_at(draft: Draft, nodes: np.ndarray, left: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def look_at(draft: Draft, nodes: np.ndarray, left: np.ndarray, levels: np.ndarray, stride: int) -> tuple[np.ndarray, np.ndarray]:
     """Count disjoint nodes, each with its fraction of what its path has left, in whole slices of the cost.
 
     Parameters
     ----------
     nodes, left, levels : int64 ndarrays of shape (k,)
-        ``left`` in slices; ``levels`` as for ``fraction_now``, at least 1.
+        ``left`` in slices, at least 2; ``levels`` as for ``fraction_now``, at least 1.
+    stride : int
+        Halvings between counted levels.
 
     Returns
     -------
     counts, spent : int64 ndarrays of shape (k,)
         Spent in slices: at least 1, and at least 1 is left.
     """
-    slices = np.clip(np.rint(left * fraction_now(levels)).astype(np.int64), 1, left - 1)
+    slices = np.clip(np.rint(left * fraction_now(levels, stride)).astype(np.int64), 1, left - 1)
     counts = np.empty(len(nodes), np.int64)
     for each in np.unique(slices):
         here = slices == each
         counts[here] = draft.look(nodes[here], int(each) * (draft.total // SLICES))
     return counts, slices
+
+
+def split_at(growth: Growth, nodes: np.ndarray, axis: np.ndarray, cuts: list[np.ndarray]) -> np.ndarray:
+    """Split each node along its axis at several increasing lattice points, and return all parts: int64 ndarray."""
+    first, last = np.zeros(len(nodes), np.int64), np.array([len(points) for points in cuts], np.int64)
+    whose, found = np.arange(len(nodes)), [nodes[:0]]
+    while len(nodes):
+        on = last > first
+        found.append(nodes[~on])
+        nodes, whose, first, last = nodes[on], whose[on], first[on], last[on]
+        middle = (first + last) // 2
+        points = np.array([cuts[i][m] for i, m in zip(whose.tolist(), middle.tolist(), strict=True)], np.int64)
+        if len(nodes):
+            nodes = growth.split(nodes, axis[whose], points)
+        whose = np.repeat(whose, 2)
+        first, last = np.stack([first, middle + 1], axis=1).reshape(-1), np.stack([middle, last], axis=1).reshape(-1)
+    return np.concatenate(found)

@@ -131,9 +131,7 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
         counts = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
         mechanism = f"{law} on each cell" + ("" if look is None else f", {look} on the number of rows")
         guarantee = Guarantee(without_delta(cost), unit, mechanism, self.proof, assumptions_of(unit), private=noise.private)
-        return Partition(
-            made_by=NAME, lattice=cube.lattice, cover=Edges(edges), noisy=counts, laws=(law,), rows=rows, guarantee=guarantee
-        )
+        return Partition(made_by=NAME, lattice=cube.lattice, cover=Edges(edges), noisy=counts, laws=(law,), rows=rows, guarantee=guarantee)
 
     def _per_axis(self, lattice: Lattice, n: int, law: Law) -> list[int]:
         """Cells per axis, at most one per lattice point of an axis that has steps of its own."""
