@@ -28,6 +28,8 @@ _WHERE = {
     "Infeasible": "sfumato.errors",
     "InternalError": "sfumato.errors",
     "Interval": "sfumato.domain",
+    "KMeans": "sfumato.clustering",
+    "KMeansRelease": "sfumato.clustering",
     "Keys": "sfumato.domain",
     "LedgerError": "sfumato.errors",
     "MedianPartitioner": "sfumato.partition",
@@ -64,6 +66,7 @@ _WHERE = {
 if TYPE_CHECKING:
     from sfumato import risk, testing
     from sfumato.choosing import Window, Within, choose, window
+    from sfumato.clustering import KMeans, KMeansRelease
     from sfumato.data import source
     from sfumato.domain import Categories, Domain, Interval, Keys
     from sfumato.errors import (
@@ -115,6 +118,8 @@ __all__ = [
     "Infeasible",
     "InternalError",
     "Interval",
+    "KMeans",
+    "KMeansRelease",
     "Keys",
     "LedgerError",
     "MedianPartitioner",

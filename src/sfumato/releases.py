@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from sfumato.clustering import KMeans, KMeansRelease
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.partition import (
@@ -31,8 +32,8 @@ AnyPartitioner: TypeAlias = (
     | PrivTreePartitioner
     | AutoPartitioner
 )
-AnyQuestion: TypeAlias = Histogram | AnyPartitioner
-AnyRelease: TypeAlias = HistogramRelease | Partition
+AnyQuestion: TypeAlias = Histogram | AnyPartitioner | KMeans
+AnyRelease: TypeAlias = HistogramRelease | Partition | KMeansRelease
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)  # what decoding a false file raises
 
 

@@ -75,7 +75,7 @@ def test_every_question_is_audited():
     """A new question joins the closed union of questions: then it joins the audit."""
     asked = {kind.__name__ for kind in AnyQuestion.__args__}
     known = {"Histogram", "UniformPartitioner", "AdaptiveGridPartitioner", "BinaryPartitioner", "MedianPartitioner"}
-    known |= {"MultiQuantilePartitioner", "PrivTreePartitioner", "AutoPartitioner"}
+    known |= {"MultiQuantilePartitioner", "PrivTreePartitioner", "AutoPartitioner", "KMeans"}
     assert asked <= known, "append the new question to sfumato.audit.subjects, and its name here"
     assert {subject.unit.neighbours for subject in SUBJECTS} == {"add-remove", "replace"}
 

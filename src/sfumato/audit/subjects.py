@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
-from sfumato.audit.runs import Mechanism, Pair, Published, Rows, of_question, published
-from sfumato.domain import Domain, Interval
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, of_cubes, of_question, published
+from sfumato.clustering import KMeans
+from sfumato.clustering.kmeans import Method
+from sfumato.domain import Domain, GridAxis, Interval, Lattice
 from sfumato.histogram import Histogram
 from sfumato.partition import (
     AdaptiveGridPartitioner,
@@ -28,6 +30,7 @@ from sfumato.releases import AnyQuestion
 LINE = Domain(x=Interval(0, 3, step=1))
 ON_LINE: Rows = ((0.5,), (1.0,), (3.0,))
 """A value inside a cell, one on an edge between two cells, and the closed upper end."""
+ENDS: Rows = ((0.5,), (3.0,))
 FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 100)
 PURE, CONCENTRATED = PureDP("1"), ZCDP("0.5")
 
@@ -135,6 +138,28 @@ RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace")
 UNITS = [Unit(rows_per_person=r, neighbours=relation) for r, relation in product((1, 2), RELATIONS)]
 COSTS: tuple[CentralMeasure, ...] = (PURE, CONCENTRATED)
 
+CLUSTER_METHODS: tuple[Method, ...] = ("eugkm", "dplloyd")
+CLUSTER_PROMISES: tuple[tuple[Unit, CentralMeasure], ...] = ((UNITS[0], PURE), (UNITS[3], PURE), (UNITS[1], ZCDP(8)))
+
+
+def _clusters(method: Method, unit: Unit, cost: CentralMeasure) -> Subject:
+    """Rows at the two ends move sums by their most; the number of rows, drawn first, decides how many steps or cells there are."""
+    question, lattice = KMeans(2, method=method), UniformPartitioner().needs(LINE)  # three cells, rather than 2^20
+    mechanism = of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
+    return Subject(f"k-means, {method}", unit, cost, mechanism, ENDS, (-3, 40), runs=500)
+
+
+def _tree_clusters(unit: Unit) -> Subject:
+    """One person's rows leave a corner of a small square, for another one under replace; the tests of a tree add to no number."""
+    question = KMeans(2, axes=["x", "y"], method="privtree")
+    lattice = Lattice((GridAxis("x", 0.0, 4.0, 4), GridAxis("y", 0.0, 4.0, 4)))
+    rest: Rows = ((0.5, 0.5),)
+    other: Rows = unit.rows_per_person * ((3.5, 3.5),) if unit.neighbours == "replace" else ()
+    pair = rest + unit.rows_per_person * ((0.5, 0.5),), rest + other
+    mechanism = of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, PURE, noise))
+    return Subject("k-means, privtree", unit, PURE, mechanism, pair=pair, runs=1500)
+
+
 SUBJECTS: tuple[Subject, ...] = (
     *(_of("Histogram", Histogram("x", bins=3), *promise) for promise in product(UNITS, COSTS)),
     *(_of("Uniform grid, given", UniformPartitioner(partitions=3), *promise) for promise in product(UNITS, COSTS)),
@@ -145,6 +170,8 @@ SUBJECTS: tuple[Subject, ...] = (
     *(_chosen("Median partition", MedianPartitioner(depth=1), unit) for unit in UNITS),
     *(_chosen("Multi-quantile partition", MultiQuantilePartitioner(depth=1, fanout=3), unit) for unit in UNITS),
     *(_chosen("PrivTree", PrivTreePartitioner(), unit) for unit in UNITS),
+    *(_clusters(method, *promise) for method, promise in product(CLUSTER_METHODS, CLUSTER_PROMISES)),
+    *map(_tree_clusters, (UNITS[0], UNITS[3])),
     _end_to_end(1, "add-remove"),
     _end_to_end(2, "replace"),
 )

@@ -16,6 +16,7 @@ COMMANDS = {
     "audit": ("sfumato.cli.audit", "Show what every mechanism spends, beside what it claims."),
     "bench": ("sfumato.cli.bench", "Measure speed beside peers, in one run."),
     "choose": ("sfumato.cli.choose", "Find the epsilon that is accurate enough and safe enough."),
+    "cluster": ("sfumato.cli.quick", "Publish centres of clusters of numeric columns of one file."),
     "demo": ("sfumato.cli.demo", "Publish the shipped flights and cities, and write a report."),
     "doctor": ("sfumato.cli.doctor", "Check this machine: libraries, randomness, disk, ledger."),
     "histogram": ("sfumato.cli.quick", "Publish counts by category and bin from one file."),

@@ -105,9 +105,13 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
 
     def test_law(self, cost: CentralMeasure, unit: Unit) -> tuple[DiscreteLaplace, int]:
         """The noise of the tests, lambda exact, and delta. They take 24 of 64 slices of the cost."""
+        return self.law_at(of_units(cost, TESTS * (units_of(cost) // SLICES)), unit)
+
+    def law_at(self, paid: CentralMeasure, unit: Unit) -> tuple[DiscreteLaplace, int]:
+        """The same for what the tests alone are paid with."""
         b, r = self.fanout, unit.rows_per_person
         per_row = 3 * b - 2 if unit.neighbours == "replace" else 2 * b - 1
-        scale = Fraction(r * per_row, b - 1) / _pure(of_units(cost, TESTS * (units_of(cost) // SLICES)))
+        scale = Fraction(r * per_row, b - 1) / _pure(paid)
         return DiscreteLaplace(scale), math.ceil(float(scale) * math.log(b) * (1 + 1e-12))
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
@@ -127,7 +131,7 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
         rows = int(draft.look(root, slice_)[0])
         law, delta = self.test_law(draft.cost, unit)
         draft.pay(root, TESTS * slice_)
-        depth = self._grow(draft, law, delta, self._head_start(rows, effective_epsilon(draft.law(draft.total))))
+        depth = self.grow(draft, law, delta, self._head_start(rows, effective_epsilon(draft.law(draft.total))))
         _count_down(draft)
         mechanism = f"{law} in each test whether a box is split, noise on counts down the tree"
         return draft.release(NAME, depth, self.proof, mechanism)
@@ -136,7 +140,7 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
         """How many levels are split without a handicap, from the noisy number of rows: theta is minus so many deltas."""
         return max(0, round(math.log(max(rows * epsilon / COARSE_ROWS, 1)) / math.log(self.fanout)))
 
-    def _grow(self, draft: Draft, law: DiscreteLaplace, delta: int, head_start: int) -> np.ndarray:
+    def grow(self, draft: Draft, law: DiscreteLaplace, delta: int, head_start: int) -> np.ndarray:
         """Split where the tests say so; the depth of every node, int64 ndarray."""
         growth, halvings, theta = draft.growth, self.fanout.bit_length() - 1, -head_start * delta
         depths, nodes, depth = np.zeros(1, np.int64), np.zeros(1, np.int64), 0
