@@ -9,6 +9,7 @@ from sfumato.bench.tables import Row, bars
 from sfumato.errors import UsageError, nearest
 
 SUBJECTS = {
+    "clustering": "The loss of private k-means over that without privacy, beside diffprivlib.",
     "ledger": "Durable charges a second, beside bare synced appends.",
     "noise": "Exact samples a second, beside OpenDP and numpy's inexact law.",
     "release": "From a cube to a stored release, beside adding numpy noise.",

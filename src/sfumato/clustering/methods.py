@@ -25,7 +25,7 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
 START, STEPS = Fraction(3, 5), Fraction(2, 5)  # shares of the partition, and of the steps
-HEAD = 0
+HEAD = 4  # levels of the tree that are split without a handicap
 SPLITS = Fraction(3, 4)  # of the partition's share, what decides where it is split
 
 
