@@ -83,7 +83,8 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
     ]
     for key, label in zip(keys, ("centre, area by weight", "border between groups"), strict=True):
         key.set_label(label)
-    style.legend(ax, keys + ([style.unseen_key()] if shaded else []), _note(release))
+    narrow = style.is_narrow(ax)  # there the map needs the room
+    style.legend(ax, keys if narrow else keys + ([style.unseen_key()] if shaded else []), "" if narrow else _note(release))
     return ax
 
 
