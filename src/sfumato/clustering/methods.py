@@ -71,7 +71,7 @@ def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) 
     partition = tree_cells(cube, unit, first, noise)
     rough = Rough.of(space, partition)
     start = weighted_kmeans(rough.middles, rough.weights, packing(k, space.d))
-    chosen = course(rough, start, unit, rest)
+    chosen = course(rough, start, unit, rest, longest_reach(space, cost))
     centres, steps = walk(space.rows(cube), space, space.whole(start), chosen, noise)
     mechanism = f"{partition.guarantee.mechanism}; {described(chosen)}"
     return Clusters(centres, steps[-1].counts, np.ones(k, np.int64), chosen.laws[1], mechanism, partition, steps)
@@ -113,7 +113,12 @@ def lloyd_laws(space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure
 def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
     """The noise on counts of steps where they are as many, and reach as far, as they may."""
     least = min(share(share(cost, [START, STEPS])[1], [Fraction(1)] * MOST_STEPS), key=lambda part: part.money)
-    return step_laws(least, unit, whole_reach(space.extent, cost), space.d)[1]
+    return step_laws(least, unit, longest_reach(space, cost), space.d)[1]
+
+
+def longest_reach(space: Space, cost: CentralMeasure) -> int:
+    """How far apart two rows can be, and so a row from a centre."""
+    return 2 * whole_reach(space.extent, cost)
 
 
 def effective_epsilon(cost: CentralMeasure, unit: Unit) -> float:

@@ -59,7 +59,7 @@ class Course:
     laws: tuple[Law, Law]
 
 
-def course(rough: Rough, centres: np.ndarray, unit: Unit, cost: CentralMeasure) -> Course:
+def course(rough: Rough, centres: np.ndarray, unit: Unit, cost: CentralMeasure, most: int) -> Course:
     """Choose as many steps as noise allows, and of reaches the one at which noise and shortening together do least harm.
 
     Parameters
@@ -67,6 +67,8 @@ def course(rough: Rough, centres: np.ndarray, unit: Unit, cost: CentralMeasure) 
     centres : float64 ndarray of shape (k, d), in units of half a side
     cost : PureDP or ZCDP
         Of all steps together.
+    most : int
+        No reach is longer: what was checked before the charge.
     """
     k, d = centres.shape
     distances = squared_distances(rough.middles, centres)
@@ -74,7 +76,7 @@ def course(rough: Rough, centres: np.ndarray, unit: Unit, cost: CentralMeasure) 
     loss = _mean(distances[np.arange(len(groups)), groups] + (rough.halves**2).sum(axis=1) / 3, rough.weights)
     rows = np.maximum(np.bincount(groups, rough.weights, k), 1)
     spread = d * float((1 / rows).sum()) / rows.sum()  # what a unit of variance adds to the mean loss
-    wanted = _reaches(rough, centres, groups, isinstance(cost, ZCDP))
+    wanted = {min(reach, most): harm for reach, harm in _reaches(rough, centres, groups, isinstance(cost, ZCDP)).items()}
     for number in range(MOST_STEPS, 0, -1):
         parts = share(cost, [Fraction(1)] * number)
         least = min(parts, key=lambda part: part.money)
@@ -98,10 +100,10 @@ def _reaches(rough: Rough, centres: np.ndarray, groups: np.ndarray, euclidean: b
     held = np.cumsum(rough.weights[order])
     for share_within in WITHIN:
         most = length[order[min(int(np.searchsorted(held, share_within * held[-1])), len(order) - 1)]]
-        weights = rough.weights * np.minimum(1, most / np.maximum(length, 1 / HALF))
-        moved = np.stack([np.bincount(groups, weights * column, len(centres)) for column in away.T], axis=1)
+        weights = rough.weights * (1 - np.minimum(1, most / np.maximum(length, 1 / HALF)))
+        lost = np.stack([np.bincount(groups, weights * column, len(centres)) for column in away.T], axis=1)
         rows = np.maximum(np.bincount(groups, rough.weights, len(centres)), 1)
-        found[max(1, int(most * HALF))] = float(((moved**2).sum(axis=1) / rows).sum() / rows.sum())
+        found[max(1, int(most * HALF))] = float(((lost**2).sum(axis=1) / rows).sum() / rows.sum())
     return found
 
 
