@@ -29,7 +29,8 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 
 DEMO = Path(__file__).parents[1] / "demo"  # two tables that are shipped
-CHART = Chart("loss ratio", ("who", "data", "epsilon"), others=("diffprivlib",))
+CHART = Chart("epsilon 0.5", ("who", "data"), others=("diffprivlib",))
+FEW_AXES = 5  # up to which a grid is tried
 EPSILONS = ("0.1", "0.5", "1")
 MIXTURES = ((10_000, 2, 15), (10_000, 5, 8), (10_000, 10, 8), (10_000, 20, 8), (100_000, 2, 15), (100_000, 10, 8), (100_000, 20, 8))
 
@@ -40,6 +41,13 @@ class Table(NamedTuple):
     name: str
     points: np.ndarray
     k: int
+
+
+class Losses(NamedTuple):
+    """Of several draws of the noise, and the processor seconds of one answer after the scan."""
+
+    losses: list[float]
+    seconds: float
 
 
 def mixture(n: int, d: int, k: int, seed: int = 7) -> Table:
@@ -122,56 +130,44 @@ def counted(table: Table) -> Cube:
     return src.count([KMeans(table.k).needs(src.domain)])[0]
 
 
-def private_losses(table: Table, cube: Cube, method: str, epsilon: str, runs: int) -> tuple[list[float], float, str]:
-    """Losses of several draws, the processor seconds of one, and which way "auto" went."""
+def private_losses(table: Table, cube: Cube, method: str, epsilon: str, runs: int) -> Losses:
+    """Losses of several draws of the noise."""
     question = KMeans(table.k, method=method)  # type: ignore[arg-type]
-    found, start = [], time.process_time()
-    for _ in range(runs):
-        release = question.answer(cube, Unit(), PureDP(epsilon), current())
-        found.append(release.scaled_centers)
+    start = time.process_time()
+    centres = [question.answer(cube, Unit(), PureDP(epsilon), current()).scaled_centers for _ in range(runs)]
     seconds = (time.process_time() - start) / runs
-    return [loss(table.points, centres) for centres in found], seconds, release.method
+    return Losses([loss(table.points, each) for each in centres], seconds)
 
 
-def _row(who: str, table: Table, epsilon: str, losses: list[float], best: float, seconds: float, note: str = "") -> Row:
-    ratios = np.array(losses) / best
-    return {
-        "who": who,
-        "data": table.name,
-        "k": table.k,
-        "epsilon": epsilon,
-        "loss ratio": float(np.median(ratios)),
-        "worst": float(ratios.max()),
-        "cpu s": seconds,
-        "way": note,
-    }
+def _row(who: str, table: Table, best: float, found: dict[str, Losses]) -> Row:
+    """One line of the table: the median ratio at each epsilon, the worst at any, and what one answer took."""
+    ratios = {f"epsilon {epsilon}": float(np.median(each.losses)) / best for epsilon, each in found.items()}
+    worst = max(max(each.losses) for each in found.values()) / best
+    return {"who": who, "data": table.name, "k": table.k, **ratios, "worst": worst, "cpu s": max(each.seconds for each in found.values())}
 
 
 def _rows(table: Table, epsilons: tuple[str, ...], runs: int, folder: Path) -> list[Row]:
     best, cube, file = without_privacy(table), counted(table), folder / "points.npy"
     np.save(file, table.points)
-    methods = ("auto", "eugkm", "dplloyd") if table.points.shape[1] <= 5 else ("auto", "dplloyd")
-    found = []
-    for epsilon in epsilons:
-        for method in methods:
-            losses, seconds, way = private_losses(table, cube, method, epsilon, runs)
-            found.append(_row(f"sfumato {method}", table, epsilon, losses, best, seconds, way))
-        answer = peers.ask("diffprivlib", "clusters", path=str(file), k=table.k, epsilon=float(epsilon), runs=max(3, runs // 3))
-        if answer is not None:
-            losses = [loss(table.points, np.array(centres)) for centres in answer["centres"]]
-            found.append(_row("diffprivlib", table, epsilon, losses, best, answer["seconds"]))
-    return found
+    methods = ("auto", "eugkm", "dplloyd") if table.points.shape[1] <= FEW_AXES else ("auto", "dplloyd")
+    ours = [
+        _row(f"sfumato {method}", table, best, {epsilon: private_losses(table, cube, method, epsilon, runs) for epsilon in epsilons})
+        for method in methods
+    ]
+    theirs = {epsilon: _peer(table, file, epsilon, max(3, runs // 2)) for epsilon in epsilons if peers.python("diffprivlib")}
+    return ours + ([_row("diffprivlib", table, best, theirs)] if theirs else [])
+
+
+def _peer(table: Table, file: Path, epsilon: str, runs: int) -> Losses:
+    answer = peers.ask("diffprivlib", "clusters", path=str(file), k=table.k, epsilon=float(epsilon), runs=runs)
+    return Losses([loss(table.points, np.array(centres)) for centres in answer["centres"]], answer["seconds"])
 
 
 def speed(runs: int) -> list[Row]:
     """A million points in the plane, four clusters, after the scan."""
     table = mixture(10**6, 2, 4)
-    cube, best = counted(table), without_privacy(Table(table.name, table.points[::20], 4))
-    found = []
-    for method in ("auto", "eugkm", "dplloyd"):
-        losses, seconds, way = private_losses(table, cube, method, "1", runs)
-        found.append(_row(f"sfumato {method}", table, "1", losses, best, seconds, way))
-    return found
+    cube, best = counted(table), without_privacy(table)
+    return [_row(f"sfumato {way}", table, best, {"1": private_losses(table, cube, way, "1", runs)}) for way in ("auto", "eugkm", "dplloyd")]
 
 
 def rows(quick: bool = False) -> list[Row]:
