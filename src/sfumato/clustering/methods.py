@@ -66,7 +66,7 @@ def cluster_cells(space: Space, partition: Partition, k: int) -> tuple[np.ndarra
 
 def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) -> Clusters:
     """Split space where rows are, cluster the cells, and refine the centres by steps of a short reach."""
-    space = Space(cube.lattice)
+    space, cube = Space(cube.lattice), occupied(cube)
     first, rest = share(cost, [START, STEPS])
     partition = tree_cells(cube, unit, first, noise)
     rough = Rough.of(space, partition)
@@ -75,6 +75,15 @@ def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) 
     centres, steps = walk(space.rows(cube), space, space.whole(start), chosen, noise)
     mechanism = f"{partition.guarantee.mechanism}; {described(chosen)}"
     return Clusters(centres, steps[-1].counts, np.ones(k, np.int64), chosen.laws[1], mechanism, partition, steps)
+
+
+def occupied(cube: Cube) -> Cube:
+    """The same cube by its occupied cells alone, which are looked for once."""
+    if cube.coordinates is not None:
+        return cube
+    flat = np.flatnonzero(cube.counts)
+    coordinates = np.stack(np.unravel_index(flat, cube.lattice.shape), axis=1)
+    return Cube(cube.lattice, cube.counts[flat].astype(np.int64), coordinates, cube.rescan)
 
 
 def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:

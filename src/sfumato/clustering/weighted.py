@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 STARTS, STEPS, TOLERANCE = 10, 100, 1e-6
-SAMPLE = 10_000  # starts are tried on so many points; the best one goes on with all
+SAMPLE = 5_000  # starts are tried on so many points, or fifty for each centre; the best one goes on with all
 
 
 def weighted_kmeans(points: np.ndarray, weights: np.ndarray, spare: np.ndarray) -> np.ndarray:
@@ -30,14 +30,15 @@ def weighted_kmeans(points: np.ndarray, weights: np.ndarray, spare: np.ndarray) 
     k = len(spare)
     held = weights > 0
     points, weights = points[held], weights[held]
-    few = points if len(points) > SAMPLE else np.unique(points, axis=0)
+    sample = max(SAMPLE, 50 * k)
+    few = points if len(points) > sample else np.unique(points, axis=0)
     if len(few) <= k:
         return _by_weight(np.concatenate([few, spare[len(few) :]]), points, weights)
     rng = np.random.default_rng(0)
     some, by = points, weights
-    if len(points) > SAMPLE:
-        drawn = rng.choice(len(points), SAMPLE, p=weights / weights.sum())
-        some, by = points[drawn], np.ones(SAMPLE)
+    if len(points) > sample:
+        drawn = rng.choice(len(points), sample, p=weights / weights.sum())
+        some, by = points[drawn], np.ones(sample)
     tried = [_lloyd(some, by, _plus_plus(some, by, k, rng)) for _ in range(STARTS)]
     centres = min(tried, key=lambda found: found[0])[1]
     return _by_weight(centres if some is points else _lloyd(points, weights, centres)[1], points, weights)

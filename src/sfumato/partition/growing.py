@@ -40,6 +40,8 @@ class Growth:
         shape = cube.lattice.shape
         self.cells, self.weights = _occupied(cube)
         self._at = np.zeros(len(self.weights), np.int64)
+        self._first = 0  # the first node that the last split made
+        self._youngest: np.ndarray | None = None  # the rows in those nodes; None: any
         self.lower, self.upper = np.zeros((1, len(shape)), np.int64), np.array([shape], np.int64)
         self.true = np.array([cube.total], np.int64)
         self.axis, self.cut, self.child, self.parent = (np.array([start], np.int64) for start in (-1, 0, -1, -1))
@@ -47,6 +49,9 @@ class Growth:
     def split(self, nodes: np.ndarray, axis: np.ndarray, cut: np.ndarray) -> np.ndarray:
         """Split nodes in two, and return their children: int64 ndarray of shape (2 len(nodes),), lower and upper in turn."""
         new, number = len(self.axis), len(nodes)
+        if number and nodes.min() < self._first:  # an older node is split, too: any row may move
+            self._youngest = None
+        self._first = new
         if new + 2 * number > 2 * MOST_CELLS:
             raise UsageError("a partition", f"it would have more than {MOST_CELLS:,} cells", "Choose a smaller epsilon, or fewer levels")
         self.axis[nodes], self.cut[nodes] = axis, cut
@@ -62,11 +67,15 @@ class Growth:
 
     def _move(self, new: int, number: int) -> np.ndarray:
         """Send the rows of nodes that were split to the children, and count them there."""
-        first = self.child[self._at]
-        moving = np.flatnonzero(first >= 0)
-        at = self._at[moving]
-        on = self.cells[moving, self.axis[at]] >= self.cut[at]
-        self._at[moving] = now = first[moving] + on
+        young = self._youngest
+        at = self._at if young is None else self._at[young]
+        first = self.child[at]
+        on = first >= 0
+        moving, at, first = np.flatnonzero(on) if young is None else young[on], at[on], first[on]
+        axis = self.axis[at]
+        place = self.cells[moving, axis[0]] if len(axis) and (axis == axis[0]).all() else self.cells[moving, axis]
+        self._at[moving] = now = first + (place >= self.cut[at])
+        self._youngest = moving
         return np.rint(np.bincount(now - new, self.weights[moving], minlength=number)).astype(np.int64)
 
     def rows_of(self, nodes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
