@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _WHERE = {
+    "AdaptiveGridPartitioner": "sfumato.partition",
     "ApproxDP": "sfumato.privacy.measures",
+    "AutoPartitioner": "sfumato.partition",
+    "BinaryPartitioner": "sfumato.partition",
     "BoundsRequired": "sfumato.errors",
     "BudgetExceeded": "sfumato.errors",
     "Categories": "sfumato.domain",
@@ -27,12 +30,17 @@ _WHERE = {
     "Infeasible": "sfumato.errors",
     "InternalError": "sfumato.errors",
     "Interval": "sfumato.domain",
+    "KMeans": "sfumato.clustering",
+    "KMeansRelease": "sfumato.clustering",
     "Keys": "sfumato.domain",
     "LedgerError": "sfumato.errors",
+    "MedianPartitioner": "sfumato.partition",
     "MetricDP": "sfumato.privacy.measures",
+    "MultiQuantilePartitioner": "sfumato.partition",
     "Partition": "sfumato.partition",
     "Plan": "sfumato.plan",
     "Preview": "sfumato.release",
+    "PrivTreePartitioner": "sfumato.partition",
     "Publisher": "sfumato.publisher",
     "PureDP": "sfumato.privacy.measures",
     "Quantiles": "sfumato.quantiles",
@@ -41,6 +49,7 @@ _WHERE = {
     "Risk": "sfumato.risk",
     "SfumatoError": "sfumato.errors",
     "Stream": "sfumato.streams",
+    "Shares": "sfumato.privacy.allocation",
     "UniformPartitioner": "sfumato.partition",
     "Unit": "sfumato.privacy.unit",
     "UsageError": "sfumato.errors",
@@ -62,6 +71,7 @@ _WHERE = {
 if TYPE_CHECKING:
     from sfumato import risk, testing
     from sfumato.choosing import Window, Within, choose, window
+    from sfumato.clustering import KMeans, KMeansRelease
     from sfumato.data import source
     from sfumato.domain import Categories, Domain, Interval, Keys
     from sfumato.errors import (
@@ -76,8 +86,18 @@ if TYPE_CHECKING:
     )
     from sfumato.histogram import Histogram, HistogramRelease, histogram_accuracy, histogram_epsilon
     from sfumato.pages import report
-    from sfumato.partition import Partition, UniformPartitioner
+    from sfumato.partition import (
+        AdaptiveGridPartitioner,
+        AutoPartitioner,
+        BinaryPartitioner,
+        MedianPartitioner,
+        MultiQuantilePartitioner,
+        Partition,
+        PrivTreePartitioner,
+        UniformPartitioner,
+    )
     from sfumato.plan import Plan
+    from sfumato.privacy.allocation import Shares
     from sfumato.privacy.guarantee import Guarantee
     from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
     from sfumato.privacy.unit import Unit
@@ -90,7 +110,10 @@ if TYPE_CHECKING:
     from sfumato.streams import Stream
 
 __all__ = [
+    "AdaptiveGridPartitioner",
     "ApproxDP",
+    "AutoPartitioner",
+    "BinaryPartitioner",
     "BoundsRequired",
     "BudgetExceeded",
     "Categories",
@@ -105,12 +128,17 @@ __all__ = [
     "Infeasible",
     "InternalError",
     "Interval",
+    "KMeans",
+    "KMeansRelease",
     "Keys",
     "LedgerError",
+    "MedianPartitioner",
     "MetricDP",
+    "MultiQuantilePartitioner",
     "Partition",
     "Plan",
     "Preview",
+    "PrivTreePartitioner",
     "Publisher",
     "PureDP",
     "Quantiles",
@@ -119,6 +147,7 @@ __all__ = [
     "Risk",
     "SfumatoError",
     "Stream",
+    "Shares",
     "UniformPartitioner",
     "Unit",
     "UsageError",

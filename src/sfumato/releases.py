@@ -8,15 +8,34 @@ from typing import TypeAlias
 
 import msgspec
 
+from sfumato.clustering import KMeans, KMeansRelease
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram, HistogramRelease
-from sfumato.partition import Partition, UniformPartitioner
+from sfumato.partition import (
+    AdaptiveGridPartitioner,
+    AutoPartitioner,
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+    Partition,
+    PrivTreePartitioner,
+    UniformPartitioner,
+)
 from sfumato.quantiles import Quantiles, QuantilesRelease
 from sfumato.release import Release, from_bytes
 from sfumato.streaming.counter import CounterRelease
 
-AnyQuestion: TypeAlias = Histogram | Quantiles | UniformPartitioner
-AnyRelease: TypeAlias = HistogramRelease | Partition | QuantilesRelease | CounterRelease
+AnyPartitioner: TypeAlias = (
+    UniformPartitioner
+    | AdaptiveGridPartitioner
+    | BinaryPartitioner
+    | MedianPartitioner
+    | MultiQuantilePartitioner
+    | PrivTreePartitioner
+    | AutoPartitioner
+)
+AnyQuestion: TypeAlias = Histogram | Quantiles | AnyPartitioner | KMeans
+AnyRelease: TypeAlias = HistogramRelease | QuantilesRelease | Partition | KMeansRelease | CounterRelease
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)  # what decoding a false file raises
 
 

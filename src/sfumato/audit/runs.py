@@ -95,11 +95,15 @@ Mechanism: TypeAlias = Callable[[Rows, Bits], Published]
 
 def of_question(question: Question, domain: Domain, unit: Unit, cost: CentralMeasure) -> Mechanism:
     """The production code from rows to release: the kernel, the cube, the answer."""
-    lattice = question.needs(domain)
+    return of_cubes(question.needs(domain), lambda cube, noise: question.answer(cube, unit, cost, noise))
+
+
+def of_cubes(lattice: Lattice, answer: Callable[[Cube, Bits], Any]) -> Mechanism:
+    """The same on a lattice of one's own choice."""
     counted = lru_cache(maxsize=1024)(lambda rows: count(rows, lattice))
 
     def run(rows: Rows, noise: Bits) -> Published:
-        return published(question.answer(counted(rows), unit, cost, noise))
+        return published(answer(counted(rows), noise))
 
     return run
 
@@ -123,9 +127,17 @@ def _cells(axis: LatticeAxis, values: np.ndarray, keys: Mapping[str, list[int]])
 
 
 def published(release: Any) -> Published:
-    """Take a release apart: a noisy number of rows, where there is one, was drawn before the counts."""
-    first = () if getattr(release, "rows", None) is None else (release.rows,)
-    return Published((*first, *release.counts.tolist()), release)
+    """Take a release apart: what was drawn before the counts, then the counts, as they were drawn."""
+    first: Draws = () if getattr(release, "rows", None) is None else (release.rows,)
+    if hasattr(release, "steps"):  # clusters: a partition's numbers, then those of Lloyd's steps
+        first += () if release.partition is None else published(release.partition).numbers
+        return Published((*first, *(int(x) for step in release.steps for x in (*step.sums, *step.counts))), release)
+    if getattr(release, "inner", None) is not None:
+        first = tuple(release.inner.count.tolist())
+    counts = release.counts
+    if getattr(release, "which", None) is not None:  # law by law
+        counts = counts[np.argsort(release.which, kind="stable")]
+    return Published((*first, *counts.tolist()), release)
 
 
 def published_counts(counts: np.ndarray, **seen: Any) -> Published:

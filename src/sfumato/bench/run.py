@@ -9,6 +9,7 @@ from sfumato.bench.tables import Row, bars
 from sfumato.errors import UsageError, nearest
 
 SUBJECTS = {
+    "clustering": "The loss of private k-means over that without privacy, beside diffprivlib.",
     "counter": "Durable steps of a stream, beside bare synced appends.",
     "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; 10^6 cells.",
     "ledger": "Durable charges a second, beside bare synced appends.",

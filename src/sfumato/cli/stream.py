@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.cli.options import ledger_option, parse_axes
 from sfumato.cli.output import talk
-from sfumato.cli.quick import PICTURES, save_plot
+from sfumato.cli.publishing import PICTURES, save_plot
 from sfumato.data import feed
 from sfumato.domain import Axis, Categories, Domain, Interval
 from sfumato.errors import UsageError

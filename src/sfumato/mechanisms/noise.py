@@ -93,7 +93,7 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace"):
         if v == 0:
             return np.zeros_like(m)
         s = np.concatenate([np.geomspace(1e-9, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)])  # v (cosh t - 1), below 1
-        t = np.arccosh(1 + s / v) if v < 1e12 else np.sqrt(2 * s / v)
+        t = 2 * np.arcsinh(np.sqrt(s / v / 2))  # cosh t - 1 = 2 sinh(t / 2)^2, without cancellation
         return _least(m, -np.log1p(-s), t, math.log(2 / alpha))
 
     def __str__(self) -> str:

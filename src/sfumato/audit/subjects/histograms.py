@@ -1,0 +1,53 @@
+"""Histograms and uniform grids, and histograms over unknown keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+
+from sfumato.audit.runs import Published, Rows, count
+from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, of
+from sfumato.domain import MOST_KEYS, Domain, Interval, Keys
+from sfumato.histogram import Histogram
+from sfumato.mechanisms.thresholds import RULES, Rule, key_law
+from sfumato.privacy.measures import ApproxDP
+from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.random.bits import Bits
+
+KEYED = Domain(k=Keys(), x=Interval(0, 2, step=1))
+NAMES = range(4)
+SELECTED = ApproxDP("1", "0.01")
+
+
+def _keys(axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation: Neighbours) -> Subject:
+    """One person's rows lie in a key near its threshold; under replace they move to a key that nobody else has."""
+    unit = Unit(rows_per_person=rows_per_person, neighbours=relation)
+    question = Histogram(axes, selection=selection)
+    lattice = question.needs(KEYED)
+    place = [list(KEYED).index(name) for name in axes]
+
+    counted = cache(lambda rows: count(tuple(tuple(row[i] for i in place) for row in rows), lattice))
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        release = question.answer(counted(rows), unit, SELECTED, noise)
+        beside = question.needs(KEYED).size // MOST_KEYS
+        counts = release.counts.reshape(len(release.counts) // beside, beside).tolist()
+        shown = dict(zip(map(int, release.cell_names("k")), counts, strict=True))
+        numbers = tuple(x for name in NAMES for x in (int(name in shown), *shown.get(name, [0] * beside)))
+        return Published(numbers, release)
+
+    near = key_law(SELECTED, unit, selection).threshold - 1
+    rest: Rows = ((0.0, 0.5), (0.0, 1.5), *(near * ((1.0, 0.5),)))
+    moved = rest + rows_per_person * ((2.0, 1.5),) if relation == "replace" else rest
+    pair = rest + rows_per_person * ((1.0, 0.5),), moved
+    return Subject(f"Histogram of keys, {selection}", unit, SELECTED, run, pair=pair, runs=2000)
+
+
+def subjects() -> Iterator[Subject]:
+    """Every subject of this room."""
+    for promise in product(UNITS, COSTS):
+        yield of("Histogram", Histogram("x", bins=3), *promise)
+    for rule, r, relation in zip(RULES, (2, 1, 1), (*RELATIONS, "add-remove"), strict=True):
+        yield _keys(("k",), rule, r, relation)
+    yield _keys(("k", "x"), "truncated-geometric", 1, "add-remove")

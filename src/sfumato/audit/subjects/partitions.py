@@ -1,0 +1,55 @@
+"""Partitions: grids, trees of counts, and trees whose splits are chosen by the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from sfumato.audit.runs import Published, Rows, of_question
+from sfumato.audit.subjects.subject import COSTS, FIRST_DRAWS, LINE, PURE, UNITS, Subject, of
+from sfumato.partition import (
+    AdaptiveGridPartitioner,
+    AutoPartitioner,
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+    PrivTreePartitioner,
+    UniformPartitioner,
+)
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+from sfumato.releases import AnyQuestion
+
+
+def _tree(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
+    """A tree of counts: on small data its exact loss is looked at where few rows are, and where there seem to be many."""
+    subject = of(name, question, unit, cost, (0, 40))
+    return replace(subject, least=0.2) if unit.neighbours == "replace" else subject
+
+
+def _chosen(name: str, question: AnyQuestion, unit: Unit) -> Subject:
+    """A tree whose splits are chosen by the data: where they are is seen, too. Its exact audits are among the tests."""
+    mechanism, r = of_question(question, LINE, unit, PURE), unit.rows_per_person
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        seen = mechanism(rows, noise)
+        return Published((*seen.public.cover.cut.tolist(), *seen.numbers), seen.public)
+
+    pair = ((0.5,), (1.5,)) + r * ((2.5,),), ((0.5,), (1.5,)) + (r * ((0.5,),) if unit.neighbours == "replace" else ())
+    return Subject(name, unit, PURE, run, pair=pair, runs=1500)
+
+
+def subjects() -> Iterator[Subject]:
+    """Every subject of this room."""
+    for promise in product(UNITS, COSTS):
+        yield of("Uniform grid, given", UniformPartitioner(partitions=3), *promise)
+        yield of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise, FIRST_DRAWS)
+        yield _tree("Binary partition", BinaryPartitioner(depth=2, stop_below=1), *promise)
+        yield _tree("Adaptive grid", AdaptiveGridPartitioner(), *promise)
+        yield _tree("Automatic partition", AutoPartitioner(), *promise)
+    for unit in UNITS:
+        yield _chosen("Median partition", MedianPartitioner(depth=1), unit)
+        yield _chosen("Multi-quantile partition", MultiQuantilePartitioner(depth=1, fanout=3), unit)
+        yield _chosen("PrivTree", PrivTreePartitioner(), unit)

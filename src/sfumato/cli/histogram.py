@@ -1,0 +1,132 @@
+"""``sfumato histogram``: counts by category and bin of one file, and which epsilon an accuracy takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfumato.cli.options import (
+    cost_options,
+    fresh_option,
+    json_option,
+    ledger_option,
+    out_option,
+    parse_axes,
+    parse_bins,
+    parse_widths,
+    source_options,
+)
+from sfumato.cli.output import emit_json, talk
+from sfumato.cli.publishing import publish
+from sfumato.domain import Categories, Domain
+from sfumato.errors import UsageError
+from sfumato.histogram import Histogram
+from sfumato.histogram.accuracy import cost_for
+from sfumato.mechanisms.thresholds import RULES, Rule
+from sfumato.privacy.measures import ZCDP
+from sfumato.privacy.unit import Neighbours, Unit
+
+
+@click.command(short_help="Publish a histogram.")
+@source_options(optional=True)
+@click.option("--bins", multiple=True, help="NUMBER, or NAME=NUMBER, or NAME=edge,edge,edge.")
+@click.option("--width", multiple=True, help="Width of bins instead: NUMBER, or NAME=NUMBER.")
+@click.option("--selection", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How keys are selected.")
+@cost_options
+@click.option("--accuracy", help="Instead of a cost: solve for the least epsilon at which counts are within this of the truth.")
+@click.option("--confidence", default="0.95", show_default=True, help="With --accuracy: how surely each count is.")
+@click.option("--simultaneous", is_flag=True, help="With --accuracy: all counts at once.")
+@click.option("--preview", "only_preview", is_flag=True, help="Say cost and accuracy; publish nothing, touch no data.")
+@ledger_option
+@fresh_option
+@out_option
+@click.option("--plot", type=click.Path(path_type=Path), help="Also draw it, as SVG, PNG or PDF.")
+@json_option
+def histogram(
+    file: Path | None,
+    axes: tuple[str, ...],
+    bins: tuple[str, ...],
+    width: tuple[str, ...],
+    selection: Rule,
+    accuracy: str | None,
+    confidence: str,
+    simultaneous: bool,
+    only_preview: bool,
+    **options: Any,
+) -> None:
+    """Publish how many rows of FILE (Parquet or CSV) fall in each cell of the given axes.
+
+    Without FILE, or with --preview, nothing is published: cost and accuracy are printed.
+
+    Example: sfumato histogram trips.parquet --axis hour=0..24/1 --axis kind=a,b --epsilon 0.5 --budget 2
+
+    Keys: sfumato histogram trips.parquet --axis 'shop=*' --epsilon 1 --delta 1e-6 --budget 3,1e-5
+
+    Which epsilon: sfumato histogram --accuracy 30 --confidence .95
+    """
+    domain = Domain(parse_axes(axes)) if axes else Domain(rows=Categories(["all"]))  # one number
+    question = Histogram(tuple(domain), bins=parse_bins(bins), width=parse_widths(width), selection=selection)
+    if accuracy is not None:
+        if options["epsilon"] is not None:
+            raise UsageError("--accuracy with --epsilon", "either of them fixes the cost", "Leave one of them out")
+        asked = _Wanted(accuracy, confidence, simultaneous)
+        options |= _solved(question, domain, asked, **{name: options[name] for name in ("rows_per_person", "neighbours", "delta")})
+    if file is None or only_preview:
+        _foresee(question, domain, **{name: options[name] for name in FORESEEN})
+        return
+    if not axes:
+        raise UsageError(f"a histogram of {file}", "it has no axis", "Write --axis age=0..100, --axis kind=a,b or --axis 'shop=*'")
+    publish(file, domain, question, **options)
+
+
+FORESEEN = ("rows_per_person", "neighbours", "person", "epsilon", "delta", "rho", "as_json")
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    accuracy: str
+    confidence: str
+    simultaneous: bool
+
+
+def _solved(
+    question: Histogram, domain: Domain, wanted: _Wanted, *, rows_per_person: int, neighbours: Neighbours, delta: str
+) -> dict[str, str]:
+    """The least epsilon for an accuracy, as text; the person is told what it is."""
+    cost = cost_for(
+        question,
+        domain=domain,
+        unit=Unit(rows_per_person, neighbours),
+        accuracy=wanted.accuracy,
+        confidence=wanted.confidence,
+        simultaneous=wanted.simultaneous,
+        delta=delta,
+    )
+    assert not isinstance(cost, ZCDP)
+    talk(f"The least cost for an accuracy of {wanted.accuracy} with {float(wanted.confidence):.0%} confidence: {cost}.")
+    return {"epsilon": str(cost.epsilon)}
+
+
+def _foresee(
+    question: Histogram,
+    domain: Domain,
+    *,
+    rows_per_person: int,
+    neighbours: Neighbours,
+    person: str | None,
+    epsilon: str | None,
+    delta: str,
+    rho: str | None,
+    as_json: bool,
+) -> None:
+    """Print what a histogram would cost and how accurate it would be."""
+    from sfumato.publisher import preview as foresee
+
+    found = foresee(question, domain=domain, unit=Unit(rows_per_person, neighbours, person), epsilon=epsilon, delta=delta, rho=rho)
+    if as_json:
+        emit_json({"preview": found, "accuracy": found.accuracy()})
+    else:
+        click.echo(str(found))

@@ -1,0 +1,75 @@
+"""``sfumato partition``: a private map of numeric columns of one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfumato.cli.options import cost_options, fresh_option, json_option, ledger_option, out_option, parse_axes, source_options
+from sfumato.cli.output import talk
+from sfumato.cli.publishing import publish
+from sfumato.domain import Domain
+from sfumato.errors import UsageError
+from sfumato.partition import (
+    AdaptiveGridPartitioner,
+    AutoPartitioner,
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+    Partition,
+    PrivTreePartitioner,
+    UniformPartitioner,
+)
+from sfumato.releases import AnyPartitioner, AnyQuestion
+
+METHODS: dict[str, type[AnyPartitioner]] = {
+    "auto": AutoPartitioner,
+    "uniform": UniformPartitioner,
+    "adaptive": AdaptiveGridPartitioner,
+    "privtree": PrivTreePartitioner,
+    "binary": BinaryPartitioner,
+    "median": MedianPartitioner,
+    "quantile": MultiQuantilePartitioner,
+}
+PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
+
+
+@click.command(short_help="Publish a private map.")
+@source_options()
+@click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True, help="How space is divided.")
+@click.option("--partitions", type=int, help="uniform: number of cells to aim at; else EUGkM's rule decides from a noisy count.")
+@click.option("--depth", type=int, help="binary, median, quantile: how many times a box is split at most.")
+@click.option("--fanout", type=int, help="quantile, privtree: into how many boxes a box is split.")
+@click.option("--stop-below", type=float, help="binary, median, quantile: a box with fewer rows, by a noisy count, is not split.")
+@click.option("--geojson", type=click.Path(path_type=Path), help="Also write the cells as GeoJSON.")
+@cost_options
+@ledger_option
+@fresh_option
+@out_option
+@click.option("--plot", type=click.Path(path_type=Path), help="Also draw it, as SVG, PNG or PDF.")
+@json_option
+def partition(file: Path, axes: tuple[str, ...], method: str, geojson: Path | None, **options: Any) -> None:
+    """Publish where the rows of FILE (Parquet or CSV) lie: disjoint cells of numeric axes, each with a noisy count.
+
+    Example: sfumato partition cities.parquet --axis longitude=-180..180 --axis latitude=-90..90 --epsilon 1 --budget 2
+    """
+    domain = Domain(parse_axes(axes))
+    asked = {name: value for name in PARAMETERS if (value := options.pop(name)) is not None}
+    answer = publish(file, domain, _partitioner(method, tuple(domain), asked), **options)
+    if geojson is not None and isinstance(answer, Partition):
+        answer.to_geojson(geojson)
+        talk(f"GeoJSON: {geojson}")
+
+
+def _partitioner(method: str, axes: tuple[str, ...], asked: dict[str, Any]) -> AnyQuestion:
+    """The question that the options describe; an option that the method does not know is refused."""
+    kind = METHODS[method]
+    for name in asked:
+        if name not in kind.__struct_fields__:
+            fits = ", ".join(word for word, other in METHODS.items() if name in other.__struct_fields__)
+            raise UsageError(
+                f"--{name.replace('_', '-')} with --method {method}", f"it belongs to {fits}", "Leave it out, or choose another method"
+            )
+    return kind(axes, **asked)

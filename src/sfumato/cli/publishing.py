@@ -1,0 +1,73 @@
+"""What the commands that ask one question about one file have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sfumato.cli.output import scanning, show_releases, talk
+from sfumato.domain import Domain
+from sfumato.errors import DataError, UsageError
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.release import Release
+from sfumato.releases import AnyQuestion
+
+PICTURES = (".svg", ".png", ".pdf")
+
+
+def publish(
+    file: Path,
+    domain: Domain,
+    question: AnyQuestion,
+    *,
+    person: str | None,
+    rows_per_person: int,
+    neighbours: str,
+    account: str,
+    budget: str | None,
+    epsilon: str | None,
+    delta: str,
+    rho: str | None,
+    ledger: Path,
+    fresh: bool,
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> Release:
+    """Ask one question about one file, and show the answer."""
+    if plot is not None and plot.suffix.lower() not in PICTURES:
+        raise UsageError(f"--plot {plot}", "its ending names no picture format", f"Use one of {', '.join(PICTURES)}")
+    from sfumato.data import source
+    from sfumato.ledger.ledger import written
+    from sfumato.publisher import Publisher
+
+    src = source(file, domain, person=person, rows_per_person=rows_per_person, neighbours=neighbours)  # type: ignore[arg-type]
+    publisher = Publisher(src, ledger=ledger, account=account, budget=_total(budget, rho is not None))
+    with scanning() as progress:
+        answer = publisher.release(question, epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, progress=progress)
+    state = publisher.account
+    show_releases([answer], as_json=as_json, out=out, charged=f"Remaining: {written(state.rule, state.remaining)}.")
+    if plot is not None:
+        save_plot(answer, plot)
+        talk(f"Plot: {plot}")
+    return answer
+
+
+def _total(budget: str | None, gaussian: bool) -> CentralMeasure | None:
+    """Read --budget in the measure of the release."""
+    if budget is None:
+        return None
+    epsilon, comma, delta = budget.partition(",")
+    if gaussian:
+        return ZCDP(budget)
+    return ApproxDP(epsilon, delta) if comma else PureDP(epsilon)
+
+
+def save_plot(answer: Release, path: Path) -> None:
+    """Draw a release into a file whose ending names the format."""
+    try:
+        answer.plot().figure.savefig(path)
+    except (OSError, ValueError):
+        reason = "the file cannot be written"
+    else:
+        return
+    raise DataError(f"drawing to {path}", reason, "Choose a path that can be written")

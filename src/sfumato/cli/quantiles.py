@@ -1,0 +1,36 @@
+"""``sfumato quantiles``: quantiles of numeric columns of one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfumato.cli.options import cost_options, fresh_option, json_option, ledger_option, out_option, parse_axes, source_options
+from sfumato.cli.publishing import publish
+from sfumato.domain import Domain, Interval
+from sfumato.quantiles import Quantiles
+
+
+@click.command(short_help="Publish quantiles.")
+@source_options()
+@click.option("--at", default="0.25,0.5,0.75", show_default=True, help="Which quantiles, between 0 and 1.")
+@click.option("--by", help="Labels that divide the rows: the name of an axis NAME=a,b,c.")
+@click.option(
+    "--method", type=click.Choice(["auto", "joint", "recursive", "tree"]), default="auto", show_default=True, help="How they are chosen."
+)
+@cost_options
+@ledger_option
+@fresh_option
+@out_option
+@click.option("--plot", type=click.Path(path_type=Path), help="Also draw them, as SVG, PNG or PDF.")
+@json_option
+def quantiles(file: Path, axes: tuple[str, ...], at: str, by: str | None, method: str, **options: Any) -> None:
+    """Publish below which values given shares of the rows of FILE (Parquet or CSV) lie, for each numeric axis.
+
+    Example: sfumato quantiles flights.parquet --axis delay=-60..240 --axis kind=a,b --by kind --epsilon 0.5 --budget 2
+    """
+    domain = Domain(parse_axes(axes))
+    names = tuple(name for name, axis in domain.items() if isinstance(axis, Interval))
+    publish(file, domain, Quantiles(names or None, at=at.split(","), by=by, method=method), **options)

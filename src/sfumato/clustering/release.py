@@ -1,0 +1,166 @@
+"""Centres of clusters as a thing one can use: it assigns points, states its noise, draws and travels."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sfumato.clustering.lloyd import Step
+from sfumato.clustering.space import HALF, Space, nearest
+from sfumato.domain import GridAxis, Lattice
+from sfumato.errors import UsageError
+from sfumato.exact import Exactly, sidak
+from sfumato.mechanisms.noise import Law
+from sfumato.partition import Partition
+from sfumato.release import Release, edge_array, error_probability
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-release", dict=True):
+    """Centres of clusters, and how many rows each stands for. No row is assigned to any: ``predict`` takes points of your own.
+
+    The centres follow from the noisy integers that were paid for, which are all here: a partition's, and those of steps.
+
+    Attributes
+    ----------
+    method : str
+        Which way was gone: "eugkm", "dplloyd" or "privtree".
+    lattice : Lattice
+        On which the rows were counted.
+    whole_centres : int64 ndarray of shape (k * d,)
+        The centres, each axis in 2^20 steps a side of its middle.
+    weights : int64 ndarray of shape (k,)
+        Noisy numbers of rows in the groups whose means the centres are. They may be negative.
+    terms : int64 ndarray of shape (k,)
+        How many noisy counts each weight adds up.
+    law : DiscreteLaplace or DiscreteGaussian
+        Of the noise on each of those counts, independent.
+    rows : int or None
+        The noisy number of rows, where it was paid for.
+    partition : Partition or None
+        Whose cells were clustered.
+    steps : tuple of Step
+        Lloyd's steps with noise.
+    """
+
+    method: str
+    lattice: Lattice
+    whole_centres: np.ndarray
+    weights: np.ndarray
+    terms: np.ndarray
+    law: Law
+    rows: int | None = None
+    partition: Partition | None = None
+    steps: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        k, d = len(self.weights), len(self.lattice.axes)
+        grids = all(isinstance(axis, GridAxis) for axis in self.lattice.axes)
+        if not (k > 0 and d > 0 and grids and self.whole_centres.shape == (k * d,) and self.terms.shape == (k,)):
+            raise UsageError("clusters", "they have another number of centres than of weights", "Load a file that release.save wrote")
+
+    @cached_property
+    def space(self) -> Space:
+        """The whole numbers in which rows were clustered."""
+        return Space(self.lattice)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes."""
+        return self.lattice.names
+
+    @property
+    def title(self) -> str:
+        return f"{len(self.weights)} clusters of {' x '.join(self.axes)}"
+
+    @cached_property
+    def _whole(self) -> np.ndarray:
+        return self.whole_centres.reshape(len(self.weights), -1)
+
+    @property
+    def centers(self) -> np.ndarray:
+        """Centres in the axes' own units: float64 ndarray of shape (k, d). Dates count days, times microseconds, since 1970."""
+        return self.space.place(self._whole)
+
+    @property
+    def scaled_centers(self) -> np.ndarray:
+        """Centres with each axis scaled to -1 .. 1, in which distances are measured: float64 ndarray of shape (k, d)."""
+        return self._whole / HALF
+
+    @property
+    def values(self) -> np.ndarray:
+        """The weights: int64 ndarray of shape (k,)."""
+        return self.weights
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """How far the noise alone moves each centre from the mean of its group, to first order: float64 ndarray of shape (k, d).
+
+        In the axes' own units; one standard deviation. It does not say how good the groups are: noise also decides those, and k-means
+        finds a local optimum. Infinite where the weight cannot be told from 0.
+        """
+        with np.errstate(divide="ignore"):
+            scaled = self.steps[-1].standard_error(self.space.d) if self.steps else self._cells_error()
+        seen = np.asarray(self.weights > self.accuracy())[:, None]
+        return np.asarray(np.where(seen, scaled * self.space.widths, np.inf))
+
+    def _cells_error(self) -> np.ndarray:
+        """Of weighted means of cells: each count moves the mean by its distance from it over the whole weight."""
+        if self.partition is None:
+            return np.full(self._whole.shape, np.inf)
+        where = self.space.whole(self.space.scale((self.partition.lower + self.partition.upper) / 2))
+        groups = nearest(where, self._whole)
+        squares = (where - self._whole[groups]).astype(float) ** 2
+        spread = np.stack([np.bincount(groups, column, len(self.weights)) for column in squares.T], axis=1)
+        return np.asarray(np.sqrt(self.law.variance * spread) / np.maximum(self.weights, 1)[:, None])
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+        alpha = error_probability(confidence)
+        alpha = sidak(alpha, len(self.weights)) if simultaneous else alpha
+        several = np.ceil(self.law.sum_half_width(self.terms, alpha)).astype(np.int64)
+        return np.asarray(np.where(self.terms == 1, self.law.half_width(alpha), several))
+
+    def predict(self, points: Any) -> np.ndarray:
+        """Which centre is nearest to each point, each axis scaled to its public bounds?
+
+        Parameters
+        ----------
+        points : array-like of shape (n, d), in the order of ``axes``
+            Your own points; those outside the domain are clamped to it, as the counted rows were.
+
+        Returns
+        -------
+        int64 ndarray of shape (n,); -1 where a coordinate is NaN.
+        """
+        try:
+            array = np.asarray(points, dtype=np.float64)
+        except (TypeError, ValueError):
+            array = np.zeros(0)
+        if array.ndim != 2 or array.shape[1] != len(self.axes):
+            asked = f"points of shape {array.shape}"
+            raise UsageError(asked, f"the clusters have the axes {', '.join(self.axes)}", f"Give an array of shape (n, {len(self.axes)})")
+        missing = np.isnan(array).any(axis=1)
+        known = np.where(missing.reshape(-1, 1), 0.0, array)
+        found = nearest(self.space.whole(self.space.scale(known)), self._whole)
+        found[missing] = -1
+        return found
+
+    def to_frame(self) -> pa.Table:
+        """One row per cluster: the centre by axis, its standard error by axis, count, low, high (95 %)."""
+        import pyarrow as pa
+
+        centers, error = self.centers, self.standard_error
+        columns: dict[str, Any] = {a.name: edge_array(centers[:, i], a.time) for i, a in enumerate(self.space.axes)}
+        columns |= {f"{axis.name}_error": error[:, i] for i, axis in enumerate(self.space.axes)}
+        low, high = self.interval()
+        return pa.table(columns | {"count": self.weights, "low": low, "high": high})
+
+    def plot(self, ax: Any = None) -> Any:
+        """Centres with their groups' areas over two axes, or against the weights along one; further axes are left out."""
+        from sfumato.charts import clusters
+
+        return clusters.draw(self, ax)

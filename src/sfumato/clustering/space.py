@@ -1,0 +1,113 @@
+"""The whole numbers in which rows are clustered, and the public map between them and the axes.
+
+Each axis of a lattice is scaled to -1 .. 1 and cut into 2^20 steps a side; a lattice cell stands at its middle. Rows, centres and
+sums are integers from here on.
+
+Guarantee: the group of a row is a function of its own lattice cell and of the centres, and of nothing else.
+Holds because: coordinates are integers of size at most 2^20, so every product, partial sum and difference in ``nearest`` is an integer
+below 2^53 for up to 2^10 axes, and doubles hold it exactly in whatever order a linear-algebra library adds. A rounding that
+depended on where a row stands in memory would let one row move another one to a different group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.cube import Cube
+from sfumato.domain import GridAxis, Lattice
+from sfumato.errors import InternalError
+
+HALF = 2**20
+MOST_AXES = 2**10
+BLOCK = 2**22  # distances held at once
+
+
+@dataclass(frozen=True)
+class Space:
+    """Interval axes scaled to whole numbers from -2^20 to 2^20."""
+
+    lattice: Lattice
+
+    @cached_property
+    def axes(self) -> tuple[GridAxis, ...]:
+        return tuple(axis for axis in self.lattice.axes if isinstance(axis, GridAxis))
+
+    @property
+    def d(self) -> int:
+        return len(self.axes)
+
+    @cached_property
+    def extent(self) -> np.ndarray:
+        """How far from the middle a row can lie along each axis: int64 ndarray of shape (d,); 0 where there is one cell."""
+        return np.array([(axis.cells - 1) * HALF // axis.cells for axis in self.axes], dtype=np.int64)
+
+    def rows(self, cube: Cube) -> tuple[np.ndarray, np.ndarray]:
+        """Where the occupied cells stand, and how many rows each holds: int64 ndarrays of shapes (cells, d) and (cells,).
+
+        Each axis is contiguous: that is what steps run over.
+        """
+        if cube.coordinates is None:
+            occupied = np.flatnonzero(cube.counts)
+            coordinates, counts = np.unravel_index(occupied, self.lattice.shape), cube.counts[occupied]
+        else:
+            coordinates, counts = tuple(cube.coordinates.T), cube.counts
+        columns = [_middles(axis.cells)[index] for axis, index in zip(self.axes, coordinates, strict=True)]
+        return np.stack(columns).T, counts.astype(np.int64, copy=False)
+
+    def whole(self, scaled: np.ndarray) -> np.ndarray:
+        """Round points in [-1, 1]^d to whole numbers inside the reach of rows: int64 ndarray like ``scaled``."""
+        return np.asarray(np.clip(np.rint(scaled * HALF), -self.extent, self.extent).astype(np.int64))
+
+    def scale(self, points: np.ndarray) -> np.ndarray:
+        """Bring points in the axes' own units to [-1, 1]^d, clamped: float64 ndarray like ``points``; NaN stays."""
+        low, high = self._ends
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip((points - low) / (high - low) * 2 - 1, -1, 1))
+
+    def place(self, whole: np.ndarray) -> np.ndarray:
+        """Bring whole numbers back to the axes' own units: float64 ndarray like ``whole``."""
+        low, high = self._ends
+        return np.asarray(low + (whole / HALF + 1) / 2 * (high - low))
+
+    @cached_property
+    def widths(self) -> np.ndarray:
+        """What one whole number is along each axis, in its own units: float64 ndarray of shape (d,)."""
+        low, high = self._ends
+        return np.asarray((high - low) / 2 / HALF)
+
+    @cached_property
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([axis.lower for axis in self.axes]), np.array([axis.upper for axis in self.axes])
+
+
+def _middles(cells: int) -> np.ndarray:
+    """Where the cells of an axis stand: int64 ndarray of shape (cells,), the same on both sides of 0."""
+    odd = 2 * np.arange(cells, dtype=np.int64) + 1 - cells
+    return np.asarray(np.sign(odd) * (np.abs(odd) * HALF // cells))
+
+
+def nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Which centre is nearest to each row, the first of equals: int64 ndarray of shape (n,).
+
+    Parameters
+    ----------
+    rows, centres : int64 ndarrays of shapes (n, d) and (k, d)
+        Of size at most 2^20, d at most 2^10: see the top of this file.
+    """
+    if rows.shape[1] > MOST_AXES:
+        raise InternalError("Too many axes for distances that are exact.")
+    towards, offset = -2.0 * centres, (centres**2).sum(axis=1).astype(float)
+    found = np.zeros(len(rows), np.int64)
+    step = max(1, BLOCK // len(centres))
+    for start in range(0, len(rows), step):
+        block = slice(start, start + step)
+        distances = towards @ rows[block].T.astype(float)
+        distances += offset[:, None]
+        least = distances[0]
+        for i in range(1, len(centres)):  # an argmin over few columns takes several times as long
+            found[block][distances[i] < least] = i
+            np.minimum(least, distances[i], out=least)
+    return found

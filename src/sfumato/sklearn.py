@@ -1,0 +1,184 @@
+"""k-means for pipelines of scikit-learn: an estimator that fits once, pays from a budget of its own, and keeps no row.
+
+``fit`` answers ``sf.KMeans`` on an array, whose columns have public bounds. What scikit-learn's own estimator keeps beside the
+centres, ``labels_`` and ``inertia_``, are exact facts about private rows: they do not exist here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.clustering.kmeans import KMeans as Question
+from sfumato.clustering.kmeans import Method
+from sfumato.clustering.release import KMeansRelease
+from sfumato.data import source
+from sfumato.domain import Domain, Interval
+from sfumato.errors import BoundsRequired, BudgetExceeded, UsageError
+from sfumato.exact import Exactly
+from sfumato.privacy.unit import Neighbours
+from sfumato.publisher import Publisher
+
+if TYPE_CHECKING:
+    from sfumato.data import Source
+
+
+class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Centres of clusters with differential privacy, as scikit-learn estimates them.
+
+    Parameters
+    ----------
+    n_clusters : int
+    epsilon : number or text
+        What one ``fit`` costs.
+    bounds : pair of array-likes or of numbers
+        Public lower and upper ends of the columns: never the data's own minimum and maximum.
+    method : {"auto", "eugkm", "dplloyd", "privtree"}
+    neighbours : {"add-remove", "replace"}
+    rows_per_person : int
+        The holder states that nobody has more rows than this.
+    budget : number, text or None
+        What this object may spend in all; None: one fit. A fit beyond it is refused.
+
+    Attributes
+    ----------
+    cluster_centers_ : float64 ndarray of shape (n_clusters, n_features)
+    cluster_weights_ : int64 ndarray of shape (n_clusters,)
+        Noisy numbers of rows.
+    release_ : KMeansRelease
+        The whole answer: guarantee, accuracy, standard errors.
+    n_features_in_ : int
+
+    Guarantee
+    ---------
+    As ``sf.KMeans``, for each fit; the costs of fits add up and are refused beyond ``budget``. ``predict`` and ``transform`` are functions
+    of the centres and of the points given to them: applied to the private rows, their answers are private rows' facts.
+
+    >>> model = KMeans(2, epsilon=1, bounds=(0, 10)).fit(np.array([[1.0], [1.5], [8.0], [9.0]] * 100))
+    >>> model.cluster_centers_.shape
+    (2, 1)
+    >>> model.fit(np.zeros((3, 1)))
+    Traceback (most recent call last):
+    ...
+    sfumato.errors.BudgetExceeded: ...
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 5,
+        *,
+        epsilon: Exactly | None = None,
+        bounds: Any = None,
+        method: Method = "auto",
+        neighbours: Neighbours = "add-remove",
+        rows_per_person: int = 1,
+        budget: Exactly | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.method = method
+        self.neighbours = neighbours
+        self.rows_per_person = rows_per_person
+        self.budget = budget
+
+    def fit(self, X: Any, y: object = None) -> KMeans:  # noqa: N803
+        """Charge the budget, count the rows once, find the centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Values beyond the bounds are clamped; rows with a missing value are dropped.
+        y : ignored
+
+        Raises
+        ------
+        BoundsRequired
+            If bounds are missing.
+        UsageError
+            If a parameter or the shape of X makes no sense. Nothing is spent.
+        BudgetExceeded
+            If this object has fitted before and its budget cannot pay again. Nothing is spent.
+        """
+        if self.epsilon is None:
+            raise UsageError("fitting without a cost", "a fit spends privacy, and no epsilon is given", "Write KMeans(5, epsilon=1, ...)")
+        src = self._source(X)
+        question = Question(self.n_clusters, method=self.method)
+        found = self._opened(src).release(question, epsilon=self.epsilon, fresh=True)
+        if isinstance(found, KMeansRelease):
+            self.release_ = found
+            self.cluster_centers_ = found.centers
+            self.cluster_weights_ = found.weights
+            self.n_features_in_ = found.centers.shape[1]
+        return self
+
+    def _source(self, rows: Any) -> Source:
+        array = _plain(rows)
+        low, high = _ends(self.bounds, array.shape[1])
+        domain = Domain({f"x{i}": Interval(float(a), float(b)) for i, (a, b) in enumerate(zip(low, high, strict=True))})
+        return source(array, domain, rows_per_person=self.rows_per_person, neighbours=self.neighbours, name="fit")
+
+    def _opened(self, src: Source) -> Publisher:
+        """The publisher of this fit, at the expense of the ledger that this object keeps for its life."""
+        total = self.epsilon if self.budget is None else self.budget
+        before = getattr(self, "_ledger", None)
+        if getattr(self, "_closed", False) or (before is not None and self.budget is None):
+            spent = "this object has fitted, and its budget does not reach"
+            raise BudgetExceeded("a second fit", spent, "Use release_, which is free, or give budget= at first")
+        opened = Publisher(src, ledger=before, budget=total)
+        self._ledger = opened.ledger
+        return opened
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Which centre is nearest to each point: int64 ndarray of shape (n,); -1 where a coordinate is missing."""
+        check_is_fitted(self, "release_")
+        return self.release_.predict(_plain(X))
+
+    def transform(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Distances to the centres, each axis scaled to -1 .. 1: float64 ndarray of shape (n, n_clusters)."""
+        check_is_fitted(self, "release_")
+        points, centres = self.release_.space.scale(_plain(X)), self.release_.scaled_centers
+        return np.asarray(np.sqrt(((points[:, None, :] - centres) ** 2).sum(axis=2)))
+
+    def fit_predict(self, X: Any, y: object = None, **_: object) -> np.ndarray:  # noqa: N803
+        """Refuse: it would hand out exact labels of the private rows."""
+        raise UsageError("fit_predict", "labels of the fitted rows are exact facts about them", "Call fit, then predict points of your own")
+
+    def fit_transform(self, X: Any, y: object = None, **_: object) -> np.ndarray:  # noqa: N803
+        """Refuse: it would hand out exact distances of the private rows."""
+        raise UsageError(
+            "fit_transform", "distances of the fitted rows are exact facts about them", "Call fit, then transform points of your own"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without the ledger: a copy of what has fitted cannot fit again."""
+        state = {name: value for name, value in vars(self).items() if name != "_ledger"}
+        return state | ({"_closed": True} if hasattr(self, "_ledger") else {})
+
+
+def _plain(rows: Any) -> np.ndarray:
+    try:
+        array = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    if array.ndim != 2 or not array.shape[1]:
+        raise UsageError(f"rows of shape {array.shape}", "an estimator takes a table of numbers", "Give an array of shape (n, features)")
+    return array
+
+
+def _ends(bounds: Any, features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Public bounds of each column."""
+    wrong = BoundsRequired(
+        f"bounds for {features} columns", "each column needs a public lower and upper end", "Write bounds=(lower, upper)"
+    )
+    if bounds is None or isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+        raise wrong
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=float), (features,)) for end in bounds)
+    except (TypeError, ValueError):
+        raise wrong from None
+    return low, high
