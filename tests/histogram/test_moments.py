@@ -22,7 +22,7 @@ KINDS = DRAW.choice(3, 4000, p=[0.7, 0.25, 0.05])
 QUESTION = sf.Histogram(["age", "kind"], bins=20)
 LATTICE = QUESTION.needs(DOMAIN)
 CUBE = Cube.of_cells(LATTICE, np.stack([LATTICE.axes[0].locate(AGES.copy()), KINDS], axis=1))  # type: ignore[union-attr]
-RUNS = 200
+RUNS = 120
 
 
 @pytest.fixture(scope="module", params=[sf.PureDP("0.2"), sf.ZCDP("0.005")], ids=str)
@@ -59,10 +59,11 @@ def test_intervals_hold(what: str, releases: list[sf.HistogramRelease]) -> None:
 
 def test_shares_hold_one_by_one_and_all_at_once(releases: list[sf.HistogramRelease]) -> None:
     truth = CUBE.counts.reshape(20, 3) / 4000
-    each = [release.shares() for release in releases]
+    some = releases[::3]
+    each = [release.shares() for release in some]
     assert np.mean([((e.low <= truth) & (truth <= e.high)).mean() for e in each]) >= 0.95
-    every = [release.shares(simultaneous=True) for release in releases]
-    assert sum(bool(((e.low <= truth) & (truth <= e.high)).all()) for e in every) >= 0.93 * RUNS
+    every = [release.shares(simultaneous=True) for release in some]
+    assert sum(bool(((e.low <= truth) & (truth <= e.high)).all()) for e in every) >= 0.93 * len(every)
     assert all(abs(e.value.sum() - 1) < 0.5 for e in each)
 
 
