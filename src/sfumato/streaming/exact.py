@@ -7,10 +7,12 @@ estimates are functions of what was published, so their rounding costs accuracy 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 
 Whole: TypeAlias = tuple[int, ...]
@@ -60,6 +62,12 @@ class Machine(Protocol):
 
     def __str__(self) -> str:
         """The mechanism in words."""
+
+
+@lru_cache(maxsize=64)
+def variance_of(law: DiscreteGaussian) -> float:
+    """The variance of a law, kept at hand: every step asks for it."""
+    return law.variance
 
 
 def normal_half_widths(variances: np.ndarray, alpha: np.ndarray | float) -> np.ndarray:

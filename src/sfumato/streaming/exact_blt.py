@@ -29,7 +29,7 @@ import numpy as np
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 from sfumato.streaming.blt import BLT
-from sfumato.streaming.exact import Follow, Whole, normal_half_widths
+from sfumato.streaming.exact import Follow, Whole, normal_half_widths, variance_of
 
 PRECISION = 40
 
@@ -94,7 +94,7 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
 
     def variances(self, first: int, last: int) -> np.ndarray:
         """sigma^2 times the sum of the squared coefficients of B that act by each step."""
-        return _squares(self.parameters)[first - 1 : last] * (self.law.variance / 4.0**self.precision)
+        return _squares(self.parameters)[first - 1 : last] * (variance_of(self.law) / 4.0**self.precision)
 
     def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
         """Normal quantiles: see ``normal_half_widths``."""

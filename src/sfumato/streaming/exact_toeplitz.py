@@ -24,7 +24,7 @@ import numpy as np
 
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
-from sfumato.streaming.exact import Follow, Whole, normal_half_widths
+from sfumato.streaming.exact import Follow, Whole, normal_half_widths, variance_of
 from sfumato.streaming.toeplitz import decoder, dyadic_coefficients
 
 PRECISION = 16
@@ -88,7 +88,7 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz"):
 
     def variances(self, first: int, last: int) -> np.ndarray:
         """sigma^2 times the sum of the squared coefficients of B that act by each step."""
-        return squares(self.horizon, self.precision)[first - 1 : last] * self.law.variance
+        return squares(self.horizon, self.precision)[first - 1 : last] * variance_of(self.law)
 
     def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
         """Normal quantiles: see ``normal_half_widths``."""

@@ -91,9 +91,7 @@ class Segments(msgspec.Struct, frozen=True, tag="segments"):
 
     def draws(self, step: int) -> list[tuple[DiscreteLaplace, int]]:
         """Laws, and how many draws of each, that the noise at a step is a sum of."""
-        index, inner = self.place(step)
-        last = self.tree(index)
-        return [*((self.tree(i).law, 1) for i in range(index)), (last.law, len(last.path(inner)))]
+        return list(_draws(self, step))
 
     def variances(self, first: int, last: int) -> np.ndarray:
         """Variances of the published totals: float64 ndarray of shape (last - first + 1,)."""
@@ -118,6 +116,13 @@ class Segments(msgspec.Struct, frozen=True, tag="segments"):
 
     def __str__(self) -> str:
         return f"elder trees of 27, 81, 243, ... steps, one after another, with discrete Laplace noise of scale {self.scale} per level"
+
+
+@lru_cache(maxsize=16)
+def _draws(segments: Segments, step: int) -> tuple[tuple[DiscreteLaplace, int], ...]:
+    index, inner = segments.place(step)
+    last = segments.tree(index)
+    return *((segments.tree(i).law, 1) for i in range(index)), (last.law, len(last.path(inner)))
 
 
 @lru_cache(maxsize=256)

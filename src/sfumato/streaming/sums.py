@@ -71,7 +71,7 @@ def mixed_half_width(draws: Draws, alpha: float) -> int:
     if alpha < FAINT:
         return _chernoff(draws, alpha)
     grain, tails = _tails(draws)
-    k = int(np.argmax(tails <= alpha))
+    k = len(tails) - int(np.searchsorted(tails[::-1], alpha, side="right"))
     return k if grain == 1 else math.ceil(grain * (k + sum(n for _, n in draws)))
 
 
