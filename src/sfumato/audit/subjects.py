@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, of_question, published
+import numpy as np
+
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, of_question, published, published_counts
 from sfumato.audit.selections import LawOf, law_of, run_of
 from sfumato.audit.streams import of_machine
 from sfumato.domain import MOST_KEYS, Domain, Interval, Keys
@@ -22,6 +24,7 @@ from sfumato.publisher import Publisher
 from sfumato.quantiles import Quantiles
 from sfumato.random.bits import Bits, override
 from sfumato.releases import AnyQuestion
+from sfumato.streaming import TreeRangeSumQuery
 from sfumato.streaming.exact_tree import ElderTree
 from sfumato.streaming.methods import Reach, toeplitz
 
@@ -186,6 +189,16 @@ def _counter(unit: Unit, cost: CentralMeasure) -> Subject:
     return Subject("Counter, tree", unit, cost, of_machine(tree, 10), STEPS, runs=1000)
 
 
+def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
+    """All nodes of a tree over three cells and an empty one."""
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        counts = np.bincount(np.array([int(row[0]) for row in rows], dtype=np.int64), minlength=4)
+        return published_counts(np.concatenate(TreeRangeSumQuery(2, unit).noisy_tree(counts, cost, noise).layers))
+
+    return Subject("Range tree", unit, cost, run, ON_LINE)
+
+
 RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace")
 UNITS = [Unit(rows_per_person=r, neighbours=relation) for r, relation in product((1, 2), RELATIONS)]
 COSTS: tuple[CentralMeasure, ...] = (PURE, CONCENTRATED)
@@ -199,6 +212,8 @@ SUBJECTS: tuple[Subject, ...] = (
     _keys(("k", "x"), "truncated-geometric", 1, "add-remove"),
     *(_counter(unit, PURE) for unit in UNITS),
     *(_counter(unit, CONCENTRATED) for unit in UNITS if unit.neighbours == "add-remove"),
+    _ranges(UNITS[2], PURE),
+    _ranges(UNITS[1], CONCENTRATED),
     _end_to_end(1, "add-remove"),
     _end_to_end(2, "replace"),
 )
