@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -182,3 +184,24 @@ def test_noise_repeats_in_tests_only() -> None:
     assert "NOT PRIVATE" in repr(one)
     assert generator.initialize().private
     assert generator.initialize() != generator.initialize()
+
+
+@pytest.mark.deep
+def test_figures(evidence) -> None:  # type: ignore[no-untyped-def]
+    """What is left of Honaker's largest variance at one price, the buffered form's loss, and the time to find its parameters."""
+    from sfumato.streaming import blt
+
+    figures = []
+    for horizon in (2**10, 2**14, 2**20, 10**7):
+        blt._fewest.cache_clear()
+        blt._optimal.cache_clear()
+        start = time.process_time()
+        found = blt.BLT.for_horizon(horizon)
+        seconds = time.process_time() - start
+        honaker = EfficientTreeAggregator(lambda: 0.0)
+        largest = float(honaker.variances(horizon).max() * honaker.squared_sensitivity(horizon))
+        figure = {"horizon": horizon, "buffers": len(found.theta), "loss": found.loss(), "search_cpu_s": seconds}
+        figures.append(figure | {"honaker_over_square_root": largest / root_norm(horizon) ** 2})
+        assert found.loss() < 0.01
+        assert seconds < 3
+    evidence("streaming", figures)

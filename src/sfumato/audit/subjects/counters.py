@@ -1,15 +1,19 @@
-"""Running totals."""
+"""Running totals, and trees of counts for ranges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sfumato.audit.runs import Rows
+import numpy as np
+
+from sfumato.audit.runs import Published, Rows, published_counts
 from sfumato.audit.streams import of_machine
-from sfumato.audit.subjects.subject import CONCENTRATED, PURE, UNITS, Subject
+from sfumato.audit.subjects.subject import CONCENTRATED, ON_LINE, PURE, UNITS, Subject
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+from sfumato.streaming import TreeRangeSumQuery
 from sfumato.streaming.exact_tree import ElderTree
 from sfumato.streaming.methods import Reach, toeplitz
 
@@ -25,9 +29,21 @@ def _counter(unit: Unit, cost: CentralMeasure) -> Subject:
     return Subject("Counter, tree", unit, cost, of_machine(tree, 10), STEPS, runs=1000)
 
 
+def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
+    """All nodes of a tree over three cells and an empty one."""
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        counts = np.bincount(np.array([int(row[0]) for row in rows], dtype=np.int64), minlength=4)
+        return published_counts(np.concatenate(TreeRangeSumQuery(2, unit).noisy_tree(counts, cost, noise).layers))
+
+    return Subject("Range tree", unit, cost, run, ON_LINE)
+
+
 def subjects() -> Iterator[Subject]:
     """Every subject of this room."""
     for unit in UNITS:
         yield _counter(unit, PURE)
         if unit.neighbours == "add-remove":
             yield _counter(unit, CONCENTRATED)
+    yield _ranges(UNITS[2], PURE)
+    yield _ranges(UNITS[1], CONCENTRATED)
