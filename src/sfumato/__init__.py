@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "ApproxDP": "sfumato.privacy.measures",
+    "BPM": "sfumato.local.bpm",
     "BoundsRequired": "sfumato.errors",
     "BudgetExceeded": "sfumato.errors",
     "Categories": "sfumato.domain",
@@ -30,9 +31,11 @@ _WHERE = {
     "Keys": "sfumato.domain",
     "LedgerError": "sfumato.errors",
     "MetricDP": "sfumato.privacy.measures",
+    "MultivariateLaplace": "sfumato.local.laplace",
     "Partition": "sfumato.partition",
     "Plan": "sfumato.plan",
     "Preview": "sfumato.release",
+    "PrivateKMeans": "sfumato.clustering.local",
     "Publisher": "sfumato.publisher",
     "PureDP": "sfumato.privacy.measures",
     "Quantiles": "sfumato.quantiles",
@@ -62,6 +65,7 @@ _WHERE = {
 if TYPE_CHECKING:
     from sfumato import risk, testing
     from sfumato.choosing import Window, Within, choose, window
+    from sfumato.clustering.local import PrivateKMeans
     from sfumato.data import source
     from sfumato.domain import Categories, Domain, Interval, Keys
     from sfumato.errors import (
@@ -75,6 +79,9 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sfumato.histogram import Histogram, HistogramRelease, histogram_accuracy, histogram_epsilon
+    from sfumato.histogram import Histogram, HistogramRelease
+    from sfumato.local.bpm import BPM
+    from sfumato.local.laplace import MultivariateLaplace
     from sfumato.pages import report
     from sfumato.partition import Partition, UniformPartitioner
     from sfumato.plan import Plan
@@ -91,6 +98,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApproxDP",
+    "BPM",
     "BoundsRequired",
     "BudgetExceeded",
     "Categories",
@@ -108,9 +116,11 @@ __all__ = [
     "Keys",
     "LedgerError",
     "MetricDP",
+    "MultivariateLaplace",
     "Partition",
     "Plan",
     "Preview",
+    "PrivateKMeans",
     "Publisher",
     "PureDP",
     "Quantiles",
