@@ -53,14 +53,14 @@ def draw_sweep(
     """Draw, over L, the share of reports that carry a signal, the share inside the ball, and the best variance over the real one."""
     with style.house():
         ax = ax or style.figure(340)[1]
-        curves = (
-            ("share that carries a signal", signal, "-"),
-            ("share within L", ball, "-"),
-            ("efficiency: least variance over the mechanism's", limit / np.asarray(variance), "-"),
-        )
+        curves = {
+            "share that carries a signal": signal,
+            "share within L": ball,
+            "least variance over this one's": limit / np.asarray(variance),
+        }
         keys = [
-            ax.plot(reaches, values, shape, color=colour, label=label)[0]
-            for (label, values, shape), colour in zip(curves, style.SERIES, strict=False)
+            ax.plot(reaches, np.asarray(values), color=colour, label=label)[0]
+            for (label, values), colour in zip(curves.items(), style.SERIES, strict=False)
         ]
         keys.append(ax.axvline(auto, color=style.INK, linestyle="--", linewidth=1, label=f"automatic L = {auto:g}"))
         ax.set(xscale="log", xlim=(reaches[0], reaches[-1]), ylim=(0, 1.02), xlabel="L", ylabel="share")

@@ -116,9 +116,8 @@ def simulate(
     }
     _show(decoded, domain, as_json, **figures)
     talk(str(made))
-    talk(
-        f"Sum of squares beyond that of k-means on the true rows: decoded {_excess(ours, best)}, k-means on the reports {_excess(naive, best)}."
-    )
+    beyond = f"decoded {_excess(ours, best)}, k-means on the reports {_excess(naive, best)}"
+    talk(f"Sum of squares beyond that of k-means on the true rows: {beyond}.")
     talk("These three figures are not private: they were computed from true rows.")
 
 

@@ -41,8 +41,7 @@ def exactly(value: Fraction) -> Decimal:
 @lru_cache(maxsize=8)
 def pi(digits: int = DIGITS) -> Decimal:
     """The circle's constant, by Machin's formula in integers."""
-    one = 10 ** (digits + 10)
-    total = 0
+    one, total = int(10 ** (digits + 10)), 0
     for factor, inverse in ((16, 5), (-4, 239)):
         power, n = one // inverse, 1
         while power:
@@ -66,7 +65,10 @@ def unit_ball(d: int) -> Decimal:
 @lru_cache(maxsize=64)
 def _factorial(n: int) -> Decimal:
     with localcontext(context()):
-        return math.prod(map(Decimal, range(2, n + 1)), start=Decimal(1))
+        product = Decimal(1)
+        for factor in range(2, n + 1):
+            product *= factor
+        return product
 
 
 def kummer(c: int, x: Decimal) -> Decimal:

@@ -157,7 +157,7 @@ def _scored(vector: Floats, k: int, points: Floats, counts: Floats, law: NoiseLa
         score, known = information(vector, k, points, counts, law)
         step = np.linalg.solve(known + prior, score)
         vector = np.clip(vector + step * min(1.0, 0.25 / float(np.abs(step).max())), low, high)
-    return vector, np.linalg.inv(information(vector, k, points, counts, law)[1] + prior)
+    return vector, np.asarray(np.linalg.inv(information(vector, k, points, counts, law)[1] + prior), dtype=np.float64)
 
 
 def _centred(vector: Floats, covariance: Floats, k: int, rng: np.random.Generator) -> Decoded:
@@ -171,9 +171,14 @@ def _centred(vector: Floats, covariance: Floats, k: int, rng: np.random.Generato
     near = [
         _settled(np.clip(vector + root @ rng.normal(size=len(vector)), low, high), k, places[some], noise[some]) for _ in range(REPEATS)
     ]
-    errors = [np.std([found[part] for found in near], axis=0, ddof=1) for part in (0, 1)]
+    errors = [_spread(np.array([found[part] for found in near])) for part in (0, 1)]
     order = np.argsort(-weights, kind="stable")
     return Decoded(centers[order], weights[order], errors[0][order], errors[1][order], Clusters.of(vector, k))
+
+
+def _spread(values: Floats) -> Floats:
+    """Standard deviation by the median distance from the median: a repeat that settles elsewhere does not count."""
+    return np.asarray(1.4826 * np.median(np.abs(values - np.median(values, axis=0)), axis=0))
 
 
 def _settled(vector: Floats, k: int, places: Floats, noise: Floats) -> tuple[Floats, Floats]:
@@ -181,4 +186,5 @@ def _settled(vector: Floats, k: int, places: Floats, noise: Floats) -> tuple[Flo
     which = np.minimum(np.searchsorted(np.cumsum(clusters.weights), places), k - 1)
     points = np.clip(clusters.means[which] + noise * np.sqrt(clusters.variances[which])[:, None], 0, 1)
     centers = lloyd.lloyd(points, np.ones(len(points)), clusters.means, 60, 1e-4)
-    return centers, np.bincount(lloyd.assign(points, centers), minlength=k) / len(points)
+    counts = np.bincount(lloyd.assign(points, centers), minlength=k)
+    return centers, counts.astype(np.float64) / len(points)

@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.exact import Exactly, positive
 from sfumato.local.bpm import BPM
-from sfumato.local.constants import variance
+from sfumato.local.constants import unit_ball, variance
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -115,19 +115,13 @@ def plot_radius(bpm: BPM, ax: Any, reports: int) -> Any:
     # Within the box's nearest face all directions are open, so that shells have their full volume.
     far = reach + 0.5
     edges = np.linspace(0, far, 41)
-    unit_ball = np.pi ** (d / 2) / np.exp(_log_gamma(d / 2 + 1))
-    volumes = unit_ball * np.diff(edges**d)
+    volumes = float(unit_ball(d)) * np.diff(edges**d)
     seen = np.histogram(radii, edges)[0] / reports / volumes
     grid = np.linspace(0, far, 400)
     law = np.exp(bpm.log_normalizer - float(bpm.epsilon) * np.minimum(grid, reach))
-    note = f"{100 * float((radii <= reach).mean()):.1f} % of {reports:,} reports lie within L = {reach:g}; {100 * bpm.ball_probability:.1f} % expected"
+    inside, expected = 100 * float((radii <= reach).mean()), 100 * bpm.ball_probability
+    note = f"{inside:.1f} % of {reports:,} reports lie within L = {reach:g}; {expected:.1f} % expected"
     return local.draw_radius(grid, law, edges, seen, reach, note, ax)
-
-
-def _log_gamma(x: float) -> float:
-    import math
-
-    return math.lgamma(x)
 
 
 def _drawn(bpm: BPM, reports: int) -> np.ndarray:

@@ -81,9 +81,7 @@ def _parts(points: Floats, clusters: Clusters, law: NoiseLaw) -> _Parts:
         term /= total[:, [m]]
         push += term
     whole = mass.sum(axis=0) + np.exp(ground - shift)
-    for each in (mass, pull, push):
-        each /= whole
-    return _Parts(np.log(whole) + shift, mass, pull, push, squared)
+    return _Parts(np.log(whole) + shift, mass / whole, pull / whole, push / whole, squared)
 
 
 def likelihood(vector: Floats, k: int, points: Floats, counts: Floats, law: NoiseLaw) -> tuple[float, Floats]:

@@ -53,14 +53,14 @@ class Level:
 
     def below(self, left: Decimal, right: Decimal) -> bool:
         """Whether left < right, if that is certain."""
-        if abs(left - right) <= self.tolerance * max(1, abs(left), abs(right)):
+        if abs(left - right) <= self.tolerance * max(Decimal(1), abs(left), abs(right)):
             raise Undecided
         return left < right
 
     def floor(self, value: Decimal) -> int:
         """The whole number below, if that is certain."""
         whole = value.to_integral_value(ROUND_FLOOR)
-        margin = self.tolerance * max(1, abs(value))
+        margin = self.tolerance * max(Decimal(1), abs(value))
         if not margin < value - whole < 1 - margin:
             raise Undecided
         return int(whole)
