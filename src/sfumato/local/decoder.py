@@ -1,10 +1,11 @@
 """From reports to clusters: k-means as if the noise were not there, because the server knows its law exactly.
 
 k-means run on reports finds the noise: uniform background and far-flung reports pull the centres apart. Here a mixture of k
-normal clusters, convolved with the known noise, is fitted by maximum likelihood; the means lie in the unit cube, which is
-public. Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on all of them, which
+normal clusters, convolved with the known noise, is fitted by maximum likelihood, under a weak prior that counts as little as a
+few reports; the means lie in the unit cube, which is public. Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on all of them, which
 is as good as the full maximum. In one and two dimensions all reports are used from the start, gathered in narrow cells.
-The centres are those of k-means on points drawn from the fitted clusters, started at their means.
+The centres are those of k-means on points drawn from the fitted clusters, with parameters as uncertain as they are: where
+reports leave something open, centres that are good on average over what may be true.
 
 It sees reports only, so it is post-processing: it costs nothing and can be run again.
 Intervals are those of maximum likelihood, carried through the k-means step; they presume that clusters are about normal and that
@@ -28,7 +29,7 @@ from sfumato.local.noiselaw import NoiseLaw, noise_law
 
 FEW, SOME = 4_000, 24_000  # reports for trying starts, and for the best of them
 STARTS, GOOD, STEPS = 8, 3, 3
-SYNTHETIC, REPEATS = 20_000, 48
+SYNTHETIC, REPEATS, RESTARTS = 24_000, 48, 6
 WIDEST, NARROWEST = 0.15, 1e-5  # variance of a cluster, per axis
 
 
@@ -87,9 +88,10 @@ def decode(reports: Floats, mechanism: Mechanism, n_clusters: int, rng: np.rando
     found = np.atleast_2d(read_array(reports, mechanism.dimension, "reports"))
     k, law = check_clusters(n_clusters, len(found)), noise_law(mechanism)
     points, counts = _gathered(found, law, rng)
-    best = _fitted(points, counts, k, law, rng)
+    prior = _prior(k, found.shape[1], len(found))
+    best = _fitted(points, counts, k, law, prior, rng)
     everything = (points, counts) if found.shape[1] <= 2 else (found, np.ones(len(found)))
-    vector, covariance = _scored(best, k, *everything, law)
+    vector, covariance = _scored(best, k, *everything, law, prior)
     return _centred(vector, covariance, k, rng)
 
 
@@ -107,13 +109,31 @@ def _gathered(reports: Floats, law: NoiseLaw, rng: np.random.Generator) -> tuple
     return means, counts.astype(np.float64)
 
 
-def _fitted(points: Floats, counts: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> Floats:
-    """Maximum likelihood from several starts, as a vector."""
+@dataclass(frozen=True)
+class _Prior:
+    """What is thought of the parameters beforehand: independent normals, weighed against so many reports."""
+
+    center: Floats
+    precision: Floats
+    reports: int
+
+
+def _prior(k: int, d: int, reports: int) -> _Prior:
+    """Weights alike, means in the cube, and a tenth of the cube's side as spread, each within a factor e or so.
+
+    Where noise is large, likelihood alone shrinks clusters to points, which fit by chance and stand for nobody.
+    """
+    center = np.concatenate([np.full(k, -math.log(k)), np.full(k * d, 0.5), np.full(k, math.log(0.01))])
+    return _Prior(center, np.repeat([1.0, 8.0, 1.0], [k, k * d, k]), reports)
+
+
+def _fitted(points: Floats, counts: Floats, k: int, law: NoiseLaw, prior: _Prior, rng: np.random.Generator) -> Floats:
+    """The most likely parameters, from several starts, as a vector."""
     few = rng.choice(len(points), min(FEW, len(points)), replace=False)
-    tried = [_climb(start, points[few], counts[few], k, law, 25) for start in _starts(points[few], counts[few], k, rng)]
+    tried = [_climb(start, points[few], counts[few], k, law, prior, 25) for start in _starts(points[few], counts[few], k, rng)]
     tried.sort(key=lambda found: found[0])
-    better = min((_climb(vector, points, counts, k, law, 50) for _, vector in tried[:GOOD]), key=lambda found: found[0])
-    return _climb(better[1], points, counts, k, law, 150)[1]
+    better = min((_climb(vector, points, counts, k, law, prior, 50) for _, vector in tried[:GOOD]), key=lambda found: found[0])
+    return _climb(better[1], points, counts, k, law, prior, 150)[1]
 
 
 def _starts(points: Floats, counts: Floats, k: int, rng: np.random.Generator) -> list[Floats]:
@@ -127,12 +147,13 @@ def _starts(points: Floats, counts: Floats, k: int, rng: np.random.Generator) ->
     return found
 
 
-def _climb(start: Floats, points: Floats, counts: Floats, k: int, law: NoiseLaw, steps: int) -> tuple[float, Floats]:
+def _climb(start: Floats, points: Floats, counts: Floats, k: int, law: NoiseLaw, prior: _Prior, steps: int) -> tuple[float, Floats]:
     from scipy.optimize import minimize
 
     def descend(vector: Floats) -> tuple[float, Floats]:
         value, gradient = likelihood(vector, k, points, counts, law)
-        return -value, -gradient
+        pull = prior.precision * (vector - prior.center) / prior.reports
+        return 0.5 * float(pull @ (vector - prior.center)) - value, pull - gradient
 
     low, high = _limits(k, len(start))
     found = minimize(
@@ -148,30 +169,36 @@ def _limits(k: int, size: int) -> tuple[Floats, Floats]:
     return low, np.concatenate([np.full(k, -math.log(k) + 3), np.ones(means), np.full(k, math.log(WIDEST))])
 
 
-def _scored(vector: Floats, k: int, points: Floats, counts: Floats, law: NoiseLaw) -> tuple[Floats, Floats]:
+def _scored(vector: Floats, k: int, points: Floats, counts: Floats, law: NoiseLaw, prior: _Prior) -> tuple[Floats, Floats]:
     """Fisher's scoring on all reports: the estimate and its covariance."""
     low, high = _limits(k, len(vector))
-    # What the limits say by themselves, as one observation each, keeps directions finite that the reports leave open.
-    prior = np.diag(12 / (high - low) ** 2)
+    weight = np.diag(prior.precision)
     for _ in range(STEPS):
         score, known = information(vector, k, points, counts, law)
-        step = np.linalg.solve(known + prior, score)
+        step = np.linalg.solve(known + weight, score - weight @ (vector - prior.center))
         vector = np.clip(vector + step * min(1.0, 0.25 / float(np.abs(step).max())), low, high)
-    return vector, np.asarray(np.linalg.inv(information(vector, k, points, counts, law)[1] + prior), dtype=np.float64)
+    return vector, np.asarray(np.linalg.inv(information(vector, k, points, counts, law)[1] + weight), dtype=np.float64)
 
 
 def _centred(vector: Floats, covariance: Floats, k: int, rng: np.random.Generator) -> Decoded:
-    """k-means on points drawn from the clusters, and how far the estimate's error moves it."""
-    d = (len(vector) - 2 * k) // k
-    places, noise = rng.random(SYNTHETIC), rng.normal(size=(SYNTHETIC, d))
-    centers, weights = _settled(vector, k, places, noise)
+    """k-means on points drawn from what is known of the clusters, and how far the estimate's error moves it.
+
+    Points come from many parameters, in pairs about the estimate: centres that are best on average over what may be true.
+    """
     low, high = _limits(k, len(vector))
-    root = np.linalg.cholesky(covariance)
+    root, d = np.linalg.cholesky(covariance), (len(vector) - 2 * k) // k
+    steps = [root @ rng.normal(size=len(vector)) for _ in range(REPEATS // 2)]
+    likely = [np.clip(vector + sign * step, low, high) for step in steps for sign in (1, -1)]
+    places, noise = rng.random(SYNTHETIC), rng.normal(size=(SYNTHETIC, d))
+    parts = np.array_split(np.arange(SYNTHETIC), REPEATS)
+    pool = np.concatenate([_drawn(each, k, places[part], noise[part]) for each, part in zip(likely, parts, strict=True)])
+    ones = np.ones(len(pool))
+    starts = [Clusters.of(vector, k).means, *(lloyd.plus_plus(pool, ones, k, rng) for _ in range(RESTARTS))]
+    centers = min((lloyd.lloyd(pool, ones, start, 60, 1e-4) for start in starts), key=lambda found: lloyd.sse(pool, found))
     some = slice(0, SYNTHETIC // 8)
-    near = [
-        _settled(np.clip(vector + root @ rng.normal(size=len(vector)), low, high), k, places[some], noise[some]) for _ in range(REPEATS)
-    ]
+    near = [_settled(_drawn(each, k, places[some], noise[some]), centers) for each in likely]
     errors = [_spread(np.array([found[part] for found in near])) for part in (0, 1)]
+    weights = _settled(pool, centers)[1]
     order = np.argsort(-weights, kind="stable")
     return Decoded(centers[order], weights[order], errors[0][order], errors[1][order], Clusters.of(vector, k))
 
@@ -181,10 +208,14 @@ def _spread(values: Floats) -> Floats:
     return np.asarray(1.4826 * np.median(np.abs(values - np.median(values, axis=0)), axis=0))
 
 
-def _settled(vector: Floats, k: int, places: Floats, noise: Floats) -> tuple[Floats, Floats]:
+def _drawn(vector: Floats, k: int, places: Floats, noise: Floats) -> Floats:
+    """Points of the clusters, made of given uniforms and normals."""
     clusters = Clusters.of(vector, k)
     which = np.minimum(np.searchsorted(np.cumsum(clusters.weights), places), k - 1)
-    points = np.clip(clusters.means[which] + noise * np.sqrt(clusters.variances[which])[:, None], 0, 1)
-    centers = lloyd.lloyd(points, np.ones(len(points)), clusters.means, 60, 1e-4)
-    counts = np.bincount(lloyd.assign(points, centers), minlength=k)
-    return centers, counts.astype(np.float64) / len(points)
+    return np.asarray(np.clip(clusters.means[which] + noise * np.sqrt(clusters.variances[which])[:, None], 0, 1))
+
+
+def _settled(points: Floats, centers: Floats) -> tuple[Floats, Floats]:
+    """Centres after a few more steps, and the share of the points nearest to each."""
+    moved = lloyd.lloyd(points, np.ones(len(points)), centers, 20, 1e-4)
+    return moved, np.bincount(lloyd.assign(points, moved), minlength=len(moved)).astype(np.float64) / len(points)
