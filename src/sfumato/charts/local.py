@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from sfumato.charts import style
 
@@ -64,6 +65,8 @@ def draw_sweep(
         ]
         keys.append(ax.axvline(auto, color=style.INK, linestyle="--", linewidth=1, label=f"automatic L = {auto:g}"))
         ax.set(xscale="log", xlim=(reaches[0], reaches[-1]), ylim=(0, 1.02), xlabel="L", ylabel="share")
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
         style.legend(ax, keys, columns=2)
     return ax
 

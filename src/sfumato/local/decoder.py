@@ -2,8 +2,8 @@
 
 k-means run on reports finds the noise: uniform background and far-flung reports pull the centres apart. Here a mixture of k
 normal clusters, convolved with the known noise, is fitted by maximum likelihood, under a weak prior that counts as little as a
-few reports; the means lie in the unit cube, which is public. Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on all of them, which
-is as good as the full maximum. In one and two dimensions all reports are used from the start, gathered in narrow cells.
+few reports; the means lie in the unit cube, which is public. Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on all of them, which is
+as good as the full maximum. In one and two dimensions all reports are used from the start, gathered in narrow cells.
 The centres are those of k-means on points drawn from the fitted clusters, with parameters as uncertain as they are: where
 reports leave something open, centres that are good on average over what may be true.
 
@@ -28,8 +28,9 @@ from sfumato.local.mixture import Clusters, information, likelihood
 from sfumato.local.noiselaw import NoiseLaw, noise_law
 
 FEW, SOME = 4_000, 24_000  # reports for trying starts, and for the best of them
-STARTS, GOOD, STEPS = 8, 3, 3
+STARTS, FINER, GOOD, STEPS = 6, 4, 3, 3
 SYNTHETIC, REPEATS, RESTARTS = 24_000, 48, 6
+SHRINK = 1.0
 WIDEST, NARROWEST = 0.15, 1e-5  # variance of a cluster, per axis
 
 
@@ -130,20 +131,30 @@ def _prior(k: int, d: int, reports: int) -> _Prior:
 def _fitted(points: Floats, counts: Floats, k: int, law: NoiseLaw, prior: _Prior, rng: np.random.Generator) -> Floats:
     """The most likely parameters, from several starts, as a vector."""
     few = rng.choice(len(points), min(FEW, len(points)), replace=False)
-    tried = [_climb(start, points[few], counts[few], k, law, prior, 25) for start in _starts(points[few], counts[few], k, rng)]
-    tried.sort(key=lambda found: found[0])
+    near, by = points[few], counts[few]
+
+    def climbed(means: Floats, steps: int) -> tuple[float, Floats]:
+        clusters, m = np.clip(means, 0.02, 0.98), len(means)
+        start = Clusters(np.full(m, 1 / m), clusters, np.full(m, 0.01)).vector()
+        return _climb(start, near, by, m, law, _prior(m, near.shape[1], prior.reports), steps)
+
+    starts = _starts(near, by, k, rng)
+    # Twice as many clusters are less likely to be stuck; k-means on what they say makes a start of its own.
+    for means in _starts(near, by, 2 * k, rng)[:FINER]:
+        finer = _drawn(climbed(means, 40)[1], 2 * k, rng.random(FEW), rng.normal(size=(FEW, near.shape[1])))
+        starts.append(lloyd.kmeans(finer, np.ones(FEW), k, rng, max_iter=30))
+    tried = sorted((climbed(means, 25) for means in starts), key=lambda found: found[0])
     better = min((_climb(vector, points, counts, k, law, prior, 50) for _, vector in tried[:GOOD]), key=lambda found: found[0])
     return _climb(better[1], points, counts, k, law, prior, 150)[1]
 
 
 def _starts(points: Floats, counts: Floats, k: int, rng: np.random.Generator) -> list[Floats]:
     """Means far apart among the reports, brought into the cube, and means anywhere in the cube, by turns."""
-    d = points.shape[1]
-    near = np.clip(points, 0, 1)
+    d, near = points.shape[1], np.clip(points, 0, 1)
     found = []
     for turn in range(STARTS):
         means = lloyd.lloyd(near, counts, lloyd.plus_plus(near, counts, k, rng), 10) if turn % 2 else rng.uniform(0.05, 0.95, (k, d))
-        found.append(Clusters(np.full(k, 1 / k), np.clip(means, 0.02, 0.98), np.full(k, 0.01)).vector())
+        found.append(means)
     return found
 
 
@@ -188,7 +199,7 @@ def _centred(vector: Floats, covariance: Floats, k: int, rng: np.random.Generato
     low, high = _limits(k, len(vector))
     root, d = np.linalg.cholesky(covariance), (len(vector) - 2 * k) // k
     steps = [root @ rng.normal(size=len(vector)) for _ in range(REPEATS // 2)]
-    likely = [np.clip(vector + sign * step, low, high) for step in steps for sign in (1, -1)]
+    likely = [np.clip(vector + SHRINK * sign * step, low, high) for step in steps for sign in (1, -1)]
     places, noise = rng.random(SYNTHETIC), rng.normal(size=(SYNTHETIC, d))
     parts = np.array_split(np.arange(SYNTHETIC), REPEATS)
     pool = np.concatenate([_drawn(each, k, places[part], noise[part]) for each, part in zip(likely, parts, strict=True)])
