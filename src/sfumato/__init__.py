@@ -79,7 +79,6 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sfumato.histogram import Histogram, HistogramRelease, histogram_accuracy, histogram_epsilon
-    from sfumato.histogram import Histogram, HistogramRelease
     from sfumato.local.bpm import BPM
     from sfumato.local.laplace import MultivariateLaplace
     from sfumato.pages import report

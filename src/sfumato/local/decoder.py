@@ -2,10 +2,11 @@
 
 k-means run on reports finds the noise: uniform background and far-flung reports pull the centres apart. Here a mixture of k
 normal clusters, convolved with the known noise, is fitted by maximum likelihood, under a weak prior that counts as little as a
-few reports; the means lie in the unit cube, which is public. Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on all of them, which is
-as good as the full maximum. In one and two dimensions all reports are used from the start, gathered in narrow cells.
-The centres are those of k-means on points drawn from the fitted clusters, with parameters as uncertain as they are: where
-reports leave something open, centres that are good on average over what may be true.
+few reports; the means lie in the unit cube, which is public. Several starts on few reports, the best of them on some thousands
+(L-BFGS), then Fisher's scoring on all of them, which is as good as the full maximum. In one and two dimensions all reports are
+used from the start, gathered in narrow cells.
+The centres are those of k-means on points drawn from the fitted clusters, with parameters nearly as uncertain as they are:
+where reports leave something open, centres that are good on average over what may be true.
 
 It sees reports only, so it is post-processing: it costs nothing and can be run again.
 Intervals are those of maximum likelihood, carried through the k-means step; they presume that clusters are about normal and that
@@ -30,7 +31,7 @@ from sfumato.local.noiselaw import NoiseLaw, noise_law
 FEW, SOME = 4_000, 24_000  # reports for trying starts, and for the best of them
 STARTS, FINER, GOOD, STEPS = 6, 4, 3, 3
 SYNTHETIC, REPEATS, RESTARTS = 24_000, 48, 6
-SHRINK = 1.0
+DOUBT = 0.5  # of the parameters' standard errors: their normal approximation is too wide where reports say little
 WIDEST, NARROWEST = 0.15, 1e-5  # variance of a cluster, per axis
 
 
@@ -199,10 +200,10 @@ def _centred(vector: Floats, covariance: Floats, k: int, rng: np.random.Generato
     low, high = _limits(k, len(vector))
     root, d = np.linalg.cholesky(covariance), (len(vector) - 2 * k) // k
     steps = [root @ rng.normal(size=len(vector)) for _ in range(REPEATS // 2)]
-    likely = [np.clip(vector + SHRINK * sign * step, low, high) for step in steps for sign in (1, -1)]
+    likely, doubtful = ([np.clip(vector + size * step, low, high) for step in steps for size in (by, -by)] for by in (1.0, DOUBT))
     places, noise = rng.random(SYNTHETIC), rng.normal(size=(SYNTHETIC, d))
     parts = np.array_split(np.arange(SYNTHETIC), REPEATS)
-    pool = np.concatenate([_drawn(each, k, places[part], noise[part]) for each, part in zip(likely, parts, strict=True)])
+    pool = np.concatenate([_drawn(each, k, places[part], noise[part]) for each, part in zip(doubtful, parts, strict=True)])
     ones = np.ones(len(pool))
     starts = [Clusters.of(vector, k).means, *(lloyd.plus_plus(pool, ones, k, rng) for _ in range(RESTARTS))]
     centers = min((lloyd.lloyd(pool, ones, start, 60, 1e-4) for start in starts), key=lambda found: lloyd.sse(pool, found))
