@@ -15,6 +15,7 @@ _WHERE = {
     "AdaptiveGridPartitioner": "sfumato.partition",
     "ApproxDP": "sfumato.privacy.measures",
     "AutoPartitioner": "sfumato.partition",
+    "BPM": "sfumato.local.bpm",
     "BinaryPartitioner": "sfumato.partition",
     "BoundsRequired": "sfumato.errors",
     "BudgetExceeded": "sfumato.errors",
@@ -37,10 +38,12 @@ _WHERE = {
     "MedianPartitioner": "sfumato.partition",
     "MetricDP": "sfumato.privacy.measures",
     "MultiQuantilePartitioner": "sfumato.partition",
+    "MultivariateLaplace": "sfumato.local.laplace",
     "Partition": "sfumato.partition",
     "Plan": "sfumato.plan",
     "Preview": "sfumato.release",
     "PrivTreePartitioner": "sfumato.partition",
+    "PrivateKMeans": "sfumato.clustering.local",
     "Publisher": "sfumato.publisher",
     "PureDP": "sfumato.privacy.measures",
     "Quantiles": "sfumato.quantiles",
@@ -48,8 +51,8 @@ _WHERE = {
     "Release": "sfumato.release",
     "Risk": "sfumato.risk",
     "SfumatoError": "sfumato.errors",
-    "Stream": "sfumato.streams",
     "Shares": "sfumato.privacy.allocation",
+    "Stream": "sfumato.streams",
     "UniformPartitioner": "sfumato.partition",
     "Unit": "sfumato.privacy.unit",
     "UsageError": "sfumato.errors",
@@ -72,6 +75,7 @@ if TYPE_CHECKING:
     from sfumato import risk, testing
     from sfumato.choosing import Window, Within, choose, window
     from sfumato.clustering import KMeans, KMeansRelease
+    from sfumato.clustering.local import PrivateKMeans
     from sfumato.data import source
     from sfumato.domain import Categories, Domain, Interval, Keys
     from sfumato.errors import (
@@ -85,6 +89,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sfumato.histogram import Histogram, HistogramRelease, histogram_accuracy, histogram_epsilon
+    from sfumato.local.bpm import BPM
+    from sfumato.local.laplace import MultivariateLaplace
     from sfumato.pages import report
     from sfumato.partition import (
         AdaptiveGridPartitioner,
@@ -113,6 +119,7 @@ __all__ = [
     "AdaptiveGridPartitioner",
     "ApproxDP",
     "AutoPartitioner",
+    "BPM",
     "BinaryPartitioner",
     "BoundsRequired",
     "BudgetExceeded",
@@ -135,10 +142,12 @@ __all__ = [
     "MedianPartitioner",
     "MetricDP",
     "MultiQuantilePartitioner",
+    "MultivariateLaplace",
     "Partition",
     "Plan",
     "Preview",
     "PrivTreePartitioner",
+    "PrivateKMeans",
     "Publisher",
     "PureDP",
     "Quantiles",
@@ -146,8 +155,8 @@ __all__ = [
     "Release",
     "Risk",
     "SfumatoError",
-    "Stream",
     "Shares",
+    "Stream",
     "UniformPartitioner",
     "Unit",
     "UsageError",

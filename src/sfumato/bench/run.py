@@ -13,6 +13,7 @@ SUBJECTS = {
     "counter": "Durable steps of a stream, beside bare synced appends.",
     "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; 10^6 cells.",
     "ledger": "Durable charges a second, beside bare synced appends.",
+    "local": "Local reports perturbed a second, beside numpy's draws, and the time to decode them.",
     "noise": "Exact samples a second, beside OpenDP and numpy's inexact law.",
     "quantiles": "Quantiles of 10^5 and 10^6 rows, beside the plain recursion by FFT and a sort.",
     "release": "From a cube to a stored release, beside adding numpy noise.",

@@ -22,6 +22,7 @@ COMMANDS = {
     "histogram": ("sfumato.cli.histogram", "Publish counts by category and bin from one file."),
     "init": ("sfumato.cli.init", "Write a plan to fill in, from the names and types of a file's columns."),
     "ledger": ("sfumato.cli.ledger", "Open accounts, and read and verify what was spent."),
+    "local": ("sfumato.cli.local", "Cluster people with no trusted curator: perturb, collect, simulate."),
     "partition": ("sfumato.cli.partition", "Publish a private map of numeric columns of one file."),
     "preview": ("sfumato.cli.plans", "Say what a plan costs and how accurate it is; touches no data."),
     "quantiles": ("sfumato.cli.quantiles", "Publish medians, quartiles and other quantiles of one file."),

@@ -1,0 +1,56 @@
+"""Local reports: perturbed a second, beside drawing the same normals and gammas with numpy, and decoded in how many seconds.
+
+The floor is numpy's own generator: d normals and one gamma a report, inexact and not private, in blocks that stay in the cache.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from sfumato.bench.tables import Row, medians
+from sfumato.local import BPM, MultivariateLaplace, decode
+
+EPSILON = {1: 4, 2: 4, 8: 8, 64: 64, 256: 256}
+
+
+def floor(count: int, d: int) -> object:
+    """What a report's randomness costs at least."""
+    generator, rows = np.random.default_rng(), max(1, 2**15 // d)
+    for _ in range(-(-count // rows)):
+        generator.standard_normal((rows, d))
+        generator.gamma(d, size=rows)
+    return None
+
+
+def perturbed(d: int, coordinates: int, runs: int) -> list[Row]:
+    count = coordinates // d
+    points = np.random.default_rng(0).random((count, d))
+    mechanisms = {"BPM, L auto": BPM(EPSILON[d], "auto", d), "multivariate Laplace": MultivariateLaplace(EPSILON[d], d)}
+    least = medians(lambda: floor(count, d), runs)[1]
+    rows = []
+    for name, mechanism in mechanisms.items():
+        wall, process = medians(lambda mechanism=mechanism: mechanism.perturb(points), runs)  # type: ignore[misc]
+        row = {"what": f"perturb, {name}", "d": d, "reports": count, "M/s wall": count / wall / 1e6, "M/s cpu": count / process / 1e6}
+        rows.append(row | {"of numpy's draws": process / least})
+    return rows
+
+
+def decoded(d: int, count: int) -> Row:
+    """Blobs, perturbed and decoded."""
+    rng = np.random.default_rng(d)
+    centers = rng.uniform(0.15, 0.85, (4, d))
+    points = centers[rng.integers(4, size=count)] + rng.normal(size=(count, d)) * 0.05
+    mechanism = BPM(8, "auto", d)
+    reports = mechanism.perturb(points)
+    wall, process = time.perf_counter(), time.process_time()
+    decode(reports, mechanism, 4, rng)
+    return {"what": "decode", "d": d, "reports": count, "s wall": time.perf_counter() - wall, "s cpu": time.process_time() - process}
+
+
+def rows(quick: bool = False) -> list[Row]:
+    """Measure everything."""
+    coordinates, runs = (2**18, 3) if quick else (2**21, 7)
+    found = [row for d in EPSILON for row in perturbed(d, coordinates, runs)]
+    return found + [decoded(d, 10**5 if quick else 10**6) for d in (2, 4)]

@@ -1,0 +1,180 @@
+"""k-means with no trusted curator, under the source's names: each device perturbs its own point, the server clusters reports."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.exact import Exactly, probability
+from sfumato.local import lloyd
+from sfumato.local.bpm import BPM
+from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
+from sfumato.local.decoder import Decoded, check_clusters, decode
+from sfumato.local.floats import Floats
+from sfumato.local.laplace import MultivariateLaplace
+from sfumato.local.mechanism import read_array
+from sfumato.privacy.guarantee import Guarantee
+
+METHODS = ("aware", "naive")
+MECHANISMS = ("bpm", "laplace")
+
+
+class PrivateKMeans:
+    """Find clusters of points that nobody but their owners ever sees.
+
+    Parameters
+    ----------
+    n_clusters : int
+    epsilon : str, int, Fraction, Decimal or float
+        Above 0, per unit of distance in the unit cube; each person's device spends it once for each ``fit``.
+    L : the same, or "auto"
+        How far BPM draws a report to its point.
+    random_state : int or None
+        Seeds the server's search for clusters, never the noise.
+    max_iter : int
+        Most steps of k-means, for ``method="naive"``.
+    mechanism : {"bpm", "laplace"}
+    method : {"aware", "naive"}
+        Decode with the known law of the noise, or run k-means on the reports as they are, as the source does.
+    bounds : mapping of Interval, sequence of (lower, upper), or None
+        Public bounds of each axis; None: points lie in the unit cube. Never the data's own minimum and maximum.
+
+    Attributes
+    ----------
+    cluster_centers_ : float64 ndarray of shape (n_clusters, d), in the points' own units
+    weights_ : float64 ndarray of shape (n_clusters,)
+        Estimated share of the persons nearest to each centre.
+    reports_ : float64 ndarray of shape (n, d)
+        What the server saw, in the unit cube's scale.
+    mechanism_ : BPM or MultivariateLaplace
+    fits_ : int
+        How often ``fit`` let the devices report: each costs every person epsilon again.
+
+    There are no labels and no inertia of the true points: they would be exact facts about private values.
+
+    Guarantee: epsilon d_E-privacy of each person's point, once for each ``fit``; see ``BPM``.
+    Not covered: ``predict`` and ``compute_sse`` look at whatever they are given; on true points they are for evaluation only.
+    Source: Yang, Tjuawinata, Lam 2022, Alg. 1; the decoder is ours.
+
+    >>> points = np.random.default_rng(0).random((500, 2)) / 4
+    >>> PrivateKMeans(n_clusters=1, epsilon=8, random_state=0).fit(points).cluster_centers_.shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 3,
+        *,
+        epsilon: Exactly,
+        L: Exactly = "auto",  # noqa: N803
+        random_state: int | None = None,
+        max_iter: int = 300,
+        mechanism: Literal["bpm", "laplace"] = "bpm",
+        method: Literal["aware", "naive"] = "aware",
+        bounds: Bounds | None = None,
+    ) -> None:
+        for name, value, known in (("mechanism", mechanism, MECHANISMS), ("method", method, METHODS)):
+            if value not in known:
+                raise UsageError(f"{name} = {value!r}", f"there are {known[0]!r} and {known[1]!r}", "Choose one of them")
+        if isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 1:
+            raise UsageError(f"max_iter = {max_iter!r}", "it is a whole number from 1 on", "Leave it at 300")
+        self.n_clusters, self.epsilon, self.L = check_clusters(n_clusters, 10**9), epsilon, L
+        self.random_state, self.max_iter = random_state, max_iter
+        self.mechanism, self.method, self.bounds = mechanism, method, bounds
+        self.fits_ = 0
+        self._made(1)  # bad parameters are refused here
+
+    def _made(self, dimension: int) -> BPM | MultivariateLaplace:
+        if self.mechanism == "laplace":
+            return MultivariateLaplace(self.epsilon, dimension)
+        return BPM(self.epsilon, self.L, dimension)
+
+    def fit(self, X: Any) -> PrivateKMeans:  # noqa: N803
+        """Simulate the devices, one row of X each, then the server, which sees their reports only.
+
+        X is a float array of shape (n, d); values outside the bounds are clamped.
+        """
+        points = self._scaled(X)
+        check_clusters(self.n_clusters, len(points))
+        mechanism = self._made(points.shape[1])
+        reports = mechanism.perturb(points)
+        self.fits_ += 1
+        return self.fit_reports(reports)
+
+    def fit_reports(self, reports: Any) -> PrivateKMeans:
+        """Cluster reports, float64 of shape (n, d) in the unit cube's scale: what a real server calls."""
+        found = np.asarray(reports, dtype=np.float64)
+        dimension = found.shape[-1] if found.ndim == 2 else 1
+        found = read_array(found, dimension, "reports")
+        check_clusters(self.n_clusters, len(found))
+        self.mechanism_, self.reports_ = self._made(dimension), found
+        rng = np.random.default_rng(self.random_state)
+        self._decoded: Decoded | None = None
+        if self.method == "naive":
+            self._unit_centers = lloyd.kmeans(found, np.ones(len(found)), self.n_clusters, rng, max_iter=self.max_iter)
+            self.weights_ = np.bincount(lloyd.assign(found, self._unit_centers), minlength=self.n_clusters) / len(found)
+        else:
+            self._decoded = decode(found, self.mechanism_, self.n_clusters, rng)
+            self._unit_centers, self.weights_ = self._decoded.centers, self._decoded.weights
+        limits = self._limits(dimension)
+        self.cluster_centers_ = self._unit_centers if limits is None else from_unit(self._unit_centers, limits)
+        return self
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """What each report promises."""
+        self._fitted()
+        return self.mechanism_.guarantee
+
+    def intervals(self, confidence: Exactly = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends for the centres, each of shape (n_clusters, d), one coordinate at a time.
+
+        They hold for what k-means would give on all persons, if clusters are about normal; none with ``method="naive"``.
+        """
+        self._fitted()
+        if self._decoded is None:
+            raise UsageError("intervals of naive centres", "k-means on the reports does not know their noise", 'Take method="aware"')
+        z = NormalDist().inv_cdf((1 + float(probability(confidence, "confidence"))) / 2)
+        ends = [self._decoded.centers + sign * z * self._decoded.center_errors for sign in (-1, 1)]
+        limits = self._limits(ends[0].shape[1])
+        low, high = (each if limits is None else from_unit(each, limits) for each in ends)
+        return low, high
+
+    def predict(self, points: Any) -> np.ndarray:
+        """Index of the nearest centre, in scaled distance: int64 of shape (n,). On true points: for evaluation only."""
+        self._fitted()
+        return lloyd.assign(self._scaled(points), self._unit_centers)
+
+    def compute_sse(self, X: Any) -> float:  # noqa: N803
+        """Sum of squared scaled distances to the nearest centre. On true points it is an exact fact: for evaluation only."""
+        self._fitted()
+        return lloyd.sse(self._scaled(X), self._unit_centers)
+
+    def plot(self, ax: Any = None, points: Any = None) -> Any:
+        """Draw the reports and the centres in the first two axes; ``points`` draws true ones as well, for evaluation only."""
+        from sfumato.charts import local
+
+        self._fitted()
+        true = None if points is None else self._scaled(points)
+        return local.draw_clusters(self.reports_, self._unit_centers, ax, points=true)
+
+    def _limits(self, dimension: int) -> Floats | None:
+        return None if self.bounds is None else read_bounds(self.bounds, dimension)
+
+    def _scaled(self, X: Any) -> Floats:  # noqa: N803
+        given = np.asarray(X)
+        if given.ndim != 2 or not given.size:
+            raise UsageError(f"points of shape {given.shape}", "points form a table, one row a person", "Give an array of shape (n, d)")
+        found = read_array(X, given.shape[1], "points")
+        limits = self._limits(given.shape[1])
+        return np.asarray(np.clip(found, 0, 1)) if limits is None else to_unit(found, limits)
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "cluster_centers_"):
+            raise UsageError("an answer of PrivateKMeans", "it has seen no reports", "Call fit or fit_reports first")
+
+    def __repr__(self) -> str:
+        return f"PrivateKMeans(n_clusters={self.n_clusters}, epsilon={self.epsilon!r}, L={self.L!r}, mechanism={self.mechanism!r})"

@@ -1,0 +1,306 @@
+"""The bounded perturbation mechanism: a report inside a box, whose density falls with the distance from the true point.
+
+Density of a report x in R_L = [-L, 1 + L]^d for a point v in [0, 1]^d: lambda_L exp(-epsilon min(|x - v|, L)).
+
+As exp(-k min(r, L)) = e^(-kL) + integral over t from r to L of k e^(-kt) dt, it is a mixture: with probability b a uniform point of
+R_L that knows nothing of v; else a uniform point of the ball of radius T around v, T a Gamma(d + 1, rate k) variable truncated
+to [0, L]. The ball lies inside R_L wherever v is, so b and the constants do not depend on v.
+
+Where the reports lie: on 2^16 cells an axis, each reported by its centre. The cell of the real-valued x is drawn without error
+(``offsets``), and uniform cells are plain bits. Rounding is post-processing, so a report is exactly as private as x.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from sfumato.errors import Infeasible, UsageError
+from sfumato.exact import Number, decimal, positive
+from sfumato.local import twostage
+from sfumato.local.constants import Constants, auto_reach, constants, context, variance
+from sfumato.local.floats import Floats
+from sfumato.local.mechanism import RESOLUTION, check_dimension, guarantee, in_blocks, limit, needed, read_array, read_cells, reports_of
+from sfumato.local.offsets import Cells, Offsets
+from sfumato.local.radius import Radius
+from sfumato.privacy.guarantee import Guarantee, Proof
+from sfumato.random.bits import Bits, current
+
+Method = Literal["mixture", "two-stage"]
+
+MOST_REPORTS = 10**10
+"""More reports than there are people: where a centroid within 0.1 would take more, a report is refused."""
+
+
+class BPM(msgspec.Struct, frozen=True, tag="bpm"):
+    """Perturb points on their owner's device, so that no one else ever sees them: k-means with no trusted curator.
+
+    Parameters
+    ----------
+    epsilon : str, int, Fraction, Decimal or float
+        Above 0, per unit of distance in the unit cube.
+    L : the same, or "auto"
+        Above 0: how far a report is drawn to its point. "auto": the smallest L whose variance is within 5 % of what a
+        larger one could reach; it depends on epsilon and the dimension only.
+    dimension : int
+        d, the number of axes.
+
+    Attributes
+    ----------
+    log_normalizer : float
+        ln lambda_L, the log density at the true point.
+    ball_probability : float
+        p_L, the share of reports within L of the true point.
+    signal_probability, background_probability : float
+        The share of reports that carry a signal, and of those that are uniform and say nothing.
+    ldp_level : float
+        epsilon min(L, sqrt d): the plain local privacy between any two points of the cube.
+    variance : float
+        Of one debiased report, summed over the axes, for a point in a corner, the worst place.
+
+    Raises
+    ------
+    UsageError
+        epsilon or L is not above 0, the dimension is not from 1 to 100,000, points have another shape or hold NaN.
+    Infeasible
+        From ``perturb``: a report would hardly carry a signal.
+
+    Guarantee: epsilon d_E-privacy (metric privacy) of each report: P(x | v) <= exp(epsilon |v - v'|) P(x | v').
+    Sensitivity: min(|x - v|, L) moves by at most the distance of two points.
+    Holds because: the normaliser is the same for all points, as the ball of radius L stays inside the report space; reports are
+    rounded to a public lattice, which is post-processing, and their cells are drawn without error.
+    Not covered: several reports of one person add up; that a person takes part; the time a report takes.
+    Source: Yang, Tjuawinata, Lam 2022, Thm 8; the public implementation drops a factor exp(-k L) and is not private.
+
+    >>> bpm = BPM(epsilon=2, L="0.3", dimension=2)
+    >>> round(bpm.ball_probability, 12), round(bpm.signal_probability, 6)
+    (0.132856866375, 0.025193)
+    >>> bpm.perturb([[0.2, 0.9], [0.5, 0.5]]).shape
+    (2, 2)
+    """
+
+    epsilon: Number
+    L: Number
+    dimension: int
+
+    proof: ClassVar[Proof] = Proof(
+        "min(|x - v|, L) moves by at most the distance of two points.",
+        "the normaliser is the same for all points, as the ball of radius L stays inside the report space; reports are "
+        "rounded to a public lattice, which is post-processing, and their cells are drawn without error.",
+        "several reports of one person add up; that a person takes part; the time a report takes.",
+        "Yang, Tjuawinata, Lam 2022, Thm 8; the public implementation drops a factor exp(-k L) and is not private.",
+    )
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+        msgspec.structs.force_setattr(self, "dimension", check_dimension(self.dimension))
+        reach: object = self.L
+        found = auto_reach(self.epsilon, self.dimension) if isinstance(reach, str) and reach == "auto" else positive(self.L, "L")
+        msgspec.structs.force_setattr(self, "L", found)
+        for name, value in (("epsilon", self.epsilon), ("L", self.L)):
+            if not Fraction(1, 10**9) <= value <= 10**9:
+                raise UsageError(f"{name} = {decimal(value)}", "it lies between 1e-9 and 1e9", f"Choose {name} in that range")
+
+    # --- the law -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def _constants(self) -> Constants:
+        return constants(self.epsilon, self.L, self.dimension)
+
+    @property
+    def log_normalizer(self) -> float:
+        """ln lambda_L."""
+        return float(self._constants.log_normalizer)
+
+    @property
+    def ball_probability(self) -> float:
+        """p_L: the share of reports within L of the true point."""
+        return float(self._constants.ball_probability)
+
+    @property
+    def signal_probability(self) -> float:
+        """1 - b: the share of reports that carry a signal."""
+        return float(self._constants.signal_probability)
+
+    @property
+    def background_probability(self) -> float:
+        """b: the share of reports that are uniform on the report space."""
+        return float(self._constants.background_probability)
+
+    @property
+    def ldp_level(self) -> float:
+        """Plain local differential privacy between any two points of the unit cube."""
+        return float(self.epsilon) * min(float(self.L), math.sqrt(self.dimension))
+
+    @property
+    def variance(self) -> float:
+        """Total variance of one debiased report of a corner."""
+        return variance(self.epsilon, self.L, self.dimension, Decimal(self.dimension) / 4)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report promises."""
+        return guarantee(self)
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        return f"bounded perturbation mechanism in {self.dimension} dimensions, L = {decimal(self.L)}"
+
+    def log_density(self, v: Any, x: Any) -> Any:
+        """Log density of reports x for points v, shapes (d,) or (n, d), broadcast; -inf outside the report space."""
+        points, reports = (read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports")))
+        reach = float(self.L)
+        near = np.minimum(np.linalg.norm(reports - points, axis=-1), reach)
+        inside = ((reports >= -reach) & (reports <= 1 + reach)).all(axis=-1)
+        return np.where(inside, self.log_normalizer - float(self.epsilon) * near, -np.inf)[()]
+
+    def density(self, v: Any, x: Any) -> Any:
+        """Density of reports x for points v, shapes (d,) or (n, d), broadcast; 0 outside the report space."""
+        return np.exp(self.log_density(v, x))
+
+    # --- accuracy ----------------------------------------------------------------------------------------------------------
+
+    def debias(self, mean_of_reports: Any) -> Floats:
+        """Turn a mean of many reports into an unbiased estimate of the mean of their points: (x - b/2) / (1 - b)."""
+        mean = read_array(mean_of_reports, self.dimension, "means of reports")
+        self._feasible()
+        return np.asarray((mean - self.background_probability / 2) / self.signal_probability)
+
+    def reports_needed(self, error: float) -> int:
+        """How many reports of one point bring the root mean squared error of their debiased mean down to ``error``."""
+        return needed(self.variance, error)
+
+    def limit(self, reports: int) -> float:
+        """The least mean squared error that any mechanism of this epsilon allows: d^2 / (epsilon^2 n)."""
+        return limit(self.epsilon, self.dimension, reports)
+
+    def _feasible(self) -> None:
+        if self.reports_needed(0.1) <= MOST_REPORTS:
+            return
+        better = auto_reach(self.epsilon, self.dimension)
+        count = variance(self.epsilon, better, self.dimension, Decimal(self.dimension) / 4) * 100
+        with localcontext(context()):
+            share = f"{self._constants.signal_probability:.1e}"
+        raise Infeasible(
+            f"BPM of epsilon = {decimal(self.epsilon)}, L = {decimal(self.L)} in {self.dimension} dimensions",
+            f"a share of {share} of its reports carries a signal, so a centroid within 0.1 would take more than {MOST_REPORTS:.0e} reports",
+            f'Take L = {decimal(better)} (L="auto"), which needs {count:,.0f} of them, or a larger epsilon, or fewer dimensions',
+        )
+
+    # --- reports -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def width(self) -> Fraction:
+        """Width of a cell of the lattice."""
+        return (1 + 2 * Fraction(self.L)) / RESOLUTION
+
+    def perturb(self, points: Any, method: Method = "mixture") -> Floats:
+        """Draw one report for each point.
+
+        Parameters
+        ----------
+        points : array of shape (n, d) or (d,)
+            In the unit cube; what lies outside is clamped to it.
+        method : {"mixture", "two-stage"}
+            The fast sampler, or the paper's Algorithms 2 to 4, slower and easier to read. Both have the same law.
+
+        Returns
+        -------
+        float64 ndarray of the same shape, centres of cells in [-L, 1 + L]^d
+        """
+        if method not in ("mixture", "two-stage"):
+            raise UsageError(f"method = {method!r}", "the sampler is unknown", 'Choose "mixture" or "two-stage"')
+        self._feasible()
+        bits, ball = current(), _inside(self, self.dimension, 0)
+
+        def two_stage(part: Floats) -> Cells:
+            return twostage.cells(ball, self._constants.ball_probability, self.L, part, bits)
+
+        return reports_of(self, points, two_stage if method == "two-stage" else lambda part: self._mixture(part, bits))
+
+    def draw_cells(self, points: Any, bits: Bits | None = None) -> Cells:
+        """Draw the lattice cell of one report for each point: int64, shape (n, d), each from 0 to 2^16 - 1."""
+        self._feasible()
+        source = bits or current()
+        found: Cells = in_blocks(points, self.dimension, lambda part: self._mixture(part, source), np.int64)
+        return found
+
+    def _mixture(self, points: Floats, bits: Bits) -> Cells:
+        silent = twostage.coins(self._constants.background_probability, len(points), bits)
+        uniform = uniform_cells(int(silent.sum()), self.dimension, bits)
+        ball = _inside(self, self.dimension + 1, self.dimension)
+        if 16 * len(uniform) < len(points):  # drawing a few too many is faster than parting the rows
+            cells = ball.cells(points, bits)
+        else:
+            cells = np.empty(points.shape, dtype=np.int64)
+            cells[~silent] = ball.cells(points[~silent], bits)
+        cells[silent] = uniform
+        return cells
+
+    def place(self, cells: Any) -> Floats:
+        """Centres of cells as points: float64 like ``cells``."""
+        return np.asarray((np.asarray(cells) + 0.5) * float(self.width) - float(self.L))
+
+    def check_cells(self, cells: Any) -> Cells:
+        """Read cells that somebody sent: int64, shape (n, d)."""
+        return read_cells(cells, self.dimension, *self.limits)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the largest cell."""
+        return 0, RESOLUTION - 1
+
+    def plot(self, ax: Any = None, reports: int = 100_000) -> Any:
+        """Draw the density of reports against their distance, beside so many simulated ones, on a matplotlib Axes."""
+        from sfumato.local.diagnostics import plot_radius
+
+        return plot_radius(self, ax, reports)
+
+    def __str__(self) -> str:
+        lines = [
+            f"BPM, epsilon = {decimal(self.epsilon)} per unit of distance, L = {decimal(self.L)}, {self.dimension} dimensions:",
+            f"  {100 * self.signal_probability:.3g} % of the reports carry a signal; {100 * self.ball_probability:.3g} % lie within L",
+            f"  plain local privacy between any two points: epsilon = {self.ldp_level:.4g}",
+            f"  a centroid within 0.05 takes {self.reports_needed(0.05):,} reports",
+        ]
+        return "\n".join(lines)
+
+
+@lru_cache(maxsize=64)
+def _inside(bpm: BPM, shape: int, spread: int) -> Offsets:
+    return Offsets(bpm.dimension, Radius(shape, bpm.epsilon, bpm.L, spread), -bpm.L, bpm.width)
+
+
+def uniform_cells(count: int, d: int, bits: Bits) -> Cells:
+    """Uniform cells of the lattice: 16 bits a coordinate, shape (count, d)."""
+    lanes = bits.words(-(-count * d // 4)).view(np.uint16)[: count * d]
+    return lanes.reshape(count, d).astype(np.int64)
+
+
+def share_within(bpm: BPM, radii: Any) -> Floats:
+    """P(|x - v| <= r) for radii up to L: float64 like ``radii``, what the distances of reports should look like."""
+    found = []
+    d, k = bpm.dimension, bpm.epsilon
+    for r in np.ravel(radii).tolist():
+        near = min(Fraction(r), bpm.L)
+        if near <= 0:
+            found.append(0.0)
+            continue
+        whole, part = constants(k, bpm.L, d), constants(k, near, d)
+        with localcontext(context()):
+            # B(r) = p_r mu_r: the mass of a smaller ball under the same exponential.
+            found.append(float((whole.log_normalizer - part.log_normalizer).exp() * part.ball_probability))
+    return np.reshape(found, np.shape(radii))
+
+
+def expected_axes(bpm: BPM, mean: Any) -> Floats:
+    """E x for points of the given mean: v + b (1/2 - v)."""
+    b = bpm.background_probability
+    return np.asarray(np.asarray(mean) * bpm.signal_probability + b / 2)

@@ -1,0 +1,198 @@
+"""What runs on a person's device: one value in, one report out, and the same report for ever after.
+
+A second report of the same person would cost epsilon again, even of the same value. So the report is remembered, on disk before
+it is handed out, and whatever is asked later gets the remembered one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.domain import Interval
+from sfumato.errors import BoundsRequired, DataError, UsageError
+from sfumato.local.bpm import BPM
+from sfumato.local.floats import Floats
+from sfumato.local.laplace import MultivariateLaplace
+from sfumato.local.mechanism import Mechanism
+from sfumato.random.bits import Bits, current
+
+Bounds: TypeAlias = "Mapping[str, Interval] | Sequence[tuple[float, float]]"
+
+
+class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One person's report, as it travels: a line of JSON.
+
+    Attributes
+    ----------
+    to : str
+        The mechanism and its parameters; see ``label``.
+    id : str
+        Random; tells copies of one report from reports of two persons.
+    cells : tuple of int
+        Where it lies on the mechanism's lattice.
+    """
+
+    to: str
+    id: str
+    cells: tuple[int, ...]
+
+
+def label(mechanism: Mechanism) -> str:
+    """A mechanism in one word.
+
+    >>> label(BPM(epsilon=2, L="0.3", dimension=2))
+    'bpm,epsilon=2,L=3/10,dimension=2'
+    """
+    reach = f",L={mechanism.L}" if isinstance(mechanism, BPM) else ""
+    return f"{'bpm' if reach else 'laplace'},epsilon={mechanism.epsilon}{reach},dimension={mechanism.dimension}"
+
+
+def mechanism_of(text: str) -> BPM | MultivariateLaplace:
+    """Read a label."""
+    kind, *pairs = text.split(",")
+    given = dict(pair.partition("=")[::2] for pair in pairs)
+    if kind in ("bpm", "laplace") and given.get("dimension", "").isdecimal() and len(given["dimension"]) < 7:
+        dimension = int(given.pop("dimension"))
+        if kind == "bpm" and set(given) == {"epsilon", "L"} and given["L"] != "auto":
+            return BPM(given["epsilon"], given["L"], dimension)
+        if kind == "laplace" and set(given) == {"epsilon"}:
+            return MultivariateLaplace(given["epsilon"], dimension)
+    raise DataError("a report's mechanism", "its label names none that is known here", "Collect reports of BPM or MultivariateLaplace")
+
+
+def read_bounds(bounds: Bounds, dimension: int) -> Floats:
+    """Public bounds as an array of shape (d, 2): lower, upper."""
+    pairs: Any = [
+        axis.numbers if isinstance(axis, Interval) else axis for axis in (bounds.values() if isinstance(bounds, Mapping) else bounds)
+    ]
+    try:
+        found = np.asarray(pairs, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.shape != (dimension, 2):
+        raise BoundsRequired(f"bounds of {dimension} axes", "each axis needs a public lower and upper bound", "Give one Interval an axis")
+    if not (np.isfinite(found).all() and (found[:, 0] < found[:, 1]).all()):
+        raise UsageError(f"bounds of {dimension} axes", "they are not finite, or lower is not below upper", "Give lower before upper")
+    return found
+
+
+def to_unit(values: Floats, bounds: Floats) -> Floats:
+    """Scale values to the unit cube by public bounds; what lies outside is clamped."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.clip((values - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0]), 0, 1))
+
+
+def from_unit(values: Floats, bounds: Floats) -> Floats:
+    """Scale back."""
+    return np.asarray(bounds[:, 0] + values * (bounds[:, 1] - bounds[:, 0]))
+
+
+class Client:
+    """One person's device. It keeps no value: only its report.
+
+    Parameters
+    ----------
+    mechanism : BPM or MultivariateLaplace
+    bounds : mapping of Interval, or sequence of (lower, upper)
+        Public bounds of each axis; with unequal ranges, distance is measured in ranges.
+    memory : path or None
+        Where the report is kept between runs: a file that only its owner can read. None: as long as this object lives.
+
+    >>> client = Client(BPM(epsilon=4, L="auto", dimension=1), [(0, 120)])
+    >>> client.report([37]) == client.report([38])
+    True
+    """
+
+    def __init__(self, mechanism: BPM | MultivariateLaplace, bounds: Bounds, memory: str | os.PathLike[str] | None = None) -> None:
+        self.mechanism = mechanism
+        self._bounds = read_bounds(bounds, mechanism.dimension)
+        self._memory = None if memory is None else Path(memory)
+        self._report: Report | None = None
+
+    def __repr__(self) -> str:
+        return f"Client({label(self.mechanism)})"
+
+    def report(self, value: Any) -> Report:
+        """Report the value, once: what was reported before is returned, whatever the value is now.
+
+        Raises
+        ------
+        UsageError
+            The value has the wrong shape or is missing, or the memory holds a report to another mechanism.
+        DataError
+            The memory cannot be read or written.
+        """
+        found = self._report or self._remembered()
+        if found is None:
+            found = self._kept(draw(self.mechanism, to_unit(_single(value, self.mechanism.dimension), self._bounds)))
+        if found.to != label(self.mechanism):
+            raise UsageError(
+                f"a report to {label(self.mechanism)}",
+                f"this device has reported to {found.to}, and a second report would cost its person epsilon again",
+                "Keep to the mechanism that was reported to",
+            )
+        self._report = found
+        return found
+
+    def _remembered(self) -> Report | None:
+        if self._memory is None or not self._memory.exists():
+            return None
+        try:
+            return msgspec.json.decode(self._memory.read_bytes(), type=Report)
+        except (OSError, msgspec.MsgspecError, ValueError):
+            pass
+        raise DataError(f"the memory {self._memory}", "it does not hold a report", "Name the file that this device wrote")
+
+    def _kept(self, report: Report) -> Report:
+        """Write the report where no other stands yet, and return the one that stands there."""
+        if self._memory is None:
+            return report
+        fresh = self._memory.with_name(f"{self._memory.name}.{report.id}")
+        try:
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(report) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(fresh, self._memory)  # unlike a rename, it fails where another process was first
+            except FileExistsError:
+                pass
+            finally:
+                fresh.unlink()
+        except OSError as error:
+            reason = error.strerror or "the file cannot be written"
+        else:
+            found = self._remembered()
+            assert found is not None
+            return found
+        raise DataError(f"the memory {self._memory}", reason, "Choose a path that can be written")
+
+
+def _single(value: Any, dimension: int) -> Floats:
+    try:
+        found = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.shape != (dimension,) or np.isnan(found).any():
+        raise UsageError(f"a value of {dimension} numbers", "it has another shape, or one is missing", f"Give {dimension} numbers")
+    return found
+
+
+def draw(mechanism: BPM | MultivariateLaplace, point: Floats, bits: Bits | None = None) -> Report:
+    """Draw a report for one point of the unit cube."""
+    return reports(mechanism, point[None], bits)[0]
+
+
+def reports(mechanism: BPM | MultivariateLaplace, points: Floats, bits: Bits | None = None) -> list[Report]:
+    """Draw a report for each point of the unit cube."""
+    source = bits or current()
+    cells = mechanism.draw_cells(points, source).tolist()
+    words = source.words(2 * len(cells)).reshape(-1, 2).tolist()
+    to = label(mechanism)
+    return [Report(to, f"{a:016x}{b:016x}", tuple(row)) for row, (a, b) in zip(cells, words, strict=True)]

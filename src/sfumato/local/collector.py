@@ -1,0 +1,154 @@
+"""What runs on the server: it gathers reports, refuses what is none, and decodes them. True values never come here.
+
+Reports arrive as lines of JSON (``client.Report``) or as Parquet with the columns ``id`` and ``cells`` and the mechanism's label in the
+file's metadata. Only reports to one mechanism can be decoded together; a copy of a report counts once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sfumato.errors import DataError, UsageError
+from sfumato.local.bpm import BPM
+from sfumato.local.client import Report, label, mechanism_of
+from sfumato.local.decoder import Decoded, decode
+from sfumato.local.floats import Floats
+from sfumato.local.laplace import MultivariateLaplace
+
+METADATA = b"sfumato.mechanism"
+LONGEST_ID = 64
+
+
+class Collector:
+    """A growing heap of reports to one mechanism.
+
+    Parameters
+    ----------
+    mechanism : BPM, MultivariateLaplace or None
+        None: that of the first report.
+
+    Attributes
+    ----------
+    refused : int
+        Reports that were left out: not readable, to another mechanism, outside its lattice, or copies.
+    """
+
+    def __init__(self, mechanism: BPM | MultivariateLaplace | None = None) -> None:
+        self.mechanism = mechanism
+        self.refused = 0
+        self._ids: set[str] = set()
+        self._cells: list[Sequence[int]] = []
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __repr__(self) -> str:
+        what = "reports to anything" if self.mechanism is None else f"reports to {label(self.mechanism)}"
+        return f"Collector({len(self):,} {what}, {self.refused:,} refused)"
+
+    def add(self, reports: Iterable[Report]) -> None:
+        """Take reports; those that cannot be decoded together with the others are counted and left out."""
+        limits: tuple[int, int] | None = None
+        to = "" if self.mechanism is None else label(self.mechanism)
+        for report in reports:
+            if self.mechanism is None:
+                try:
+                    self.mechanism = mechanism_of(report.to)
+                except (UsageError, DataError):
+                    self.refused += 1
+                    continue
+                to = label(self.mechanism)
+            limits = limits or self.mechanism.limits
+            cells = report.cells
+            sound = report.to == to and len(cells) == self.mechanism.dimension and limits[0] <= min(cells) and max(cells) <= limits[1]
+            if not sound or report.id in self._ids or not 0 < len(report.id) <= LONGEST_ID:
+                self.refused += 1
+                continue
+            self._ids.add(report.id)
+            self._cells.append(cells)
+
+    def read(self, path: str | os.PathLike[str]) -> None:
+        """Take the reports of a file: Parquet where its name ends so, else lines of JSON.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read. Lines that are no reports are counted as refused.
+        """
+        where = Path(path)
+        try:
+            self.add(self._parquet(where) if where.suffix == ".parquet" else self._lines(where))
+        except OSError as error:
+            reason = error.strerror or "the file cannot be read"
+        except (ValueError, KeyError, TypeError):
+            reason = "it does not hold reports"
+        else:
+            return
+        raise DataError(f"reports in {where}", reason, "Name a file of reports")
+
+    def _lines(self, path: Path) -> Iterator[Report]:
+        decoder = msgspec.json.Decoder(Report)
+        with path.open("rb") as file:
+            for line in file:
+                try:
+                    yield decoder.decode(line)
+                except (msgspec.MsgspecError, ValueError):
+                    self.refused += bool(line.strip())
+
+    def _parquet(self, path: Path) -> Iterator[Report]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            to = (file.schema_arrow.metadata or {})[METADATA].decode()
+            for batch in file.iter_batches(2**16, columns=["id", "cells"]):
+                for name, cells in zip(batch["id"].to_pylist(), batch["cells"].to_pylist(), strict=True):
+                    try:
+                        yield msgspec.convert({"to": to, "id": name, "cells": cells}, Report)
+                    except msgspec.MsgspecError:
+                        self.refused += 1
+
+    def points(self) -> Floats:
+        """The reports as points: float64 of shape (n, d)."""
+        if self.mechanism is None or not self._cells:
+            raise UsageError("decoding no reports", "none has been collected", "Read a file of reports first")
+        return self.mechanism.place(np.array(self._cells, dtype=np.int64))
+
+    def decode(self, n_clusters: int, random_state: int | None = None) -> Decoded:
+        """Find clusters in the reports; see ``decoder``. ``random_state`` seeds the search, and no noise."""
+        points = self.points()
+        assert self.mechanism is not None
+        return decode(points, self.mechanism, n_clusters, np.random.default_rng(random_state))
+
+
+def write(reports: Sequence[Report], path: str | os.PathLike[str]) -> None:
+    """Write reports to one mechanism: Parquet where the name ends so, else lines of JSON."""
+    where = Path(path)
+    try:
+        if where.suffix == ".parquet":
+            _write_parquet(reports, where)
+        else:
+            encoder = msgspec.json.Encoder()
+            where.write_bytes(encoder.encode_lines(reports))
+    except OSError as error:
+        reason = error.strerror or "the file cannot be written"
+    else:
+        return
+    raise DataError(f"reports to {where}", reason, "Choose a path that can be written")
+
+
+def _write_parquet(reports: Sequence[Report], path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {
+        "id": [each.id for each in reports],
+        "cells": pa.array([each.cells for each in reports], pa.list_(pa.int64())),
+    }
+    table = pa.table(columns).replace_schema_metadata({METADATA: reports[0].to.encode() if reports else b""})
+    pq.write_table(table, path)

@@ -1,0 +1,170 @@
+"""The multivariate Laplace mechanism: the limit of BPM for a reach without bound, and the simplest metric privacy there is.
+
+Density of a report x for a point v: proportional to exp(-epsilon |x - v|) on all of R^d; |x - v| is Gamma(d, rate epsilon) and
+the direction is uniform. Reports lie on a lattice whose cells are 2^-16 times a power of two near 1 + 2 d / epsilon wide.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.exact import Number, decimal, positive
+from sfumato.local.floats import Floats
+from sfumato.local.mechanism import RESOLUTION, check_dimension, guarantee, in_blocks, limit, needed, read_array, read_cells, reports_of
+from sfumato.local.offsets import Cells, Offsets
+from sfumato.local.radius import Radius
+from sfumato.privacy.guarantee import Guarantee, Proof
+from sfumato.random.bits import Bits, current
+
+FARTHEST = 2**40
+"""Cells that are read from others lie within this of 0; a report beyond it has no chance of happening."""
+
+
+class MultivariateLaplace(msgspec.Struct, frozen=True, tag="laplace"):
+    """Perturb points on their owner's device with noise whose density falls with the Euclidean distance.
+
+    Parameters
+    ----------
+    epsilon : str, int, Fraction, Decimal or float
+        Above 0, per unit of distance in the unit cube.
+    dimension : int
+        d, the number of axes.
+
+    Attributes
+    ----------
+    variance : float
+        Of one report, summed over the axes: d (d + 1) / epsilon^2.
+    ldp_level : float
+        epsilon sqrt d: the plain local privacy between any two points of the cube.
+
+    Raises
+    ------
+    UsageError
+        epsilon is not above 0, the dimension is not from 1 to 100,000, points have another shape or hold NaN.
+
+    Guarantee: epsilon d_E-privacy (metric privacy) of each report: P(x | v) <= exp(epsilon |v - v'|) P(x | v').
+    Sensitivity: |x - v| moves by at most the distance of two points.
+    Holds because: the normaliser is the same for all points; reports are rounded to a public lattice, which is
+    post-processing, and their cells are drawn without error.
+    Not covered: several reports of one person add up; that a person takes part; the time a report takes.
+    Source: Chatzikokolakis, Andres, Bordenabe, Palamidessi 2013; Fernandes, Dras, McIver 2019.
+
+    >>> MultivariateLaplace(epsilon=2, dimension=2).variance
+    1.5
+    """
+
+    epsilon: Number
+    dimension: int
+
+    proof: ClassVar[Proof] = Proof(
+        "|x - v| moves by at most the distance of two points.",
+        "the normaliser is the same for all points; reports are rounded to a public lattice, which is "
+        "post-processing, and their cells are drawn without error.",
+        "several reports of one person add up; that a person takes part; the time a report takes.",
+        "Chatzikokolakis, Andres, Bordenabe, Palamidessi 2013; Fernandes, Dras, McIver 2019.",
+    )
+    background_probability: ClassVar[float] = 0.0
+    signal_probability: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+        msgspec.structs.force_setattr(self, "dimension", check_dimension(self.dimension))
+        if not Fraction(1, 10**9) <= self.epsilon <= 10**9:
+            raise UsageError(f"epsilon = {decimal(self.epsilon)}", "it lies between 1e-9 and 1e9", "Choose epsilon in that range")
+
+    @property
+    def log_normalizer(self) -> float:
+        """Log density at the true point: ln(epsilon^d / (S_d Gamma(d)))."""
+        d = self.dimension
+        return d * math.log(self.epsilon) - d / 2 * math.log(math.pi) + math.lgamma(d / 2 + 1) - math.lgamma(d + 1)
+
+    @property
+    def variance(self) -> float:
+        """Total variance of one report."""
+        return self.dimension * (self.dimension + 1) / float(self.epsilon) ** 2
+
+    @property
+    def ldp_level(self) -> float:
+        """Plain local differential privacy between any two points of the unit cube."""
+        return float(self.epsilon) * math.sqrt(self.dimension)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report promises."""
+        return guarantee(self)
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        return f"multivariate Laplace mechanism in {self.dimension} dimensions"
+
+    def log_density(self, v: Any, x: Any) -> Any:
+        """Log density of reports x for points v, shapes (d,) or (n, d), broadcast."""
+        points, reports = (read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports")))
+        return (self.log_normalizer - float(self.epsilon) * np.linalg.norm(reports - points, axis=-1))[()]
+
+    def density(self, v: Any, x: Any) -> Any:
+        """Density of reports x for points v, shapes (d,) or (n, d), broadcast."""
+        return np.exp(self.log_density(v, x))
+
+    def debias(self, mean_of_reports: Any) -> Floats:
+        """The mean itself: reports are unbiased."""
+        return read_array(mean_of_reports, self.dimension, "means of reports")
+
+    def reports_needed(self, error: float) -> int:
+        """How many reports of one point bring the root mean squared error of their mean down to ``error``."""
+        return needed(self.variance, error)
+
+    def limit(self, reports: int) -> float:
+        """The least mean squared error that any mechanism of this epsilon allows: d^2 / (epsilon^2 n)."""
+        return limit(self.epsilon, self.dimension, reports)
+
+    @property
+    def width(self) -> Fraction:
+        """Width of a cell of the lattice: a power of two."""
+        spread = 1 + 2 * self.dimension / float(self.epsilon)
+        return Fraction(2) ** math.ceil(math.log2(spread)) / RESOLUTION
+
+    def perturb(self, points: Any) -> Floats:
+        """Draw one report for each point of the unit cube, shape (n, d) or (d,): float64 of the same shape, on the lattice."""
+        bits = current()
+        return reports_of(self, points, lambda part: _around(self).cells(part, bits))
+
+    def draw_cells(self, points: Any, bits: Bits | None = None) -> Cells:
+        """Draw the lattice cell of one report for each point: int64, shape (n, d)."""
+        bits = bits or current()
+        found: Cells = in_blocks(points, self.dimension, lambda part: _around(self).cells(part, bits), np.int64)
+        return found
+
+    def place(self, cells: Any) -> Floats:
+        """Centres of cells as points: float64 like ``cells``."""
+        return np.asarray((np.asarray(cells) + 0.5) * float(self.width))
+
+    def check_cells(self, cells: Any) -> Cells:
+        """Read cells that somebody sent: int64, shape (n, d)."""
+        return read_cells(cells, self.dimension, *self.limits)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the largest cell that is read."""
+        return -FARTHEST, FARTHEST
+
+    def __str__(self) -> str:
+        lines = [
+            f"Multivariate Laplace, epsilon = {decimal(self.epsilon)} per unit of distance, {self.dimension} dimensions:",
+            f"  plain local privacy between any two points: epsilon = {self.ldp_level:.4g}",
+            f"  a centroid within 0.05 takes {self.reports_needed(0.05):,} reports",
+        ]
+        return "\n".join(lines)
+
+
+@lru_cache(maxsize=64)
+def _around(mechanism: MultivariateLaplace) -> Offsets:
+    return Offsets(mechanism.dimension, Radius(mechanism.dimension, mechanism.epsilon, None, 0), Fraction(0), mechanism.width)

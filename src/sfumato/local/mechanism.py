@@ -1,0 +1,131 @@
+"""What the two local mechanisms share: points in, reports on a public lattice out, and the figures a user needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.local.floats import Floats
+from sfumato.local.offsets import CHUNK, Cells
+from sfumato.privacy.guarantee import Guarantee, Proof
+from sfumato.privacy.measures import MetricDP
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+
+LARGEST_DIMENSION = 10**5
+RESOLUTION = 2**16
+"""How many cells of the lattice span a mechanism's typical report, on each axis."""
+
+SLACK = (
+    "none: reports lie on a public lattice, and a float that comes too near to the border of a cell is computed again from the same "
+    "random words with as many digits as it takes; given that log, exp, sin and cos of the platform are right to 2^-44"
+)
+ASSUMPTIONS = (
+    "The device adds the noise before anything leaves it.",
+    "Each person reports once: several reports of one person add up their epsilons.",
+    "The bounds that scale values to [0, 1] were chosen without looking at the data; distance is measured in scaled units.",
+    "AES and the operating system's random seed are sound.",
+)
+UNIT = Unit(neighbours="replace")
+
+
+class Mechanism(Protocol):
+    """A local mechanism: BPM or MultivariateLaplace."""
+
+    @property
+    def epsilon(self) -> Any: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def proof(self) -> Proof: ...
+    @property
+    def background_probability(self) -> float: ...
+    @property
+    def variance(self) -> float: ...
+    @property
+    def title(self) -> str: ...
+    def perturb(self, points: Any) -> Floats: ...
+    def draw_cells(self, points: Any, bits: Bits | None = None) -> Cells: ...
+    def place(self, cells: Any) -> Floats: ...
+    def check_cells(self, cells: Any) -> Cells: ...
+    def debias(self, mean_of_reports: Any) -> Floats: ...
+
+
+def check_dimension(dimension: object) -> int:
+    """Read the number of axes."""
+    if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or not 1 <= dimension <= LARGEST_DIMENSION:
+        shown = dimension if isinstance(dimension, int) else type(dimension).__name__
+        raise UsageError(f"dimension = {shown!r}", f"it is a whole number from 1 to {LARGEST_DIMENSION:,}", "Give the number of axes")
+    return int(dimension)
+
+
+def read_array(values: Any, dimension: int, name: str) -> Floats:
+    """Read numbers of shape (d,) or (n, d), without NaN. No message quotes them."""
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = None
+    asked = f"{name} in {dimension} dimensions"
+    if found is None:
+        raise UsageError(asked, "they are not an array of numbers", f"Give an array of shape (n, {dimension})")
+    if found.ndim not in (1, 2) or found.shape[-1] != dimension:
+        raise UsageError(asked, f"the array has shape {found.shape}", f"Give an array of shape (n, {dimension}) or ({dimension},)")
+    if np.isnan(found).any():
+        raise UsageError(asked, "a value is missing (NaN)", "Who has no value makes no report: drop such rows first")
+    return found
+
+
+def in_blocks(points: Any, dimension: int, draw: Callable[[Floats], Any], dtype: Any) -> Any:
+    """Read points and draw for a few at a time, which stay in the cache: an array of the points' shape."""
+    given = np.atleast_2d(read_array(points, dimension, "points"))
+    found = np.empty(given.shape, dtype=dtype)
+    rows = max(64, CHUNK // dimension)
+    for start in range(0, len(given), rows):
+        part = slice(start, start + rows)
+        # Clamping never takes two points further apart, so it keeps the guarantee.
+        found[part] = draw(np.clip(given[part], 0.0, 1.0))
+    return found
+
+
+def reports_of(mechanism: Mechanism, points: Any, draw: Callable[[Floats], Cells]) -> Floats:
+    """Perturb points as they were given: one point gives one report, shape (d,)."""
+    found: Floats = in_blocks(points, mechanism.dimension, lambda part: mechanism.place(draw(part)), np.float64)
+    return found[0] if np.ndim(points) == 1 else found
+
+
+def read_cells(cells: Any, dimension: int, least: int, most: int) -> Cells:
+    """Read the cells of reports: whole numbers of shape (n, d) between public limits."""
+    found = np.atleast_2d(np.asarray(cells))
+    if found.ndim != 2 or found.shape[1] != dimension or found.dtype.kind not in "iu":
+        raise UsageError(
+            "cells of reports", "they are not whole numbers of the mechanism's shape", f"Give integers of shape (n, {dimension})"
+        )
+    if found.size and not (least <= int(found.min()) and int(found.max()) <= most):
+        raise UsageError("cells of reports", "a report lies outside the report space", "Give reports of this very mechanism")
+    return found.astype(np.int64)
+
+
+def limit(epsilon: Fraction, dimension: int, reports: int) -> float:
+    """The least mean squared error that any unbiased estimate of a common location can have: d^2 / (epsilon^2 n).
+
+    Each report of an epsilon d_E-private mechanism carries Fisher information of trace at most epsilon^2.
+    """
+    return dimension**2 / (float(epsilon) ** 2 * reports)
+
+
+def needed(variance: float, error: float) -> int:
+    """How many reports bring the root mean squared error of their debiased mean down to ``error``."""
+    if not error > 0:
+        raise UsageError(f"error = {error!r}", "an error is above 0", "Give the distance that would be accurate enough, such as 0.05")
+    wanted = variance / error**2
+    return math.ceil(wanted) if math.isfinite(wanted) else 10**400
+
+
+def guarantee(mechanism: Mechanism) -> Guarantee:
+    """The promise of one report."""
+    return Guarantee(MetricDP(mechanism.epsilon), UNIT, mechanism.title, mechanism.proof, ASSUMPTIONS, SLACK)

@@ -1,0 +1,231 @@
+"""Reports have the law that is promised, by either sampler, and twins with known faults do not pass for them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from local.laws import RNG, fits, public_ball_probability, shells, twin
+from sfumato.local.bpm import BPM, _inside, share_within
+from sfumato.local.laplace import MultivariateLaplace, _around
+from sfumato.local.mechanism import RESOLUTION
+from sfumato.local.radius import Radius
+from sfumato.random import PublicSeed, override
+
+CASES = [(2, "0.3", 2), (4, "auto", 2), (1, "0.4", 1), (3, 1, 3), (8, "auto", 8)]
+COUNT = 200_000
+
+
+def distances(bpm: BPM, reports: np.ndarray, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Counts by shell, of equal mass, and what they should be."""
+    radii = np.linalg.norm(reports - point, axis=1)
+    reach = float(bpm.L)
+    fine = np.linspace(0, reach, 400)
+    edges = np.interp(np.linspace(0, 1, 40), share_within(bpm, fine) / bpm.ball_probability, fine)
+    edges[0], edges[-1] = 0, reach
+    counts = np.append(np.histogram(radii, edges)[0], (radii > reach).sum())
+    return counts, shells(bpm, edges) * len(radii)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("method", ["mixture", "two-stage"])
+def test_the_law_of_the_radius(case: tuple[object, object, int], method: str) -> None:
+    bpm = BPM(*case)
+    point = np.linspace(0.1, 0.8, bpm.dimension)
+    with override(PublicSeed(f"radius {case} {method}")):
+        reports = bpm.perturb(np.tile(point, (COUNT, 1)), method=method)
+    assert fits(*distances(bpm, reports, point))
+    reach = float(bpm.L)
+    assert ((reports >= -reach) & (reports <= 1 + reach)).all()
+    if bpm.ball_probability < 0.9:
+        broken = twin(bpm, point, COUNT, public_ball_probability(bpm), float(bpm.epsilon))
+        assert not fits(*distances(bpm, broken, point)), "the public implementation's law passed"
+    for wrong in (0.9, 1.1) if bpm.epsilon * bpm.L > 1 and bpm.ball_probability > 0.3 else ():
+        other = BPM(float(bpm.epsilon) * wrong, bpm.L, bpm.dimension)
+        broken = twin(bpm, point, COUNT, other.ball_probability, float(other.epsilon))
+        assert not fits(*distances(bpm, broken, point)), "a rate wrong by a tenth passed"
+
+
+@pytest.mark.parametrize(
+    "mechanism", [BPM(4, "auto", 2), BPM(3, 1, 3), MultivariateLaplace(2, 2), MultivariateLaplace(4, 5)], ids=lambda m: m.title
+)
+def test_directions_are_uniform(mechanism: BPM | MultivariateLaplace) -> None:
+    d = mechanism.dimension
+    with override(PublicSeed(f"direction {mechanism.title}")):
+        offsets = mechanism.perturb(np.full((COUNT, d), 0.5)) - 0.5
+    if isinstance(mechanism, BPM):
+        offsets = offsets[np.linalg.norm(offsets, axis=1) < float(mechanism.L)]
+    assert fits(*cosines(offsets))
+    cube = RNG.uniform(-1, 1, offsets.shape)
+    assert not fits(*cosines(cube)), "directions of a cube passed"
+
+
+def cosines(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Counts of the first axis' squared direction cosine, which is Beta(1/2, (d - 1)/2), by twentieths; signs of the others apart."""
+    from scipy import stats
+
+    d = offsets.shape[1]
+    squares = offsets[:, 0] ** 2 / (offsets**2).sum(axis=1)
+    part = np.minimum((stats.beta.cdf(squares, 0.5, (d - 1) / 2) * 20).astype(int), 19)
+    signs = ((offsets > 0) * 2 ** np.arange(d)).sum(axis=1)
+    counts = np.bincount(part * 2**d + signs, minlength=20 * 2**d)
+    return counts, np.full(len(counts), len(offsets) / len(counts))
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_laplace_radii_are_gamma(d: int) -> None:
+    from scipy import stats
+
+    mechanism = MultivariateLaplace(3, d)
+    with override(PublicSeed(f"laplace {d}")):
+        radii = np.linalg.norm(mechanism.perturb(np.full((COUNT, d), 0.25)) - 0.25, axis=1)
+    for factor, sound in ((1, True), (1.05, False)):
+        part = np.minimum((stats.gamma.cdf(radii * 3 * factor, d) * 50).astype(int), 49)
+        assert fits(np.bincount(part, minlength=50), np.full(50, COUNT / 50)) is sound
+
+
+def test_both_samplers_agree_where_reports_fall() -> None:
+    bpm, point = BPM(5, "0.6", 2), np.array([0.1, 0.7])
+    with override(PublicSeed("agree")):
+        maps = [cells_of(bpm.perturb(np.tile(point, (COUNT, 1)), method=method), bpm) for method in ("mixture", "two-stage")]
+    expected = exact_masses(bpm, point) * COUNT
+    for counts in maps:
+        assert fits(counts, expected)
+    broken = cells_of(twin(bpm, point, COUNT, public_ball_probability(bpm), 5), bpm)
+    assert not fits(broken, expected)
+
+
+def cells_of(reports: np.ndarray, bpm: BPM, side: int = 8) -> np.ndarray:
+    """Counts on a coarse lattice of side^d cells of the report space."""
+    reach = float(bpm.L)
+    index = ((reports + reach) / (1 + 2 * reach) * side).astype(int)
+    return np.bincount(index @ side ** np.arange(bpm.dimension), minlength=side**bpm.dimension)
+
+
+def exact_masses(bpm: BPM, point: np.ndarray, side: int = 8, density: object = None) -> np.ndarray:
+    """Mass of each coarse cell, by the midpoint rule on a fine lattice."""
+    reach, fine = float(bpm.L), 24
+    axis = (np.arange(side * fine) + 0.5) / (side * fine) * (1 + 2 * reach) - reach
+    grid = np.stack(np.meshgrid(*[axis] * bpm.dimension, indexing="ij"), axis=-1).reshape(-1, bpm.dimension)
+    values = (density or bpm.density)(point, grid)
+    counts = ((grid + reach) / (1 + 2 * reach) * side).astype(int) @ side ** np.arange(bpm.dimension)
+    masses = np.bincount(counts, values, minlength=side**bpm.dimension)
+    return masses / (fine * side) ** bpm.dimension * (1 + 2 * reach) ** bpm.dimension
+
+
+@pytest.mark.parametrize("case", [(2, "0.3", 2), (6, "0.5", 2), (3, "0.7", 1)], ids=str)
+def test_neighbouring_points_on_a_coarse_lattice(case: tuple[object, object, int]) -> None:
+    """Likelihood ratios of all cells and many pairs of points stay within epsilon times their distance; the public law's do not."""
+    bpm = BPM(*case)
+    epsilon, reach, d = float(bpm.epsilon), float(bpm.L), bpm.dimension
+    points = np.random.default_rng(1).random((7, d))
+    side = 40 if d == 1 else 12
+
+    def public(v: np.ndarray, x: np.ndarray) -> np.ndarray:
+        near = np.linalg.norm(x - v, axis=-1) <= reach
+        p = public_ball_probability(bpm)
+        inside = bpm.density(v, x) * p / bpm.ball_probability
+        return np.where(near, inside, bpm.density(v, x) * (1 - p) / (1 - bpm.ball_probability))
+
+    excess = {"ours": 0.0, "public": 0.0}
+    for name, density in (("ours", bpm.density), ("public", public)):
+        masses = [exact_masses(bpm, point, side, density) for point in points]
+        for i, one in enumerate(points):
+            for j, other in enumerate(points):
+                loss = float(np.abs(np.log(masses[i] / masses[j])).max())
+                excess[name] = max(excess[name], loss - epsilon * float(np.linalg.norm(one - other)))
+    assert excess["ours"] <= 1e-9
+    assert excess["public"] > 0.1
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_density_is_continuous_at_the_sphere(case: tuple[object, object, int]) -> None:
+    bpm = BPM(*case)
+    centre, step = np.full(bpm.dimension, 0.5), np.zeros(bpm.dimension)
+    step[0] = float(bpm.L)
+    just_inside, just_outside = (bpm.density(centre, centre + step * factor) for factor in (1 - 1e-12, 1 + 1e-12))
+    assert just_inside / just_outside == pytest.approx(1, abs=1e-9)
+    assert bpm.density(centre, centre + step * 10) == 0
+    assert math.exp(bpm.log_normalizer) == pytest.approx(float(bpm.density(centre, centre)))
+
+
+# --- floats decide only what is certain ------------------------------------------------------------------------------------
+
+SAMPLERS = {
+    "bpm 2": lambda: _inside(BPM(4, "auto", 2), 3, 2),
+    "bpm 3, power": lambda: _inside(BPM(2, "0.3", 3), 4, 3),
+    "bpm 1": lambda: _inside(BPM(4, "auto", 1), 2, 1),
+    "two-stage 2": lambda: _inside(BPM(4, "0.9", 2), 2, 0),
+    "bpm 7": lambda: _inside(BPM(16, "auto", 7), 8, 7),
+    "laplace 1": lambda: _around(MultivariateLaplace(1, 1)),
+    "laplace 5": lambda: _around(MultivariateLaplace(8, 5)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_floats_and_decimals_agree_wherever_floats_are_certain(name: str) -> None:
+    sampler, bits, count = SAMPLERS[name](), PublicSeed(name), 60
+    points = np.random.default_rng(0).random((count, sampler.dimension))
+    words = bits.words(4 * count).reshape(4, count)
+    turns = bits.words(sampler._directions * count).reshape(-1, count)
+    with np.errstate(all="ignore"):
+        radii, accepted, unsure = sampler.radius.propose(words)
+        cells, doubtful = sampler._fast(points, radii, turns)
+    assert unsure.sum() + doubtful.sum() <= 2
+    for i in np.flatnonzero(~unsure):
+        settled = sampler.settled(points[i], words[:, i].tolist(), turns[:, i].tolist(), bits)
+        assert (settled is not None) == accepted[i]
+        if settled is not None and not doubtful[i]:
+            assert settled == cells[i].tolist()
+
+
+def test_errors_of_floats_stay_far_below_the_margin() -> None:
+    """The distance between both evaluations of a radius, in units of the bound that the margin is made of."""
+    from decimal import localcontext
+
+    from sfumato.local.constants import context
+    from sfumato.local.reals import Level
+
+    for law in (Radius(3, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 2), Radius(4, BPM(2, 1, 2).epsilon, BPM(2, "0.3", 2).L, 3)):
+        bits = PublicSeed("errors")
+        words = bits.words(4 * 60).reshape(4, 60)
+        radii, accepted, unsure = law.propose(words)
+        for i in np.flatnonzero(accepted & ~unsure):
+            with localcontext(context(60)):
+                exact = law.exact(law.real(words[:, i].tolist(), bits), Level(96))
+            assert exact is not None
+            assert abs(float(exact) - radii[i]) <= law.error(radii[i : i + 1])[0] / 4
+
+
+class _Edge:
+    """Words that begin at the edges, then ordinary ones: every report is open, some are rejected."""
+
+    private = False
+
+    def __init__(self, seed: str) -> None:
+        self._rest, self._first = PublicSeed(seed), [0, 2**64 - 1, 1, 2**63]
+
+    def words(self, count: int) -> np.ndarray:
+        found = self._rest.words(count)
+        for i in range(min(count, len(self._first))):
+            found[i] = self._first[i]
+        self._first = self._first[count:]
+        return found
+
+
+def test_words_at_the_edges_are_settled() -> None:
+    for mechanism in (BPM(4, "auto", 1), BPM(4, "auto", 3), MultivariateLaplace(1, 4)):
+        with override(_Edge(mechanism.title)):
+            report = mechanism.perturb(np.full(mechanism.dimension, 0.5))
+        assert np.isfinite(report).all()
+
+
+def test_reports_lie_on_the_public_lattice() -> None:
+    bpm = BPM(4, "0.5", 2)
+    cells = bpm.draw_cells(np.random.default_rng(0).random((1000, 2)))
+    assert cells.min() >= 0
+    assert cells.max() < RESOLUTION
+    steps = (bpm.perturb(np.zeros((50, 2))) + 0.5) / float(bpm.width) - 0.5
+    assert np.abs(steps - np.round(steps)).max() < 1e-6
