@@ -32,7 +32,7 @@ def publisher(data, domain=None, **options):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("cost", [{"epsilon": "2"}, {"rho": "0.5"}, {"epsilon": "2", "delta": "1e-9"}], ids=str)
+@pytest.mark.parametrize("cost", [{"epsilon": "2", "delta": "1e-9"}, {"rho": "0.5"}], ids=str)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_finds_clusters_and_says_how_well(method, cost, relation):
     data = np.concatenate([points(20_000), np.full((20_000, 1), 0.5)], axis=1)
@@ -189,11 +189,11 @@ def test_noise_beyond_all_integers_is_refused_before_the_charge():
 
 def test_nothing_of_a_row_is_to_be_seen():
     canary = 7.3187654321
-    data = pa.table({"x": [canary, 1.0], "y": [0.0, 0.5]})
+    data = pa.table({"x": [canary, 1.0], "y": [0.0, 0.5], "z": [0.1, 0.9]})
     for method in METHODS:
 
         def ask(method=method):
-            with publisher(data) as pub:
+            with publisher(data, SPACE) as pub:
                 release = pub.release(sf.KMeans(2, method=method), epsilon="0.01")
                 return str(release), repr(release), release.to_frame().to_pylist()
 
