@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _WHERE = {
+    "AdaptiveGridPartitioner": "sfumato.partition",
     "ApproxDP": "sfumato.privacy.measures",
+    "AutoPartitioner": "sfumato.partition",
+    "BinaryPartitioner": "sfumato.partition",
     "BoundsRequired": "sfumato.errors",
     "BudgetExceeded": "sfumato.errors",
     "Categories": "sfumato.domain",
@@ -29,10 +32,13 @@ _WHERE = {
     "Interval": "sfumato.domain",
     "Keys": "sfumato.domain",
     "LedgerError": "sfumato.errors",
+    "MedianPartitioner": "sfumato.partition",
     "MetricDP": "sfumato.privacy.measures",
+    "MultiQuantilePartitioner": "sfumato.partition",
     "Partition": "sfumato.partition",
     "Plan": "sfumato.plan",
     "Preview": "sfumato.release",
+    "PrivTreePartitioner": "sfumato.partition",
     "Publisher": "sfumato.publisher",
     "PureDP": "sfumato.privacy.measures",
     "Quantiles": "sfumato.quantiles",
@@ -40,6 +46,7 @@ _WHERE = {
     "Release": "sfumato.release",
     "Risk": "sfumato.risk",
     "SfumatoError": "sfumato.errors",
+    "Shares": "sfumato.privacy.allocation",
     "Stream": "sfumato.streams",
     "UniformPartitioner": "sfumato.partition",
     "Unit": "sfumato.privacy.unit",
@@ -76,8 +83,18 @@ if TYPE_CHECKING:
     )
     from sfumato.histogram import Histogram, HistogramRelease, histogram_accuracy, histogram_epsilon
     from sfumato.pages import report
-    from sfumato.partition import Partition, UniformPartitioner
+    from sfumato.partition import (
+        AdaptiveGridPartitioner,
+        AutoPartitioner,
+        BinaryPartitioner,
+        MedianPartitioner,
+        MultiQuantilePartitioner,
+        Partition,
+        PrivTreePartitioner,
+        UniformPartitioner,
+    )
     from sfumato.plan import Plan
+    from sfumato.privacy.allocation import Shares
     from sfumato.privacy.guarantee import Guarantee
     from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
     from sfumato.privacy.unit import Unit
@@ -90,7 +107,10 @@ if TYPE_CHECKING:
     from sfumato.streams import Stream
 
 __all__ = [
+    "AdaptiveGridPartitioner",
     "ApproxDP",
+    "AutoPartitioner",
+    "BinaryPartitioner",
     "BoundsRequired",
     "BudgetExceeded",
     "Categories",
@@ -107,10 +127,13 @@ __all__ = [
     "Interval",
     "Keys",
     "LedgerError",
+    "MedianPartitioner",
     "MetricDP",
+    "MultiQuantilePartitioner",
     "Partition",
     "Plan",
     "Preview",
+    "PrivTreePartitioner",
     "Publisher",
     "PureDP",
     "Quantiles",
@@ -118,6 +141,7 @@ __all__ = [
     "Release",
     "Risk",
     "SfumatoError",
+    "Shares",
     "Stream",
     "UniformPartitioner",
     "Unit",

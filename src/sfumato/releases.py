@@ -10,12 +10,30 @@ import msgspec
 
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram, HistogramRelease
-from sfumato.partition import Partition, UniformPartitioner
+from sfumato.partition import (
+    AdaptiveGridPartitioner,
+    AutoPartitioner,
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+    Partition,
+    PrivTreePartitioner,
+    UniformPartitioner,
+)
 from sfumato.quantiles import Quantiles, QuantilesRelease
 from sfumato.release import Release, from_bytes
 from sfumato.streaming.counter import CounterRelease
 
-AnyQuestion: TypeAlias = Histogram | Quantiles | UniformPartitioner
+AnyPartitioner: TypeAlias = (
+    UniformPartitioner
+    | AdaptiveGridPartitioner
+    | BinaryPartitioner
+    | MedianPartitioner
+    | MultiQuantilePartitioner
+    | PrivTreePartitioner
+    | AutoPartitioner
+)
+AnyQuestion: TypeAlias = Histogram | Quantiles | AnyPartitioner
 AnyRelease: TypeAlias = HistogramRelease | Partition | QuantilesRelease | CounterRelease
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)  # what decoding a false file raises
 

@@ -37,14 +37,14 @@ def test_every_subject_spends_what_it_claims(subject):
     if subject.law is not None:
         assert 0.45 * found.claimed <= found.exact <= found.claimed * (1 + 1e-9)
     elif subject.universe:
-        assert 0.98 * found.claimed <= found.exact <= found.claimed * (1 + 1e-9)
+        assert subject.least * found.claimed <= found.exact <= found.claimed * (1 + 1e-9)
     else:
         assert found.exact is None
 
 
 def test_high_orders_where_the_first_draw_decides():
     """There the integrand lies far out in the tail of the first draw."""
-    (subject,) = (s for s in SUBJECTS if len(s.first_draws) > 1 and s.unit == Unit() and isinstance(s.claim, ZCDP))
+    (subject,) = (s for s in SUBJECTS if s.name == "Uniform grid, noisy rows" and s.unit == Unit() and isinstance(s.claim, ZCDP))
     rho = renyi_loss(subject.mechanism, neighbours(ON_LINE[:1], Unit(), others=0), (1.01, 64.0), decides=True).loss
     assert 0.98 * 0.5 <= rho <= 0.5 * (1 + 1e-9)
 
@@ -77,7 +77,9 @@ def test_a_promise_with_delta_is_left_to_the_sampled_audit():
 def test_every_question_is_audited():
     """A new question joins the closed union of questions: then it joins the audit."""
     asked = {kind.__name__ for kind in AnyQuestion.__args__}
-    assert asked <= {"Histogram", "Quantiles", "UniformPartitioner"}, "append the new question to sfumato.audit.subjects, and its name here"
+    known = {"Histogram", "Quantiles", "UniformPartitioner", "AdaptiveGridPartitioner", "BinaryPartitioner", "MedianPartitioner"}
+    known |= {"MultiQuantilePartitioner", "PrivTreePartitioner", "AutoPartitioner"}
+    assert asked <= known, "append the new question to sfumato.audit.subjects, and its name here"
     assert {subject.unit.neighbours for subject in SUBJECTS} == {"add-remove", "replace"}
 
 

@@ -54,7 +54,7 @@ def test_a_map_of_a_million_cells_is_merged_and_compact(partition):
 
 def test_unevenly_spaced_grids_are_drawn_where_their_edges_lie(partition):
     release = partition(("lon", "lat"), cells=9, domain=Domain(lon=Interval(0, 10, step=1), lat=Interval(0, 10, step=1)))
-    assert list(release.edges[0]) == [0, 3, 6, 10]
+    assert list(release.cover.edges[0]) == [0, 3, 6, 10]
     shown = maps.draw(release).images[0].get_array()
     assert shown.shape == (maps.PIXELS, maps.PIXELS)
     first_column = shown[:, 0].filled(0)

@@ -142,8 +142,8 @@ def test_ranges_of_another_kind_are_refused_in_three_parts(ranges):
 def test_intervals_cover_ranges_of_whole_boxes(cost):
     """All noise, no cut cells: 10^4 draws of the noise on the boxes of a range, in one."""
     p = made(BOX, 32, cost=cost)
-    assert p.grid.shape == (6, 6)
-    edge = p.grid.positions
+    assert p.geometry.shape == (6, 6)
+    edge = p.geometry.positions
     for across, up in ((1, 1), (3, 2), (6, 6)):
         estimate = p.count(x=(0, edge[0][across]), y=(0, edge[1][up]))
         half = estimate.high - estimate.value
@@ -155,8 +155,8 @@ def test_intervals_cover_ranges_of_whole_boxes(cost):
 
 def test_intervals_hold_for_several_ranges_at_once():
     p = made(BOX, 32, rows=0)
-    lower = p.grid.positions[0][:-1]
-    half = p.count(x=(lower, p.grid.positions[0][1:]), simultaneous=True)
+    lower = p.geometry.positions[0][:-1]
+    half = p.count(x=(lower, p.geometry.positions[0][1:]), simultaneous=True)
     errors = p.law.sample(5000 * 36, PublicSeed("at once")).reshape(5000, 6, 6).sum(axis=2)
     held = (np.abs(errors) <= half.high - half.value).all(axis=1)
     assert held.mean() >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 5000)
@@ -215,6 +215,6 @@ def test_a_partition_travels_bit_for_bit(cost, tmp_path):
     assert again == p
     assert to_bytes(again) == to_bytes(p)
     assert again.lower.tobytes() == p.lower.tobytes()
-    assert [edge.dtype for edge in again.edges] == [np.int64, np.int64]
+    assert [edge.dtype for edge in again.cover.edges] == [np.int64, np.int64]
     assert again.count(lon=(-10, 33.3)) == p.count(lon=(-10, 33.3))
     assert p.to_frame().column_names == ["lat_lower", "lat_upper", "lon_lower", "lon_upper", "count", "low", "high"]

@@ -114,7 +114,7 @@ def test_few_lattice_points(steps):
     domain = Domain(x=Interval(0, steps, step=1), y=Interval(0, 1))
     question = UniformPartitioner(partitions=100)
     release = question.answer(count(((0.5, 0.5),), question.needs(domain)), Unit(), ONE, PublicSeed(1))
-    assert release.grid.shape == (steps, 10)
+    assert release.geometry.shape == (steps, 10)
 
 
 def test_a_fine_grid_is_counted_again_on_itself():

@@ -2,14 +2,15 @@
 
 import pytest
 
+import sfumato.partition as rooms
 from sfumato.histogram import Histogram
-from sfumato.partition import UniformPartitioner
 from sfumato.privacy.guarantee import Guarantee, assumptions_of
 from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.streaming import Counter
 
-QUESTIONS = [Histogram, UniformPartitioner, Counter]
+PARTITIONERS = [getattr(rooms, name) for name in rooms.__all__ if name.endswith("Partitioner")]
+QUESTIONS = [Histogram, Counter, *PARTITIONERS]
 PROOF = Histogram.proof
 
 

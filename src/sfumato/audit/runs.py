@@ -123,9 +123,14 @@ def _cells(axis: LatticeAxis, values: np.ndarray, keys: Mapping[str, list[int]])
 
 
 def published(release: Any) -> Published:
-    """Take a release apart: a noisy number of rows, where there is one, was drawn before the counts."""
+    """Take a release apart: what was drawn before the counts, then the counts, as they were drawn."""
     first = () if getattr(release, "rows", None) is None else (release.rows,)
-    return Published((*first, *release.counts.tolist()), release)
+    if getattr(release, "inner", None) is not None:
+        first = tuple(release.inner.count.tolist())
+    counts = release.counts
+    if getattr(release, "which", None) is not None:  # law by law
+        counts = counts[np.argsort(release.which, kind="stable")]
+    return Published((*first, *counts.tolist()), release)
 
 
 def published_counts(counts: np.ndarray, **seen: Any) -> Published:

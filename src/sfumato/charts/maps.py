@@ -7,6 +7,7 @@ one small picture inside the SVG, so that a map of fifty thousand of them stays 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, runs
 from sfumato.domain import LatticeAxis
+from sfumato.errors import UsageError
 
 MOST_SLOTS = 300  # cells per axis of a regular map; beyond, neighbours are added up
 PIXELS = 600  # per axis, of a map of cells of many sizes
@@ -31,7 +33,7 @@ Extent: TypeAlias = "tuple[float, float, float, float]"
 Corners: TypeAlias = "list[tuple[np.ndarray, np.ndarray]]"
 
 
-def draw(release: Boxes, ax: Axes | None = None) -> Axes:
+def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = None) -> Axes:
     """Draw a partition: a map of two axes, or steps along one; further axes are added up.
 
     Parameters
@@ -39,15 +41,28 @@ def draw(release: Boxes, ax: Axes | None = None) -> Axes:
     release : Partition, or anything with ``lattice``, ``lower``, ``upper``, ``counts``, ``interval`` and ``accuracy``
     ax : matplotlib Axes or None
         None: on a new figure, ``ax.figure``.
+    axes : two names, or None
+        Which axes to draw, the one that runs right first. None: longitude and latitude where there are any, else the first two.
 
     Returns
     -------
     Axes
+
+    Raises
+    ------
+    UsageError
+        If the release has no such pair of axes.
     """
+    names = release.lattice.names
     with style.house():
-        if len(release.lattice.axes) == 1:
+        if len(names) == 1 and axes in (None, names, list(names)):
             return _steps(release, ax)
-        return _map(release, ax)
+        if axes is None:
+            return _map(release, ax, _pair(names))
+        if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(names):
+            asked = f"a picture of {', '.join(map(str, axes))}"
+            raise UsageError(asked, f"the partition has the axes {', '.join(names)}", "Name two of them")
+        return _map(release, ax, (names.index(axes[0]), names.index(axes[1])))
 
 
 # --- two axes ---------------------------------------------------------------------------------------------------------
@@ -62,9 +77,8 @@ class Raster:
     merged: bool = False
 
 
-def _map(release: Boxes, ax: Axes | None) -> Axes:
+def _map(release: Boxes, ax: Axes | None, pair: tuple[int, int]) -> Axes:
     axes = release.lattice.axes
-    pair = _pair(release.lattice.names)
     x, y = (axes[i] for i in pair)
     corners = [(_at(release.lower, i, axes[i]), _at(release.upper, i, axes[i])) for i in pair]
     (left, right), (bottom, top) = ((float(lower.min()), float(upper.max())) for lower, upper in corners)

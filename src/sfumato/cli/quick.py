@@ -25,14 +25,33 @@ from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram
 from sfumato.histogram.accuracy import cost_for
 from sfumato.mechanisms.thresholds import RULES, Rule
-from sfumato.partition import Partition, UniformPartitioner
+from sfumato.partition import (
+    AdaptiveGridPartitioner,
+    AutoPartitioner,
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+    Partition,
+    PrivTreePartitioner,
+    UniformPartitioner,
+)
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.quantiles import Quantiles
 from sfumato.release import Release
-from sfumato.releases import AnyQuestion
+from sfumato.releases import AnyPartitioner, AnyQuestion
 
 PICTURES = (".svg", ".png", ".pdf")
+METHODS: dict[str, type[AnyPartitioner]] = {
+    "auto": AutoPartitioner,
+    "uniform": UniformPartitioner,
+    "adaptive": AdaptiveGridPartitioner,
+    "privtree": PrivTreePartitioner,
+    "binary": BinaryPartitioner,
+    "median": MedianPartitioner,
+    "quantile": MultiQuantilePartitioner,
+}
+PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
 
 
 @click.command(short_help="Publish a histogram.")
@@ -139,8 +158,11 @@ def _foresee(
 
 @click.command(short_help="Publish a private map.")
 @source_options()
-@click.option("--method", type=click.Choice(["uniform"]), default="uniform", show_default=True, help="How space is divided.")
-@click.option("--partitions", type=int, help="Number of cells to aim at; else EUGkM's rule decides from a noisy count.")
+@click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True, help="How space is divided.")
+@click.option("--partitions", type=int, help="uniform: number of cells to aim at; else EUGkM's rule decides from a noisy count.")
+@click.option("--depth", type=int, help="binary, median, quantile: how many times a box is split at most.")
+@click.option("--fanout", type=int, help="quantile, privtree: into how many boxes a box is split.")
+@click.option("--stop-below", type=float, help="binary, median, quantile: a box with fewer rows, by a noisy count, is not split.")
 @click.option("--geojson", type=click.Path(path_type=Path), help="Also write the cells as GeoJSON.")
 @cost_options
 @ledger_option
@@ -148,13 +170,14 @@ def _foresee(
 @out_option
 @click.option("--plot", type=click.Path(path_type=Path), help="Also draw it, as SVG, PNG or PDF.")
 @json_option
-def partition(file: Path, axes: tuple[str, ...], method: str, partitions: int | None, geojson: Path | None, **options: Any) -> None:
+def partition(file: Path, axes: tuple[str, ...], method: str, geojson: Path | None, **options: Any) -> None:
     """Publish where the rows of FILE (Parquet or CSV) lie: disjoint cells of numeric axes, each with a noisy count.
 
     Example: sfumato partition cities.parquet --axis longitude=-180..180 --axis latitude=-90..90 --epsilon 1 --budget 2
     """
     domain = Domain(parse_axes(axes))
-    answer = _publish(file, domain, UniformPartitioner(tuple(domain), partitions=partitions), **options)
+    asked = {name: value for name in PARAMETERS if (value := options.pop(name)) is not None}
+    answer = _publish(file, domain, _partitioner(method, tuple(domain), asked), **options)
     if geojson is not None and isinstance(answer, Partition):
         answer.to_geojson(geojson)
         talk(f"GeoJSON: {geojson}")
@@ -181,6 +204,18 @@ def quantiles(file: Path, axes: tuple[str, ...], at: str, by: str | None, method
     domain = Domain(parse_axes(axes))
     names = tuple(name for name, axis in domain.items() if isinstance(axis, Interval))
     _publish(file, domain, Quantiles(names or None, at=at.split(","), by=by, method=method), **options)
+
+
+def _partitioner(method: str, axes: tuple[str, ...], asked: dict[str, Any]) -> AnyQuestion:
+    """The question that the options describe; an option that the method does not know is refused."""
+    kind = METHODS[method]
+    for name in asked:
+        if name not in kind.__struct_fields__:
+            fits = ", ".join(word for word, other in METHODS.items() if name in other.__struct_fields__)
+            raise UsageError(
+                f"--{name.replace('_', '-')} with --method {method}", f"it belongs to {fits}", "Leave it out, or choose another method"
+            )
+    return kind(axes, **asked)
 
 
 def _publish(

@@ -15,7 +15,7 @@ from sfumato.errors import DataError
 from sfumato.histogram import Histogram
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.pages import report
-from sfumato.partition import UniformPartitioner
+from sfumato.partition import AutoPartitioner
 from sfumato.plan import Plan
 from sfumato.privacy.measures import ApproxDP
 from sfumato.publisher import Publisher
@@ -66,7 +66,7 @@ def _publish(folder: Path, progress: Callable[[int, int | None], None] | None) -
         releases.append(publisher.release(Histogram("dest"), epsilon="1", delta="1e-6", progress=progress))
         cities = source(cities_path(), cities_domain(), name="cities")
         publisher = Publisher(cities, ledger=ledger, account="cities", budget="1")
-        releases.append(publisher.release(UniformPartitioner(["longitude", "latitude"]), epsilon="0.5", progress=progress))
+        releases.append(publisher.release(AutoPartitioner(["longitude", "latitude"]), epsilon="0.5", progress=progress))
         releases.append(_day_by_day(ledger))
     saved = [release.save(folder / f"{i}.json") for i, release in enumerate(releases, 1)]
     page = report(releases, folder / "report.html", title="Flights and cities")

@@ -5,12 +5,14 @@ Boxes are unions of lattice cells; the last axis runs fastest, as everywhere.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from sfumato.domain import DROPPED, GridAxis, Lattice
+from sfumato.errors import UsageError
 
 BLOCK = 2**22  # numbers held at once while ranges are counted
 
@@ -25,10 +27,28 @@ class Grid:
         Of grid axes only.
     edges : tuple of int64 ndarray, one per axis
         Lattice points from 0 to the axis' size, increasing.
+
+    Raises
+    ------
+    UsageError
+        If they are not.
     """
 
     lattice: Lattice
     edges: tuple[np.ndarray, ...]
+
+    def __post_init__(self) -> None:
+        sizes = [axis.size for axis in self.lattice.axes]
+        whole = len(self.edges) == len(sizes) > 0 and all(
+            len(e) > 1 and e[0] == 0 and e[-1] == n and (np.diff(e) > 0).all() for e, n in zip(self.edges, sizes, strict=True)
+        )
+        if not whole:
+            raise UsageError("a partition", "its edges do not cover the domain once", "Load a file that release.save wrote")
+
+    @property
+    def cells(self) -> int:
+        """How many boxes there are."""
+        return math.prod(self.shape)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:

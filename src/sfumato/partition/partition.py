@@ -1,27 +1,38 @@
-"""A partition as a thing one can use: it assigns, counts, samples, draws and travels."""
+"""A partition as a thing one can use: it assigns, counts, samples, infers, draws and travels."""
 
 from __future__ import annotations
 
-import json
-import math
+import dataclasses
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
 
-from sfumato.domain import GridAxis, Lattice, as_number
-from sfumato.errors import DataError, UsageError, nearest
+from sfumato.domain import GridAxis, Lattice
+from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
+from sfumato.mechanisms.sums import Reach, exact_half_width, half_widths, spread
+from sfumato.partition import exports
+from sfumato.partition.cover import Counted, Cover, Edges, are_places, scale_of, whole_cells
 from sfumato.partition.grid import Grid
+from sfumato.partition.inference import Inferred, infer, whole_counts
+from sfumato.partition.ranges import Ranges, Walker
+from sfumato.partition.reading import read_points, read_ranges
+from sfumato.partition.tables import Tables
+from sfumato.partition.tree import Tree
+from sfumato.privacy.allocation import units_of
 from sfumato.privacy.measures import ZCDP
-from sfumato.release import Estimate, Release, edge_array, error_probability
+from sfumato.release import Estimate, Release, error_probability
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+FEW_RANGES = 1000  # up to which variances are exact without being asked for
 
 
 class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", dict=True):
@@ -35,41 +46,75 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         The partitioner, in words.
     lattice : Lattice
         On which the rows were counted.
-    edges : tuple of int64 ndarray
-        Lattice points between which the boxes lie, per axis.
-    counts : int64 ndarray of shape (cells,)
-        Noisy; the last axis runs fastest.
-    law : DiscreteLaplace or DiscreteGaussian
-        Of the noise on each count, independent.
+    cover : Edges or Splits
+        Where the boxes lie: a product grid, or a tree of splits.
+    noisy : int64 ndarray of shape (cells,)
+        Noisy counts as they were drawn; on a grid the last axis runs fastest.
+    laws : tuple of DiscreteLaplace or DiscreteGaussian
+        Of the noise, independent.
+    which : int64 ndarray of shape (cells,), or None
+        The place of each cell's law among ``laws``; None: the first.
+    depths : int64 ndarray of shape (cells,), or None
+        Depth of each cell in the partitioner's own tree; None: 0.
+    inner : Counted or None
+        Noisy counts above the cells, which were paid for and serve inference.
     rows : int or None
-        The noisy number of rows, where it was paid for.
+        The noisy number of rows, where a grid has paid for it.
+    shown : {"noisy", "consistent", "whole"}
+        What ``counts`` are: see ``consistent``.
     """
 
     made_by: str
     lattice: Lattice
-    edges: tuple[np.ndarray, ...]
-    counts: np.ndarray
-    law: Law
+    cover: Cover
+    noisy: np.ndarray
+    laws: tuple[Law, ...]
+    which: np.ndarray | None = None
+    depths: np.ndarray | None = None
+    inner: Counted | None = None
     rows: int | None = None
+    shown: Literal["noisy", "consistent", "whole"] = "noisy"
 
     def __post_init__(self) -> None:
-        sizes = [axis.size for axis in self.lattice.axes]
-        whole = len(self.edges) == len(sizes) > 0 and all(
-            len(e) > 1 and e[0] == 0 and e[-1] == n and (np.diff(e) > 0).all() for e, n in zip(self.edges, sizes, strict=True)
+        false = UsageError(
+            "a partition", "its boxes do not cover the domain once, with a count for each", "Load a file that release.save wrote"
         )
-        if not whole or self.counts.shape != (math.prod(len(edge) - 1 for edge in self.edges),):
-            raise UsageError(
-                "a partition", "its boxes do not cover the domain once, with a count for each", "Load a file that release.save wrote"
-            )
+        if not self.lattice.axes or not all(isinstance(axis, GridAxis) for axis in self.lattice.axes) or not self.laws:
+            raise false
+        cells = self.geometry.cells
+        like = [self.noisy, *(part for part in (self.which, self.depths) if part is not None)]
+        if any(part.shape != (cells,) for part in like) or not are_places(self.which, len(self.laws)):
+            raise false
+        if self.inner is not None and not (isinstance(self.geometry, Tree) and self._inner_fits(self.geometry, self.inner)):
+            raise false
+
+    def _inner_fits(self, tree: Tree, inner: Counted) -> bool:
+        """Whether each noisy count beside the cells' own belongs to another node and has a law."""
+        shape = inner.node.shape
+        fits = inner.count.shape == inner.which.shape == shape == (len(np.unique(inner.node)),)
+        return fits and are_places(inner.node, len(tree.axis)) and are_places(inner.which, len(self.laws))
 
     @cached_property
-    def grid(self) -> Grid:
-        """Geometry of the boxes."""
-        return Grid(self.lattice, self.edges)
+    def geometry(self) -> Grid | Tree:
+        """Where the boxes lie."""
+        cover = self.cover
+        return Grid(self.lattice, cover.edges) if isinstance(cover, Edges) else Tree(self.lattice, cover.axis, cover.cut)
+
+    # --- cells --------------------------------------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Counts of the boxes: int64 ndarray of shape (cells,), noisy as drawn; float64 after ``consistent()``."""
+        if self.shown == "noisy":
+            return self.noisy
+        tree = self.geometry
+        if isinstance(tree, Tree):
+            return np.asarray(self._nodes[tree.leaves])
+        return self.noisy if self.shown == "consistent" else whole_cells(self.noisy)
 
     @property
     def values(self) -> np.ndarray:
-        """Noisy counts: int64 ndarray of shape (cells,)."""
+        """The counts: ndarray of shape (cells,)."""
         return self.counts
 
     @property
@@ -83,7 +128,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
 
     @cached_property
     def _corners(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.grid.corners()
+        return self.geometry.corners()
 
     @property
     def lower(self) -> np.ndarray:
@@ -96,26 +141,129 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         return self._corners[1]
 
     @property
+    def law(self) -> Law:
+        """The widest law of the noise on a count: the only one, where all counts are alike."""
+        used = self.laws if self.which is None else [self.laws[i] for i in np.unique(self.which)]
+        return self.laws[0] if self.which is None else max(used, key=spread)
+
+    @property
     def scale(self) -> np.ndarray:
-        """Scale of the noise on each count (sigma for Gaussian noise): float64 ndarray of shape (cells,)."""
-        scale = float(self.law.scale) if isinstance(self.law, DiscreteLaplace) else self.law.sigma
-        return np.full(len(self.counts), scale)
+        """Scale of the noise on each count (sigma for Gaussian noise): float64 ndarray of shape (cells,).
+
+        After ``consistent()``, of an estimate: the scale whose noise would have its variance.
+        """
+        if self.shown == "noisy":
+            return self._per_cell([scale_of(law) for law in self.laws])
+        gaussian = not isinstance(self.laws[0], DiscreteLaplace)
+        return np.sqrt(self._variances if gaussian else self._variances / 2)
 
     @property
     def depth(self) -> np.ndarray:
         """Depth of each box in the tree of splits: int64 ndarray of shape (cells,); a grid has depth 0."""
-        return np.zeros(len(self.counts), np.int64)
+        return np.zeros(len(self.noisy), np.int64) if self.depths is None else self.depths
 
     @property
     def spent(self) -> np.ndarray:
         """What the path to each box spent, epsilon or rho: float64 ndarray of shape (cells,)."""
         measure = self.guarantee.measure
-        return np.full(len(self.counts), float(measure.rho if isinstance(measure, ZCDP) else measure.epsilon))
+        return np.full(len(self.noisy), float(measure.rho if isinstance(measure, ZCDP) else measure.epsilon))
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
         alpha = error_probability(confidence)
-        half = self.law.half_width(sidak(alpha, len(self.counts)) if simultaneous else alpha)
-        return np.full(len(self.counts), half)
+        if self.shown == "noisy":
+            each = sidak(alpha, len(self.noisy)) if simultaneous else alpha
+            return self._per_cell([law.half_width(each) for law in self.laws])
+        return half_widths(self._variances, self._reaches, alpha / len(self.noisy) if simultaneous else alpha)
+
+    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the intervals, each like ``counts``.
+
+        Of whole numbers, which are not unbiased: the interval of the unbiased estimate, widened to hold the number shown.
+        """
+        half = self.accuracy(confidence, simultaneous)
+        tree = self.geometry
+        centre = self._inferred.estimate[tree.leaves] if self.shown != "noisy" and isinstance(tree, Tree) else self.noisy
+        return np.minimum(centre - half, self.counts), np.maximum(centre + half, self.counts)
+
+    def half_width(self, cells: Any = None, confidence: Exactly = "0.95") -> int:
+        """How far the sum of any cells' noisy counts is from the truth at most, by the exact law of its noise.
+
+        Parameters
+        ----------
+        cells : array-like of int, or None
+            Which cells, each once; None: all.
+        confidence : number in (0, 1)
+        """
+        chosen = np.arange(len(self.noisy))[slice(None) if cells is None else np.unique(np.asarray(cells, dtype=np.int64))]
+        numbers = np.bincount(np.zeros(len(chosen), np.int64) if self.which is None else self.which[chosen], minlength=len(self.laws))
+        parts = [(law, int(number)) for law, number in zip(self.laws, numbers, strict=True) if number]
+        return exact_half_width(parts, error_probability(confidence)) if parts else 0
+
+    def _per_cell(self, per_law: Sequence[float]) -> np.ndarray:
+        return np.full(len(self.noisy), per_law[0]) if self.which is None else np.array(per_law)[self.which]
+
+    # --- inference ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _inferred(self) -> Inferred:
+        """What all noisy counts together say of every node of a tree."""
+        tree = self.geometry
+        assert isinstance(tree, Tree)
+        spreads = np.array([spread(law) for law in self.laws])
+        counts, variances = np.zeros(len(tree.axis)), np.full(len(tree.axis), np.inf)
+        counts[tree.leaves] = self.noisy
+        variances[tree.leaves] = self._per_cell(spreads.tolist())
+        if self.inner is not None:  # a cell that was tested has two counts
+            node, other = self.inner.node, spreads[self.inner.which]
+            own = variances[node]
+            weight = np.where(np.isinf(own), 1, own / np.where(np.isinf(own), 1, own + other))
+            counts[node] += weight * (self.inner.count - counts[node])
+            variances[node] = weight * other
+        return infer(tree, counts, variances)
+
+    @cached_property
+    def _nodes(self) -> np.ndarray:
+        """The number shown for every node of a tree, in sums."""
+        tree = self.geometry
+        if self.shown == "whole" and isinstance(tree, Tree):
+            return whole_counts(tree, self._inferred.estimate, self._inferred.own)
+        return self._inferred.estimate
+
+    @property
+    def _variances(self) -> np.ndarray:
+        tree = self.geometry
+        return self._inferred.variance[tree.leaves] if isinstance(tree, Tree) else self._per_cell([spread(law) for law in self.laws])
+
+    @cached_property
+    def _reaches(self) -> list[Reach]:
+        """With which coefficient, at most, a noisy count of each law enters an estimate."""
+        tree = self.geometry
+        if self.inner is None or not isinstance(tree, Tree):
+            return [(law, 1.0) for law in self.laws]
+        node = np.concatenate([tree.leaves, self.inner.node])
+        which = np.concatenate([np.zeros(len(tree.leaves), np.int64) if self.which is None else self.which, self.inner.which])
+        most = np.zeros(len(self.laws))
+        np.maximum.at(most, which, self._inferred.variance[node])
+        return [(law, min(1.0, float(m) / spread(law) * (1 + 1e-9))) for law, m in zip(self.laws, most, strict=True) if spread(law) > 0]
+
+    def consistent(self, integers: bool = False) -> Partition:
+        """The same partition with the best counts that all its noisy counts together allow. It costs nothing.
+
+        Parameters
+        ----------
+        integers : bool
+            False: the generalised least squares estimate, unbiased, which may be negative and is no whole number. True:
+            non-negative whole numbers near it, in which each node is the sum of its children; they are biased where the
+            truth is small, and their intervals are those of the unbiased estimate, widened to hold them.
+
+        Returns
+        -------
+        Partition
+            Its ``counts``, ``scale``, ``accuracy`` and ``interval`` are those of the estimates. ``count`` uses them always.
+        """
+        return msgspec.structs.replace(self, shown="whole" if integers else "consistent")
+
+    # --- questions to it ----------------------------------------------------------------------------------------------
 
     def assign(self, points: Any) -> np.ndarray:
         """Which box is each point in?
@@ -129,67 +277,59 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         -------
         int64 ndarray of shape (n,); -1 where a coordinate is NaN.
         """
-        try:
-            array = np.asarray(points, dtype=np.float64)
-        except (TypeError, ValueError):
-            array = np.zeros(0)
-        if array.ndim != 2 or array.shape[1] != len(self.axes):
-            asked = f"points of shape {array.shape}"
-            raise UsageError(asked, f"this partition has the axes {', '.join(self.axes)}", f"Give an array of shape (n, {len(self.axes)})")
-        return self.grid.assign(array)
+        return self.geometry.assign(read_points(points, self.axes))
 
-    def count(self, *, confidence: Exactly = "0.95", simultaneous: bool = False, **ranges: tuple[Any, Any]) -> Estimate:
-        """How many rows lie in a range?
+    def count(
+        self, *, confidence: Exactly = "0.95", simultaneous: bool = False, exact: bool | None = None, **ranges: tuple[Any, Any]
+    ) -> Estimate:
+        """How many rows lie in a range? From all noisy counts together.
 
         Parameters
         ----------
         confidence : number in (0, 1)
         simultaneous : bool
             All given ranges hold together (Bonferroni).
+        exact : bool or None
+            Whether variances on a tree of two axes are exact, at some hundred microseconds a range, or bounded from above, at a few
+            (``tables``): then intervals are up to half as wide again. None: exact for up to 1,000 ranges at once.
         **ranges : axis=(lower, upper)
             ``lower <= x < upper``, scalars or arrays of shape (n,); axes not named are taken whole.
 
         Returns
         -------
         Estimate
-            Of floats, or of float64 ndarrays of shape (n,). The interval covers the noise of all boxes touched (a Chernoff
-            bound on their sum); inside a box that the range cuts, rows are taken to lie evenly, and no interval covers that.
+            Of floats, or of float64 ndarrays of shape (n,). The interval covers the noise of all boxes touched, by a Chernoff
+            bound on its tail; inside a box that the range cuts, rows are taken to lie evenly, and no interval covers that.
         """
         alpha = error_probability(confidence)
-        bounds = {name: self._range(name, given) for name, given in ranges.items()}
-        try:
-            number = np.broadcast_shapes(*(np.shape(end) for pair in bounds.values() for end in pair))
-        except ValueError:
-            raise UsageError("ranges along several axes", "they differ in number", "Give as many ranges along each axis, or one") from None
-        flat = {
-            self.axes.index(name): (np.ravel(np.broadcast_to(pair[0], number)), np.ravel(np.broadcast_to(pair[1], number)))
-            for name, pair in bounds.items()
-        }
+        flat, number = read_ranges(ranges, self.axes, self.geometry.axes)
         size = int(np.prod(number, dtype=int))
-        values, effective = self.grid.sums(self.counts, flat, size)
-        half = self.law.sum_half_width(effective, alpha / size if simultaneous and size else alpha)
-        value, low, high = (x.reshape(number) if number else float(x[0]) for x in (values, values - half, values + half))
+        each = alpha / size if simultaneous and size else alpha
+        centres, values, half = self._sums(flat, size, each, size <= FEW_RANGES if exact is None else exact)
+        low, high = np.minimum(centres - half, values), np.maximum(centres + half, values)
+        value, low, high = (x.reshape(number) if number else float(x[0]) for x in (values, low, high))
         return Estimate(value, low, high, 1 - alpha)
 
-    def _range(self, name: str, given: tuple[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-        if name not in self.axes:
-            raise UsageError(
-                f"a range along {name!r}", f"this partition has no such axis; {nearest(name, self.axes)}", "Name one of its axes"
-            )
-        axis = self.grid.axes[self.axes.index(name)]
-        try:
-            lower, upper = (_coordinates(end, axis) for end in given)
-        except UsageError:
-            raise
-        except (TypeError, ValueError):
-            raise UsageError(f"a range along {name!r}", "it is not a pair of bounds", f"Write {name}=(lower, upper)") from None
-        try:
-            lower, upper = np.broadcast_arrays(lower, upper)
-        except ValueError:
-            raise UsageError(f"ranges along {name!r}", "lower and upper ends differ in number", "Give as many of each") from None
-        if not bool(np.all(lower <= upper)):
-            raise UsageError(f"a range along {name!r}", "lower must not exceed upper, and neither may be NaN", "Swap the ends")
-        return lower, upper
+    def _sums(self, ranges: Ranges, size: int, alpha: float, exact: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Unbiased sums, sums of what is shown, and half-widths of the former: float64 ndarrays of shape (size,)."""
+        if isinstance(self.geometry, Grid):
+            centres, effective = self.geometry.sums(self.noisy, ranges, size)
+            values = self.geometry.sums(self.counts, ranges, size)[0] if self.shown == "whole" else centres
+            return centres, values, self.law.sum_half_width(effective, alpha)
+        plain, shown = self._lookups
+        centres, variances = (Walker(plain.tree, plain.inferred) if exact or not plain.fits else plain).sums(ranges, size)
+        values = centres
+        if self.shown == "whole":
+            values = (shown if shown.fits else Walker(shown.tree, shown.inferred)).sums(ranges, size)[0]
+        return centres, values, half_widths(variances, self._reaches, alpha)
+
+    @cached_property
+    def _lookups(self) -> tuple[Tables, Tables]:
+        """Tables of the unbiased estimates, and of what is shown."""
+        tree = self.geometry
+        assert isinstance(tree, Tree)
+        plain = Tables(tree, self._inferred)
+        return plain, plain if self.shown != "whole" else Tables(tree, dataclasses.replace(self._inferred, estimate=self._nodes))
 
     def sample(self, size: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
         """Draw synthetic points: boxes by their counts (negative ones taken as 0), evenly within each.
@@ -207,23 +347,23 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
             raise UsageError(f"sample({size!r})", "the number of points is a whole number from 0 on", "Write sample(10_000)")
         rng = np.random.default_rng(random_state)
-        weights = np.clip(self.counts, 0, None).astype(float)
+        counts = self._nodes[self.geometry.leaves] if isinstance(self.geometry, Tree) else self.counts
+        weights = np.clip(counts, 0, None).astype(float)
         weights = weights if weights.sum() > 0 else np.prod(self.upper - self.lower, axis=1)
         box = rng.choice(len(weights), size=size, p=weights / weights.sum())
         lower, upper = self.lower[box], self.upper[box]
         points: np.ndarray = np.minimum(lower + rng.random(lower.shape) * (upper - lower), np.nextafter(upper, lower))
         return points
 
+    # --- ways out -----------------------------------------------------------------------------------------------------
+
     def to_frame(self) -> pa.Table:
         """One row per box: ``axis_lower`` and ``axis_upper`` per axis, count, low, high (95 %)."""
-        import pyarrow as pa
+        return exports.frame(self)
 
-        low, high = self.interval()
-        columns: dict[str, Any] = {}
-        for i, axis in enumerate(self.grid.axes):
-            columns[f"{axis.name}_lower"] = edge_array(self.lower[:, i], axis.time)
-            columns[f"{axis.name}_upper"] = edge_array(self.upper[:, i], axis.time)
-        return pa.table(columns | {"count": self.counts, "low": low, "high": high})
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write ``to_frame()`` as Parquet."""
+        exports.parquet(self, path)
 
     def to_geojson(self, path: str | os.PathLike[str] | None = None, axes: Sequence[str] | None = None) -> dict[str, Any]:
         """Write the boxes as GeoJSON polygons with count, low and high (95 %).
@@ -239,39 +379,22 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         -------
         dict, a GeoJSON FeatureCollection.
         """
-        pair = tuple(axes) if axes is not None else self.axes if not self.axes[0].lower().startswith("lat") else self.axes[::-1]
-        if sorted(pair) != sorted(self.axes) or len(pair) != 2:
-            raise UsageError("GeoJSON", f"this partition has the axes {', '.join(self.axes)}", "Partition two axes, longitude and latitude")
-        x, y = (self.axes.index(name) for name in pair)
-        low, high = self.interval()
-        west, south, east, north = (part[:, i].tolist() for part, i in ((self.lower, x), (self.lower, y), (self.upper, x), (self.upper, y)))
-        rows = zip(west, south, east, north, self.counts.tolist(), low.tolist(), high.tolist(), strict=True)
-        collection = {"type": "FeatureCollection", "features": [_feature(*row) for row in rows]}
-        if path is not None:
-            try:
-                Path(path).write_text(json.dumps(collection), encoding="utf-8")
-            except OSError as error:
-                reason = error.strerror or "the file cannot be written"
-            else:
-                return collection
-            raise DataError(f"writing {path}", reason, "Choose a path that can be written")
-        return collection
+        return exports.geojson(self, path, axes)
 
-    def plot(self, ax: Any = None) -> Any:
-        """A map of the boxes shaded by density (two axes), or steps with error bars (one axis)."""
+    def plot(self, ax: Any = None, axes: Sequence[str] | None = None) -> Any:
+        """A map of the boxes shaded by density (two axes), or steps with error bars (one axis).
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+        axes : one or two names, or None
+            Which axes to draw; further ones are added up. None: longitude and latitude where there are any, else the first two.
+        """
         from sfumato.charts import maps
 
-        return maps.draw(self, ax)
+        return maps.draw(self, ax, axes)
 
-
-def _coordinates(end: Any, axis: GridAxis) -> np.ndarray:
-    if np.ndim(end) == 0 or axis.time is not None:
-        given = np.asarray(end, dtype=object)
-        return np.array([as_number(value, axis.time, axis.name) for value in given.reshape(-1)]).reshape(given.shape)
-    return np.asarray(end, dtype=float)
-
-
-def _feature(west: float, south: float, east: float, north: float, count: int, low: int, high: int) -> dict[str, Any]:
-    ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
-    properties = {"count": count, "low": low, "high": high}
-    return {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": properties}
+    @property
+    def units(self) -> int:
+        """What every path spent, in whole units of the ledger."""
+        return units_of(self.guarantee.measure)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from sfumato.domain import Domain, Lattice, fine_lattice, finest, named_axes
 from sfumato.errors import UsageError
 from sfumato.exact import positive
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
+from sfumato.partition.cover import Edges
 from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
@@ -131,12 +132,12 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
         counts = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
         mechanism = f"{law} on each cell" + ("" if look is None else f", {look} on the number of rows")
         guarantee = Guarantee(without_delta(cost), unit, mechanism, self.proof, assumptions_of(unit), private=noise.private)
-        return Partition(made_by=NAME, lattice=cube.lattice, edges=edges, counts=counts, law=law, rows=rows, guarantee=guarantee)
+        return Partition(made_by=NAME, lattice=cube.lattice, cover=Edges(edges), noisy=counts, laws=(law,), rows=rows, guarantee=guarantee)
 
     def _per_axis(self, lattice: Lattice, n: int, law: Law) -> list[int]:
         """Cells per axis, at most one per lattice point of an axis that has steps of its own."""
         d = len(lattice.axes)
-        m = eugkm_cells(n, _effective_epsilon(law), d=d, theta=self.theta)[1] if self.partitions is None else _root_up(self.partitions, d)
+        m = eugkm_cells(n, effective_epsilon(law), d=d, theta=self.theta)[1] if self.partitions is None else _root_up(self.partitions, d)
         return [min(m, axis.size) if axis.size < finest(d) else m for axis in lattice.axes]
 
 
@@ -145,14 +146,14 @@ def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple
 
     m = ceil(M^(1/d)), capped so that m^d is at most 2^22; the product is checked in integers.
     """
-    most = _root_down(MOST_CELLS, d)
+    most = root_down(MOST_CELLS, d)
     x = n * epsilon / theta
     aim = x ** (2 * d / (2 + d)) if x < 1e60 else math.inf
     m = most if aim >= float(most) ** d else max(1, math.ceil(aim ** (1 / d) * (1 - 1e-12)))
     return aim, min(m, most)
 
 
-def _effective_epsilon(law: Law) -> float:
+def effective_epsilon(law: Law) -> float:
     """The epsilon whose Laplace noise on a count has this spread."""
     return float(1 / law.scale) if isinstance(law, DiscreteLaplace) else math.sqrt(2) / law.sigma
 
@@ -171,11 +172,11 @@ def _lay(cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[np.ndarray, ...]]
 
 def _root_up(n: int, d: int) -> int:
     """The least m with m^d >= n."""
-    m = _root_down(n, d)
+    m = root_down(n, d)
     return m if m**d == n else m + 1
 
 
-def _root_down(n: int, d: int) -> int:
+def root_down(n: int, d: int) -> int:
     """The largest m with m^d <= n, in integers."""
     m: int = max(1, math.floor(float(n) ** (1 / d)))
     while m**d > n:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from sfumato.errors import UsageError
-from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, fraction, split
+from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, Number, fraction, split
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 
 Allocation: TypeAlias = "Literal['uniform', 'geometric', 'linear'] | Sequence[Exactly]"
@@ -72,3 +75,86 @@ def _named_weights(allocation: str, height: int, fanout: int) -> list[Fraction]:
             return [Fraction(float(fanout) ** (i / 3)) for i in range(height + 1)]
         case _:
             raise UsageError(f"allocation {allocation!r}", "it is unknown", 'Choose "uniform", "geometric", "linear" or a list of weights')
+
+
+class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a tree of splits spends its cost on: the counts of its cells, choosing the splits, counting the nodes above.
+
+    Parameters
+    ----------
+    release : number
+        Of the cells' own counts. Above 0.
+    partition : number
+        Of choosing where nodes are split.
+    threshold : number
+        Of the counts of nodes above the cells, which decide whether a node is split, and are published.
+
+    Raises
+    ------
+    UsageError
+        If ``release`` is not above 0, or another share is negative.
+
+    >>> Shares(release=2, threshold="0.5").weights
+    [Fraction(2, 1), Fraction(0, 1), Fraction(1, 2)]
+    """
+
+    release: Number = Fraction(1)
+    partition: Number = Fraction(0)
+    threshold: Number = Fraction(1)
+
+    def __post_init__(self) -> None:
+        for name in ("release", "partition", "threshold"):
+            value = fraction(getattr(self, name), f"the share {name}")
+            if value < 0 or (name == "release" and not value):
+                raise UsageError(f"the share {name} = {value}", "no share is negative, and cells need one", "Give release a positive share")
+            msgspec.structs.force_setattr(self, name, value)
+
+    @property
+    def weights(self) -> list[Fraction]:
+        """Of release, partition and threshold, in this order."""
+        return [self.release, self.partition, self.threshold]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What each level of a tree may spend, in whole units; the cells take whatever their path left over.
+
+    Attributes
+    ----------
+    total : int
+        Of every path from the root to a cell.
+    threshold : list of int, one per level from the root to the deepest
+        For counting a node before it is split. The deepest level's goes to the cells: nothing is tested there.
+    partition : list of int, one per level but the deepest
+        For choosing where a node is split.
+    """
+
+    total: int
+    threshold: list[int]
+    partition: list[int]
+
+
+def units_of(cost: CentralMeasure) -> int:
+    """A cost in whole units of epsilon, or of rho."""
+    return int(cost.rho * RHO_UNITS) if isinstance(cost, ZCDP) else int(cost.epsilon * EPSILON_UNITS)
+
+
+def of_units(cost: CentralMeasure, units: int) -> CentralMeasure:
+    """Whole units as a cost in the same measure, delta left out."""
+    return ZCDP(Fraction(units, RHO_UNITS)) if isinstance(cost, ZCDP) else PureDP(Fraction(units, EPSILON_UNITS))
+
+
+def tree_levels(cost: CentralMeasure, shares: Shares, allocation: Allocation, *, depth: int, fanout: int) -> Levels:
+    """Share a cost between the purposes, and those of counting and of choosing over the levels of a tree.
+
+    Custom weights are one per level, ``depth + 1`` of them; choosing uses all but the last.
+
+    >>> levels = tree_levels(PureDP(1), Shares(), "uniform", depth=1, fanout=2)
+    >>> levels.threshold, levels.partition
+    ([250000000, 250000000], [0])
+    """
+    total = units_of(cost)
+    _, partition, threshold = split(total, shares.weights)
+    above: Allocation = allocation if isinstance(allocation, str) else list(allocation)[:-1]
+    chosen = levels(partition, depth - 1, allocation=above, fanout=fanout) if depth and partition else [0] * depth
+    return Levels(total, levels(threshold, depth, allocation=allocation, fanout=fanout), chosen)
