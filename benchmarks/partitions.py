@@ -185,7 +185,7 @@ def _draw(figures: dict[str, dict[str, dict[str, object]]], names: list[str]) ->
             errors = [figures[row][name]["errors"][i] for row in rows]
             auto = name == "auto"
             ax.plot(
-                errors, range(len(rows)), mark, ms=8 if auto else 6, color="#b3261e" if auto else None, label=name, zorder=3 if auto else 2
+                errors, range(len(rows)), mark, ms=8 if auto else 6, color="#111111" if auto else None, label=name, zorder=3 if auto else 2
             )
         ax.set(xscale="log", title=f"{size} boxes", xlabel="mean relative error, %")
         ax.grid(axis="y", color="#dddddd", zorder=0)

@@ -156,7 +156,7 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
         edges, (inner, half) = max(self.needs(domain).shape), nested(unit, Fraction(1))
         for units in self.levels(cost).partition:
             epsilon = half * selection_epsilon(of_units(cost, units))
-            if epsilon <= 4 * joint_slack(self.fanout - 1, edges, inner):
+            if epsilon <= joint_slack(self.fanout - 1, edges, inner):
                 asked = f"{self.title}: cuts at epsilon {decimal(epsilon)}"
                 raise UsageError(asked, "that is less than the numerical slack", "Choose a larger epsilon, or fewer levels")
         return super().preview(domain, unit, cost, rows)
