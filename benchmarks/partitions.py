@@ -29,8 +29,7 @@ from sfumato.random.bits import current
 ROOT = Path(__file__).parent.parent
 FIGURES, PICTURE, PAGE = ROOT / "docs/evidence/partitions.json", ROOT / "docs/evidence/partitions.png", ROOT / "docs/partitions.md"
 SQUARE = Domain(x=Interval(0, 1), y=Interval(0, 1))
-LEVELS = 18  # of halvings: nine levels of a quad-tree
-WEIGHTS = [2 ** (i / 3) if i % 2 == 0 and i < LEVELS else 0 for i in range(LEVELS + 1)]
+FEW_DRAWS = 5  # of partitions at quantiles, which have no figure to reach
 REFERENCE = {  # best of what was measured before this library, per cell of the table: uniform, adaptive grid, quad-tree, PrivTree
     "uniform": {
         "clusters": ([62.6, 40.3, 3.20], [13.5, 7.84, 0.61], [2.17, 1.79, 0.11]),
@@ -60,13 +59,15 @@ REFERENCE = {  # best of what was measured before this library, per cell of the 
 
 
 def partitioners(rows: int) -> dict[str, object]:
-    """The questions that are compared; depths of kd-trees follow the public size of the table."""
-    depth = max(4, round(math.log2(rows / 40)))
+    """The questions that are compared; depths follow the public size of the table."""
+    depth = min(max(4, round(math.log2(rows / 40))), 11)
+    levels = 2 * math.ceil(math.log2(rows / 10) / 2)  # of halvings: 10^6 rows get nine levels of a quad-tree
+    weights = [2 ** (i / 3) if i % 2 == 0 and i < levels else 0 for i in range(levels + 1)]
     return {
         "uniform": sf.UniformPartitioner(),
         "adaptive grid": sf.AdaptiveGridPartitioner(),
         "quad-tree": sf.BinaryPartitioner(
-            depth=LEVELS, allocation=WEIGHTS, shares=sf.Shares(release=2 ** (LEVELS / 3), partition=0, threshold=sum(WEIGHTS))
+            depth=levels, allocation=weights, shares=sf.Shares(release=2 ** (levels / 3), partition=0, threshold=sum(weights))
         ),
         "PrivTree": sf.PrivTreePartitioner(),
         "kd-median": sf.MedianPartitioner(depth=depth),
@@ -105,14 +106,15 @@ def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, d
     found = {}
     for name, question in partitioners(len(points)).items():
         errors, seconds, sizes = [], [], []
-        for _ in range(draws):
+        runs = min(draws, FEW_DRAWS) if name in ("kd-median", "multi-quantile") else draws
+        for _ in range(runs):
             started = time.process_time()
             release = question.answer(cube, Unit(), PureDP(epsilon), current())
             seconds.append(time.process_time() - started)
             sizes.append(len(release.counts))
             errors.append([_error(release, boxes[size], truth[size], len(points)) for size in shapes.SIZES])
         middle = np.median(errors, axis=0)
-        found[name] = {"errors": middle.tolist(), "cells": int(np.median(sizes)), "seconds": float(np.median(seconds)), "draws": draws}
+        found[name] = {"errors": middle.tolist(), "cells": int(np.median(sizes)), "seconds": float(np.median(seconds)), "draws": runs}
         print(
             f"  {name:15} {' / '.join(_short(e) for e in middle):20} {found[name]['cells']:>8,} cells {found[name]['seconds']:.2f} s",
             flush=True,
@@ -183,7 +185,7 @@ def _draw(figures: dict[str, dict[str, dict[str, object]]], names: list[str]) ->
             errors = [figures[row][name]["errors"][i] for row in rows]
             auto = name == "auto"
             ax.plot(
-                errors, range(len(rows)), mark, ms=8 if auto else 6, color="#b3261e" if auto else None, label=name, zorder=3 if auto else 2
+                errors, range(len(rows)), mark, ms=8 if auto else 6, color="#111111" if auto else None, label=name, zorder=3 if auto else 2
             )
         ax.set(xscale="log", title=f"{size} boxes", xlabel="mean relative error, %")
         ax.grid(axis="y", color="#dddddd", zorder=0)

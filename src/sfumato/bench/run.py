@@ -15,6 +15,7 @@ SUBJECTS = {
     "ledger": "Durable charges a second, beside bare synced appends.",
     "local": "Local reports perturbed a second, beside numpy's draws, and the time to decode them.",
     "noise": "Exact samples a second, beside OpenDP and numpy's inexact law.",
+    "partition": "Partitions of 10^6 occupied cells and 10^5 range counts, beside a bare histogram.",
     "quantiles": "Quantiles of 10^5 and 10^6 rows, beside the plain recursion by FFT and a sort.",
     "release": "From a cube to a stored release, beside adding numpy noise.",
     "risk": "The epsilon for a disclosure risk, beside the source's enumeration and a bare sort.",

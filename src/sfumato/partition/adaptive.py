@@ -99,7 +99,8 @@ class AdaptiveGridPartitioner(msgspec.Struct, frozen=True, tag="adaptive-grid", 
         cells = split_evenly(growth, np.zeros(1, np.int64), np.minimum(m1, shape)[None])
         depth = np.zeros(len(growth.axis), np.int64)
         depth[cells] = 1
-        counts = draft.look(cells, coarse)
+        # On a lattice of one cell the coarse grid is the root, which has been counted.
+        counts = draft.look(cells, coarse) if len(cells) > 1 else np.array([rows])
         epsilon = effective_epsilon(draft.law(fine))
         m2 = np.array([fine_cells(max(n, 0), epsilon, len(shape)) for n in counts.tolist()], np.int64)
         parts = np.minimum(_fitting(m2, len(shape))[:, None], growth.widths(cells))

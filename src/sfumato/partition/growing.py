@@ -13,7 +13,8 @@ import numpy as np
 from sfumato.cube import Cube
 from sfumato.errors import InternalError, UsageError
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.partition.partition import Counted, Partition, Splits
+from sfumato.partition.cover import Counted, Splits
+from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta

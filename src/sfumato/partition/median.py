@@ -153,10 +153,10 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the deepest cells would be."""
-        edges, (inside, half) = max(self.needs(domain).shape), nested(unit, Fraction(1))
+        edges, (inner, half) = max(self.needs(domain).shape), nested(unit, Fraction(1))
         for units in self.levels(cost).partition:
             epsilon = half * selection_epsilon(of_units(cost, units))
-            if epsilon <= joint_slack(self.fanout - 1, edges, inside):
+            if epsilon <= joint_slack(self.fanout - 1, edges, inner):
                 asked = f"{self.title}: cuts at epsilon {decimal(epsilon)}"
                 raise UsageError(asked, "that is less than the numerical slack", "Choose a larger epsilon, or fewer levels")
         return super().preview(domain, unit, cost, rows)

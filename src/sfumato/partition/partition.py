@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.sums import Reach, exact_half_width, half_widths, spread
 from sfumato.partition import exports
+from sfumato.partition.cover import Counted, Cover, Edges, are_places, scale_of, whole_cells
 from sfumato.partition.grid import Grid
 from sfumato.partition.inference import Inferred, infer, whole_counts
 from sfumato.partition.ranges import Ranges, Walker
@@ -32,33 +33,6 @@ if TYPE_CHECKING:
 
 
 FEW_RANGES = 1000  # up to which variances are exact without being asked for
-
-
-class Edges(msgspec.Struct, frozen=True, tag="grid", eq=False):
-    """A product grid: lattice points between which the boxes lie, one int64 ndarray per axis."""
-
-    edges: tuple[np.ndarray, ...]
-
-
-class Splits(msgspec.Struct, frozen=True, tag="tree", eq=False):
-    """A tree of two-way splits, as ``Tree`` describes it: int64 ndarrays of shape (nodes,)."""
-
-    axis: np.ndarray
-    cut: np.ndarray
-
-
-Cover: TypeAlias = Edges | Splits
-
-
-class Counted(msgspec.Struct, frozen=True, eq=False):
-    """Noisy counts of nodes above the cells, in the order in which they were drawn: int64 ndarrays of equal shape.
-
-    ``node`` counts in breadth-first order; ``which`` is the place of the noise's law among the partition's laws.
-    """
-
-    node: np.ndarray
-    count: np.ndarray
-    which: np.ndarray
 
 
 class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", dict=True):
@@ -109,7 +83,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
             raise false
         cells = self.geometry.cells
         like = [self.noisy, *(part for part in (self.which, self.depths) if part is not None)]
-        if any(part.shape != (cells,) for part in like) or not _indices(self.which, len(self.laws)):
+        if any(part.shape != (cells,) for part in like) or not are_places(self.which, len(self.laws)):
             raise false
         if self.inner is not None and not (isinstance(self.geometry, Tree) and self._inner_fits(self.geometry, self.inner)):
             raise false
@@ -118,7 +92,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         """Whether each noisy count beside the cells' own belongs to another node and has a law."""
         shape = inner.node.shape
         fits = inner.count.shape == inner.which.shape == shape == (len(np.unique(inner.node)),)
-        return fits and _indices(inner.node, len(tree.axis)) and _indices(inner.which, len(self.laws))
+        return fits and are_places(inner.node, len(tree.axis)) and are_places(inner.which, len(self.laws))
 
     @cached_property
     def geometry(self) -> Grid | Tree:
@@ -136,7 +110,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         tree = self.geometry
         if isinstance(tree, Tree):
             return np.asarray(self._nodes[tree.leaves])
-        return self.noisy if self.shown == "consistent" else _whole(self.noisy)
+        return self.noisy if self.shown == "consistent" else whole_cells(self.noisy)
 
     @property
     def values(self) -> np.ndarray:
@@ -179,7 +153,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         After ``consistent()``, of an estimate: the scale whose noise would have its variance.
         """
         if self.shown == "noisy":
-            return self._per_cell([_scale(law) for law in self.laws])
+            return self._per_cell([scale_of(law) for law in self.laws])
         gaussian = not isinstance(self.laws[0], DiscreteLaplace)
         return np.sqrt(self._variances if gaussian else self._variances / 2)
 
@@ -424,22 +398,3 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
     def units(self) -> int:
         """What every path spent, in whole units of the ledger."""
         return units_of(self.guarantee.measure)  # type: ignore[arg-type]
-
-
-def _scale(law: Law) -> float:
-    return float(law.scale) if isinstance(law, DiscreteLaplace) else law.sigma
-
-
-def _indices(which: np.ndarray | None, size: int) -> bool:
-    """Whether all entries are places in a list of that size."""
-    return which is None or not len(which) or (int(which.min()) >= 0 and int(which.max()) < size)
-
-
-def _whole(counts: np.ndarray) -> np.ndarray:
-    """Non-negative whole numbers with the sum of the noisy counts (or 0, if that is negative), in proportion: int64 ndarray."""
-    total, positive = max(int(counts.sum()), 0), np.maximum(counts, 0).astype(float)
-    aim = positive * (total / max(positive.sum(), 1))
-    whole = np.floor(aim).astype(np.int64)
-    missing = total - int(whole.sum())
-    whole[np.argsort(whole - aim, kind="stable")[: max(missing, 0)]] += 1
-    return np.asarray(whole)

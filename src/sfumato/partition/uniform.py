@@ -15,7 +15,8 @@ from sfumato.domain import Domain, Lattice, fine_lattice, finest, named_axes
 from sfumato.errors import UsageError
 from sfumato.exact import positive
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
-from sfumato.partition.partition import Edges, Partition
+from sfumato.partition.cover import Edges
+from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from sfumato.audit.runs import Published, Rows, of_question
-from sfumato.audit.subjects.subject import COSTS, FIRST_DRAWS, LINE, PURE, UNITS, Subject, of
+from sfumato.audit.subjects.subject import CONCENTRATED, COSTS, FIRST_DRAWS, LINE, ON_LINE, PURE, UNITS, Subject, of
 from sfumato.partition import (
     AdaptiveGridPartitioner,
     AutoPartitioner,
@@ -25,7 +25,7 @@ from sfumato.releases import AnyQuestion
 
 def _tree(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
     """A tree of counts: on small data its exact loss is looked at where few rows are, and where there seem to be many."""
-    subject = of(name, question, unit, cost, (0, 40))
+    subject = replace(of(name, question, unit, cost, (0, 40)), universe=ON_LINE[::2], runs=1000)
     return replace(subject, least=0.2) if unit.neighbours == "replace" else subject
 
 
@@ -38,7 +38,7 @@ def _chosen(name: str, question: AnyQuestion, unit: Unit) -> Subject:
         return Published((*seen.public.cover.cut.tolist(), *seen.numbers), seen.public)
 
     pair = ((0.5,), (1.5,)) + r * ((2.5,),), ((0.5,), (1.5,)) + (r * ((0.5,),) if unit.neighbours == "replace" else ())
-    return Subject(name, unit, PURE, run, pair=pair, runs=1500)
+    return Subject(name, unit, PURE, run, pair=pair, runs=1000)
 
 
 def subjects() -> Iterator[Subject]:
@@ -46,10 +46,11 @@ def subjects() -> Iterator[Subject]:
     for promise in product(UNITS, COSTS):
         yield of("Uniform grid, given", UniformPartitioner(partitions=3), *promise)
         yield of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise, FIRST_DRAWS)
-        yield _tree("Binary partition", BinaryPartitioner(depth=2, stop_below=1), *promise)
-        yield _tree("Adaptive grid", AdaptiveGridPartitioner(), *promise)
-        yield _tree("Automatic partition", AutoPartitioner(), *promise)
-    for unit in UNITS:
-        yield _chosen("Median partition", MedianPartitioner(depth=1), unit)
-        yield _chosen("Multi-quantile partition", MultiQuantilePartitioner(depth=1, fanout=3), unit)
-        yield _chosen("PrivTree", PrivTreePartitioner(), unit)
+    yield _tree("Binary partition", BinaryPartitioner(depth=2, stop_below=1), UNITS[0], PURE)
+    yield _tree("Binary partition", BinaryPartitioner(depth=2, stop_below=1), UNITS[3], CONCENTRATED)
+    yield _tree("Adaptive grid", AdaptiveGridPartitioner(), UNITS[2], PURE)
+    yield _tree("Automatic partition", AutoPartitioner(), UNITS[0], PURE)
+    yield _tree("Automatic partition", AutoPartitioner(), UNITS[1], CONCENTRATED)
+    yield _chosen("Median partition", MedianPartitioner(depth=1), UNITS[3])
+    yield _chosen("Multi-quantile partition", MultiQuantilePartitioner(depth=1, fanout=3), UNITS[0])
+    yield _chosen("PrivTree", PrivTreePartitioner(), UNITS[1])

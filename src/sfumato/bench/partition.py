@@ -1,0 +1,56 @@
+"""Partitioning a cube of 10^6 occupied cells, and 10^5 range counts over 10^4 cells, beside a bare histogram of the points."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.bench.generate import points
+from sfumato.bench.tables import Row, medians
+from sfumato.cube import Cube
+from sfumato.domain import Domain, GridAxis, Interval
+from sfumato.partition import (
+    AdaptiveGridPartitioner,
+    AutoPartitioner,
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+    PrivTreePartitioner,
+    UniformPartitioner,
+)
+from sfumato.privacy.measures import PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import current
+
+ROWS, RANGES = 2_000_000, 100_000
+QUESTIONS = {
+    "uniform": UniformPartitioner(),
+    "adaptive grid": AdaptiveGridPartitioner(),
+    "binary, 2^16 cells": BinaryPartitioner(depth=16),
+    "median, 2^10 cells": MedianPartitioner(depth=10),
+    "multi-quantile, 4^5 cells": MultiQuantilePartitioner(depth=5),
+    "PrivTree": PrivTreePartitioner(),
+    "auto": AutoPartitioner(),
+}
+
+
+def rows(quick: bool = False) -> list[Row]:
+    """Measure every partitioner on one cube, then range counts on trees of about 10^4 cells."""
+    domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
+    lattice, table = AutoPartitioner().needs(domain), points(ROWS // 10 if quick else ROWS)
+    cube = Cube.of_cells(
+        lattice, np.stack([a.locate(table[i].copy()) for i, a in enumerate(lattice.axes) if isinstance(a, GridAxis)], axis=1)
+    )
+    occupied, runs = int((cube.counts > 0).sum()), 1 if quick else 5
+    floor = medians(lambda: np.histogram2d(table[0], table[1], bins=100), runs)
+    found = []
+    for name, question in QUESTIONS.items():
+        wall, process = medians(lambda question=question: question.answer(cube, Unit(), PureDP(1), current()), runs)  # type: ignore[misc]
+        found.append({"what": name, "occupied cells": occupied, "wall s": wall, "cpu s": process, "histogram2d cpu s": floor[1]})
+    return [*found, _ranges(cube, runs)]
+
+
+def _ranges(cube: Cube, runs: int) -> Row:
+    tree = BinaryPartitioner(depth=13).answer(cube, Unit(), PureDP(1), current())
+    ends = np.sort(np.random.default_rng(1).random((2, 2, RANGES)), axis=0)
+    wall, process = medians(lambda: tree.count(x=(ends[0, 0], ends[1, 0]), y=(ends[0, 1], ends[1, 1])), runs)
+    return {"what": f"10^5 ranges over {len(tree.counts):,} cells", "wall s": wall, "cpu s": process}

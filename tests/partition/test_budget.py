@@ -1,0 +1,117 @@
+"""What every path spends: the whole cost, to the last unit, wherever splitting stops."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sfumato as sf
+from sfumato.audit.runs import Scripted, count
+from sfumato.domain import Domain, Interval
+from sfumato.privacy.allocation import Shares, of_units, tree_levels, units_of
+from sfumato.privacy.measures import ZCDP, PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.random import PublicSeed
+from support.partition_growth import spent_on_paths
+
+PLANE = Domain(x=Interval(0, 8, step=1), y=Interval(0, 8, step=1))
+UNITS = [Unit(rows_per_person=r, neighbours=relation) for r in (1, 2) for relation in ("add-remove", "replace")]
+COSTS = [PureDP("1.000000007"), ZCDP("0.123456789012")]
+ROWS = tuple(map(tuple, (np.random.default_rng(3).random((60, 2)) ** 2 * 8).tolist()))
+
+
+def whole(cost):
+    return cost.rho if isinstance(cost, ZCDP) else cost.epsilon
+
+
+@pytest.mark.parametrize(
+    ("unit", "cost", "allocation"),
+    [
+        (UNITS[0], COSTS[0], "geometric"),
+        (UNITS[3], COSTS[1], "uniform"),
+        (UNITS[1], COSTS[0], [3, 0, 2, 1]),
+        (UNITS[2], COSTS[1], [1, 1, 0, 0]),
+    ],
+    ids=str,
+)
+def test_binary_paths_spend_the_cost_for_every_stop_pattern(unit, cost, allocation):
+    """The tests of the first nodes are forced to every pattern of stops in turn."""
+    stop = None if not isinstance(allocation, str) else 1
+    question = sf.BinaryPartitioner(depth=3, stop_below=stop, allocation=allocation, shares=Shares(release=2, partition=1, threshold=3))
+    for pattern in product((-(10**6), 10**6), repeat=7) if stop else [()]:
+        release = question.answer(count(ROWS, question.needs(PLANE)), unit, cost, Scripted(pattern))
+        assert set(spent_on_paths(release, unit)) == {whole(cost)}
+        assert release.units == units_of(cost)
+        assert set(release.spent.tolist()) == {float(whole(cost))}
+
+
+QUESTIONS = [
+    sf.AdaptiveGridPartitioner(),
+    sf.AutoPartitioner(),
+    sf.BinaryPartitioner(depth=5, stop_below=4),
+    sf.BinaryPartitioner(depth=0),
+]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("cost", COSTS, ids=str)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.title)
+def test_paths_of_counts_spend_the_cost(question, cost, unit):
+    domain = Domain(x=Interval(0, 64, step=1), y=Interval(0, 8, step=1))
+    release = question.answer(count(ROWS, question.needs(domain)), unit, cost, PublicSeed("x"))
+    assert set(spent_on_paths(release, unit)) == {whole(cost)}
+
+
+@pytest.mark.parametrize("cost", COSTS, ids=str)
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize(
+    "question", [sf.MedianPartitioner(depth=4, stop_below=3), sf.MultiQuantilePartitioner(depth=2, fanout=3)], ids=lambda q: q.title
+)
+def test_paths_with_choices_spend_the_rest_on_them(question, cost, unit):
+    release = question.answer(count(ROWS, question.needs(PLANE)), unit, cost, PublicSeed("x"))
+    shares = question.levels(cost).partition
+    units = 10**12 if isinstance(cost, ZCDP) else 10**9
+    for spent, depth in zip(spent_on_paths(release, unit), release.depth.tolist(), strict=True):
+        assert spent + Fraction(sum(shares[:depth]), units) == whole(cost)
+
+
+@pytest.mark.parametrize("cost", COSTS, ids=str)
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_privtree_spends_the_rest_on_its_tests(unit, cost):
+    question = sf.PrivTreePartitioner()
+    release = question.answer(count(ROWS, question.needs(PLANE)), unit, cost, PublicSeed(5))
+    tests = Fraction(24 * (units_of(cost) // 64), 10**12 if isinstance(cost, ZCDP) else 10**9)
+    assert {spent + tests for spent in spent_on_paths(release, unit)} == {whole(cost)}
+    law, delta = question.test_law(cost, unit)
+    per_row = 4 if unit.neighbours == "replace" else 3
+    epsilon = unit.rows_per_person * per_row / law.scale
+    assert (epsilon**2 / 2 if isinstance(cost, ZCDP) else epsilon) <= tests
+    assert delta >= float(law.scale) * np.log(2)
+
+
+@given(
+    st.integers(1000, 10**10),
+    st.integers(0, 9),
+    st.integers(2, 5),
+    st.sampled_from(["uniform", "geometric", "linear"]),
+    st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9)),
+)
+def test_levels_leave_something_for_every_stop(units, depth, fanout, allocation, shares):
+    cost = of_units(PureDP(1), units)
+    levels = tree_levels(cost, Shares(*map(Fraction, shares)), allocation, depth=depth, fanout=fanout)
+    assert levels.total == units
+    assert len(levels.threshold) == depth + 1
+    assert len(levels.partition) == depth
+    for stop in range(depth + 1):
+        tested = levels.threshold[: stop + 1] if stop < depth else levels.threshold[:depth]
+        assert units - sum(tested) - sum(levels.partition[:stop]) > 0
+
+
+def test_shares_of_their_own_kind():
+    assert Shares(release="0.5").weights == [Fraction(1, 2), 0, 1]
+    for wrong in ({"release": 0}, {"partition": -1}, {"threshold": "x"}):
+        with pytest.raises(sf.UsageError):
+            Shares(**wrong)

@@ -1,0 +1,181 @@
+"""Every partitioner as a question: bad input, files, many axes, little data, intervals that hold."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.audit.runs import count
+from sfumato.cube import Cube
+from sfumato.domain import Domain, Interval, fine_lattice
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
+from sfumato.partition import Partition
+from sfumato.privacy.allocation import Shares
+from sfumato.privacy.measures import ZCDP, PureDP
+from sfumato.privacy.unit import Unit
+from sfumato.random import PublicSeed
+from sfumato.release import from_bytes, from_plain, to_bytes
+from sfumato.releases import AnyQuestion, load
+from support.canary import sightings
+
+PLANE = Domain(x=Interval(0, 1), y=Interval(0, 1))
+SMALL = Domain(x=Interval(0, 16, step=1), y=Interval(0, 16, step=1))
+ONE = PureDP(1)
+EVERY = [
+    sf.UniformPartitioner(),
+    sf.AdaptiveGridPartitioner(),
+    sf.AutoPartitioner(),
+    sf.BinaryPartitioner(depth=5, stop_below=10),
+    sf.MedianPartitioner(depth=4),
+    sf.MultiQuantilePartitioner(depth=2),
+    sf.PrivTreePartitioner(),
+]
+CROWD = tuple(map(tuple, (np.random.default_rng(5).random((2000, 2)) ** 3).tolist()))
+
+
+def answer(question, domain, rows, cost=ONE, unit=Unit(), seed="p"):  # noqa: B008
+    return question.answer(count(rows, question.needs(domain)), unit, cost, PublicSeed(seed))
+
+
+@pytest.mark.parametrize("question", EVERY, ids=lambda q: q.title)
+def test_partitions_travel_and_are_used(question, tmp_path):
+    p = answer(question, PLANE, CROWD)
+    assert load(p.save(tmp_path / "p.json")) == p
+    assert (np.prod(p.upper - p.lower, axis=1)).sum() == pytest.approx(1)
+    assert p.assign((p.lower + p.upper) / 2).tolist() == list(range(len(p.counts)))
+    assert len(p.depth) == len(p.scale) == len(p.spent) == len(p.counts)
+    assert abs(p.count().value - 2000) < 400
+    whole = p.consistent(integers=True)
+    assert whole.counts.dtype == np.int64
+    assert (whole.counts >= 0).all()
+    assert whole.count().value == pytest.approx(whole.counts.sum())
+    low, high = whole.interval()
+    assert ((low <= whole.counts) & (whole.counts <= high)).all()
+    better = p.consistent()
+    assert from_bytes(to_bytes(better), Partition) == better
+    assert (better.scale <= p.scale * (1 + 1e-9)).all()
+    assert better.counts.sum() == pytest.approx(p.count().value)
+    assert p.sample(50, random_state=1).shape == (50, 2)
+    assert len(p.to_geojson()["features"]) == p.to_frame().num_rows == len(p.counts)
+    p.to_parquet(tmp_path / "p.parquet")
+    assert p.plot(axes=["y", "x"]).get_xlabel() == "y"
+    ranges = {"x": (np.linspace(0, 0.5, 7), np.linspace(0.2, 1, 7)), "y": (0.1, 0.9)}
+    near, exact = p.count(exact=False, **ranges), p.count(**ranges)
+    assert near.value == pytest.approx(exact.value)
+    assert (near.high - near.low >= (exact.high - exact.low) * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("question", EVERY, ids=lambda q: q.title)
+@pytest.mark.parametrize("cost", [ONE, ZCDP("0.5")], ids=str)
+def test_previews_know_the_measure_and_touch_nothing(question, cost):
+    preview = question.preview(PLANE, Unit(rows_per_person=2, neighbours="replace"), cost, rows=1000)
+    assert preview.cost == cost
+    assert isinstance(preview.law, DiscreteLaplace if cost is ONE else DiscreteGaussian)
+    assert "+-" in str(preview)
+    assert from_plain({"type": question.__struct_config__.tag}, AnyQuestion) == type(question)()
+
+
+@pytest.mark.parametrize("question", EVERY, ids=lambda q: q.title)
+@pytest.mark.parametrize("rows", [(), ((0.3, 0.7),) * 400], ids=["none", "one place"])
+def test_little_data(question, rows):
+    p = answer(question, SMALL, rows)
+    assert p.assign([[3, 3]])[0] >= 0
+    dot = Domain(x=Interval(0, 1, step=1), y=Interval(0, 1, step=1))
+    assert len(answer(question, dot, ((0.5, 0.5),)).counts) == 1
+
+
+@pytest.mark.parametrize("question", EVERY[1:3] + EVERY[-1:] + [sf.BinaryPartitioner(depth=12)], ids=lambda q: q.title)
+@pytest.mark.parametrize("d", [1, 5, 20])
+def test_many_axes_and_sparse_cubes(question, d):
+    domain = Domain({f"x{i}": Interval(0, 1) for i in range(d)})
+    lattice = fine_lattice(dict(domain.items()))
+    points = np.random.default_rng(d).beta(2, 5, (3000, d))
+    cells = np.stack([axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1)
+    cube = Cube.of_cells(lattice, cells)
+    assert cube.is_dense == (d == 1)
+    p = question.answer(cube, Unit(), ONE, PublicSeed(d))
+    assert (p.assign(points) >= 0).all()
+    half = p.count(x0=(0, 0.25))
+    assert half.low <= 3000 * 0.466 + 500
+    assert abs(p.count().value - 3000) < 500
+    assert p.sample(10).shape == (10, d)
+
+
+def test_one_cube_dense_or_sparse_gives_one_partition():
+    lattice = fine_lattice(dict(PLANE.items()))
+    cells = np.stack([axis.locate(np.array(CROWD)[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1)
+    dense = Cube.of_cells(lattice, cells)
+    sparse = Cube._sparse(lattice, cells, np.ones(len(cells), np.int64))
+    for question in EVERY[1:]:
+        one, other = (question.answer(cube, Unit(), ONE, PublicSeed(1)) for cube in (dense, sparse))
+        assert one == other
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sf.BinaryPartitioner(depth=-1),
+        lambda: sf.BinaryPartitioner(depth=23),
+        lambda: sf.BinaryPartitioner(depth=True),
+        lambda: sf.BinaryPartitioner(stop_below=0),
+        lambda: sf.BinaryPartitioner(allocation=[1, 2]),
+        lambda: sf.BinaryPartitioner(allocation="cubic"),
+        lambda: sf.MultiQuantilePartitioner(fanout=1),
+        lambda: sf.MultiQuantilePartitioner(fanout=17, depth=1),
+        lambda: sf.MultiQuantilePartitioner(fanout=16, depth=6),
+        lambda: sf.PrivTreePartitioner(fanout=3),
+        lambda: sf.AutoPartitioner(axes=3),
+        lambda: sf.AutoPartitioner("kind").needs(Domain(kind=sf.Categories(["a"]))),
+        lambda: sf.BinaryPartitioner(stop_below=5, shares=Shares(threshold=0)).preview(PLANE, Unit(), ONE),
+        lambda: sf.MedianPartitioner(shares=Shares(partition=0)).preview(PLANE, Unit(), ONE),
+        lambda: sf.MultiQuantilePartitioner().preview(PLANE, Unit(), PureDP("0.00000002")),
+        lambda: sf.PrivTreePartitioner().preview(PLANE, Unit(), PureDP("0.00000001")),
+        lambda: sf.AutoPartitioner().preview(PLANE, Unit(), PureDP("0.00000001")),
+        lambda: answer(sf.AutoPartitioner(), PLANE, CROWD).plot(axes=["x", "z"]),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_spent(make):
+    with pytest.raises(sf.UsageError):
+        make()
+
+
+def test_nothing_of_the_data_shows():
+    rows = ((0.25, 0.75),) * 7919
+    for question in EVERY:
+        p = answer(question, PLANE, rows, PureDP("0.01"))
+        assert not [s for s in sightings(7919, p) if s.where in ("repr", "str")]
+
+
+@pytest.mark.parametrize("cost", [ONE, ZCDP("0.5")], ids=str)
+def test_intervals_of_aligned_ranges_hold(cost):
+    """Over fresh noise on one tree of fixed shape: each interval, and all at once."""
+    question = sf.BinaryPartitioner(depth=4)
+    cube = count(((3.5, 3.5),) * 50, question.needs(SMALL))
+    low, high = np.array([0.0, 4, 0, 8]), np.array([16.0, 8, 4, 16])
+    truth = np.array([50, 0, 50, 0])
+    each, every, runs = np.zeros(4), 0, 120
+    for seed in range(runs):
+        p = question.answer(cube, Unit(), cost, PublicSeed(seed))
+        found = p.count(x=(low, high), y=(0, 8))
+        each += (found.low <= truth) & (truth <= found.high)
+        found = p.count(x=(low, high), y=(0, 8), simultaneous=True)
+        every += bool(((found.low <= truth) & (truth <= found.high)).all())
+    floor = 0.95 - 4 * np.sqrt(0.95 * 0.05 / runs)
+    assert (each / runs >= floor).all()
+    assert every / runs >= floor
+
+
+def test_laws_of_sums():
+    laws = [DiscreteLaplace(Fraction(3)), DiscreteLaplace(Fraction(10)), DiscreteGaussian(Fraction(9))]
+    for law in laws:
+        assert exact_half_width([(law, 1)], 0.05) == law.half_width(0.05)
+    draws = sum(law.sample(40_000, PublicSeed(str(law))) for law in laws)
+    k = exact_half_width([(law, 1) for law in laws], 0.05)
+    assert abs((np.abs(draws) <= k).mean() - 0.95) < 0.01
+    bound = half_widths(np.array([sum(spread(law) for law in laws)]), [(law, 1.0) for law in laws], 0.05)[0]
+    assert k <= bound < 1.6 * k
+    p = answer(sf.BinaryPartitioner(depth=3), SMALL, ())
+    assert p.half_width([0]) == p.accuracy()[0]
+    assert p.half_width() > p.half_width([0, 1]) > p.half_width([0]) > p.half_width([]) == 0
