@@ -14,7 +14,6 @@ from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 
 ENDS: Rows = ((0.5,), (3.0,))
-METHODS: tuple[Method, ...] = ("eugkm", "dplloyd")
 PROMISES: tuple[tuple[Unit, CentralMeasure], ...] = ((UNITS[0], PURE), (UNITS[3], PURE), (UNITS[1], ZCDP(8)))
 
 
@@ -38,7 +37,7 @@ def _tree_clusters(unit: Unit) -> Subject:
 
 def subjects() -> Iterator[Subject]:
     """Every subject of this room."""
-    for method in METHODS:
-        for promise in PROMISES:
-            yield _clusters(method, *promise)
-    yield from map(_tree_clusters, (UNITS[0], UNITS[3]))
+    yield _clusters("eugkm", *PROMISES[0])  # a grid, which is audited at every promise
+    for promise in PROMISES:
+        yield _clusters("dplloyd", *promise)
+    yield _tree_clusters(UNITS[3])
