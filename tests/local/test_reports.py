@@ -15,7 +15,7 @@ from sfumato.local.radius import Radius
 from sfumato.random import PublicSeed, override
 
 CASES = [(2, "0.3", 2), (4, "auto", 2), (1, "0.4", 1), (3, 1, 3), (8, "auto", 8)]
-COUNT = 200_000
+COUNT = 120_000
 
 
 def distances(bpm: BPM, reports: np.ndarray, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
