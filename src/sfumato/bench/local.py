@@ -9,9 +9,10 @@ import time
 
 import numpy as np
 
-from sfumato.bench.tables import Row, medians
+from sfumato.bench.tables import Chart, Row, medians
 from sfumato.local import BPM, MultivariateLaplace, decode
 
+CHART = Chart("M/s cpu", ("what", "d"))
 EPSILON = {1: 4, 2: 4, 8: 8, 64: 64, 256: 256}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.bench.generate import points
-from sfumato.bench.tables import Row, medians
+from sfumato.bench.tables import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.domain import Domain, GridAxis, Interval
 from sfumato.partition import (
@@ -21,6 +21,7 @@ from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 
+CHART = Chart("cpu s", ("what",))
 ROWS, RANGES = 2_000_000, 100_000
 QUESTIONS = {
     "uniform": UniformPartitioner(),
