@@ -87,7 +87,7 @@ def test_little_data(question, rows):
 
 
 @pytest.mark.parametrize("question", EVERY[1:3] + EVERY[-1:] + [sf.BinaryPartitioner(depth=12)], ids=lambda q: q.title)
-@pytest.mark.parametrize("d", [1, 5, 20])
+@pytest.mark.parametrize("d", [1, 5, 12])
 def test_many_axes_and_sparse_cubes(question, d):
     domain = Domain({f"x{i}": Interval(0, 1) for i in range(d)})
     lattice = fine_lattice(dict(domain.items()))
@@ -175,7 +175,7 @@ def test_laws_of_sums():
     k = exact_half_width([(law, 1) for law in laws], 0.05)
     assert abs((np.abs(draws) <= k).mean() - 0.95) < 0.01
     bound = half_widths(np.array([sum(spread(law) for law in laws)]), [(law, 1.0) for law in laws], 0.05)[0]
-    assert k <= bound < 1.6 * k
+    assert k <= bound < 2.5 * k
     p = answer(sf.BinaryPartitioner(depth=3), SMALL, ())
     assert p.half_width([0]) == p.accuracy()[0]
     assert p.half_width() > p.half_width([0, 1]) > p.half_width([0]) > p.half_width([]) == 0

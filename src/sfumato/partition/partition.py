@@ -15,7 +15,7 @@ from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
-from sfumato.mechanisms.sums import Reach, exact_half_width, half_widths, spread
+from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
 from sfumato.partition import exports
 from sfumato.partition.cover import Counted, Cover, Edges, are_places, scale_of, whole_cells
 from sfumato.partition.grid import Grid
@@ -173,7 +173,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         if self.shown == "noisy":
             each = sidak(alpha, len(self.noisy)) if simultaneous else alpha
             return self._per_cell([law.half_width(each) for law in self.laws])
-        return half_widths(self._variances, self._reaches, alpha / len(self.noisy) if simultaneous else alpha)
+        return self._half(self._variances, alpha / len(self.noisy) if simultaneous else alpha)
 
     def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals, each like ``counts``.
@@ -235,16 +235,31 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         return self._inferred.variance[tree.leaves] if isinstance(tree, Tree) else self._per_cell([spread(law) for law in self.laws])
 
     @cached_property
-    def _reaches(self) -> list[Reach]:
-        """With which coefficient, at most, a noisy count of each law enters an estimate."""
-        tree = self.geometry
-        if self.inner is None or not isinstance(tree, Tree):
-            return [(law, 1.0) for law in self.laws]
-        node = np.concatenate([tree.leaves, self.inner.node])
-        which = np.concatenate([np.zeros(len(tree.leaves), np.int64) if self.which is None else self.which, self.inner.which])
-        most = np.zeros(len(self.laws))
-        np.maximum.at(most, which, self._inferred.variance[node])
-        return [(law, min(1.0, float(m) / spread(law) * (1 + 1e-9))) for law, m in zip(self.laws, most, strict=True) if spread(law) > 0]
+    def _known_to(self) -> np.ndarray:
+        """The largest variance of the estimate of a node whose count has each law: float64 ndarray of shape (laws,)."""
+        tree, most = self.geometry, np.zeros(len(self.laws))
+        assert isinstance(tree, Tree)
+        np.maximum.at(most, 0 if self.which is None else self.which, self._inferred.variance[tree.leaves])
+        if self.inner is not None:
+            np.maximum.at(most, self.inner.which, self._inferred.variance[self.inner.node])
+        return most
+
+    def _half(self, variances: np.ndarray, alpha: float) -> np.ndarray:
+        """Half-widths of sums of estimates of these variances.
+
+        A count y(v) enters a sum of variance V with a coefficient Cov(sum, x(v)) / variance(v): at most Var x(v) / variance(v)
+        (``inference``), and at most sqrt(V Var x(v)) / variance(v) (Cauchy and Schwarz). V is rounded up to a power of sqrt 2 there.
+        """
+        if not isinstance(self.geometry, Tree):
+            return half_widths(variances, [(law, 1.0) for law in self.laws], alpha)
+        half, known = np.zeros(len(variances)), self._known_to * (1 + 1e-9)
+        spreads = np.array([max(spread(law), 1e-300) for law in self.laws])
+        steps = np.ceil(2 * np.log2(np.maximum(variances, 1e-12)))
+        for step in np.unique(steps):
+            here = steps == step
+            reaches = np.minimum(np.minimum(known, np.sqrt(2.0 ** (step / 2) * known)) / spreads, 1)
+            half[here] = half_widths(variances[here], list(zip(self.laws, reaches.tolist(), strict=True)), alpha)
+        return half
 
     def consistent(self, integers: bool = False) -> Partition:
         """The same partition with the best counts that all its noisy counts together allow. It costs nothing.
@@ -321,7 +336,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         values = centres
         if self.shown == "whole":
             values = (shown if shown.fits else Walker(shown.tree, shown.inferred)).sums(ranges, size)[0]
-        return centres, values, half_widths(variances, self._reaches, alpha)
+        return centres, values, self._half(variances, alpha)
 
     @cached_property
     def _lookups(self) -> tuple[Tables, Tables]:
