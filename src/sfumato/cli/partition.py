@@ -38,7 +38,7 @@ PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
 
 @click.command(short_help="Publish a private map.")
 @source_options()
-@click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True, help="How space is divided.")
+@click.option("--method", type=click.Choice(list(METHODS)), help="How space is divided; auto, or uniform where --partitions is given.")
 @click.option("--partitions", type=int, help="uniform: number of cells to aim at; else EUGkM's rule decides from a noisy count.")
 @click.option("--depth", type=int, help="binary, median, quantile: how many times a box is split at most.")
 @click.option("--fanout", type=int, help="quantile, privtree: into how many boxes a box is split.")
@@ -50,14 +50,16 @@ PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
 @out_option
 @click.option("--plot", type=click.Path(path_type=Path), help="Also draw it, as SVG, PNG or PDF.")
 @json_option
-def partition(file: Path, axes: tuple[str, ...], method: str, geojson: Path | None, **options: Any) -> None:
+def partition(file: Path, axes: tuple[str, ...], method: str | None, geojson: Path | None, **options: Any) -> None:
     """Publish where the rows of FILE (Parquet or CSV) lie: disjoint cells of numeric axes, each with a noisy count.
 
     Example: sfumato partition cities.parquet --axis longitude=-180..180 --axis latitude=-90..90 --epsilon 1 --budget 2
     """
     domain = Domain(parse_axes(axes))
     asked = {name: value for name in PARAMETERS if (value := options.pop(name)) is not None}
-    answer = publish(file, domain, _partitioner(method, tuple(domain), asked), **options)
+    answer = publish(
+        file, domain, _partitioner(method or ("uniform" if "partitions" in asked else "auto"), tuple(domain), asked), **options
+    )
     if geojson is not None and isinstance(answer, Partition):
         answer.to_geojson(geojson)
         talk(f"GeoJSON: {geojson}")

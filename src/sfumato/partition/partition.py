@@ -239,7 +239,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         """The largest variance of the estimate of a node whose count has each law: float64 ndarray of shape (laws,)."""
         tree, most = self.geometry, np.zeros(len(self.laws))
         assert isinstance(tree, Tree)
-        np.maximum.at(most, 0 if self.which is None else self.which, self._inferred.variance[tree.leaves])
+        np.maximum.at(most, np.zeros(tree.cells, np.int64) if self.which is None else self.which, self._inferred.variance[tree.leaves])
         if self.inner is not None:
             np.maximum.at(most, self.inner.which, self._inferred.variance[self.inner.node])
         return most
