@@ -49,7 +49,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
     cover : Edges or Splits
         Where the boxes lie: a product grid, or a tree of splits.
     noisy : int64 ndarray of shape (cells,)
-        Noisy counts as they were drawn; on a grid the last axis runs fastest.
+        Noisy counts as they were drawn, "counts" in files; on a grid the last axis runs fastest.
     laws : tuple of DiscreteLaplace or DiscreteGaussian
         Of the noise, independent.
     which : int64 ndarray of shape (cells,), or None
@@ -67,7 +67,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
     made_by: str
     lattice: Lattice
     cover: Cover
-    noisy: np.ndarray
+    noisy: np.ndarray = msgspec.field(name="counts")
     laws: tuple[Law, ...]
     which: np.ndarray | None = None
     depths: np.ndarray | None = None

@@ -74,6 +74,7 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
     Not covered: the choice of columns and bounds; the time the query takes.
     Source: Zhang, Xiao, Xie, SIGMOD 2016, here on the integers.
 
+    >>> from sfumato.privacy.measures import PureDP
     >>> PrivTreePartitioner().test_law(PureDP(1), Unit())
     (DiscreteLaplace(scale=Fraction(8, 1)), 6)
     """
