@@ -142,7 +142,7 @@ def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fractio
     Raises
     ------
     UsageError
-        If the extra ``risk`` (dp-accounting) is not installed.
+        If the extra ``risk`` (dp-accounting) is not installed, or ``delta`` is too small for the deltas of the costs.
 
     Source: dp-accounting's pessimistic discretisation of the loss.
     """
@@ -157,4 +157,6 @@ def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fractio
         losses.append(pld.from_privacy_parameters(worst, value_discretization_interval=1e-4))
     together = functools.reduce(lambda one, other: one.compose(other), losses)
     found = together.get_epsilon_for_delta(float(delta)) * (1 + 1e-12)
+    if not math.isfinite(found):
+        raise UsageError("tight composition", "the costs' own deltas already use up the one that is asked for", "Ask at a larger delta")
     return Fraction(math.ceil(found * EPSILON_UNITS), EPSILON_UNITS)

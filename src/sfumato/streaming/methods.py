@@ -143,5 +143,5 @@ def toeplitz(horizon: int, cells: int, reach: Reach, cost: ZCDP, precision: int)
 def buffers(horizon: int, cells: int, reach: Reach, cost: ZCDP, precision: int) -> BufferCounter:
     """Buffers in fixed point of 2^-precision grains, with the noise that ``cost`` asks for, rounding included."""
     parameters = BLT.for_horizon(horizon)
-    moved = exact_blt.moved_squared(parameters, precision, reach.largest, reach.squared_factor)
+    moved = exact_blt.moved_squared(parameters, precision, reach.largest, reach.squared_factor, min(cells, reach.unit.counts_l1))
     return BufferCounter(parameters, DiscreteGaussian(Fraction(moved) / (2 * cost.rho)), cells, precision)
