@@ -51,7 +51,10 @@ def increases(points: np.ndarray, k: int, epsilon: float, seed: int) -> tuple[fl
     return ours.compute_sse(points) / best - 1, naive.compute_sse(points) / best - 1
 
 
-@pytest.mark.parametrize(("data", "epsilon"), [("blobs 2", 2), ("blobs 2", 8), ("cities", 4)])
+@pytest.mark.parametrize(
+    ("data", "epsilon"),
+    [("blobs 2", 2), pytest.param("blobs 2", 8, marks=pytest.mark.deep), pytest.param("cities", 4, marks=pytest.mark.deep)],
+)
 def test_at_most_a_fifth_of_naive_kmeans(data: str, epsilon: float) -> None:
     points, k = blobs(10_000, 2) if data == "blobs 2" else cities(10_000)
     ours, naive = increases(points, k, epsilon, 1)

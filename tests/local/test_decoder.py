@@ -66,7 +66,9 @@ def test_the_noise_law_is_near_to_the_noise(mechanism: sf.BPM) -> None:
     assert stats.ks_2samp(np.linalg.norm(reports, axis=1), np.linalg.norm(drawn, axis=1)).statistic < 0.06
 
 
-@pytest.mark.parametrize("mechanism", [sf.BPM(32, "auto", 2), sf.MultivariateLaplace(32, 2)], ids=lambda m: m.title)
+@pytest.mark.parametrize(
+    "mechanism", [sf.BPM(32, "auto", 2), pytest.param(sf.MultivariateLaplace(32, 2), marks=pytest.mark.deep)], ids=lambda m: m.title
+)
 def test_centres_are_within_twice_the_physical_limit(mechanism: sf.BPM) -> None:
     """Clusters lie more than four noise radii d / epsilon apart; points of a cluster nearly coincide."""
     errors = []
@@ -77,6 +79,7 @@ def test_centres_are_within_twice_the_physical_limit(mechanism: sf.BPM) -> None:
     assert np.mean(errors) <= 2 * mechanism.limit(1_000)
 
 
+@pytest.mark.deep
 def test_intervals_hold_about_as_often_as_they_say() -> None:
     mechanism, hits = sf.BPM(24, "auto", 2), []
     for seed in range(6):
