@@ -183,9 +183,8 @@ def test_intervals_of_aligned_ranges_hold_ten_thousand_times(evidence):
         figures[str(cost)] = {"trials": runs, "individual": each.tolist(), "simultaneous": every}
         assert (each >= floor).all()
         assert every >= floor
-    with pytest.raises(AssertionError):  # a trial that forgets half of the noise is found out
-        each, _ = covered(Halved(), ONE, ALIGNED, HELD, 1_000)
-        assert (each >= 0.95 - 4 * np.sqrt(0.95 * 0.05 / 1_000)).all()
+    each, _ = covered(Halved(), ONE, ALIGNED, HELD, 1_000)  # a mechanism that states half of its noise is found out
+    assert (each < 0.95 - 4 * np.sqrt(0.95 * 0.05 / 1_000)).any()
     evidence("coverage_of_ranges", figures)
 
 
