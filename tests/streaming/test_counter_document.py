@@ -8,6 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.streaming.counter import half_widths
+from sfumato.streaming.exact_tree import ElderTree
 from sfumato.streaming.methods import Reach, largest_variance
 from sfumato.streaming.toeplitz import coefficients
 
@@ -86,3 +87,10 @@ def test_rounding_is_charged_in_every_category_that_a_person_touches(rows, neigh
 def test_the_guarantee_assumes_that_steps_are_public():
     settled = sf.Counter(5).settle(None, sf.Unit(), sf.PureDP(1))
     assert any(line.startswith("Which steps there are") for line in settled.guarantee(True).assumptions)
+
+
+@pytest.mark.parametrize("cost", [sf.ApproxDP("1e-9", "1e-18"), sf.ApproxDP("1", "1e-6")])
+def test_a_tree_is_taken_where_there_is_no_gaussian_noise(cost):
+    settled = sf.Counter(10, value=sf.Interval(0, 10**12, step=1) if cost.epsilon == 1 else 1).settle(None, sf.Unit(), cost)
+    assert isinstance(settled.machine, ElderTree)
+    assert settled.cost == sf.PureDP(cost.epsilon)
