@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.audit.exact import Loss
 from sfumato.audit.laws import log_mass
 from sfumato.audit.runs import Draws, Mechanism, Pair, Published, Rows, count
-from sfumato.domain import Domain, EdgesAxis
+from sfumato.domain import Domain, EdgesAxis, Lattice
 from sfumato.histogram import Histogram
 from sfumato.histogram.records import RecordBins, record_bins
 from sfumato.privacy.measures import CentralMeasure
@@ -72,18 +72,17 @@ def bins_of(question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasur
     return record_bins(question.needs(domain), question.records, question.rows, unit, cost)
 
 
-def law_of_bins(question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure, edges: tuple[int, ...], seen: Draws = ()) -> LawOf:
+def law_of_bins(bins: RecordBins, edges: tuple[int, ...], seen: Draws = ()) -> LawOf:
     """The law of bins by records: noisy rows, cuts among the given edges, and noisy counts, together.
 
     Of the noisy number of rows ``seen`` are looked at; of noisy counts the far ends, where ratios of Laplace masses are largest.
     """
-    bins, lattice = bins_of(question, domain, unit, cost), question.needs(domain)
-    cells = bins.axis.cells
+    lattice, cells = Lattice((bins.axis,)), bins.axis.cells
 
     def outcomes(rows: Rows) -> Iterable[float]:
         cube = count(rows, lattice)
         held = np.flatnonzero(cube.counts)
-        for noisy in seen or (question.rows or 0,):
+        for noisy in seen or (bins.stated or 0,):
             first = 0.0 if bins.rows_law is None else log_mass(bins.rows_law, noisy - cube.total)
             for inner in combinations(edges, bins.bins(noisy) - 1):
                 cut = first + bins.log_probability((held, cube.counts[held]), [0, *inner, cells])

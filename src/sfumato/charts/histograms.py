@@ -97,7 +97,7 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     if len(starts) < main.size:
         note = picture.noted(f"{main.size:,} bins, drawn as means of {-(-main.size // MOST_STEPS)} neighbours.")
     table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
-    edges = _main_edges(main, starts, ax)
+    edges = _main_edges(picture, starts, ax)
     if picture.density:
         table = _per_width(table, np.diff(np.append(starts, main.size)) / np.diff(edges))
     dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
@@ -125,9 +125,10 @@ def _per_width(table: Table, factor: np.ndarray) -> Table:
     return mapped(table, lambda x: x * factor[:, None])
 
 
-def _main_edges(main: LatticeAxis, starts: np.ndarray, ax: Axes) -> np.ndarray:
+def _main_edges(picture: Picture, starts: np.ndarray, ax: Axes) -> np.ndarray:
     """Where the bins lie along x, and the ticks there."""
-    edges = scales.edges_of(main)
+    main = picture.main
+    edges = scales.positions_of(main) if picture.density else scales.edges_of(main)
     ax.set_xlabel(scales.name_of(main), parse_math=False)
     if edges is None:
         scales.slots(ax.xaxis, main, int(style.width_of(ax) // (95 if scales.time_of(main) else 60)), starts)

@@ -240,7 +240,10 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         return pa.table(columns | {"count": self.counts, "low": low.reshape(-1), "high": high.reshape(-1)})
 
     def plot(self, ax: Any = None) -> Any:
-        """Bars with error bars for one axis (rows per width, for bins by records), a table of shades for two; more axes are summed into the first two."""
+        """Bars with error bars for one axis, a table of shades for two; more axes are summed into the first two.
+
+        Bins by records are drawn by their rows per width.
+        """
         from sfumato.charts import histograms
 
         return histograms.draw(cast(Any, self), ax)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sfumato.audit.runs import Draws, Rows
-from sfumato.audit.selections import law_of, law_of_bins, run_of, run_of_bins
+from sfumato.audit.selections import bins_of, law_of, law_of_bins, run_of, run_of_bins
 from sfumato.audit.subjects.subject import CONCENTRATED, PURE, UNITS, Subject
 from sfumato.domain import Domain, Interval
 from sfumato.histogram import Histogram
@@ -36,11 +36,11 @@ def _selected(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure, 
 
 def _bins(question: Histogram, unit: Unit, cost: CentralMeasure, seen: Draws = ()) -> Subject:
     """Bins by records: noisy rows on either side of the truth that make 2 bins or 3, every group of edges, every corner of counts."""
-    law = law_of_bins(question, WIDE, unit, cost, ENDS, seen) if isinstance(cost, PureDP) else None
+    law = law_of_bins(bins_of(question, WIDE, unit, cost), ENDS, seen) if isinstance(cost, PureDP) else None
     r, universe = unit.rows_per_person, (LOW, NEXT, LAST)
     pair = r * universe[:1] + universe[2:], (r * universe[1:2] if unit.neighbours == "replace" else ()) + universe[2:]
     run, name = run_of_bins(question, WIDE, unit, cost, most=3), "Histogram by records"
-    return Subject(name, unit, cost, run, universe if law else (), pair=None if law else pair, runs=100, law=law, least=0.6)
+    return Subject(name, unit, cost, run, universe if law else (), pair=None if law else pair, runs=100, law=law)
 
 
 def subjects() -> Iterator[Subject]:
