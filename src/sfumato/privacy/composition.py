@@ -60,6 +60,17 @@ def in_measure(money: Money, rule: str) -> Fraction | tuple[Fraction, Fraction]:
     return Fraction(money[0], EPSILON_UNITS), Fraction(money[1], DELTA_UNITS)
 
 
+def selection_epsilon(cost: CentralMeasure) -> Fraction:
+    """The epsilon of an exponential mechanism that a cost allows: epsilon^2 / 8 is at most rho (Cesar, Rogers 2021).
+
+    >>> selection_epsilon(ZCDP("0.5"))
+    Fraction(2, 1)
+    """
+    if isinstance(cost, ZCDP):
+        return Fraction(math.isqrt(int(8 * cost.rho * RHO_UNITS) * EPSILON_UNITS**2 // RHO_UNITS), EPSILON_UNITS)
+    return Fraction(cost.epsilon)
+
+
 def compose(costs: Sequence[CentralMeasure]) -> CentralMeasure:
     """Add up costs of one measure, or of pure and approximate ones (basic composition; Dwork, Lei 2009)."""
     if all(isinstance(cost, ZCDP) for cost in costs):
