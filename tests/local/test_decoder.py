@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.local import decode, lloyd
+from sfumato.centers import assign
+from sfumato.local import decode
 from sfumato.local.mixture import Clusters, information, likelihood
 from sfumato.local.noiselaw import noise_law
 from sfumato.random import PublicSeed, override
@@ -29,7 +30,7 @@ def perturbed(mechanism: sf.BPM | sf.MultivariateLaplace, points: np.ndarray, se
 
 def paired(found: np.ndarray, true: np.ndarray) -> np.ndarray:
     """Which found centre is nearest to each true one."""
-    return lloyd.assign(true, found)
+    return assign(true, found)
 
 
 @pytest.mark.parametrize("mechanism", [sf.BPM(4, "0.5", 2), sf.BPM(8, "auto", 4), sf.MultivariateLaplace(4, 1)], ids=lambda m: m.title)
@@ -112,11 +113,3 @@ def test_one_cluster_and_one_dimension() -> None:
 def test_bad_numbers_of_clusters(k: object) -> None:
     with pytest.raises(sf.UsageError):
         decode(np.zeros((10, 2)), sf.BPM(2, 1, 2), k, np.random.default_rng(0))  # type: ignore[arg-type]
-
-
-def test_kmeans_finds_separate_points() -> None:
-    points = np.repeat(CENTERS, 50, axis=0)
-    found = lloyd.kmeans(points, np.ones(150), 3, np.random.default_rng(0))
-    assert lloyd.sse(points, found) == pytest.approx(0, abs=1e-12)
-    same = lloyd.kmeans(np.zeros((5, 2)), np.ones(5), 3, np.random.default_rng(0))
-    assert np.array_equal(same, np.zeros((3, 2)))
