@@ -30,7 +30,7 @@ from sfumato.random.discrete import integer_below
 from sfumato.random.weighted import falling, survives, surviving
 
 SHIFT, CLAMP = 55, 128
-FEW_EDGES = 2**16
+FEW_EDGES = 2**16 + 1
 
 
 class RankLaw:
@@ -103,7 +103,7 @@ class RankLaw:
         Raises
         ------
         UsageError
-            If more than 2^16 edges are allowed, which is public. With many edges as good as the best the two laws are nearly
+            If more than 2^16 + 1 edges are allowed, which is public. With many edges as good as the best the two laws are nearly
             the same, and ``draw`` is quick.
         """
         if self._ranks.edges > FEW_EDGES:
