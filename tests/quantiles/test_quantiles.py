@@ -175,6 +175,8 @@ def test_the_bound_on_one_rank_is_not_far_from_the_worst_case():
 
 def test_auto_chooses_by_public_parameters():
     assert [method_for("auto", m, 2**20) for m in (1, 9, 10, 1000, 1001)] == ["joint", "joint", "recursive", "recursive", "tree"]
+    assert [method_for("auto", m, 2**12) for m in (100, 101)] == ["recursive", "tree"]
+    assert method_for("auto", 101, 2**12, pure=False) == "recursive"
     assert method_for("auto", 9, 10**40) == "recursive"  # too many tuples to select from at once
 
 

@@ -39,6 +39,7 @@ from sfumato.random.bits import Bits
 
 Method: TypeAlias = Literal["joint", "recursive", "tree"]
 MOST_JOINT, MOST_RECURSIVE = 9, 1000  # measured: mean rank errors cross between 9 and 16, and near 2000, where halving takes a second
+MOST_BESIDE_LOW_TREES = 100  # for pure epsilon a tree of three levels is nearer from about 150 quantiles on
 FANOUT = 16
 FLIPPED_EDGES = 2**12 + 1  # permute-and-flip looks at every edge
 
@@ -208,13 +209,13 @@ class Way:
         return RankLaw(ranks, q, epsilon, unit)
 
 
-def method_for(method: str, quantiles: int, cells: int) -> Method:
+def method_for(method: str, quantiles: int, cells: int, *, pure: bool = True) -> Method:
     """Choose a method by public parameters: jointly while that is possible and best, then by halving, then from a tree."""
     match method:
         case "joint" | "recursive" | "tree":
             return method
         case "auto":
-            if quantiles > MOST_RECURSIVE:
+            if quantiles > (MOST_BESIDE_LOW_TREES if pure and cells <= FANOUT**3 else MOST_RECURSIVE):
                 return "tree"
             if quantiles > MOST_JOINT:
                 return "recursive"

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, LabelAxis, Lattice, fine_lattice, named_axes
+from sfumato.domain import Categories, Domain, GridAxis, LabelAxis, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError
 from sfumato.exact import Number, decimal, probability
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
-from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.methods import Cells, Way, method_for
 from sfumato.random.bits import Bits
@@ -47,7 +47,7 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         A Categories axis: the quantiles of the rows of each label. Labels are answered side by side, at no further cost.
     method : {"auto", "joint", "recursive", "tree"}
         "joint" selects all at once (JointExp), "recursive" one after another by halving, "tree" reads them off noisy counts. "auto":
-        by the number of quantiles: up to 9, up to 1000, beyond.
+        by the number of quantiles: up to 9, up to 1000 (100 for pure epsilon on at most 2^12 points), beyond.
 
     Raises
     ------
@@ -118,8 +118,10 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         parts = share(without_delta(cost), [Fraction(1)] * len(grid))
         found = {}
         for axis, part in zip(grid, parts, strict=True):
-            method = method_for(self.method, len(self.at), axis.size)
-            found[axis.name] = Way(method, tuple(self.at), axis.size, unit, part, self.by is not None, axis.snap)
+            method = method_for(self.method, len(self.at), axis.size, pure=not isinstance(part, ZCDP))
+            found[axis.name] = Way(
+                method, tuple(self.at), axis.size, unit, part, self.by is not None, isinstance(axis, GridAxis) and axis.snap
+            )
             found[axis.name].check()
         labels = lattice.axes[0].size if self.by else 1
         if labels * len(grid) * len(self.at) > MOST_ANSWERS or (labels > TREE_LABELS and any(w.method == "tree" for w in found.values())):
