@@ -337,3 +337,33 @@ def test_no_object_keeps_what_was_pushed(publisher: sf.Publisher) -> None:
             assert not (isinstance(one, bytes | str) and "918273645" in str(one))
             waiting += gc.get_referents(one)
     assert len(seen) > 100
+
+
+def test_a_count_that_does_not_fit_its_persons_makes_no_list(publisher: sf.Publisher) -> None:
+    table = pa.table({"x": pa.array([], pa.float64()), "id": pa.array([], pa.string())})
+    source = sf.source(table, sf.Domain(x=sf.Interval(0, 1)), person="id", name="empty")
+    stream = sf.Publisher(source, budget="1").open(sf.Counter(3), epsilon="1", key="k")
+    for count, persons in ((2**53, ["a"]), (5, []), (0, ["a"])):
+        with pytest.raises(sf.UsageError, match="there is not one for each row"):
+            stream.push(count, persons=persons)
+    assert stream.step == 0
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda plain: plain | {"outputs": [[1]] * 9, "events": [""] * 9},
+        lambda plain: plain | {"outputs": [[], []], "settled": plain["settled"] | {"machine": plain["settled"]["machine"] | {"cells": 0}}},
+        lambda plain: plain | {"settled": plain["settled"] | {"labels": ["a", "b"]}},
+        lambda plain: plain | {"settled": plain["settled"] | {"grain": "0"}},
+    ],
+)
+def test_a_false_file_is_no_running_total(publisher: sf.Publisher, tmp_path: Path, edit: object) -> None:
+    stream = publisher.open(sf.Counter(4), epsilon="1", key="k")
+    stream.push(1)
+    stream.push(2)
+    stream.history().save(tmp_path / "true.json")
+    plain = msgspec.json.decode((tmp_path / "true.json").read_bytes())
+    (tmp_path / "false.json").write_bytes(msgspec.json.encode(edit(plain)))  # type: ignore[operator]
+    with pytest.raises(sf.SfumatoError):
+        sf.load(tmp_path / "false.json")

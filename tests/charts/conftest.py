@@ -42,6 +42,14 @@ def histogram():
 
 
 @pytest.fixture
+def by_records():
+    def make(axis, records=400, rows=5000, epsilon="1", domain=DOMAIN):
+        return _answer(Histogram(axis, records=records), domain, rows, epsilon)
+
+    return make
+
+
+@pytest.fixture
 def partition():
     def make(axes=("lon", "lat"), cells=None, rows=20_000, epsilon="1", domain=DOMAIN):
         return _answer(UniformPartitioner(axes, partitions=cells), domain, rows, epsilon)

@@ -164,3 +164,14 @@ def test_svg_is_deterministic_and_small(histogram):
     one, two = (style.svg(histogram(["delay", "origin"], 12).plot().figure, "t", "d") for _ in range(2))
     assert one == two
     assert len(one) < 60_000
+
+
+@pytest.mark.parametrize("axis", ["delay", "day"])
+def test_bins_by_records_show_rows_per_width(by_records, axis):
+    """The area of a bar is its count, and its error bar is the release's interval over the bin's width."""
+    release = by_records(axis)
+    ax = release.plot()
+    bars = next(p for p in ax.patches if isinstance(p, StepPatch)).get_data()
+    assert np.allclose(bars.values * np.diff(bars.edges), release.values)
+    assert np.allclose(_spans(ax, "_individual", 1), _ends(release, False) / np.diff(bars.edges)[:, None])
+    assert ax.get_ylabel() == ("rows per day" if axis == "day" else "rows per unit of delay")

@@ -160,6 +160,7 @@ def test_worlds_are_given_in_several_ways():
     [
         ({"risk": sf.Risk(disclosure="1/3")}, "State worlds="),
         ({"risk": sf.Risk(disclosure="1/3"), "worlds": 3}, "before anything is published"),
+        ({"risk": sf.Risk(disclosure="1/3"), "worlds": 10**400}, "not possible worlds"),
         ({"risk": sf.Risk(disclosure="1/3"), "worlds": (3, 2)}, "before anything is published"),
         ({"risk": sf.Risk(disclosure="1/3"), "worlds": (3, 3)}, "1 <= size < records"),
         ({"risk": sf.Risk(disclosure="1/3"), "worlds": "four"}, "worlds of type str"),

@@ -41,6 +41,8 @@ def test_a_preview_touches_no_file(capsys: pytest.CaptureFixture[str]) -> None:
         (["--accuracy", "-1"], "accuracy"),
         (["--axis", "shop=*", "--epsilon", "1"], "delta"),
         (["--axis", "x=0..1", "--width", "x=0", "--epsilon", "1"], "width"),
+        (["--axis", "x=0..1", "--records", "10", "--bins", "4", "--epsilon", "1"], "records"),
+        (["--axis", "x=0..1", "--axis", "y=0..1", "--records", "10", "--epsilon", "1"], "one axis"),
         ([], "cost"),
     ],
     ids=str,
@@ -60,3 +62,14 @@ def test_unknown_keys_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert Path("k.png").stat().st_size > 1000
     out, _ = said(["t.parquet", "--axis", "n=0..10", "--width", "2.5", "--accuracy", "5", "--account", "w", "--budget", "1"], capsys)
     assert len(out.splitlines()) == 6
+
+
+def test_bins_by_records(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    out, _ = said(["--axis", "n=0..1000", "--records", "100", "--rows", "1000", "--epsilon", "1"], capsys)
+    assert "each of 10 counts" in out
+    pq.write_table(pa.table({"n": list(range(1000))}), "t.parquet")
+    args = ["t.parquet", "--axis", "n=0..1000/1", "--records", "100", "--epsilon", "10", "--budget", "10", "--plot", "r.png"]
+    out, _ = said(args, capsys)
+    assert 9 <= len(out.splitlines()) - 2 <= 11
+    assert Path("r.png").stat().st_size > 1000

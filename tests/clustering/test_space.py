@@ -88,4 +88,26 @@ def test_values_with_steps_stand_where_they_are():
     lattice = KMeans(1).needs(domain)
     space = Space(lattice)
     where, _ = space.rows(count(((37.0, 5.0),), lattice))
-    assert space.place(where)[0] == pytest.approx([37, 5], abs=0.02)
+    assert space.place(where)[0] == pytest.approx([37, 5], abs=1e-4)
+    assert lattice.shape == (128, 24)
+    assert nearest(space.whole(space.scale(np.array([[37.0, 5.0]]))), where).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    "axis", [Interval(0, 100, step=1), Interval("2026-01-01", "2026-04-11"), Interval(0, 100)], ids=["step", "date", "none"]
+)
+@pytest.mark.parametrize("method", ["eugkm", "dplloyd", "privtree"])
+def test_centres_are_not_half_a_step_off(axis, method):
+    """All rows at 37 steps and at 80: with hardly any noise the centres are these values."""
+    from sfumato.clustering import KMeans
+    from sfumato.privacy.measures import PureDP
+    from sfumato.privacy.unit import Unit
+    from sfumato.random import PublicSeed
+
+    lattice = KMeans(1).needs(Domain(x=axis))
+    low = lattice.axes[0].lower
+    rows = ((low + 37.0,),) * 4000 + ((low + 80.0,),) * 2000
+    found = KMeans(2, method=method).answer(count(rows, lattice), Unit(), PureDP(50), PublicSeed(3))
+    width = 100 / len(found.partition.counts) if method == "eugkm" else 0.1  # a grid knows no more than its cells
+    assert found.centers[:, 0] - low == pytest.approx([37, 80], abs=width)
+    assert found.predict(np.array([[low + 37.0], [low + 80.0]])).tolist() == [0, 1]

@@ -28,7 +28,7 @@ MAKE = {
     "files": "data = pattern",
     "dataset": "import glob, pyarrow.dataset; data = pyarrow.dataset.dataset(sorted(glob.glob(pattern)))",
     "polars, lazy": "import polars; data = polars.scan_parquet(pattern)",
-    "duckdb": "import duckdb; data = duckdb.sql(f\"SELECT * FROM '{pattern}'\")",
+    "duckdb": "import duckdb; duckdb.sql('SET enable_progress_bar = false'); data = duckdb.sql(f\"SELECT * FROM '{pattern}'\")",
 }
 
 

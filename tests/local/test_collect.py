@@ -105,7 +105,7 @@ def test_what_is_no_report_is_counted_and_left_out(tmp_path: Path) -> None:
 
 def test_the_server_has_no_way_to_a_true_value() -> None:
     """The collector and the decoder import nothing that perturbs or reads tables, by name or by module."""
-    for name in ("collector", "decoder", "mixture", "noiselaw", "lloyd"):
+    for name in ("collector", "decoder", "mixture", "noiselaw"):
         source = (Path(collecting.__file__).parent / f"{name}.py").read_text(encoding="utf-8")
         named = {
             alias.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names

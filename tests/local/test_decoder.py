@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.local import decode, lloyd
+from sfumato.centers import assign
+from sfumato.local import decode
 from sfumato.local.mixture import Clusters, information, likelihood
 from sfumato.local.noiselaw import noise_law
 from sfumato.random import PublicSeed, override
@@ -29,7 +30,7 @@ def perturbed(mechanism: sf.BPM | sf.MultivariateLaplace, points: np.ndarray, se
 
 def paired(found: np.ndarray, true: np.ndarray) -> np.ndarray:
     """Which found centre is nearest to each true one."""
-    return lloyd.assign(true, found)
+    return assign(true, found)
 
 
 @pytest.mark.parametrize("mechanism", [sf.BPM(4, "0.5", 2), sf.BPM(8, "auto", 4), sf.MultivariateLaplace(4, 1)], ids=lambda m: m.title)
@@ -66,7 +67,9 @@ def test_the_noise_law_is_near_to_the_noise(mechanism: sf.BPM) -> None:
     assert stats.ks_2samp(np.linalg.norm(reports, axis=1), np.linalg.norm(drawn, axis=1)).statistic < 0.06
 
 
-@pytest.mark.parametrize("mechanism", [sf.BPM(32, "auto", 2), sf.MultivariateLaplace(32, 2)], ids=lambda m: m.title)
+@pytest.mark.parametrize(
+    "mechanism", [sf.BPM(32, "auto", 2), pytest.param(sf.MultivariateLaplace(32, 2), marks=pytest.mark.deep)], ids=lambda m: m.title
+)
 def test_centres_are_within_twice_the_physical_limit(mechanism: sf.BPM) -> None:
     """Clusters lie more than four noise radii d / epsilon apart; points of a cluster nearly coincide."""
     errors = []
@@ -77,6 +80,7 @@ def test_centres_are_within_twice_the_physical_limit(mechanism: sf.BPM) -> None:
     assert np.mean(errors) <= 2 * mechanism.limit(1_000)
 
 
+@pytest.mark.deep
 def test_intervals_hold_about_as_often_as_they_say() -> None:
     mechanism, hits = sf.BPM(24, "auto", 2), []
     for seed in range(6):
@@ -109,11 +113,3 @@ def test_one_cluster_and_one_dimension() -> None:
 def test_bad_numbers_of_clusters(k: object) -> None:
     with pytest.raises(sf.UsageError):
         decode(np.zeros((10, 2)), sf.BPM(2, 1, 2), k, np.random.default_rng(0))  # type: ignore[arg-type]
-
-
-def test_kmeans_finds_separate_points() -> None:
-    points = np.repeat(CENTERS, 50, axis=0)
-    found = lloyd.kmeans(points, np.ones(150), 3, np.random.default_rng(0))
-    assert lloyd.sse(points, found) == pytest.approx(0, abs=1e-12)
-    same = lloyd.kmeans(np.zeros((5, 2)), np.ones(5), 3, np.random.default_rng(0))
-    assert np.array_equal(same, np.zeros((3, 2)))

@@ -115,3 +115,8 @@ def test_diagnostics_agree_with_the_law() -> None:
     assert all(a > b for a, b in zip(swept.variance, swept.variance[1:], strict=False))
     assert swept.limit == 1.5
     assert swept.variance[-1] == pytest.approx(swept.limit, rel=0.01)
+
+
+def test_a_loss_beyond_all_promises_is_refused() -> None:
+    with pytest.raises(sf.UsageError, match="promises nothing"):
+        sf.BPM(10**9, 10**9, 3)

@@ -192,3 +192,15 @@ def test_group_privacy_of_one_step_is_rounded_down() -> None:
         whole = sum(math.exp(i / rows) for i in range(rows)) * float(law.delta)
         assert whole == pytest.approx(1e-6, rel=1e-9)
         assert law.delta <= Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize("rule", ["threshold", "stability"])
+def test_noise_that_cannot_be_drawn_is_refused_when_it_is_chosen(rule: str) -> None:
+    with pytest.raises(UsageError, match="at most 2"):
+        key_law(ApproxDP("1e-9", "1e-6"), Unit(10**6), rule)
+
+
+@pytest.mark.parametrize(("scale", "tau"), [(Fraction(0), 5), (Fraction(-1), 5), (Fraction(2), 0), (Fraction(2), 2**62)])
+def test_no_law_without_noise_or_threshold(scale: Fraction, tau: int) -> None:
+    with pytest.raises(UsageError):
+        ThresholdLaplace(scale, tau)

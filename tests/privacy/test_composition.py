@@ -93,3 +93,8 @@ def test_sums():
 def test_money_and_back(cost):
     numbers = tuple(getattr(cost, name) for name in type(cost).__struct_fields__)
     assert in_measure(cost.money, rule_of(cost)) == (numbers if len(numbers) > 1 else numbers[0])
+
+
+def test_a_delta_that_the_costs_have_used_up_is_refused():
+    with pytest.raises(UsageError, match="larger delta"):
+        plan_epsilon([ApproxDP(1, "1e-6")] * 3, Fraction(1, 10**6))

@@ -42,3 +42,9 @@ def test_assumptions_name_who_bounds_rows():
     assert "rider" in assumptions_of(Unit(rows_per_person=3, person="rider"))[0]
     assert "one person" in assumptions_of(Unit())[0]
     assert "nothing enforces" in assumptions_of(Unit(rows_per_person=3))[0]
+
+
+@pytest.mark.parametrize("proof", [Histogram.keys_proof, Histogram.records_proof], ids=["keys", "records"])
+def test_the_docstring_of_a_histogram_holds_its_other_proofs(proof):
+    for line in str(proof).splitlines():
+        assert words(line) in words(Histogram.__doc__)

@@ -8,6 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.streaming.counter import half_widths
+from sfumato.streaming.exact_tree import ElderTree
 from sfumato.streaming.methods import Reach, largest_variance
 from sfumato.streaming.toeplitz import coefficients
 
@@ -64,3 +65,32 @@ def test_auto_is_the_better_one(unit):
             assert variances["auto"] <= min(variances.values()) * 1.0001
     assert Reach(unit, (0, 1)).l1 == unit.rows_per_person * (2 if unit.neighbours == "replace" else 1)
     assert Reach(unit, (-2, 1)).row == Fraction(2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "neighbours", "touched"), [(1, "add-remove", 1), (1, "replace", 2), (2, "replace", 3), (3, "add-remove", 3)]
+)
+def test_rounding_is_charged_in_every_category_that_a_person_touches(rows, neighbours, touched):
+    unit, rho = sf.Unit(rows, neighbours), Fraction(1, 2)
+    by = sf.Categories(["a", "b", "c"])
+    machine = sf.Counter(5000, by=by, method="blt").settle(None, unit, sf.ZCDP(rho)).machine
+    parts, precision = machine.parameters, machine.precision
+    rounding = 1 + sum(Fraction(w) / (1 - Fraction(t)) for w, t in zip(parts.omega, parts.theta, strict=True))
+    factor = 2 if neighbours == "replace" else 1
+    # sqrt(linear) + sqrt(rounded) <= sigma sqrt(2 rho), without a root but that of the product
+    linear, rounded = parts.squared_norm() * factor * rows**2 * 4**precision, rounding**2 * 5000 * touched
+    room = machine.law.sigma_squared * 2 * rho - linear - rounded
+    assert room >= 0
+    assert room**2 >= 4 * linear * rounded
+
+
+def test_the_guarantee_assumes_that_steps_are_public():
+    settled = sf.Counter(5).settle(None, sf.Unit(), sf.PureDP(1))
+    assert any(line.startswith("Which steps there are") for line in settled.guarantee(True).assumptions)
+
+
+@pytest.mark.parametrize("cost", [sf.ApproxDP("1e-9", "1e-18"), sf.ApproxDP("1", "1e-6")])
+def test_a_tree_is_taken_where_there_is_no_gaussian_noise(cost):
+    settled = sf.Counter(10, value=sf.Interval(0, 10**12, step=1) if cost.epsilon == 1 else 1).settle(None, sf.Unit(), cost)
+    assert isinstance(settled.machine, ElderTree)
+    assert settled.cost == sf.PureDP(cost.epsilon)

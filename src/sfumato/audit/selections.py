@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, product
 from typing import TypeAlias
 
 import numpy as np
 
 from sfumato.audit.exact import Loss
-from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count
-from sfumato.domain import Domain
+from sfumato.audit.laws import log_mass
+from sfumato.audit.runs import Draws, Mechanism, Pair, Published, Rows, count
+from sfumato.domain import Domain, EdgesAxis, Lattice
+from sfumato.histogram import Histogram
+from sfumato.histogram.records import RecordBins, record_bins
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles import Quantiles
 from sfumato.quantiles.question import columns
 from sfumato.random.bits import Bits
 
+FAR = 1000  # a noisy number so far from the truth that a ratio of Laplace masses is at its largest
 LawOf: TypeAlias = Callable[[Rows], np.ndarray]
 """From rows to ln P of every outcome, in one order for all rows."""
 
@@ -58,5 +62,47 @@ def run_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure
     def run(rows: Rows, noise: Bits) -> Published:
         edges = question.answer(counted(rows), unit, cost, noise).edges
         return Published(tuple(edges.tolist()), edges)
+
+    return run
+
+
+def bins_of(question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure) -> RecordBins:
+    """How a histogram with ``records`` lays and pays for its bins."""
+    assert question.records is not None
+    return record_bins(question.needs(domain), question.records, question.rows, unit, cost)
+
+
+def law_of_bins(bins: RecordBins, edges: tuple[int, ...], seen: Draws = ()) -> LawOf:
+    """The law of bins by records: noisy rows, cuts among the given edges, and noisy counts, together.
+
+    Of the noisy number of rows ``seen`` are looked at; of noisy counts the far ends, where ratios of Laplace masses are largest.
+    """
+    lattice, cells = Lattice((bins.axis,)), bins.axis.cells
+
+    def outcomes(rows: Rows) -> Iterable[float]:
+        cube = count(rows, lattice)
+        held = np.flatnonzero(cube.counts)
+        for noisy in seen or (bins.stated or 0,):
+            first = 0.0 if bins.rows_law is None else log_mass(bins.rows_law, noisy - cube.total)
+            for inner in combinations(edges, bins.bins(noisy) - 1):
+                cut = first + bins.log_probability((held, cube.counts[held]), [0, *inner, cells])
+                true = cube.binned([np.array([0, *inner, cells])])
+                ends = [[log_mass(bins.law, far - int(rows_in)) for far in (-FAR, FAR)] for rows_in in true]
+                yield from (cut + sum(corner) for corner in product(*ends))
+
+    return lru_cache(maxsize=4096)(lambda rows: np.array(list(outcomes(rows))))
+
+
+def run_of_bins(question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure, most: int) -> Mechanism:
+    """The production code from rows to noisy rows, edges and counts, filled up to ``most`` bins."""
+    lattice = question.needs(domain)
+    counted = lru_cache(maxsize=1024)(lambda rows: count(rows, lattice))
+
+    def run(rows: Rows, noise: Bits) -> Published:
+        release = question.answer(counted(rows), unit, cost, noise)
+        (axis,) = release.lattice.axes
+        assert isinstance(axis, EdgesAxis)
+        filled = [[*found, *[0] * (most - len(found))] for found in (axis.bounds[1:-1], release.counts.tolist())]
+        return Published((release.rows or 0, *map(int, filled[0]), *filled[1]), release)
 
     return run

@@ -19,8 +19,8 @@ import numpy as np
 
 from sfumato.bench import peers
 from sfumato.bench.tables import Chart, Row
+from sfumato.centers import kmeans
 from sfumato.clustering import KMeans
-from sfumato.clustering.weighted import weighted_kmeans
 from sfumato.cube import Cube
 from sfumato.data import source
 from sfumato.domain import Domain, Interval
@@ -110,13 +110,8 @@ def loss(points: np.ndarray, centres: np.ndarray) -> float:
 
 
 def without_privacy(table: Table) -> float:
-    """The loss of the best of ten runs of scikit-learn, or of our own where it is not installed."""
-    try:
-        from sklearn.cluster import KMeans as Plain
-    except ImportError:
-        spare = np.zeros((table.k, table.points.shape[1]))
-        return loss(table.points, weighted_kmeans(table.points, np.ones(len(table.points)), spare))
-    return loss(table.points, Plain(table.k, n_init=10, random_state=0).fit(table.points).cluster_centers_)
+    """The loss of the best of ten runs of scikit-learn."""
+    return loss(table.points, kmeans(table.points, table.k, tries=10))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Histograms over unknown keys: scanning many distinct keys, selecting among them, and a release of 10^6 cells.
+"""Histograms: scanning many distinct keys, selecting among them, a release of 10^6 cells, and bins by records.
 
 Decoding the same column, and Arrow's own count of its values, which releases everything, stand beside the scan.
 """
@@ -28,7 +28,7 @@ ODD = 2_654_435_761  # scatters the numbers in the names of keys
 
 
 def rows(quick: bool = False) -> list[Row]:
-    """Measure 10^7 distinct text keys (10^6 if quick), 10^7 selections, and 10^6 cells."""
+    """Measure 10^7 distinct text keys (10^6 if quick), 10^7 selections, 10^6 cells, and 1,000 bins of 1,000 rows."""
     keys = 10**6 if quick else 10**7
     with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as place:
         path = Path(place) / "keys.parquet"
@@ -38,7 +38,7 @@ def rows(quick: bool = False) -> list[Row]:
     for rule in RULES:
         law = key_law(ApproxDP("1", "1e-6"), Unit(), rule)
         found.append(_median(f"selecting keys, {rule}", keys, medians(lambda law=law: released(counts, law, current()), 3)))  # type: ignore[misc]
-    return [*found, _cells(10**6)]
+    return [*found, _cells(10**6), _by_records(10**6)]
 
 
 def _write(path: Path, keys: int) -> None:
@@ -73,6 +73,14 @@ def _cells(cells: int) -> Row:
     question = Histogram("x", bins=cells)
     cube = Cube(question.needs(Domain(x=Interval(0, 1))), np.random.default_rng(1).integers(0, 100, cells))
     return _median("histogram of known cells", cells, medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5))
+
+
+def _by_records(rows: int) -> Row:
+    question = Histogram("x", records=1000)
+    lattice = question.needs(Domain(x=Interval(0, 1)))
+    cube = Cube.of_cells(lattice, lattice.axes[0].locate(np.random.default_rng(1).beta(2, 5, rows))[:, None])  # type: ignore[union-attr]
+    seconds = medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5)
+    return _median("histogram by records", rows // 1000, seconds)
 
 
 def _once(what: str, size: int, work: Callable[[], object]) -> Row:

@@ -11,7 +11,7 @@ from sfumato.errors import UsageError, nearest
 SUBJECTS = {
     "clustering": "The loss of private k-means over that without privacy, beside diffprivlib.",
     "counter": "Durable steps of a stream, beside bare synced appends.",
-    "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; 10^6 cells.",
+    "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; 10^6 cells; bins by records.",
     "ledger": "Durable charges a second, beside bare synced appends.",
     "local": "Local reports perturbed a second, beside numpy's draws, and the time to decode them.",
     "noise": "Exact samples a second, beside OpenDP and numpy's inexact law.",

@@ -45,7 +45,7 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     with style.house():
         which = _series(axes) if len(axes) == 2 else None
         if len(axes) == 1:
-            picture = Picture(axes[0], None, _as_columns(table), release.law, note, found)
+            picture = Picture(axes[0], None, _as_columns(table), release.law, note, found, getattr(release, "even", False))
         elif which is None:
             return heat.draw(table, axes, release.law, ax, note)
         else:
@@ -63,6 +63,7 @@ class Picture:
     law: Noise
     note: str
     keys: bool = False
+    density: bool = False
 
     def noted(self, more: str) -> str:
         return f"{self.note} {more}".strip()
@@ -96,7 +97,9 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     if len(starts) < main.size:
         note = picture.noted(f"{main.size:,} bins, drawn as means of {-(-main.size // MOST_STEPS)} neighbours.")
     table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
-    edges = _main_edges(main, starts, ax)
+    edges = _main_edges(picture, starts, ax)
+    if picture.density:
+        table = _per_width(table, np.diff(np.append(starts, main.size)) / np.diff(edges))
     dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
     painter = _band if dense else _upright
     for i in range(table.values.shape[1]):
@@ -106,7 +109,10 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     ax.grid(visible=False, axis="x")
     ax.margins(y=0.06)
     ax.autoscale_view(scalex=False)
-    style.count_axis(ax.yaxis)
+    if picture.density:
+        ax.set_ylabel("rows per day" if scales.time_of(main) else f"rows per unit of {style.plain(main.name, 30)}", parse_math=False)
+    else:
+        style.count_axis(ax.yaxis)
     if series is not None:
         _name_series(ax, series, table)
     keys = style.interval_keys(table.values.size, dense)
@@ -114,9 +120,15 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     return ax
 
 
-def _main_edges(main: LatticeAxis, starts: np.ndarray, ax: Axes) -> np.ndarray:
+def _per_width(table: Table, factor: np.ndarray) -> Table:
+    """Counts of bins (means of so many) as rows per unit of their axis."""
+    return mapped(table, lambda x: x * factor[:, None])
+
+
+def _main_edges(picture: Picture, starts: np.ndarray, ax: Axes) -> np.ndarray:
     """Where the bins lie along x, and the ticks there."""
-    edges = scales.edges_of(main)
+    main = picture.main
+    edges = scales.positions_of(main) if picture.density else scales.edges_of(main)
     ax.set_xlabel(scales.name_of(main), parse_math=False)
     if edges is None:
         scales.slots(ax.xaxis, main, int(style.width_of(ax) // (95 if scales.time_of(main) else 60)), starts)

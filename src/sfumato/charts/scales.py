@@ -40,6 +40,11 @@ def edges_of(axis: LatticeAxis) -> np.ndarray | None:
     return edges if np.ptp(widths) <= NEARLY * widths.max() else None
 
 
+def positions_of(axis: LatticeAxis) -> np.ndarray | None:
+    """Edges of an axis of bins, of whatever width, as positions; None for labels."""
+    return None if isinstance(axis, LabelAxis) else positions(axis.edges(), axis.time)
+
+
 def is_interval(axis: LatticeAxis) -> bool:
     """Whether the axis has an order and edges."""
     return not isinstance(axis, LabelAxis)

@@ -23,6 +23,7 @@ from sfumato.releases import AnyQuestion
 from sfumato.risk import Choice, Choices, Risk, Worlds
 
 POINTS = 49  # of the curves in the picture
+MOST_WORLDS = 10**300  # whose probabilities are doubles
 BEYOND = 8  # how far the picture goes below and above the window
 
 
@@ -258,7 +259,7 @@ def _read_worlds(worlds: Any, unit: Unit, risk: Risk) -> Worlds | int | None:
             return min(every, key=lambda one: one.log_count)
         case [records, size]:
             return Worlds(records, size).under(unit)
-        case int() if not isinstance(worlds, bool):
+        case int() if not isinstance(worlds, bool) and worlds <= MOST_WORLDS:
             return worlds
     raise UsageError(
         f"worlds of type {type(worlds).__name__}",

@@ -34,6 +34,8 @@ from sfumato.privacy.unit import Neighbours, Unit
 @source_options(optional=True)
 @click.option("--bins", multiple=True, help="NUMBER, or NAME=NUMBER, or NAME=edge,edge,edge.")
 @click.option("--width", multiple=True, help="Width of bins instead: NUMBER, or NAME=NUMBER.")
+@click.option("--records", type=int, help="Rows per bin instead, for one axis; the edges are paid for.")
+@click.option("--rows", type=int, help="With --records: the number of rows, where it is public.")
 @click.option("--selection", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How keys are selected.")
 @cost_options
 @click.option("--accuracy", help="Instead of a cost: solve for the least epsilon at which counts are within this of the truth.")
@@ -50,6 +52,8 @@ def histogram(
     axes: tuple[str, ...],
     bins: tuple[str, ...],
     width: tuple[str, ...],
+    records: int | None,
+    rows: int | None,
     selection: Rule,
     accuracy: str | None,
     confidence: str,
@@ -63,12 +67,15 @@ def histogram(
 
     Example: sfumato histogram trips.parquet --axis hour=0..24/1 --axis kind=a,b --epsilon 0.5 --budget 2
 
+    Bins of equal size: sfumato histogram trips.parquet --axis fare=0..500/0.01 --records 1000 --epsilon 1 --budget 2
+
     Keys: sfumato histogram trips.parquet --axis 'shop=*' --epsilon 1 --delta 1e-6 --budget 3,1e-5
 
     Which epsilon: sfumato histogram --accuracy 30 --confidence .95
     """
     domain = Domain(parse_axes(axes)) if axes else Domain(rows=Categories(["all"]))  # one number
-    question = Histogram(tuple(domain), bins=parse_bins(bins), width=parse_widths(width), selection=selection)
+    laid = {"bins": parse_bins(bins), "width": parse_widths(width), "records": records, "rows": rows}
+    question = Histogram(tuple(domain), selection=selection, **laid)
     if accuracy is not None:
         if options["epsilon"] is not None:
             raise UsageError("--accuracy with --epsilon", "either of them fixes the cost", "Leave one of them out")

@@ -94,7 +94,7 @@ def simulate(
 
     The comparison looks at true values: it is for rehearsals on data that you may see, and is not private.
     """
-    from sfumato.local import lloyd
+    from sfumato.centers import kmeans, sse
 
     domain = _domain(axes)
     points = to_unit(_read(file, tuple(domain)), read_bounds(domain.intervals(None), len(domain)))
@@ -106,9 +106,9 @@ def simulate(
     collector = Collector(made)
     collector.add(drawn)
     decoded = collector.decode(clusters, seed)
-    ones, rng = np.ones(len(points)), np.random.default_rng(seed)
-    best, naive = (lloyd.sse(points, lloyd.kmeans(cloud, ones, clusters, rng)) for cloud in (points, collector.points()))
-    ours = lloyd.sse(points, decoded.centers)
+    rng = np.random.default_rng(seed)
+    best, naive = (sse(points, kmeans(cloud, clusters, seed=rng, tries=4)) for cloud in (points, collector.points()))
+    ours = sse(points, decoded.centers)
     figures = {
         "rows": len(points),
         "sse": {"true rows": best, "reports, decoded": ours, "reports, k-means": naive},

@@ -95,6 +95,8 @@ def _run(opened: Stream, file: Path, columns: feed.Columns | None, *, follow: bo
             _print(total)
             progress.at(before)
     progress.end()
+    if columns is not None:
+        talk(f"Not protected: which {columns.step} has rows at all. Name steps so coarsely that each has rows in any case.")
     talk(f"{'Stopped' if halt.asked else 'Done'} after step {opened.step:,}{_of(opened.horizon)}. {opened.history().guarantee.sentence()}")
     if halt.asked:
         talk("The same command goes on from here.")

@@ -13,7 +13,7 @@ from sfumato.clustering.refine import MOST_STEPS
 from sfumato.clustering.release import KMeansRelease
 from sfumato.clustering.space import MOST_AXES, Space
 from sfumato.cube import Cube
-from sfumato.domain import Domain, Lattice, finest, grid_axis, named_axes
+from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.partition import UniformPartitioner
@@ -86,11 +86,11 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
             raise UsageError(f"method = {self.method!r}", "it is unknown", f"Choose one of {', '.join(map(repr, get_args(Method)))}")
 
     def needs(self, domain: Domain) -> Lattice:
-        """A fine lattice on every axis, also where values have steps: a row stands at the middle of its cell."""
+        """A fine lattice, or the axis' own steps where they are coarser: the one that partitions and quantiles ask for."""
         intervals = domain.intervals(self.axes)
         if len(intervals) > MOST_AXES:
             raise UsageError(f"{self.title} on {len(intervals)} axes", f"the limit is {MOST_AXES:,}", "Name fewer axes")
-        return Lattice(tuple(grid_axis(name, axis, finest(len(intervals))) for name, axis in intervals.items()))
+        return fine_lattice(intervals)
 
     @property
     def title(self) -> str:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.centers import assign, kmeans, sse
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, probability
-from sfumato.local import lloyd
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
 from sfumato.local.decoder import Decoded, check_clusters, decode
@@ -114,8 +114,8 @@ class PrivateKMeans:
         rng = np.random.default_rng(self.random_state)
         self._decoded: Decoded | None = None
         if self.method == "naive":
-            self._unit_centers = lloyd.kmeans(found, np.ones(len(found)), self.n_clusters, rng, max_iter=self.max_iter)
-            self.weights_ = np.bincount(lloyd.assign(found, self._unit_centers), minlength=self.n_clusters) / len(found)
+            self._unit_centers = kmeans(found, self.n_clusters, seed=rng, tries=4, steps=self.max_iter)
+            self.weights_ = np.bincount(assign(found, self._unit_centers), minlength=self.n_clusters) / len(found)
         else:
             self._decoded = decode(found, self.mechanism_, self.n_clusters, rng)
             self._unit_centers, self.weights_ = self._decoded.centers, self._decoded.weights
@@ -146,12 +146,12 @@ class PrivateKMeans:
     def predict(self, points: Any) -> np.ndarray:
         """Index of the nearest centre, in scaled distance: int64 of shape (n,). On true points: for evaluation only."""
         self._fitted()
-        return lloyd.assign(self._scaled(points), self._unit_centers)
+        return assign(self._scaled(points), self._unit_centers)
 
     def compute_sse(self, X: Any) -> float:  # noqa: N803
         """Sum of squared scaled distances to the nearest centre. On true points it is an exact fact: for evaluation only."""
         self._fitted()
-        return lloyd.sse(self._scaled(X), self._unit_centers)
+        return sse(self._scaled(X), self._unit_centers)
 
     def plot(self, ax: Any = None, points: Any = None) -> Any:
         """Draw the reports and the centres in the first two axes; ``points`` draws true ones as well, for evaluation only."""

@@ -82,7 +82,7 @@ def occupied(cube: Cube) -> Cube:
     if cube.coordinates is not None:
         return cube
     flat = np.flatnonzero(cube.counts)
-    coordinates = np.stack(np.unravel_index(flat, cube.lattice.shape), axis=1)
+    coordinates = np.stack(np.unravel_index(flat, cube.lattice.shape)).T
     return Cube(cube.lattice, cube.counts[flat].astype(np.int64), coordinates, cube.rescan)
 
 

@@ -14,9 +14,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato.centers import squared_distances
 from sfumato.clustering.lloyd import Step, private_step, step_laws
 from sfumato.clustering.space import HALF, Space
-from sfumato.clustering.weighted import non_negative, squared_distances
+from sfumato.clustering.weighted import non_negative
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
 from sfumato.partition import Partition
 from sfumato.privacy.allocation import share
@@ -46,7 +47,7 @@ class Rough:
 
     @classmethod
     def of(cls, space: Space, partition: Partition) -> Rough:
-        lower, upper = space.scale(partition.lower), space.scale(partition.upper)
+        lower, upper = space.scale_edges(partition.lower), space.scale_edges(partition.upper)
         return cls((lower + upper) / 2, (upper - lower) / 2, non_negative(partition.counts))
 
 

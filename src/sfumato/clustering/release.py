@@ -113,7 +113,7 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         """Of weighted means of cells: each count moves the mean by its distance from it over the whole weight."""
         if self.partition is None:
             return np.full(self._whole.shape, np.inf)
-        where = self.space.whole(self.space.scale((self.partition.lower + self.partition.upper) / 2))
+        where = self.space.whole(self.space.scale_edges((self.partition.lower + self.partition.upper) / 2))
         groups = nearest(where, self._whole)
         squares = (where - self._whole[groups]).astype(float) ** 2
         spread = np.stack([np.bincount(groups, column, len(self.weights)) for column in squares.T], axis=1)

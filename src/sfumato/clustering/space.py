@@ -1,7 +1,8 @@
 """The whole numbers in which rows are clustered, and the public map between them and the axes.
 
 Each axis of a lattice is scaled to -1 .. 1 and cut into 2^20 steps a side; a lattice cell stands at its middle. Rows, centres and
-sums are integers from here on.
+sums are integers from here on. Where the cells of an axis are its own steps, the values in a cell are the one that opens it (37 in
+[37, 38)), so the middle of the cell is read as that value: the map to the axis is moved by half a step, the integers are not.
 
 Guarantee: the group of a row is a function of its own lattice cell and of the centres, and of nothing else.
 Holds because: coordinates are integers of size at most 2^20, so every product, partial sum and difference in ``nearest`` is an integer
@@ -17,12 +18,12 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import GridAxis, Lattice
+from sfumato.domain import GridAxis, Lattice, finest
 from sfumato.errors import InternalError
 
 HALF = 2**20
 MOST_AXES = 2**10
-BLOCK = 2**22  # distances held at once
+BLOCK = 2**18  # distances held at once, in a cache
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,32 @@ class Space:
 
     def scale(self, points: np.ndarray) -> np.ndarray:
         """Bring points in the axes' own units to [-1, 1]^d, clamped: float64 ndarray like ``points``; NaN stays."""
+        with np.errstate(over="ignore"):
+            return self.scale_edges(points + self._shift)
+
+    def scale_edges(self, edges: np.ndarray) -> np.ndarray:
+        """Bring edges of cells to [-1, 1]^d, clamped: float64 ndarray like ``edges``."""
         low, high = self._ends
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip((points - low) / (high - low) * 2 - 1, -1, 1))
+            return np.asarray(np.clip((edges - low) / (high - low) * 2 - 1, -1, 1))
 
     def place(self, whole: np.ndarray) -> np.ndarray:
         """Bring whole numbers back to the axes' own units: float64 ndarray like ``whole``."""
         low, high = self._ends
-        return np.asarray(low + (whole / HALF + 1) / 2 * (high - low))
+        return np.asarray(low - self._shift + (whole / HALF + 1) / 2 * (high - low))
 
     @cached_property
     def widths(self) -> np.ndarray:
         """What one whole number is along each axis, in its own units: float64 ndarray of shape (d,)."""
         low, high = self._ends
         return np.asarray((high - low) / 2 / HALF)
+
+    @cached_property
+    def _shift(self) -> np.ndarray:
+        """From a value to the middle of its cell: half a step where the cells are steps, else 0; float64 ndarray of shape (d,)."""
+        low, high = self._ends
+        steps = np.array([axis.snap and axis.cells < finest(self.d) for axis in self.axes])
+        return np.asarray(np.where(steps, (high - low) / 2 / [axis.cells for axis in self.axes], 0.0))
 
     @cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,8 @@ from sfumato.domain import Categories, Domain, Interval, KeyAxis, LabelAxis, Lat
 from sfumato.errors import UsageError, nearest
 from sfumato.histogram import keys
 from sfumato.histogram.bins import AxisBins, binned, by_axis, plain_bins, plain_width, widths_by_axis
+from sfumato.histogram.records import PROOF as RECORDS_PROOF
+from sfumato.histogram.records import plain_records, record_bins, record_lattice
 from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.mechanisms.thresholds import RULES, Rule
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
@@ -41,6 +43,11 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
     width : number, dict, or None
         The width of bins instead of their number, for all Interval axes or by axis; the last bin is narrower where they do
         not fill the axis. For dates a number means days, for times seconds.
+    records : int or None
+        Bins of about so many rows each, in place of ``bins`` and ``width``: for one Interval axis. Their number and their edges are
+        paid for; ``release.lattice`` has the edges, ``release.rows`` the noisy number of rows.
+    rows : int or None
+        With ``records``: the number of rows, where it is public. Then nothing is spent on it.
     selection : {"truncated-geometric", "threshold", "stability"}
         How keys are selected. The default shows each key as often as the cost allows; "threshold" is discrete Laplace noise
         with the least threshold; "stability" the rule of PSIlence, with its sensitivity of 2.
@@ -48,7 +55,8 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
     Raises
     ------
     UsageError
-        If an axis is unknown, bins are fewer than 2, edges do not increase, or there would be more than 2^26 cells.
+        If an axis is unknown, bins are fewer than 2, edges do not increase, there would be more than 2^26 cells, or ``records`` is
+        given with bins, a width or several axes.
 
     Guarantee
     ---------
@@ -66,6 +74,15 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
     Source: Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; thresholds: Korolova et al. 2009, Vadhan 2017, section
     3.3.
 
+    With ``records``, instead:
+    Sensitivity: of the number of rows and of the bins' counts, L1 = rows_per_person (twice that under replace); of rows below a cut
+    minus q times its node's rows, rows_per_person max(q, 1 - q).
+    Holds because: cuts are chosen among public lattice points by exact selections, a level's nodes hold disjoint rows, bins follow
+    from cuts that are paid for, and the costs of rows, cuts and counts add up to the whole. Under replace selections run as
+    add-remove at half their share.
+    Not covered: the choice of columns, bounds and records per bin; the time the query takes.
+    Source: McSherry, Talwar, FOCS 2007; Kaplan, Schnapp, Stemmer, ICML 2022; Cesar, Rogers, ALT 2021.
+
     >>> from sfumato.domain import Domain, Interval
     >>> Histogram("age", bins=4).needs(Domain(age=Interval(0, 100))).shape
     (4,)
@@ -75,6 +92,8 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
     bins: int | Sequence[AxisBins | float | str] | dict[str, AxisBins] | None = None
     width: float | dict[str, float] | None = None
     selection: Rule = "truncated-geometric"
+    records: int | None = None
+    rows: int | None = None
 
     proof: ClassVar[Proof] = Proof(
         sensitivity="L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 times under replace.",
@@ -83,18 +102,29 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
         source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, Steinke 2020.",
     )
     keys_proof: ClassVar[Proof] = keys.PROOF
+    records_proof: ClassVar[Proof] = RECORDS_PROOF
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
         msgspec.structs.force_setattr(self, "width", plain_width(self.width))
+        for name in ("records", "rows"):
+            msgspec.structs.force_setattr(self, name, plain_records(getattr(self, name), name))
+        if self.records is not None and (self.bins is not None or self.width is not None):
+            raise UsageError("records with bins or width", "each of them says where the bins lie", "Leave the others out")
+        if self.rows is not None and self.records is None:
+            raise UsageError(
+                f"rows = {self.rows}", "a stated number of rows serves records per bin only", "Give records, or leave rows out"
+            )
         if self.selection not in RULES:
             asked = f"selection = {self.selection!r}"
             raise UsageError(asked, f"there is no rule of that name; {nearest(str(self.selection), RULES)}", "Name one of them")
 
     def needs(self, domain: Domain) -> Lattice:
-        """Its lattice is exactly its bins; keys have no bins."""
+        """Its lattice is exactly its bins; keys have no bins. Bins by records are chosen on the axis' default lattice."""
         names = domain.select(self.axes)
+        if self.records is not None:
+            return record_lattice(self.title, domain, names)
         intervals = [name for name in names if isinstance(domain[name], Interval)]
         bins, widths = by_axis(self.bins, intervals), widths_by_axis(self.width, intervals)
         lattice = Lattice(tuple(_lattice_axis(domain, name, bins.get(name), widths.get(name)) for name in names))
@@ -112,15 +142,19 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the counts would be, and which keys would be shown."""
         lattice = self.needs(domain)
+        if self.records is not None:
+            return record_bins(lattice, self.records, self.rows, unit, cost).preview(self.title, rows)
         if keys.key_axis(lattice) is None:
             return Preview(self.title, without_delta(cost), unit, lattice.size, count_law(cost, unit), rows)
         selects, cells = keys.laws(cost, unit, self.selection, alone=len(lattice.axes) == 1)
         return Preview(self.title, cost, unit, None, selects if cells is None else cells, rows, (keys.told(selects),))
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> HistogramRelease:
-        """Add exact noise to every cell; where there is an axis of keys, select them first."""
+        """Add exact noise to every cell; keys are selected first, and bins by records are cut first."""
         from sfumato.histogram.release import HistogramRelease  # which holds a question
 
+        if self.records is not None:
+            return self._answer_records(cube, unit, cost, noise)
         if keys.key_axis(cube.lattice) is not None:
             return self._answer_keys(cube, unit, cost, noise)
         law = count_law(cost, unit)
@@ -138,6 +172,15 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
         guarantee = Guarantee(cost, unit, how, self.keys_proof, assumptions_of(unit), private=noise.private)
         law = selects if cells is None else cells
         return HistogramRelease(question=self, lattice=lattice, counts=counts, law=law, selection=selects, guarantee=guarantee)
+
+    def _answer_records(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> HistogramRelease:
+        from sfumato.histogram.release import HistogramRelease
+
+        assert self.records is not None
+        bins = record_bins(cube.lattice, self.records, self.rows, unit, cost)
+        rows, lattice, counts = bins.answer(cube, noise)
+        guarantee = Guarantee(bins.cost, unit, bins.mechanism, self.records_proof, assumptions_of(unit), private=noise.private)
+        return HistogramRelease(question=self, lattice=lattice, counts=counts, law=bins.law, guarantee=guarantee, rows=rows)
 
 
 def _lattice_axis(domain: Domain, name: str, bins: AxisBins | None, width: float | None) -> LatticeAxis:

@@ -37,6 +37,8 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         Of the noise on each count, independent.
     selection : TruncatedGeometric, ThresholdLaplace or None
         How keys were selected; ``kept`` is its curve. Where keys are the only axis it is also the law of their counts.
+    rows : int or None
+        The noisy number of rows from which bins by records were made; None where there was none.
 
     Notes
     -----
@@ -49,6 +51,7 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
     counts: np.ndarray
     law: AnyLaw
     selection: TruncatedGeometric | ThresholdLaplace | None = None
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         if self.counts.shape != (self.lattice.size,):
@@ -62,6 +65,11 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
     @property
     def title(self) -> str:
         return self.question.title
+
+    @property
+    def even(self) -> bool:
+        """Whether bins were made to hold about equally many rows: then their widths tell the shape, and pictures show rows per width."""
+        return self.question.records is not None
 
     def kept(self, counts: Any) -> np.ndarray:
         """The probability with which a key of so many rows is shown: float64 ndarray like ``counts``.
@@ -232,7 +240,10 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         return pa.table(columns | {"count": self.counts, "low": low.reshape(-1), "high": high.reshape(-1)})
 
     def plot(self, ax: Any = None) -> Any:
-        """Bars with error bars for one axis, a table of shades for two; more axes are summed into the first two."""
+        """Bars with error bars for one axis, a table of shades for two; more axes are summed into the first two.
+
+        Bins by records are drawn by their rows per width.
+        """
         from sfumato.charts import histograms
 
         return histograms.draw(cast(Any, self), ax)

@@ -34,6 +34,7 @@ from sfumato.random.bits import Bits, current
 
 Method = Literal["mixture", "two-stage"]
 
+LARGEST_LOSS = 10**12
 MOST_REPORTS = 10**10
 """More reports than there are people: where a centroid within 0.1 would take more, a report is refused."""
 
@@ -106,6 +107,9 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         for name, value in (("epsilon", self.epsilon), ("L", self.L)):
             if not Fraction(1, 10**9) <= value <= 10**9:
                 raise UsageError(f"{name} = {decimal(value)}", "it lies between 1e-9 and 1e9", f"Choose {name} in that range")
+        if self.epsilon * self.L > LARGEST_LOSS:
+            asked = f"epsilon = {decimal(self.epsilon)} with L = {decimal(self.L)}"
+            raise UsageError(asked, "a privacy loss above 1e12 promises nothing", "Choose a smaller epsilon or L")
 
     # --- the law -----------------------------------------------------------------------------------------------------------
 

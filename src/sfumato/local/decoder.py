@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.centers import assign, kmeans, sse
 from sfumato.errors import UsageError
-from sfumato.local import lloyd
 from sfumato.local.floats import Floats
 from sfumato.local.mechanism import Mechanism, read_array
 from sfumato.local.mixture import Clusters, information, likelihood
@@ -143,7 +143,7 @@ def _fitted(points: Floats, counts: Floats, k: int, law: NoiseLaw, prior: _Prior
     # Twice as many clusters are less likely to be stuck; k-means on what they say makes a start of its own.
     for means in _starts(near, by, 2 * k, rng)[:FINER]:
         finer = _drawn(climbed(means, 40)[1], 2 * k, rng.random(FEW), rng.normal(size=(FEW, near.shape[1])))
-        starts.append(lloyd.kmeans(finer, np.ones(FEW), k, rng, max_iter=30))
+        starts.append(kmeans(finer, k, seed=rng, tries=4, steps=30))
     tried = sorted((climbed(means, 25) for means in starts), key=lambda found: found[0])
     better = min((_climb(vector, points, counts, k, law, prior, 50) for _, vector in tried[:GOOD]), key=lambda found: found[0])
     return _climb(better[1], points, counts, k, law, prior, 150)[1]
@@ -154,7 +154,7 @@ def _starts(points: Floats, counts: Floats, k: int, rng: np.random.Generator) ->
     d, near = points.shape[1], np.clip(points, 0, 1)
     found = []
     for turn in range(STARTS):
-        means = lloyd.lloyd(near, counts, lloyd.plus_plus(near, counts, k, rng), 10) if turn % 2 else rng.uniform(0.05, 0.95, (k, d))
+        means = kmeans(near, k, weights=counts, seed=rng, steps=10) if turn % 2 else rng.uniform(0.05, 0.95, (k, d))
         found.append(means)
     return found
 
@@ -204,9 +204,8 @@ def _centred(vector: Floats, covariance: Floats, k: int, rng: np.random.Generato
     places, noise = rng.random(SYNTHETIC), rng.normal(size=(SYNTHETIC, d))
     parts = np.array_split(np.arange(SYNTHETIC), REPEATS)
     pool = np.concatenate([_drawn(each, k, places[part], noise[part]) for each, part in zip(doubtful, parts, strict=True)])
-    ones = np.ones(len(pool))
-    starts = [Clusters.of(vector, k).means, *(lloyd.plus_plus(pool, ones, k, rng) for _ in range(RESTARTS))]
-    centers = min((lloyd.lloyd(pool, ones, start, 60, 1e-4) for start in starts), key=lambda found: lloyd.sse(pool, found))
+    tried = kmeans(pool, Clusters.of(vector, k).means, steps=60), kmeans(pool, k, seed=rng, tries=RESTARTS, steps=60)
+    centers = min(tried, key=lambda found: sse(pool, found))
     some = slice(0, SYNTHETIC // 8)
     near = [_settled(_drawn(each, k, places[some], noise[some]), centers) for each in likely]
     errors = [_spread(np.array([found[part] for found in near])) for part in (0, 1)]
@@ -229,5 +228,5 @@ def _drawn(vector: Floats, k: int, places: Floats, noise: Floats) -> Floats:
 
 def _settled(points: Floats, centers: Floats) -> tuple[Floats, Floats]:
     """Centres after a few more steps, and the share of the points nearest to each."""
-    moved = lloyd.lloyd(points, np.ones(len(points)), centers, 20, 1e-4)
-    return moved, np.bincount(lloyd.assign(points, moved), minlength=len(moved)).astype(np.float64) / len(points)
+    moved = kmeans(points, centers, steps=20)
+    return moved, np.bincount(assign(points, moved), minlength=len(moved)).astype(np.float64) / len(points)

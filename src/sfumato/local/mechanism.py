@@ -23,7 +23,7 @@ RESOLUTION = 2**16
 
 SLACK = (
     "none: reports lie on a public lattice, and a float that comes too near to the border of a cell is computed again from the same "
-    "random words with as many digits as it takes; given that log, exp, sin and cos of the platform are right to 2^-44"
+    "random words with as many digits as it takes; given that log, exp and sqrt of the platform are right to 2^-48"
 )
 ASSUMPTIONS = (
     "The device adds the noise before anything leaves it.",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.centers import squared_distances
 from sfumato.local.floats import Floats
-from sfumato.local.lloyd import squared_distances
 from sfumato.local.noiselaw import NoiseLaw
 
 _BLOCK = 2**11

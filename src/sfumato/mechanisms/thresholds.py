@@ -37,10 +37,12 @@ from sfumato.mechanisms.noise import DiscreteLaplace, Script
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, truncated
+from sfumato.random.discrete import check_scale
 from sfumato.random.enclosure import exp_minus
 
 Rule: TypeAlias = Literal["truncated-geometric", "threshold", "stability"]
 RULES: tuple[Rule, ...] = ("truncated-geometric", "threshold", "stability")
+LARGEST_THRESHOLD = 2**62
 _DEPTH = 256
 _DIGITS = 12
 
@@ -164,6 +166,11 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace"):
 
     scale: Fraction
     tau: int
+
+    def __post_init__(self) -> None:
+        check_scale(self.scale, "scale")
+        if not 1 <= self.tau < LARGEST_THRESHOLD:
+            raise UsageError("a threshold", "it lies between 1 and 2^62", "Choose a larger epsilon or delta, or fewer rows per person")
 
     @property
     def threshold(self) -> int:

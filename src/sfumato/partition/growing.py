@@ -7,6 +7,7 @@ release. What a path has not spent goes to its cell, so that every path from the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +26,18 @@ MOST_CELLS = 2**22
 MOST_DEPTH = 22
 
 
+@dataclass
+class _Young:
+    """The rows in the nodes that the last split made, which are those that the next one may move.
+
+    ``at`` runs ahead of ``Growth``'s own book of where each row is, which is written when it is asked for.
+    """
+
+    index: np.ndarray
+    at: np.ndarray
+    weights: np.ndarray
+
+
 class Growth:
     """Boxes of lattice cells and their true counts, as they are split.
 
@@ -40,9 +53,9 @@ class Growth:
     def __init__(self, cube: Cube) -> None:
         shape = cube.lattice.shape
         self.cells, self.weights = _occupied(cube)
-        self._at = np.zeros(len(self.weights), np.int64)
+        self._where = np.zeros(len(self.weights), np.int64)
         self._first = 0  # the first node that the last split made
-        self._youngest: np.ndarray | None = None  # the rows in those nodes; None: any
+        self._young: _Young | None = None  # None: any row may move
         self.lower, self.upper = np.zeros((1, len(shape)), np.int64), np.array([shape], np.int64)
         self.true = np.array([cube.total], np.int64)
         self.axis, self.cut, self.child, self.parent = (np.array([start], np.int64) for start in (-1, 0, -1, -1))
@@ -51,7 +64,7 @@ class Growth:
         """Split nodes in two, and return their children: int64 ndarray of shape (2 len(nodes),), lower and upper in turn."""
         new, number = len(self.axis), len(nodes)
         if number and nodes.min() < self._first:  # an older node is split, too: any row may move
-            self._youngest = None
+            self._where, self._young = self._at, None
         self._first = new
         if new + 2 * number > 2 * MOST_CELLS:
             raise UsageError("a partition", f"it would have more than {MOST_CELLS:,} cells", "Choose a smaller epsilon, or fewer levels")
@@ -63,21 +76,32 @@ class Growth:
         for name, value in (("axis", -1), ("cut", 0), ("child", -1)):
             setattr(self, name, np.concatenate([getattr(self, name), np.full(2 * number, value)]))
         self.parent = np.concatenate([self.parent, np.repeat(nodes, 2)])
-        self.true = np.concatenate([self.true, self._move(new, 2 * number)])
+        self.true = np.concatenate([self.true, self._move(new, 2 * number, np.unique(axis))])
         return np.arange(new, new + 2 * number)
 
-    def _move(self, new: int, number: int) -> np.ndarray:
-        """Send the rows of nodes that were split to the children, and count them there."""
-        young = self._youngest
-        at = self._at if young is None else self._at[young]
-        first = self.child[at]
+    def _move(self, new: int, number: int, axes: np.ndarray) -> np.ndarray:
+        """Send the rows of nodes that were split, along these axes, to the children, and count them there."""
+        young = self._young or _Young(np.arange(len(self._where)), self._where, self.weights.astype(float))
+        first = self.child[young.at]
         on = first >= 0
-        moving, at, first = np.flatnonzero(on) if young is None else young[on], at[on], first[on]
-        axis = self.axis[at]
-        place = self.cells[moving, axis[0]] if len(axis) and (axis == axis[0]).all() else self.cells[moving, axis]
-        self._at[moving] = now = first + (place >= self.cut[at])
-        self._youngest = moving
-        return np.rint(np.bincount(now - new, self.weights[moving], minlength=number)).astype(np.int64)
+        if not on.all():
+            self._where[young.index[~on]] = young.at[~on]
+            young, first = _Young(young.index[on], young.at[on], young.weights[on]), first[on]
+        if len(axes) == 1:
+            place = self.cells[:, axes[0]]
+            place = place if len(place) == len(first) else place[young.index]
+        else:
+            place = self.cells[young.index, self.axis[young.at]]
+        first += place >= self.cut[young.at]
+        self._young = _Young(young.index, first, young.weights)
+        return np.rint(np.bincount(first - new, young.weights, minlength=number)).astype(np.int64)
+
+    @property
+    def _at(self) -> np.ndarray:
+        """In which node each row is."""
+        if self._young is not None:
+            self._where[self._young.index] = self._young.at
+        return self._where
 
     def rows_of(self, nodes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Occupied cells within each node, and their counts: int64 ndarrays of shape (occupied, d) and (occupied,)."""
@@ -193,9 +217,8 @@ class Draft:
 
 
 def _occupied(cube: Cube) -> tuple[np.ndarray, np.ndarray]:
-    """The occupied cells of a cube and their counts, of a type that rows can be added up in."""
+    """The occupied cells of a cube one axis after another in memory, and their counts, of a type that rows can be added up in."""
     if cube.coordinates is not None:
-        return cube.coordinates, cube.counts.astype(np.int64)
+        return np.asfortranarray(cube.coordinates), cube.counts.astype(np.int64)
     flat = np.flatnonzero(cube.counts)
-    cells = np.stack(np.unravel_index(flat, cube.lattice.shape), axis=1)
-    return cells, cube.counts[flat].astype(np.int64)
+    return np.stack(np.unravel_index(flat, cube.lattice.shape)).T, cube.counts[flat].astype(np.int64)

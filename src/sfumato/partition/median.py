@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar
@@ -11,7 +10,7 @@ import numpy as np
 
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError
-from sfumato.exact import EPSILON_UNITS, RHO_UNITS, decimal
+from sfumato.exact import decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.mechanisms.selection import RankLaw
@@ -19,8 +18,9 @@ from sfumato.partition.growing import Draft
 from sfumato.partition.levels import LevelTree
 from sfumato.partition.steps import split_at
 from sfumato.privacy.allocation import Shares, of_units
+from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.guarantee import EXACT, Proof
-from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.release import Preview
 
@@ -178,13 +178,6 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
             cuts.append(lower + JointLaw(Ranks.of_counts(counts, 1, len(counts)), at, epsilon, unit, distinct=True).draw(draft.noise))
         draft.pay(nodes, units)
         return split_at(draft.growth, nodes, axis, cuts)
-
-
-def selection_epsilon(cost: CentralMeasure) -> Fraction:
-    """The epsilon of an exponential mechanism that a cost allows: epsilon^2 / 8 is at most rho (Cesar, Rogers 2021)."""
-    if isinstance(cost, ZCDP):
-        return Fraction(math.isqrt(int(8 * cost.rho * RHO_UNITS) * EPSILON_UNITS**2 // RHO_UNITS), EPSILON_UNITS)
-    return Fraction(cost.epsilon)
 
 
 def _along(draft: Draft, nodes: np.ndarray, axis: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

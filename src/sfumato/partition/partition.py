@@ -306,7 +306,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
             All given ranges hold together (Bonferroni).
         exact : bool or None
             Whether variances on a tree of two axes are exact, at some hundred microseconds a range, or bounded from above, at a few
-            (``tables``): then intervals are up to half as wide again. None: exact for up to 1,000 ranges at once.
+            (``tables``): then intervals are about twice as wide. None: exact for up to 1,000 ranges at once.
         **ranges : axis=(lower, upper)
             ``lower <= x < upper``, scalars or arrays of shape (n,); axes not named are taken whole.
 

@@ -60,6 +60,17 @@ def in_measure(money: Money, rule: str) -> Fraction | tuple[Fraction, Fraction]:
     return Fraction(money[0], EPSILON_UNITS), Fraction(money[1], DELTA_UNITS)
 
 
+def selection_epsilon(cost: CentralMeasure) -> Fraction:
+    """The epsilon of an exponential mechanism that a cost allows: epsilon^2 / 8 is at most rho (Cesar, Rogers 2021).
+
+    >>> selection_epsilon(ZCDP("0.5"))
+    Fraction(2, 1)
+    """
+    if isinstance(cost, ZCDP):
+        return Fraction(math.isqrt(int(8 * cost.rho * RHO_UNITS) * EPSILON_UNITS**2 // RHO_UNITS), EPSILON_UNITS)
+    return Fraction(cost.epsilon)
+
+
 def compose(costs: Sequence[CentralMeasure]) -> CentralMeasure:
     """Add up costs of one measure, or of pure and approximate ones (basic composition; Dwork, Lei 2009)."""
     if all(isinstance(cost, ZCDP) for cost in costs):
@@ -142,7 +153,7 @@ def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fractio
     Raises
     ------
     UsageError
-        If the extra ``risk`` (dp-accounting) is not installed.
+        If the extra ``risk`` (dp-accounting) is not installed, or ``delta`` is too small for the deltas of the costs.
 
     Source: dp-accounting's pessimistic discretisation of the loss.
     """
@@ -157,4 +168,6 @@ def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fractio
         losses.append(pld.from_privacy_parameters(worst, value_discretization_interval=1e-4))
     together = functools.reduce(lambda one, other: one.compose(other), losses)
     found = together.get_epsilon_for_delta(float(delta)) * (1 + 1e-12)
+    if not math.isfinite(found):
+        raise UsageError("tight composition", "the costs' own deltas already use up the one that is asked for", "Ask at a larger delta")
     return Fraction(math.ceil(found * EPSILON_UNITS), EPSILON_UNITS)

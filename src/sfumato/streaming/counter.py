@@ -182,7 +182,8 @@ class Settled(msgspec.Struct, frozen=True):
             who = f"The {self.unit.person} given with each row names the person; of each, the first {self.unit.rows_per_person} count."
         elif self.unit.rows_per_person == 1:
             who = "One event is one person: nobody causes two of them, in all steps together."
-        return Guarantee(self.cost, self.unit, str(self.machine), self.counter.proof, (who, *rest), private=private)
+        when = "Which steps there are, and their names, does not depend on anybody's rows: both are shown as they come."
+        return Guarantee(self.cost, self.unit, str(self.machine), self.counter.proof, (who, when, *rest), private=private)
 
 
 class CounterPreview(Preview, frozen=True, kw_only=True):
@@ -253,9 +254,12 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
     events: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        cells = self.settled.machine.cells
-        if len(self.events) != len(self.outputs) or any(len(output) != cells for output in self.outputs):
+        settled, steps = self.settled, len(self.outputs)
+        cells, horizon = 1 if settled.labels is None else len(settled.labels), settled.machine.horizon
+        if len(self.events) != steps or any(len(output) != cells for output in self.outputs):
             raise UsageError("a running total", "it has another number of totals than of steps", "Load a file that release.save wrote")
+        if settled.machine.cells != cells or settled.grain <= 0 or (horizon is not None and steps > horizon):
+            raise UsageError("a running total", "its mechanism belongs to another stream", "Load a file that release.save wrote")
 
     @property
     def values(self) -> np.ndarray:

@@ -10,7 +10,8 @@ Privacy. Without the rounding, y would be C x with C Toeplitz and c non-negative
 F D |c| in length: D what a person's rows add up to, F = 1 under add-remove, sqrt 2 under replace, 2 under replace with values of both
 signs. Each rounding errs by at most half a unit, a buffer therefore by at most 1 / (2 (1 - theta_i)) units at any time, and the
 outputs of a run by at most (1 + sum of omega_i / (1 - theta_i)) / 2. Two runs differ through rounding by at most twice that at each
-of T steps, in length sqrt(T) (1 + sum of omega_i / (1 - theta_i)) units. sigma is computed from the sum of both lengths, rounded up.
+of T steps in each of the n categories that the person's rows touch, in length sqrt(n T) (1 + sum of omega_i / (1 - theta_i)) units.
+sigma is computed from the sum of both lengths, rounded up.
 The difference of two runs is whole units at every step, so the noise law is exact and nothing else is to be charged.
 Source: Dvijotham, McMahan, Pillutla, Steinke, Thakurta, FOCS 2024; McMahan, Xu, Zhang, EMNLP 2024; the lattice: Canonne, Kamath,
 Steinke 2020, Thm 4.
@@ -113,7 +114,7 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
         return f"a Toeplitz matrix of {buffers} buffers in units of 2^-{self.precision} with {self.law} on each step"
 
 
-def moved_squared(parameters: BLT, precision: int, reach: int, squared_factor: int) -> int:
+def moved_squared(parameters: BLT, precision: int, reach: int, squared_factor: int, touched: int = 1) -> int:
     """How far one person moves the outputs, in squared length and units of 2^-precision, rounding included; rounded up.
 
     Parameters
@@ -122,10 +123,12 @@ def moved_squared(parameters: BLT, precision: int, reach: int, squared_factor: i
         D: what a person's rows add up to.
     squared_factor : int
         F^2: 1, 2 or 4.
+    touched : int
+        n: in how many categories a person's rows may lie, before and after. Elsewhere both runs round alike.
     """
     linear = parameters.squared_norm() * squared_factor * reach**2 * 4**precision
     rounding = 1 + sum(Fraction(w) / (1 - Fraction(t)) for w, t in zip(parameters.omega, parameters.theta, strict=True))
-    length = math.isqrt(math.ceil(linear)) + 1 + math.isqrt(math.ceil(rounding**2 * parameters.horizon)) + 1
+    length = math.isqrt(math.ceil(linear)) + 1 + math.isqrt(math.ceil(rounding**2 * parameters.horizon * touched)) + 1
     return length**2
 
 

@@ -90,16 +90,13 @@ class Reader:
 
     def each(self, increment: Any, number: int | None = None) -> list[Row]:
         """Read one row per person. A dropped row stands as (-1, 0)."""
-        rows = self._plain_rows(increment) if self.labels is None else self._placed(self._labelled(increment))
-        if number is not None and len(rows) != number:
-            raise UsageError("persons", "there is not one for each row of the increment", "Give one person per row, in the same order")
+        if self.labels is None and not isinstance(self.value, Interval):
+            (count,) = self._amounts(increment)
+            _check_persons(count, number)  # before a list of that length is made
+            return [(0, 1)] * count
+        rows = [(0, amount) for amount in self._amounts(increment)] if self.labels is None else self._placed(self._labelled(increment))
+        _check_persons(len(rows), number)
         return rows
-
-    def _plain_rows(self, increment: Any) -> list[Row]:
-        amounts = self._amounts(increment)
-        if isinstance(self.value, Interval):
-            return [(0, amount) for amount in amounts]
-        return [(0, 1)] * amounts[0]
 
     def _labelled(self, increment: Any) -> list[tuple[object, int]]:
         if isinstance(increment, str):
@@ -189,6 +186,11 @@ def _key(label: object) -> object:
     """Tell True from 1, but not numpy's 1 from Python's."""
     plain = label.item() if hasattr(label, "item") else label
     return (bool, plain) if isinstance(plain, bool) else plain
+
+
+def _check_persons(rows: int, persons: int | None) -> None:
+    if persons is not None and rows != persons:
+        raise UsageError("persons", "there is not one for each row of the increment", "Give one person per row, in the same order")
 
 
 def _wrong(obstacle: str) -> UsageError:

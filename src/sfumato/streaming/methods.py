@@ -7,10 +7,10 @@ from typing import Literal, TypeAlias, overload
 
 import numpy as np
 
-from sfumato.errors import Infeasible
+from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.composition import approx_to_zcdp, zcdp_to_pure
-from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP, without_delta
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.streaming import exact_blt, exact_toeplitz
 from sfumato.streaming.blt import BLT
@@ -74,12 +74,17 @@ def machine_for(method: Method, horizon: int | None, cells: int, reach: Reach, c
         return _without_horizon(method, tree, cost)
     if isinstance(cost, PureDP):
         raise Infeasible(f'method "{method}"', "its noise is Gaussian, and pure epsilon allows none", 'Give delta or rho, or method="tree"')
-    rho = cost if isinstance(cost, ZCDP) else approx_to_zcdp(cost.epsilon, cost.delta)
-    if method == "auto":
-        method = "toeplitz" if horizon <= exact_toeplitz.LONGEST else "blt"
-        gaussian = _gaussian(method, horizon, cells, reach, rho)
-        return (tree, without_delta(cost)) if largest_variance(tree) <= largest_variance(gaussian) else (gaussian, cost)
-    return _gaussian(method, horizon, cells, reach, rho), cost
+    if method != "auto":
+        return _gaussian(method, horizon, cells, reach, _rho_of(cost)), cost
+    try:
+        gaussian = _gaussian("toeplitz" if horizon <= exact_toeplitz.LONGEST else "blt", horizon, cells, reach, _rho_of(cost))
+    except UsageError:  # so small a delta, or so wide a noise, that there is none
+        return tree, without_delta(cost)
+    return (tree, without_delta(cost)) if largest_variance(tree) <= largest_variance(gaussian) else (gaussian, cost)
+
+
+def _rho_of(cost: ZCDP | ApproxDP) -> ZCDP:
+    return cost if isinstance(cost, ZCDP) else approx_to_zcdp(cost.epsilon, cost.delta)
 
 
 def _without_horizon(method: Method, tree: AnyMachine, cost: CentralMeasure) -> tuple[AnyMachine, CentralMeasure]:
@@ -95,8 +100,7 @@ def errors_of_all(chosen: AnyMachine, horizon: int, reach: Reach, cost: CentralM
     tree = laplace_tree(horizon, 1, reach, cost)
     machines: dict[str, AnyMachine] = {"this counter": chosen, "elder tree": tree}
     if isinstance(chosen, ElderTree | Segments) and not isinstance(cost, PureDP):
-        rho = cost if isinstance(cost, ZCDP) else approx_to_zcdp(cost.epsilon, cost.delta)
-        machines["buffers, Gaussian"] = _gaussian("blt", horizon, 1, reach, rho)
+        machines["buffers, Gaussian"] = _gaussian("blt", horizon, 1, reach, _rho_of(cost))
     kept = {name: one for name, one in machines.items() if name == "this counter" or type(one) is not type(chosen)}
     errors = {name: one.half_widths(1, horizon, alpha) for name, one in kept.items()}
     scale = tree.law.scale / tree.levels * horizon.bit_length()
@@ -143,5 +147,5 @@ def toeplitz(horizon: int, cells: int, reach: Reach, cost: ZCDP, precision: int)
 def buffers(horizon: int, cells: int, reach: Reach, cost: ZCDP, precision: int) -> BufferCounter:
     """Buffers in fixed point of 2^-precision grains, with the noise that ``cost`` asks for, rounding included."""
     parameters = BLT.for_horizon(horizon)
-    moved = exact_blt.moved_squared(parameters, precision, reach.largest, reach.squared_factor)
+    moved = exact_blt.moved_squared(parameters, precision, reach.largest, reach.squared_factor, min(cells, reach.unit.counts_l1))
     return BufferCounter(parameters, DiscreteGaussian(Fraction(moved) / (2 * cost.rho)), cells, precision)

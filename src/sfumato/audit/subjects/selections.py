@@ -1,13 +1,14 @@
-"""Selections: quantiles."""
+"""Selections: quantiles, and bins of a histogram that hold about equally many rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sfumato.audit.runs import Rows
-from sfumato.audit.selections import law_of, run_of
+from sfumato.audit.runs import Draws, Rows
+from sfumato.audit.selections import bins_of, law_of, law_of_bins, run_of, run_of_bins
 from sfumato.audit.subjects.subject import CONCENTRATED, PURE, UNITS, Subject
 from sfumato.domain import Domain, Interval
+from sfumato.histogram import Histogram
 from sfumato.privacy.measures import CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles import Quantiles
@@ -16,6 +17,7 @@ WIDE = Domain(x=Interval(0, 2**13, step=1))
 LOW, NEXT, LATE, LAST = (5.0,), (12.0,), (2.0**13 - 20,), (2.0**13 - 9,)
 """Nearly all edges lie between the second value and the third: the losses of selections are largest where one group is wide."""
 BETWEEN = (5, 12, 2**13 - 20, 2**13 - 9, 2**13)
+ENDS = (5, 6, 12, 13, 2**13 - 10, 2**13 - 9, 2**13 - 1)
 FEW, ON_FEW = Domain(x=Interval(0, 12, step=1)), ((0.0,), (1.0,), (11.0,))
 
 
@@ -32,6 +34,15 @@ def _selected(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure, 
     return Subject(name, unit, cost, mechanism, universe if law else (), pair=None if law else pair, runs=100, law=law)
 
 
+def _bins(question: Histogram, unit: Unit, cost: CentralMeasure, seen: Draws = ()) -> Subject:
+    """Bins by records: noisy rows on either side of the truth that make 2 bins or 3, every group of edges, every corner of counts."""
+    law = law_of_bins(bins_of(question, WIDE, unit, cost), ENDS, seen) if isinstance(cost, PureDP) else None
+    r, universe = unit.rows_per_person, (LOW, NEXT, LAST)
+    pair = r * universe[:1] + universe[2:], (r * universe[1:2] if unit.neighbours == "replace" else ()) + universe[2:]
+    run, name = run_of_bins(question, WIDE, unit, cost, most=3), "Histogram by records"
+    return Subject(name, unit, cost, run, universe if law else (), pair=None if law else pair, runs=100, law=law)
+
+
 def subjects() -> Iterator[Subject]:
     """Every subject of this room."""
     for unit in UNITS:
@@ -41,6 +52,8 @@ def subjects() -> Iterator[Subject]:
         yield _selected("Median, permute-and-flip", Quantiles("x", at=[0.5]), unit, PURE, few)
         yield _selected("Quartiles, JointExp", Quantiles("x"), unit, PURE, beside)
         yield _selected("Quartiles, by halving", Quantiles("x", method="recursive"), unit, PURE, (LAST,))
+        yield _bins(Histogram("x", records=10), unit, PURE, (-40, 20, 30))
         yield _selected("Quartiles, tree of counts", Quantiles("x", method="tree"), unit, PURE)
     for question in (Quantiles("x"), Quantiles("x", method="recursive")):
         yield _selected(f"Quartiles, {question.method}", question, Unit(), CONCENTRATED)
+    yield _bins(Histogram("x", records=10, rows=20), Unit(neighbours="replace"), CONCENTRATED)
