@@ -26,7 +26,7 @@ MOST_CELLS = 2**22
 MOST_DEPTH = 22
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class _Young:
     """The rows in the nodes that the last split made, which are those that the next one may move.
 
