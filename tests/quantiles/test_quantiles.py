@@ -114,7 +114,7 @@ def test_costs_in_rho(table):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_sparse_and_dense_cubes_answer_alike(method, monkeypatch):
-    """A large epsilon leaves no doubt: both find the same lattice points."""
+    """A large epsilon leaves little doubt: both find the same lattice points, or neighbours of the same rank."""
     from sfumato import cube as cubes
 
     question = sf.Quantiles(["y", "x"], at=[0.3, 0.7], by="kind", method=method)
@@ -127,7 +127,7 @@ def test_sparse_and_dense_cubes_answer_alike(method, monkeypatch):
     assert dense.is_dense
     assert not sparse.is_dense
     answers = [question.answer(cube, sf.Unit(), sf.PureDP("10000"), current()).values for cube in (dense, sparse)]
-    assert np.abs(answers[0] - answers[1]).max() < 0.1
+    assert np.abs(answers[0] - answers[1]).max() <= 1
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -166,7 +166,7 @@ def test_rank_intervals_cover(method, shape):
 def test_the_bound_on_one_rank_is_not_far_from_the_worst_case():
     """One edge is right, and all others are off by just what the bound says: one of them is chosen up to as often as it allows."""
     size = 2**14
-    way = Way("joint", (Fraction(1, 2),), size, sf.Unit(), sf.ZCDP("0.125"), False)  # epsilon 1, by the exponential mechanism
+    way = Way("joint", (Fraction(1, 2),), size, sf.Unit(), sf.ZCDP("0.125"), False, finest=1)  # epsilon 1, by the exponential mechanism
     off = half_width(way, 0.2)
     cells = Cells(np.array([0, size - 2, size - 1]), np.array([1000 - off, off, 1000]), size)
     right = math.exp(way.log_probabilities(cells, np.array([[size - 1]]))[0])
@@ -174,7 +174,9 @@ def test_the_bound_on_one_rank_is_not_far_from_the_worst_case():
 
 
 def test_auto_chooses_by_public_parameters():
-    assert [method_for("auto", m, 2**20) for m in (1, 9, 10, 100, 101)] == ["joint", "joint", "recursive", "recursive", "tree"]
+    assert [method_for("auto", m, 2**20) for m in (1, 9, 10, 1000, 1001)] == ["joint", "joint", "recursive", "recursive", "tree"]
+    assert [method_for("auto", m, 2**12) for m in (100, 101)] == ["recursive", "tree"]
+    assert method_for("auto", 101, 2**12, pure=False) == "recursive"
     assert method_for("auto", 9, 10**40) == "recursive"  # too many tuples to select from at once
 
 

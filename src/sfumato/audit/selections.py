@@ -8,6 +8,7 @@ That drawing follows those weights is tested apart, and sampled audits look at o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, combinations_with_replacement, product
 from typing import TypeAlias
@@ -31,13 +32,21 @@ LawOf: TypeAlias = Callable[[Rows], np.ndarray]
 """From rows to ln P of every outcome, in one order for all rows."""
 
 
-def law_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, edges: tuple[int, ...], background: Rows = ()) -> LawOf:
-    """The law of quantiles of one axis, at all tuples of the given edges; ``background`` is always in the data, beside the rows.
+PARTS = 4
+"""Sub-cells of a cell: few, so that edges within a cell can be looked at. The proof holds for any number."""
 
-    Where many edges share a group of equal rank whatever the rows are, one of them stands for all: the others are as likely.
+
+def law_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, cells: tuple[int, ...], background: Rows = ()) -> LawOf:
+    """The law of quantiles of one axis, at edges of the given cells; ``background`` is always in the data, beside the rows.
+
+    One quantile: all edges in each cell. Several: all tuples of the edges that open the cells. Where many edges share a group of equal
+    rank whatever the rows are, those of one cell stand for all: the others are as likely.
     """
     lattice = question.needs(domain)
     (way,) = question.ways(lattice, unit, cost).values()
+    way = replace(way, finest=PARTS)
+    inside = range(1 if len(question.at) > 1 else way.parts)
+    edges = [edge for cell in cells for edge in (cell * way.parts + i for i in inside) if edge < way.edges]
     chosen = np.array(list(combinations_with_replacement(edges, len(question.at))), dtype=np.int64)
 
     @lru_cache(maxsize=4096)

@@ -18,6 +18,7 @@ Source: McSherry, Talwar, FOCS 2007; Smith, STOC 2011 (quantiles); McKenna, Shel
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from sfumato.random.discrete import integer_below
 from sfumato.random.weighted import falling, survives, surviving
 
 SHIFT, CLAMP = 55, 128
-FEW_EDGES = 2**16
+FEW_EDGES = 2**16 + 1
 
 
 class RankLaw:
@@ -103,7 +104,7 @@ class RankLaw:
         Raises
         ------
         UsageError
-            If more than 2^16 edges are allowed, which is public. With many edges as good as the best the two laws are nearly
+            If more than 2^16 + 1 edges are allowed, which is public. With many edges as good as the best the two laws are nearly
             the same, and ``draw`` is quick.
         """
         if self._ranks.edges > FEW_EDGES:
@@ -128,7 +129,7 @@ class RankLaw:
         For a few edges: the quadrature is exact for the polynomial that it is.
         """
         p = np.exp(np.repeat(self._every_level() / -(2.0**SHIFT), self._ranks.widths))
-        nodes, weights = np.polynomial.legendre.leggauss(len(p) // 2 + 1)
+        nodes, weights = _quadrature(len(p) // 2 + 1)
         missed = 1 - np.outer((nodes + 1) / 2, p)
         others = np.stack([np.delete(missed, i, axis=1).prod(axis=1) for i in range(len(p))])
         return np.asarray(np.log(p * (others @ weights) / 2))
@@ -137,3 +138,9 @@ class RankLaw:
         levels = np.full(len(self._ranks.below), CLAMP << SHIFT, np.int64)
         levels[self._start : self._stop] = self._levels
         return levels
+
+
+@lru_cache(maxsize=64)
+def _quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return nodes, weights

@@ -10,6 +10,9 @@ Under replace a person may leave one node (or label) and enter another, so selec
 add-remove sensitivity (``ranks.nested``). An answer with rho uses the exponential mechanism at epsilon = sqrt(8 rho).
 Source: Gillenwater, Joseph, Kulesza, ICML 2021; Kaplan, Schnapp, Stemmer, ICML 2022 (halving); Hay, Rastogi, Miklau, Suciu,
 VLDB 2010 (trees); McKenna, Sheldon, NeurIPS 2020 (permute-and-flip); Cesar, Rogers, ALT 2021 (zCDP of selections).
+
+Selections are made on sub-cells (``quantiles.parts``), so that a cell with many rows is chosen where a quantile lies inside it; the
+tree's answer is the cell in which its noisy ranks pass the target.
 """
 
 from __future__ import annotations
@@ -31,10 +34,12 @@ from sfumato.mechanisms.selection import RankLaw
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.quantiles.parts import MOST_PARTS, divided, parts_for, points_of
 from sfumato.random.bits import Bits
 
 Method: TypeAlias = Literal["joint", "recursive", "tree"]
-MOST_JOINT, MOST_RECURSIVE = 9, 100  # measured at 10^6 rows and epsilon 1: mean rank errors cross between 9 and 16
+MOST_JOINT, MOST_RECURSIVE = 9, 1000  # measured: mean rank errors cross between 9 and 16, and near 2000, where halving takes a second
+MOST_BESIDE_LOW_TREES = 100  # for pure epsilon a tree of three levels is nearer from about 150 quantiles on
 FANOUT = 16
 FLIPPED_EDGES = 2**12 + 1  # permute-and-flip looks at every edge
 
@@ -49,6 +54,10 @@ class Cells:
     positions: np.ndarray
     counts: np.ndarray
     size: int
+
+    def divided(self, parts: int) -> Cells:
+        """The same rows on the sub-cells of each cell."""
+        return Cells(*divided(self.positions, self.counts, parts), self.size * parts)
 
     def edges(self, lower: int, upper: int) -> Ranks:
         """The edges from ``lower`` to ``upper``, both included, with the rows between them."""
@@ -71,6 +80,10 @@ class Way:
         What this axis may spend.
     divided : bool
         Whether the rows are divided by labels, which are answered side by side.
+    snap : bool
+        Whether the axis has a step of its own: the value of a cell is then its lower edge, else its nearer end.
+    finest : int
+        The most sub-cells of a cell.
     """
 
     method: Method
@@ -79,6 +92,25 @@ class Way:
     unit: Unit
     cost: CentralMeasure
     divided: bool
+    snap: bool = False
+    finest: int = MOST_PARTS
+
+    @property
+    def parts(self) -> int:
+        """Sub-cells of each cell."""
+        if self.method == "tree":
+            return 1
+        return parts_for(self.cells, self.finest, flips=self.flips, together=len(self.at) if self.joint else 1)
+
+    @property
+    def edges(self) -> int:
+        """From how many edges of sub-cells a selection chooses."""
+        return self.cells * self.parts + 1
+
+    @property
+    def joint(self) -> bool:
+        """Whether several quantiles are chosen in one selection."""
+        return self.method == "joint" and len(self.at) > 1
 
     @property
     def levels(self) -> int:
@@ -107,15 +139,15 @@ class Way:
     @property
     def slack(self) -> Fraction:
         """What finite arithmetic may add to the loss; the weights are made for as much less."""
-        return joint_slack(len(self.at), self.cells + 1, self.unit) if self.method == "joint" and len(self.at) > 1 else Fraction(0)
+        return joint_slack(len(self.at), self.edges, self.unit) if self.joint else Fraction(0)
 
     def check(self) -> None:
         """Refuse what cannot be answered, before anything is spent."""
         if self.cells < len(self.at):
             asked = f"{len(self.at)} quantiles on {self.cells} lattice points"
             raise UsageError(asked, "there are fewer points than quantiles", "Ask for fewer quantiles, or take a finer step")
-        if self.method == "joint" and len(self.at) > 1:
-            tuples(len(self.at), self.cells + 1)
+        if self.joint:
+            tuples(len(self.at), self.edges)
             if self.shares[0][1] <= 2 * self.slack:
                 asked = f"{len(self.at)} quantiles at epsilon {decimal(self.shares[0][1])}"
                 raise UsageError(asked, "the numerical slack would take most of it", 'Choose a larger epsilon, or method="recursive"')
@@ -124,21 +156,27 @@ class Way:
                 law.half_width(0.5)
 
     def draw(self, cells: Cells, bits: Bits) -> np.ndarray:
-        """Choose the edges: int64 ndarray of shape (m,), in order."""
+        """Choose lattice points: int64 ndarray of shape (m,), in order."""
         if self.method == "tree":
             return _from_tree(self, cells, bits)
-        if self.method == "joint" and len(self.at) > 1:
+        return points_of(self.select(cells.divided(self.parts), bits), self.parts, self.cells, self.snap)
+
+    def select(self, fine: Cells, bits: Bits) -> np.ndarray:
+        """Choose edges of sub-cells: int64 ndarray of shape (m,), in order."""
+        if self.joint:
             unit, epsilon = self.shares[0]
-            return JointLaw(cells.edges(0, cells.size), self.at, epsilon, unit).draw(bits)
+            return JointLaw(fine.edges(0, fine.size), self.at, epsilon, unit).draw(bits)
 
         def pick(ranks: Ranks, q: Fraction, _: int, level: int) -> int:
             law = self._law(ranks, q, level)
             return law.flip(bits) if self.flips else law.draw(bits)
 
-        return np.array(halved(cells, self.at, pick), dtype=np.int64)
+        return np.array(halved(fine, self.at, pick), dtype=np.int64)
 
     def log_probabilities(self, cells: Cells, chosen: np.ndarray) -> np.ndarray:
-        """ln P of tuples, int64 ndarray of shape (k, m), by a selection. For audits: it holds true counts.
+        """ln P of tuples of edges of sub-cells, int64 ndarray of shape (k, m). For audits: it holds true counts.
+
+        The lattice points of the answer are a function of these edges.
 
         Raises
         ------
@@ -147,10 +185,11 @@ class Way:
         """
         if self.method == "tree":
             raise UsageError("the law of a tree's answer", "it has no closed form", "Audit it by its outputs")
-        if self.method == "joint" and len(self.at) > 1:
+        fine = cells.divided(self.parts)
+        if self.joint:
             unit, epsilon = self.shares[0]
-            return JointLaw(cells.edges(0, cells.size), self.at, epsilon, unit).log_probabilities(chosen)
-        return np.array([self._log_probability(cells, row) for row in chosen.tolist()])
+            return JointLaw(fine.edges(0, fine.size), self.at, epsilon, unit).log_probabilities(chosen)
+        return np.array([self._log_probability(fine, row) for row in chosen.tolist()])
 
     def _log_probability(self, cells: Cells, chosen: Sequence[int]) -> float:
         total = 0.0
@@ -170,13 +209,13 @@ class Way:
         return RankLaw(ranks, q, epsilon, unit)
 
 
-def method_for(method: str, quantiles: int, cells: int) -> Method:
+def method_for(method: str, quantiles: int, cells: int, *, pure: bool = True) -> Method:
     """Choose a method by public parameters: jointly while that is possible and best, then by halving, then from a tree."""
     match method:
         case "joint" | "recursive" | "tree":
             return method
         case "auto":
-            if quantiles > MOST_RECURSIVE:
+            if quantiles > (MOST_BESIDE_LOW_TREES if pure and cells <= FANOUT**3 else MOST_RECURSIVE):
                 return "tree"
             if quantiles > MOST_JOINT:
                 return "recursive"
@@ -208,7 +247,7 @@ def halved(cells: Cells, at: Sequence[Fraction], pick: Pick) -> list[int]:
 
 
 def _from_tree(way: Way, cells: Cells, bits: Bits) -> np.ndarray:
-    """Add noise to every count of a 16-ary tree, add up the rows below each edge, and take the edges nearest to the ranks."""
+    """Add noise to every count of a 16-ary tree, add up the rows below each edge, and take the points nearest to the ranks."""
     laws = way.laws
     size = FANOUT ** len(laws)
     counts = np.zeros(size, np.int64)
@@ -223,6 +262,9 @@ def _from_tree(way: Way, cells: Cells, bits: Bits) -> np.ndarray:
     ranks[-1] = total
     rising = (np.maximum.accumulate(ranks) + np.minimum.accumulate(ranks[::-1])[::-1]) / 2
     targets = np.array([float(q) for q in way.at]) * total
+    if way.snap:
+        passed = np.clip(np.searchsorted(rising, targets, side="right") - 1, 0, way.cells - 1)
+        return np.maximum.accumulate(passed).astype(np.int64)
     right = np.clip(np.searchsorted(rising, targets), 1, way.cells)
     nearer = targets - rising[right - 1] < rising[right] - targets
     return np.maximum.accumulate(np.where(nearer, right - 1, right)).astype(np.int64)

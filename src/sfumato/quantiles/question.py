@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, LabelAxis, Lattice, fine_lattice, named_axes
+from sfumato.domain import Categories, Domain, GridAxis, LabelAxis, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError
 from sfumato.exact import Number, decimal, probability
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
-from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.methods import Cells, Way, method_for
 from sfumato.random.bits import Bits
@@ -47,7 +47,7 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         A Categories axis: the quantiles of the rows of each label. Labels are answered side by side, at no further cost.
     method : {"auto", "joint", "recursive", "tree"}
         "joint" selects all at once (JointExp), "recursive" one after another by halving, "tree" reads them off noisy counts. "auto":
-        by the number of quantiles: up to 9, up to 100, beyond.
+        by the number of quantiles: up to 9, up to 1000 (100 for pure epsilon on at most 2^12 points), beyond.
 
     Raises
     ------
@@ -61,8 +61,9 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
     ---------
     Sensitivity: of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of JointExp's utility, 2r (1 - the least gap)
     (replace: 2r); of a level of counts, L1 = r (replace: 2r), with r = rows_per_person.
-    Holds because: edges are public and chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under
-    replace selections in them use half their share.
+    Holds because: the rows of a cell are dealt to public sub-cells in a fixed order, so neighbours stay neighbours; edges of sub-cells are
+    chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under replace selections in them use half
+    their share.
     Not covered: the choice of columns, bounds and quantiles; the time the query takes.
     Source: Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, ICML 2022; Hay et al., VLDB 2010.
 
@@ -79,8 +80,9 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
     proof: ClassVar[Proof] = Proof(
         sensitivity="of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of JointExp's utility, "
         "2r (1 - the least gap) (replace: 2r); of a level of counts, L1 = r (replace: 2r), with r = rows_per_person.",
-        because="edges are public and chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under "
-        "replace selections in them use half their share.",
+        because="the rows of a cell are dealt to public sub-cells in a fixed order, so neighbours stay neighbours; edges of sub-cells are "
+        "chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under replace selections in them use half "
+        "their share.",
         not_covered="the choice of columns, bounds and quantiles; the time the query takes.",
         source="Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, ICML 2022; Hay et al., VLDB 2010.",
     )
@@ -116,8 +118,10 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         parts = share(without_delta(cost), [Fraction(1)] * len(grid))
         found = {}
         for axis, part in zip(grid, parts, strict=True):
-            method = method_for(self.method, len(self.at), axis.size)
-            found[axis.name] = Way(method, tuple(self.at), axis.size, unit, part, self.by is not None)
+            method = method_for(self.method, len(self.at), axis.size, pure=not isinstance(part, ZCDP))
+            found[axis.name] = Way(
+                method, tuple(self.at), axis.size, unit, part, self.by is not None, isinstance(axis, GridAxis) and axis.snap
+            )
             found[axis.name].check()
         labels = lattice.axes[0].size if self.by else 1
         if labels * len(grid) * len(self.at) > MOST_ANSWERS or (labels > TREE_LABELS and any(w.method == "tree" for w in found.values())):

@@ -4,14 +4,16 @@ A selection whose best outcome has utility M leaves it by more than t with a cha
 and a the weight of one unit: every outcome that is worse by t has at most e^(-a t) of the best one's weight. So with confidence
 1 - alpha it stays within (ln N + ln 1/alpha) / a.
 
-*One edge*: the rank error is |n(o) - q n|, a = epsilon / (2 D), N the number of edges; permute-and-flip is never worse.
+*One edge*: the rank error is |n(o) - q n|, a = epsilon / (2 D), N the number of edges of sub-cells; permute-and-flip is never worse.
 *Jointly*: u <= -2 |d_j| for each j, so all ranks together are within half of that, N the number of tuples.
 *By halving*: a node's error is added to those of the two edges that bound it, in shares that sum to one, so it grows by at most
 one selection's bound a level.
 *Tree*: with S a bound on the error of all noisy ranks at once, the chosen edge is within 2 S.
 
-The bounds are beyond what the lattice forces: where many rows share a cell, no edge has exactly the rank that was asked for, and
-the error of the best edge (or tuple) is added. They are for the worst data; where values lie evenly around the quantiles the ln N is
+A cell with rows #{< cell} below it and #{<= cell} in or below it has each rank between the two. The bounds are on the distance of that
+interval from the rank that was asked for, the cell being the one in which the chosen edge lies. They are beyond what sub-cells force
+(``parts``): half the rows of a sub-cell near the target, w / 2T for a cell of w rows. Values between cells are rounded to the nearer
+end of their cell where the axis has no step. The bounds are for the worst data; where values lie evenly around the quantiles the ln N is
 not paid, and the error is typically ln(1/alpha) / a.
 """
 
@@ -64,13 +66,13 @@ def _joint(way: Way, alpha: float) -> float:
         return _single(way, way.at[0], alpha)
     unit, epsilon = way.shares[0]
     left = epsilon - way.slack
-    choices = math.log(tuples(len(way.at), way.cells + 1))
+    choices = math.log(tuples(len(way.at), way.edges))
     return (choices - math.log(alpha)) * float(joint_sensitivity(way.at, unit) / left)
 
 
 def _single(way: Way, q: Fraction, alpha: float) -> float:
     unit, epsilon = way.shares[0]
-    return (math.log(way.cells + 1) - math.log(alpha)) * float(2 * rank_sensitivity(q, unit) / epsilon)
+    return (math.log(way.edges) - math.log(alpha)) * float(2 * rank_sensitivity(q, unit) / epsilon)
 
 
 def _worst_ranks(way: Way) -> list[Fraction]:

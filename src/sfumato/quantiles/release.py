@@ -50,7 +50,7 @@ class QuantilesPreview(Preview, frozen=True):
         lines = [f"{self.question} at {self.cost}, for {self.unit}:"]
         lines.append(f"  chooses {self.cells:,} lattice points by {', '.join(self.notes)}")
         lines.append(f"  each has its rank within {self.accuracy():,} rows of the one asked for with 95 % confidence, whatever the data")
-        lines.append(f"  and typically within {typically:,.0f}, where values lie evenly; ties are beyond both")
+        lines.append(f"  and typically within {typically:,.0f}, where values lie evenly; a tied value has all ranks of its rows")
         if self.cells and self.cells > 1:
             lines.append(f"  all of them at once are within {self.accuracy(simultaneous=True):,} rows")
         if self.rows:
@@ -141,8 +141,9 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
         """By how many rows the ranks may be off, whatever the data are: int64 ndarray like ``values``.
 
-        The number of rows below a value lies within so many of at * (all rows), beyond what the lattice forces: where many rows share
-        a lattice cell, the error of the best lattice points is added. See ``quantiles/reach.py`` for why.
+        A value stands for its cell: on an axis with a step its lower edge, else its nearer end. With a rows below that cell and b in
+        or below it, at * (all rows) is within so many rows of the interval [a, b]; where a cell holds w rows, w / (2 * sub-cells) more.
+        The sub-cells of a cell are ``ways[axis].parts``. See ``quantiles/reach.py`` for why.
 
         Parameters
         ----------

@@ -24,10 +24,10 @@ FEW, ON_FEW = Domain(x=Interval(0, 12, step=1)), ((0.0,), (1.0,), (11.0,))
 def _selected(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure, background: Rows = ()) -> Subject:
     """A selection, beside rows of other persons with which it was found to lose much; few cells for what looks at each of them."""
     few = question.method == "tree" or "flip" in name
-    domain, universe, edges = (FEW, ON_FEW, tuple(range(13))) if few else (WIDE, (LOW, NEXT, LAST), BETWEEN)
+    domain, universe, cells = (FEW, ON_FEW, tuple(range(13))) if few else (WIDE, (LOW, NEXT, LAST), BETWEEN)
     others = background * unit.rows_per_person
     exact = isinstance(cost, PureDP) and question.method != "tree"
-    law = law_of(question, domain, unit, cost, edges, others) if exact else None
+    law = law_of(question, domain, unit, cost, cells, others) if exact else None
     r, rest = unit.rows_per_person, universe[2:]
     pair = r * universe[:1] + rest, (r * universe[1:2] if unit.neighbours == "replace" else ()) + rest
     mechanism = run_of(question, domain, unit, cost, others)
