@@ -166,7 +166,7 @@ def _plain(rows: Any) -> np.ndarray:
     except (TypeError, ValueError):
         array = np.zeros(0)
     if array.ndim != 2 or not array.shape[1]:
-        raise UsageError(f"rows of shape {array.shape}", "an estimator takes a table of numbers", "Give an array of shape (n, features)")
+        raise UsageError("rows that are no table", "an estimator takes a table of numbers", "Give an array of shape (n, features)")
     return array
 
 

@@ -60,7 +60,8 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
     def __post_init__(self) -> None:
         k, d = len(self.weights), len(self.lattice.axes)
         grids = all(isinstance(axis, GridAxis) for axis in self.lattice.axes)
-        if not (k > 0 and d > 0 and grids and self.whole_centres.shape == (k * d,) and self.terms.shape == (k,)):
+        whole = k > 0 and d > 0 and grids and self.whole_centres.shape == (k * d,) and self.terms.shape == (k,)
+        if not whole or any(s.counts.shape != (k,) or {s.centres.size, s.about.size, s.sums.size} != {k * d} for s in self.steps):
             raise UsageError("clusters", "they have another number of centres than of weights", "Load a file that release.save wrote")
 
     @cached_property

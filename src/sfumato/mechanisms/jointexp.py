@@ -71,7 +71,7 @@ def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
     return number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, repr=False, eq=False, slots=True)
 class _Stage:
     """One quantile's window of groups [start, stop): d of each, and the sums of the beginnings that enter it or end in it."""
 

@@ -16,7 +16,7 @@ NEVER = -(2**61)
 BLOCK = 2**14
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, repr=False, eq=False, slots=True)
 class Terms:
     """Terms weight * exp(rate * exponent). ``exponents``: int64 ndarray; ``weights``: float64 ndarray of the same shape."""
 

@@ -15,6 +15,7 @@ from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 Reach: TypeAlias = "tuple[Law, float]"  # a law, and the largest coefficient, at most 1, with which a draw of it enters
 LONGEST = 2**24  # points of a transform
+LEAST_SPREAD = 1e-250  # what stands for the variance of noise that is all but never there, where variances are divided
 
 
 def spread(law: Law) -> float:

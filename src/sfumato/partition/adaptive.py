@@ -84,10 +84,10 @@ class AdaptiveGridPartitioner(msgspec.Struct, frozen=True, tag="adaptive-grid", 
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the fine cells would be; how many there are depends on noisy counts."""
-        fine = split(units_of(cost), SHARES)[2]
         notes = ("noisy counts decide how many cells there are, and where",)
         self.needs(domain)
-        return Preview(self.title, without_delta(cost), unit, None, count_law(of_units(cost, fine), unit), rows, notes)
+        *_, fine = [count_law(of_units(cost, units), unit) for units in split(units_of(cost), SHARES)]  # each of them must exist
+        return Preview(self.title, without_delta(cost), unit, None, fine, rows, notes)
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count all, lay the coarse grid, count it, lay the fine grids, count them."""

@@ -20,7 +20,7 @@ import numpy as np
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, fine_lattice
 from sfumato.mechanisms.noise import count_law
-from sfumato.mechanisms.sums import spread
+from sfumato.mechanisms.sums import LEAST_SPREAD, spread
 from sfumato.partition.growing import Draft
 from sfumato.partition.levels import plain_axes, titled
 from sfumato.partition.partition import Partition
@@ -166,7 +166,8 @@ def _looks_even(draft: Draft, counts: np.ndarray, slices: np.ndarray, whose: np.
         return np.zeros(0, bool)
     parts = np.bincount(whose, minlength=len(block))
     mean = (np.bincount(whose, counts, minlength=len(block)) / np.maximum(parts, 1))[whose]
-    noise = np.array([spread(draft.law(int(each) * (draft.total // SLICES))) for each in range(1, SLICES)])[slices - 1]
+    spreads = [max(spread(draft.law(int(each) * (draft.total // SLICES))), LEAST_SPREAD) for each in range(1, SLICES)]
+    noise = np.array(spreads)[slices - 1]
     blocks = int(block.max()) + 1
     chi_square = np.bincount(block[whose], (counts - mean) ** 2 / (noise + np.maximum(mean, 0)), minlength=blocks)
     freedom = np.bincount(block, np.maximum(parts - 1, 0), minlength=blocks)

@@ -17,7 +17,7 @@ from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.partition.cover import Counted, Splits
 from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import of_units, units_of
-from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -26,7 +26,7 @@ MOST_CELLS = 2**22
 MOST_DEPTH = 22
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class _Young:
     """The rows in the nodes that the last split made, which are those that the next one may move.
 
@@ -170,13 +170,15 @@ class Draft:
             spent[level] += spent[self.growth.parent[level]]
         return self.total - spent
 
-    def release(self, made_by: str, depth: np.ndarray, proof: Proof, mechanism: str) -> Partition:
+    def release(self, made_by: str, depth: np.ndarray, proof: Proof, mechanism: str, slack: str = EXACT) -> Partition:
         """Count the cells with all that their paths have left, and publish.
 
         Parameters
         ----------
         depth : int64 ndarray of shape (nodes,)
             Of each node in the partitioner's own tree.
+        slack : str
+            What finite arithmetic adds, in words.
         """
         growth, order = self.growth, np.concatenate(self.growth.levels())
         cells = order[growth.axis[order] < 0]
@@ -200,7 +202,7 @@ class Draft:
             which=which.astype(np.int64) if len(distinct) > 1 else None,
             depths=depth[cells],
             inner=inner,
-            guarantee=Guarantee(self.cost, self.unit, mechanism, proof, assumptions_of(self.unit), private=self.noise.private),
+            guarantee=Guarantee(self.cost, self.unit, mechanism, proof, assumptions_of(self.unit), slack, private=self.noise.private),
         )
 
     def _inner(self, place: np.ndarray, laws: list[Law]) -> tuple[Counted | None, list[Law]]:

@@ -18,11 +18,13 @@ from sfumato.partition.growing import MOST_CELLS, Draft
 from sfumato.partition.partition import Partition
 from sfumato.privacy import allocation as sharing
 from sfumato.privacy.allocation import Allocation, Levels, Shares, of_units, tree_levels
-from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.guarantee import EXACT, Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.release import Preview
+
+MOST_ROWS = 10**18
 
 Splitter: TypeAlias = Callable[[Draft, np.ndarray, np.ndarray, int], np.ndarray]
 """From the draft, nodes, the axis of each and what may be spent to the children of all nodes."""
@@ -36,7 +38,12 @@ def check_tree(depth: object, fanout: object, stop_below: object) -> float | Non
         raise UsageError(f"fanout = {fanout!r}", "a node is split into at least 2", "Choose a fan-out such as 4")
     if depth * math.log2(fanout) > math.log2(MOST_CELLS):
         raise UsageError(f"depth = {depth} with fan-out {fanout}", f"that makes more than {MOST_CELLS:,} cells", "Choose fewer levels")
-    return None if stop_below is None else float(positive(stop_below, "stop_below"))  # type: ignore[arg-type]
+    if stop_below is None:
+        return None
+    fewest = positive(stop_below, "stop_below")  # type: ignore[arg-type]
+    if fewest > MOST_ROWS:
+        raise UsageError("stop_below", "it is so large that no node would ever be split", "Choose a number of rows such as 100")
+    return float(fewest)
 
 
 def plain_allocation(allocation: Allocation, depth: int) -> Allocation:
@@ -129,6 +136,10 @@ class LevelTree(msgspec.Struct, frozen=True):
         """Split nodes, each along its axis, spending at most ``units`` on choosing where: the parts, int64 ndarray."""
         raise NotImplementedError
 
+    def slack(self, lattice: Lattice, unit: Unit) -> str:
+        """What finite arithmetic adds to the loss, in words."""
+        return EXACT
+
     def needs(self, domain: Domain) -> Lattice:
         """The default lattice."""
         return fine_lattice(domain.intervals(self.axes))
@@ -160,4 +171,4 @@ class LevelTree(msgspec.Struct, frozen=True):
         """Count and split, level by level; count the cells."""
         draft = Draft(cube, unit, cost, noise)
         depth = grow(draft, self.levels(cost), self.stop_below, self.split)
-        return draft.release(self.name, depth, self.proof, self.mechanism)
+        return draft.release(self.name, depth, self.proof, self.mechanism, self.slack(cube.lattice, unit))

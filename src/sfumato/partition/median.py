@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
-from sfumato.domain import Domain
+from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
@@ -19,7 +19,7 @@ from sfumato.partition.levels import LevelTree
 from sfumato.partition.steps import split_at
 from sfumato.privacy.allocation import Shares, of_units
 from sfumato.privacy.composition import selection_epsilon
-from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.guarantee import EXACT, Proof
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.release import Preview
@@ -161,6 +161,13 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
                 raise UsageError(asked, "that is less than the numerical slack", "Choose a larger epsilon, or fewer levels")
         return super().preview(domain, unit, cost, rows)
 
+    def slack(self, lattice: Lattice, unit: Unit) -> str:
+        """What finite arithmetic may add to the loss of each selection on a path, which is charged."""
+        if not self.depth:
+            return EXACT
+        each = joint_slack(self.fanout - 1, max(lattice.shape), unit)
+        return f"at most {float(each):.1g} a selection, charged: each runs at that much less"
+
     def split(self, draft: Draft, nodes: np.ndarray, axis: np.ndarray, units: int) -> np.ndarray:
         """Cut nodes at private quantiles."""
         unit, epsilon = nested(draft.unit, selection_epsilon(of_units(draft.cost, units)))
@@ -173,10 +180,9 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
         return split_at(draft.growth, nodes, axis, cuts)
 
 
-def _along(draft: Draft, nodes: np.ndarray, axis: np.ndarray) -> Sequence[tuple[int, np.ndarray]]:
-    """Of each node, along its axis: where it begins, and the rows in each of its lattice cells, int64 ndarray."""
-    growth, found = draft.growth, []
+def _along(draft: Draft, nodes: np.ndarray, axis: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Of each node, along its axis: where it begins, and the rows in each of its lattice cells, int64 ndarray; one node at a time."""
+    growth = draft.growth
     for node, along, (cells, weights) in zip(nodes, axis, growth.rows_of(nodes), strict=True):
         lower, width = int(growth.lower[node, along]), int(growth.widths(node)[along])
-        found.append((lower, np.rint(np.bincount(cells[:, along] - lower, weights, minlength=width)).astype(np.int64)))
-    return found
+        yield lower, np.rint(np.bincount(cells[:, along] - lower, weights, minlength=width)).astype(np.int64)

@@ -15,7 +15,7 @@ from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
-from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
+from sfumato.mechanisms.sums import LEAST_SPREAD, exact_half_width, half_widths, spread
 from sfumato.partition import exports
 from sfumato.partition.cover import Counted, Cover, Edges, are_places, scale_of, whole_cells
 from sfumato.partition.grid import Grid
@@ -209,7 +209,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         """What all noisy counts together say of every node of a tree."""
         tree = self.geometry
         assert isinstance(tree, Tree)
-        spreads = np.array([spread(law) for law in self.laws])
+        spreads = np.array([max(spread(law), LEAST_SPREAD) for law in self.laws])
         counts, variances = np.zeros(len(tree.axis)), np.full(len(tree.axis), np.inf)
         counts[tree.leaves] = self.noisy
         variances[tree.leaves] = self._per_cell(spreads.tolist())
@@ -253,7 +253,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         if not isinstance(self.geometry, Tree):
             return half_widths(variances, [(law, 1.0) for law in self.laws], alpha)
         half, known = np.zeros(len(variances)), self._known_to * (1 + 1e-9)
-        spreads = np.array([max(spread(law), 1e-300) for law in self.laws])
+        spreads = np.array([max(spread(law), LEAST_SPREAD) for law in self.laws])
         steps = np.ceil(2 * np.log2(np.maximum(variances, 1e-12)))
         for step in np.unique(steps):
             here = steps == step

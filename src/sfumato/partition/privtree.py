@@ -159,7 +159,8 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
 def _count_down(draft: Draft) -> None:
     """Count nodes above the cells of a finished tree, every fourth level, with shares that grow towards the cells.
 
-    The tree is public by now, and so is all that follows from it: how many cells lie below a node sets its share.
+    The tree is public by now, and so is all that follows from it: how many cells lie below a node sets its share. Where a path is so
+    long that one slice is left, that one goes to the cell.
     """
     growth, levels = draft.growth, draft.growth.levels()
     below = (growth.axis < 0).astype(np.int64)  # cells below each node
@@ -167,7 +168,8 @@ def _count_down(draft: Draft) -> None:
         np.add.at(below, growth.parent[level], below[level])
     left = np.full(len(growth.axis), SLICES - TESTS - 1, np.int64)
     for at, level in enumerate(levels):
-        here = level[below[level] >= 2**STRIDE] if at and at % STRIDE == 0 else level[:0]
+        counted = (below[level] >= 2**STRIDE) & (left[level] > 1) if at and at % STRIDE == 0 else np.zeros(len(level), bool)
+        here = level[counted]
         to_come = np.maximum(1, np.rint(np.log2(below[here]) / STRIDE).astype(np.int64))
         left[here] -= look_at(draft, here, left[here], to_come, STRIDE)[1]
         inner = level[growth.axis[level] >= 0]

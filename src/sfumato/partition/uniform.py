@@ -26,6 +26,7 @@ from sfumato.release import Preview
 
 NAME = "Uniform grid"
 MOST_CELLS = 2**22
+LEAST_THETA = Fraction(1, 10**9)
 LOOK, GRID = Fraction(1, 50), Fraction(49, 50)  # shares of the noisy number of rows, and of the cells
 FINE_ENOUGH = 16  # lattice points per cell; below that the rows are counted again on the grid itself
 
@@ -84,8 +85,8 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
         if partitions is not None and partitions > MOST_CELLS:
             raise UsageError(f"partitions = {partitions}", f"the limit is {MOST_CELLS:,} cells", "Give a smaller number")
         theta = positive(self.theta, "theta")
-        if theta > MOST_CELLS:
-            raise UsageError("theta", "it is so large that there would be one cell", "Leave it at 10")
+        if not LEAST_THETA <= theta <= MOST_CELLS:
+            raise UsageError("theta", "it is so far from 10 that the number of cells would not depend on the rows", "Leave it at 10")
         msgspec.structs.force_setattr(self, "theta", float(theta))
 
     def needs(self, domain: Domain) -> Lattice:

@@ -7,6 +7,8 @@ import msgspec
 from sfumato.privacy.measures import Measure
 from sfumato.privacy.unit import Unit
 
+EXACT = "none: integer samplers, no floating point"
+
 
 class Proof(msgspec.Struct, frozen=True):
     """Why a question keeps its promise. Each question class has one, and its docstring holds the same sentences."""
@@ -43,7 +45,7 @@ class Guarantee(msgspec.Struct, frozen=True):
     mechanism: str
     proof: Proof
     assumptions: tuple[str, ...] = ()
-    slack: str = "none: integer samplers, no floating point"
+    slack: str = EXACT
     private: bool = True
 
     def sentence(self) -> str:

@@ -47,7 +47,7 @@ Pick: TypeAlias = Callable[[Ranks, Fraction, int, int], int]
 """Choose an edge: given the edges, the rank among their rows, which quantile it is, and the level of halving."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Cells:
     """Occupied cells of one axis: positions and counts, int64 ndarrays of shape (occupied,), and the number of all cells."""
 

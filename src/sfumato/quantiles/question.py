@@ -105,7 +105,7 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         if not isinstance(axis, Categories):
             asked = f"quantiles by {name!r}"
             raise UsageError(asked, f"it is declared as {type(axis).__name__}", "Divide the rows by a Categories axis")
-        return Lattice((LabelAxis(name, axis.all_labels, axis.other is not None), *grid.axes))
+        return Lattice((LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None), *grid.axes))
 
     @property
     def title(self) -> str:
