@@ -109,5 +109,5 @@ def test_centres_are_not_half_a_step_off(axis, method):
     rows = ((low + 37.0,),) * 4000 + ((low + 80.0,),) * 2000
     found = KMeans(2, method=method).answer(count(rows, lattice), Unit(), PureDP(50), PublicSeed(3))
     width = 100 / len(found.partition.counts) if method == "eugkm" else 0.1  # a grid knows no more than its cells
-    assert found.centers[:, 0] - low == pytest.approx([37, 80], abs=width)
-    assert found.predict(np.array([[low + 37.0], [low + 80.0]])).tolist() == [0, 1]
+    assert np.sort(found.centers[:, 0]) - low == pytest.approx([37, 80], abs=width)
+    assert sorted(found.predict(np.array([[low + 37.0], [low + 80.0]]))) == [0, 1]
