@@ -32,7 +32,7 @@ def _tree_clusters(unit: Unit) -> Subject:
     other: Rows = unit.rows_per_person * ((3.5, 3.5),) if unit.neighbours == "replace" else ()
     pair = rest + unit.rows_per_person * ((0.5, 0.5),), rest + other
     mechanism = of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, PURE, noise))
-    return Subject("k-means, privtree", unit, PURE, mechanism, pair=pair, runs=1500)
+    return Subject("k-means, privtree", unit, PURE, mechanism, pair=pair, runs=300)
 
 
 def subjects() -> Iterator[Subject]:

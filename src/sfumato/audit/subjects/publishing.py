@@ -56,7 +56,7 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
     swapped = rest + 5 * ((1.0, 2.5),) if neighbours == "replace" else rest
     pair = rest + 5 * ((1.0, 0.5),), swapped
     mechanism = of_publisher(Histogram("x", bins=3), LINE, unit, PURE)
-    return Subject("Publisher, table to release", unit, PURE, mechanism, pair=pair, runs=2000)
+    return Subject("Publisher, table to release", unit, PURE, mechanism, pair=pair, runs=1000)
 
 
 def subjects() -> Iterator[Subject]:

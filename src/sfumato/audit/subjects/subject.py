@@ -55,7 +55,7 @@ class Subject:
     universe: Rows = ()
     first_draws: tuple[int, ...] = (0,)
     pair: Pair | None = None
-    runs: int = 4000
+    runs: int = 3000
     law: LawOf | None = None
     least: float = 0.98
 
