@@ -152,7 +152,8 @@ def test_files_are_closed_whatever_happens(
 
 
 SCAN = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 import pyarrow as pa, numpy as np
 from sfumato.data import source, spill
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
