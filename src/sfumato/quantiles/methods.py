@@ -26,12 +26,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from sfumato.errors import Infeasible, UsageError
-from sfumato.exact import EPSILON_UNITS, decimal
+from sfumato.exact import decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.mechanisms.selection import RankLaw
 from sfumato.privacy.allocation import share
+from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.parts import MOST_PARTS, divided, parts_for, points_of
@@ -123,7 +124,7 @@ class Way:
     def shares(self) -> list[tuple[Unit, Fraction]]:
         """Unit and epsilon of the selections of each level."""
         alone = not self.divided and self.levels == 1
-        found = [_epsilon(part) for part in share(self.cost, [Fraction(1)] * self.levels)]
+        found = [selection_epsilon(part) for part in share(self.cost, [Fraction(1)] * self.levels)]
         return [(self.unit, epsilon) if alone else nested(self.unit, epsilon) for epsilon in found]
 
     @property
@@ -268,11 +269,3 @@ def _from_tree(way: Way, cells: Cells, bits: Bits) -> np.ndarray:
     right = np.clip(np.searchsorted(rising, targets), 1, way.cells)
     nearer = targets - rising[right - 1] < rising[right] - targets
     return np.maximum.accumulate(np.where(nearer, right - 1, right)).astype(np.int64)
-
-
-def _epsilon(cost: CentralMeasure) -> Fraction:
-    """At which epsilon a selection spends a cost; its zCDP is epsilon^2 / 8."""
-    if isinstance(cost, ZCDP):
-        return Fraction(math.isqrt(math.floor(8 * cost.rho * EPSILON_UNITS**2)), EPSILON_UNITS)
-    epsilon: Fraction = cost.epsilon
-    return epsilon
