@@ -9,8 +9,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.charts import style
-from sfumato.choosing.costs import least
+from sfumato.choosing.costs import Kind, Wish, least, least_alone
 from sfumato.errors import Infeasible, UsageError
+from sfumato.exact import sidak
 from sfumato.privacy.measures import ApproxDP
 from sfumato.release import from_bytes, to_bytes
 from sfumato.risk import Worlds
@@ -221,3 +222,24 @@ def test_delta_is_divided_too():
     window = opened([FIFTY, TWO], delta="1e-6")
     assert isinstance(window.floor_cost, ApproxDP)
     assert sum(cost.delta for cost in window.plan.costs(window.floor_cost)) == Fraction("1e-6")
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_the_least_cost_of_a_question(simultaneous: bool, gaussian: bool) -> None:
+    domain, unit = sf.Domain(hour=sf.Interval(0, 24, step=1)), sf.Unit(3, "replace")
+    question = sf.Histogram("hour")
+    kind = Kind.of("zcdp" if gaussian else "pure")
+    cost = kind.cost(least_alone(Wish(question, domain, unit, None, sf.Within(30, simultaneous=simultaneous)), kind))
+    assert question.preview(domain, unit, cost).accuracy(simultaneous=simultaneous) == 30
+    least = sf.ZCDP(cost.rho - sf.ZCDP("1e-12").rho) if gaussian else sf.PureDP(cost.epsilon - sf.PureDP("1e-9").epsilon)
+    assert question.preview(domain, unit, least).accuracy(simultaneous=simultaneous) == 31
+    if not gaussian:
+        alpha = sidak(0.05, 24) if simultaneous else 0.05
+        exact = sf.histogram_epsilon("geometric", accuracy=30, alpha=alpha, rows_per_person=3)
+        assert float(cost.epsilon) == pytest.approx(math.ceil(exact * 1e9) / 1e9, abs=2e-9)
+
+
+def test_what_is_wrong_at_any_cost_keeps_its_own_name() -> None:
+    with pytest.raises(sf.UsageError, match="delta"):
+        least_alone(Wish(sf.Histogram("k"), sf.Domain(k=sf.Keys()), sf.Unit(), None, sf.Within(30)), Kind.of("pure"))

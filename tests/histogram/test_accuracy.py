@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 import sfumato as sf
 from sfumato.audit.laws import masses, support
-from sfumato.exact import sidak
-from sfumato.histogram.accuracy import MECHANISMS, cost_for
+from sfumato.histogram.accuracy import MECHANISMS
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
 from sfumato.mechanisms.thresholds import key_law
 
@@ -118,23 +115,3 @@ def test_all_mechanisms_get_better_with_epsilon() -> None:
     for mechanism in MECHANISMS:
         found = [sf.histogram_accuracy(mechanism, epsilon=e) for e in (0.01, 0.1, 1, 10)]
         assert found == sorted(found, reverse=True)
-
-
-@pytest.mark.parametrize("simultaneous", [False, True])
-@pytest.mark.parametrize("gaussian", [False, True])
-def test_the_least_cost_of_a_question(simultaneous: bool, gaussian: bool) -> None:
-    domain, unit = sf.Domain(hour=sf.Interval(0, 24, step=1)), sf.Unit(3, "replace")
-    question = sf.Histogram("hour")
-    cost = cost_for(question, domain=domain, unit=unit, accuracy=30, simultaneous=simultaneous, gaussian=gaussian)
-    assert question.preview(domain, unit, cost).accuracy(simultaneous=simultaneous) == 30
-    least = sf.ZCDP(cost.rho - sf.ZCDP("1e-12").rho) if gaussian else sf.PureDP(cost.epsilon - sf.PureDP("1e-9").epsilon)
-    assert question.preview(domain, unit, least).accuracy(simultaneous=simultaneous) == 31
-    if not gaussian:
-        alpha = sidak(0.05, 24) if simultaneous else 0.05
-        exact = sf.histogram_epsilon("geometric", accuracy=30, alpha=alpha, rows_per_person=3)
-        assert float(cost.epsilon) == pytest.approx(math.ceil(exact * 1e9) / 1e9, abs=2e-9)
-
-
-def test_what_is_wrong_at_any_cost_keeps_its_own_name() -> None:
-    with pytest.raises(sf.UsageError, match="delta"):
-        cost_for(sf.Histogram("k"), domain=sf.Domain(k=sf.Keys()), unit=sf.Unit(), accuracy=30)

@@ -149,14 +149,15 @@ def shared(plan: Plan, asked: Sequence[Wish], kind: Kind) -> Plan:
     weights = [1] * len(asked)
     for _ in range(ROUNDS if kind.delta else 1):
         costs = Plan(plan.questions, weights).costs(kind.cost(kind.units))
-        found = [_least_alone(one, kind_of(cost)) for one, cost in zip(asked, costs, strict=True)]
+        found = [least_alone(one, kind_of(cost)) for one, cost in zip(asked, costs, strict=True)]
         if found == weights:
             break
         weights = found
     return Plan(plan.questions, weights)
 
 
-def _least_alone(one: Wish, kind: Kind) -> int:
+def least_alone(one: Wish, kind: Kind) -> int:
+    """The least units at which one question is as accurate as wished."""
     return least(lambda units: one.met(kind.cost(units)), kind.units, kind.most, str(one.wish))
 
 

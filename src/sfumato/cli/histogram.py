@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from sfumato.choosing.costs import Kind, Wish, Within, least_alone
 from sfumato.cli.options import (
     cost_options,
     fresh_option,
@@ -23,10 +24,9 @@ from sfumato.cli.output import emit_json, talk
 from sfumato.cli.publishing import publish
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
+from sfumato.exact import positive
 from sfumato.histogram import Histogram
-from sfumato.histogram.accuracy import cost_for
 from sfumato.mechanisms.thresholds import RULES, Rule
-from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Neighbours, Unit
 
 
@@ -103,18 +103,12 @@ def _solved(
     question: Histogram, domain: Domain, wanted: _Wanted, *, rows_per_person: int, neighbours: Neighbours, delta: str
 ) -> dict[str, str]:
     """The least epsilon for an accuracy, as text; the person is told what it is."""
-    cost = cost_for(
-        question,
-        domain=domain,
-        unit=Unit(rows_per_person, neighbours),
-        accuracy=wanted.accuracy,
-        confidence=wanted.confidence,
-        simultaneous=wanted.simultaneous,
-        delta=delta,
-    )
-    assert not isinstance(cost, ZCDP)
-    talk(f"The least cost for an accuracy of {wanted.accuracy} with {float(wanted.confidence):.0%} confidence: {cost}.")
-    return {"epsilon": str(cost.epsilon)}
+    kind = Kind.of("pure", delta)
+    accuracy, confidence = float(positive(wanted.accuracy, "accuracy")), float(positive(wanted.confidence, "confidence"))
+    within = Within(accuracy, confidence, wanted.simultaneous)
+    cost = kind.cost(least_alone(Wish(question, domain, Unit(rows_per_person, neighbours), None, within), kind))
+    talk(f"The least cost for an accuracy of {wanted.accuracy} with {confidence:.0%} confidence: {cost}.")
+    return {"epsilon": str(kind.level(cost))}
 
 
 def _foresee(

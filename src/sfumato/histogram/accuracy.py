@@ -21,14 +21,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from sfumato.domain import Domain
 from sfumato.errors import Infeasible, UsageError, nearest
-from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, decimal, fraction, positive, probability, sidak, units_down
+from sfumato.exact import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import key_law
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Neighbours, Unit
-from sfumato.release import Preview, Question
 
 Mechanism: TypeAlias = Literal["laplace", "geometric", "stability", "truncated-geometric"]
 MECHANISMS: tuple[Mechanism, ...] = ("laplace", "geometric", "stability", "truncated-geometric")
@@ -207,84 +205,4 @@ def _smallest(enough: Callable[[float], bool], asked: str) -> float:
         if not low < middle < high or high / low <= 1 + 1e-13:
             break
         low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
-def cost_for(
-    question: Question,
-    *,
-    domain: Domain,
-    unit: Unit,
-    accuracy: Exactly,
-    confidence: Exactly = "0.95",
-    simultaneous: bool = False,
-    delta: Exactly = 0,
-    gaussian: bool = False,
-    rows: int | None = None,
-) -> CentralMeasure:
-    """The smallest cost, in whole units of the ledger, at which a question's numbers are so accurate. Touches no data.
-
-    Parameters
-    ----------
-    question : any question that can be previewed
-    domain : Domain
-    unit : Unit
-    accuracy : number
-        The half-width that intervals may have.
-    confidence, simultaneous
-        As in ``Preview.accuracy``.
-    delta : number
-        Where the question needs one.
-    gaussian : bool
-        Solve for rho rather than epsilon.
-    rows : int or None
-        Your own public guess of the number of rows, for questions whose noise depends on it.
-
-    Raises
-    ------
-    Infeasible
-        If no cost that a ledger can count is enough, or the smallest one is more than enough.
-
-    >>> from sfumato.domain import Interval
-    >>> from sfumato.histogram.histogram import Histogram
-    >>> str(cost_for(Histogram("age"), domain=Domain(age=Interval(0, 100)), unit=Unit(), accuracy=30))
-    'epsilon = 0.09818124'
-    """
-    wanted = positive(accuracy, "accuracy")
-    share = Fraction(units_down(fraction(delta, "delta"), DELTA_UNITS), DELTA_UNITS)
-
-    def cost_of(units: int) -> CentralMeasure:
-        if gaussian:
-            return ZCDP(Fraction(units, RHO_UNITS))
-        epsilon = Fraction(units, EPSILON_UNITS)
-        return ApproxDP(epsilon, share) if share else PureDP(epsilon)
-
-    def previewed(units: int) -> Preview:
-        return question.preview(domain, unit, cost_of(units), rows)
-
-    question.needs(domain)
-    previewed(EPSILON_UNITS)  # what is wrong at any cost is refused here, by its own name
-
-    def enough(units: int) -> bool:
-        try:
-            return previewed(units).accuracy(confidence, simultaneous) <= wanted
-        except UsageError:  # so small a cost has no law
-            return False
-
-    return cost_of(_least_units(enough, 10**6 * (RHO_UNITS if gaussian else EPSILON_UNITS), f"an accuracy of {decimal(wanted)}"))
-
-
-def _least_units(enough: Callable[[int], bool], most: int, asked: str) -> int:
-    """The least number of units that is enough, found by doubling and halving."""
-    high = most // 10**6
-    while not enough(high):
-        high *= 2
-        if high > most:
-            raise Infeasible(asked, "no cost that makes sense is enough", "Ask for a larger accuracy, or a smaller confidence")
-    low = high // 2
-    while low and enough(low):
-        high, low = low, low // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
