@@ -168,58 +168,115 @@ SAMPLERS = {
 def test_floats_and_decimals_agree_wherever_floats_are_certain(name: str) -> None:
     sampler, bits, count = SAMPLERS[name](), PublicSeed(name), 60
     points = np.random.default_rng(0).random((count, sampler.dimension))
-    words = bits.words(4 * count).reshape(4, count)
-    turns = bits.words(sampler._directions * count).reshape(-1, count)
-    with np.errstate(all="ignore"):
-        radii, accepted, unsure = sampler.radius.propose(words)
-        cells, doubtful = sampler._fast(points, radii, turns)
-    assert unsure.sum() + doubtful.sum() <= 2
-    for i in np.flatnonzero(~unsure):
-        settled = sampler.settled(points[i], words[:, i].tolist(), turns[:, i].tolist(), bits)
-        assert (settled is not None) == accepted[i]
+    radii = sampler.radius.propose(count, bits)
+    cells, doubtful, turns = sampler._fast(points, radii.values, bits)
+    assert radii.doubtful.sum() + doubtful.sum() <= 1
+    for i in np.flatnonzero(~radii.doubtful):
+        settled = sampler.settled(points[i], radii.reals(i, bits), sampler._direction(turns, i, bits))
+        assert (settled is not None) == radii.accepted[i]
         if settled is not None and not doubtful[i]:
             assert settled == cells[i].tolist()
 
 
-def test_errors_of_floats_stay_far_below_the_margin() -> None:
+OPEN = [BPM(4, "auto", 1), BPM(4, "auto", 2), BPM(2, "0.3", 3), BPM(40, "auto", 40), MultivariateLaplace(1, 1), MultivariateLaplace(3, 5)]
+
+
+@pytest.mark.parametrize("mechanism", OPEN, ids=lambda m: m.title)
+def test_reports_that_are_all_settled_are_the_same(mechanism: BPM | MultivariateLaplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settling reads the very words that the floats read: with a margin that opens all reports, none of them changes."""
+    points = np.random.default_rng(2).random((400 // (10 + mechanism.dimension), mechanism.dimension))
+    seed = f"all open {mechanism.title}"
+    sure = mechanism.draw_cells(points, PublicSeed(seed))
+    monkeypatch.setattr("sfumato.local.offsets._FLOOR", 1.0)
+    np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
+    # And the cells that floats give have no say in it.
+    monkeypatch.setattr("sfumato.local.offsets.np.rint", lambda places, out: np.multiply(places, 0, out=out))
+    np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
+
+
+LAWS = {
+    "gamma, spread": lambda: Radius(3, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 2),
+    "gamma of one": lambda: Radius(2, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 1),
+    "gamma, bounded": lambda: Radius(2, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 0),
+    "gamma of many": lambda: Radius(3000, BPM(3000, 1, 2).epsilon, None, 0),
+    "power": lambda: Radius(4, BPM(2, 1, 2).epsilon, BPM(2, "0.3", 2).L, 3),
+    "power of one": lambda: Radius(1, BPM(2, 1, 2).epsilon, BPM(2, "0.01", 2).L, 0),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_errors_of_floats_stay_below_the_margin(name: str) -> None:
     """The distance between both evaluations of a radius, in units of the bound that the margin is made of."""
     from decimal import localcontext
 
     from sfumato.local.constants import context
     from sfumato.local.reals import Level
 
-    for law in (Radius(3, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 2), Radius(4, BPM(2, 1, 2).epsilon, BPM(2, "0.3", 2).L, 3)):
-        bits = PublicSeed("errors")
-        words = bits.words(4 * 60).reshape(4, 60)
-        radii, accepted, unsure = law.propose(words)
-        for i in np.flatnonzero(accepted & ~unsure):
-            with localcontext(context(60)):
-                exact = law.exact(law.real(words[:, i].tolist(), bits), Level(96))
-            assert exact is not None
-            assert abs(float(exact) - radii[i]) <= law.error(radii[i : i + 1])[0] / 4
+    law, bits = LAWS[name](), PublicSeed(name)
+    assert law.by_power == name.startswith("power")
+    radii = law.propose(60, bits)
+    found = np.flatnonzero(radii.accepted & ~radii.doubtful)
+    assert found.size > 10
+    for i in found:
+        with localcontext(context(60)):
+            exact = law.exact(radii.reals(i, bits), Level(96))
+        assert exact is not None
+        assert abs(float(exact) - radii.values[i]) <= law.error(radii.values[i : i + 1])[0] / 4
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_few_radii_are_tried_in_vain(name: str) -> None:
+    radii = LAWS[name]().propose(20_000, PublicSeed(f"vain {name}"))
+    assert radii.accepted.mean() > 0.2
+    assert radii.doubtful.sum() <= 2
+
+
+@pytest.mark.parametrize("d", [3, 24, 96])
+def test_the_law_in_many_dimensions(d: int) -> None:
+    """Radii by the Gamma law, and each axis' share of the squared length by the Beta law; half of the noise would show."""
+    from scipy import stats
+
+    count = 400_000 // d
+    mechanism = BPM(d, "auto", d)
+    with override(PublicSeed(f"many {d}")):
+        laplace = MultivariateLaplace(d, d).perturb(np.full((count, d), 0.5)) - 0.5
+        bounded = mechanism.perturb(np.full((count, d), 0.5)) - 0.5
+    for offsets in (laplace, bounded[np.linalg.norm(bounded, axis=1) < float(mechanism.L)]):
+        radii = np.linalg.norm(offsets, axis=1)
+        for factor, sound in ((1, True), (0.5, False), (1.05, False)):
+            part = np.minimum((stats.gamma.cdf(radii * d * factor, d) * 20).astype(int), 19)
+            assert fits(np.bincount(part, minlength=20), np.full(20, len(radii) / 20)) is sound
+        shares = offsets**2 / radii[:, None] ** 2
+        for some in (shares[:, 0], shares[:, -1]):
+            part = np.minimum((stats.beta.cdf(some, 0.5, (d - 1) / 2) * 20).astype(int), 19)
+            assert fits(np.bincount(part, minlength=20), np.full(20, len(some) / 20))
+        assert abs(np.corrcoef(offsets[:, 0], offsets[:, -1])[0, 1]) < 6.2 / math.sqrt(len(offsets))
 
 
 class _Edge:
-    """Words that begin at the edges, then ordinary ones: every report is open, some are rejected."""
+    """Words that lie at the edges, at the beginning of the first calls, then ordinary ones."""
 
     private = False
 
     def __init__(self, seed: str) -> None:
-        self._rest, self._first = PublicSeed(seed), [0, 2**64 - 1, 1, 2**63]
+        self._rest, self._calls = PublicSeed(seed), 10
 
     def words(self, count: int) -> np.ndarray:
         found = self._rest.words(count)
-        for i in range(min(count, len(self._first))):
-            found[i] = self._first[i]
-        self._first = self._first[count:]
+        self._calls -= 1
+        if self._calls >= 0:
+            edges = np.array([0, 2**64 - 1, 1, 2**63, 2**63 - 1, 1023, 2**64 - 1023], dtype=np.uint64)[:count]
+            found[: len(edges)] = edges
         return found
 
 
 def test_words_at_the_edges_are_settled() -> None:
-    for mechanism in (BPM(4, "auto", 1), BPM(4, "auto", 3), MultivariateLaplace(1, 4)):
-        with override(_Edge(mechanism.title)):
-            report = mechanism.perturb(np.full(mechanism.dimension, 0.5))
-        assert np.isfinite(report).all()
+    for mechanism in (BPM(4, "auto", 1), BPM(4, "auto", 3), BPM(2, "0.3", 2), MultivariateLaplace(1, 1), MultivariateLaplace(1, 4)):
+        for count in (1, 12):
+            with override(_Edge(mechanism.title)):
+                report = mechanism.perturb(np.full((count, mechanism.dimension), 0.5))
+            assert np.isfinite(report).all()
+    assert mechanism.perturb(np.zeros((0, 4))).shape == (0, 4)
 
 
 def test_reports_lie_on_the_public_lattice() -> None:

@@ -3,46 +3,200 @@
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.random import PublicSeed, current
+from sfumato.local.constants import pi
+from sfumato.local.normals import Normal, normal_at, stacked
+from sfumato.local.reals import Level
+from sfumato.random import PublicSeed, current, normal
 from sfumato.random.derived import Derived, secret_key
-from sfumato.random.normal import _TAIL, _edges, _tails, standard_normal
+from sfumato.random.normal import ERROR, FAR, PLACE_BITS, SLOTS, fill, standard_normal, tables
+from support.statistics import FALSE_ALARM
+
+DIGITS = Context(prec=50)
 
 
-def test_the_layers_are_of_equal_area_and_end_at_nought() -> None:
-    edges = _edges(_TAIL)
-    height = np.exp(-(edges**2) / 2)
-    area = _TAIL * math.exp(-(_TAIL**2) / 2) + math.sqrt(math.pi / 2) * math.erfc(_TAIL / math.sqrt(2))
-    assert len(edges) == 257
-    np.testing.assert_allclose(edges[1:-1] * np.diff(height[1:]), area, rtol=1e-9)
-    assert edges[0] * height[1] == pytest.approx(area)
+def curve(x: float) -> Decimal:
+    return (-(Decimal(x) ** 2) / 2).exp()
+
+
+def width(slab: int) -> float:
+    return float(tables().widths[slab]) * 2.0 ** (PLACE_BITS - 1)
+
+
+# --- the tables, in decimals -----------------------------------------------------------------------------------------------
+
+
+def test_the_stack_lies_under_the_curve() -> None:
+    found = tables()
+    assert found.slabs > 0.99 * SLOTS
+    with localcontext(DIGITS):
+        area, height = (pi(50) / 2).sqrt() / SLOTS, Decimal(0)
+        for slab in range(found.slabs):
+            assert slab == 0 or width(slab) < width(slab - 1)
+            height += area / Decimal(width(slab))
+            assert height < curve(width(slab))
+        assert abs(stacked(found.slabs, 50) - height) < Decimal(10) ** -45
+    assert not found.widths[found.slabs :].any()
+
+
+def test_the_strips_cover_the_rest_without_gaps() -> None:
+    found = tables()
+    left, step, below, lift = (column.tolist() for column in found.strips.T)
+    assert left[0] == 0
+    assert (left[-1], step[-1]) == (FAR, 0)
+    assert all(Fraction(one) + Fraction(wide) == Fraction(next_one) for one, wide, next_one in zip(left, step, left[1:], strict=False))
+    weights = [int(each) for each in found.weights]
+    assert sum(weights) == 2**64
+    assert [int(start) for start in found.starts] == [0, *accumulate(weights[:-1])]
+    with localcontext(DIGITS):
+        areas = [(pi(50) / 2).sqrt() / SLOTS / Decimal(width(slab)) for slab in range(found.slabs)]
+        heights = [Decimal(0), *accumulate(areas)]
+        for strip, under in enumerate(found.under.tolist()):
+            assert under == 0 or width(under - 1) >= left[strip] + step[strip]
+            assert under == found.slabs or width(under) <= left[strip]
+            envelope = weights[strip] * Decimal(found.mass) / 2**64 / Decimal(step[strip] or 1)
+            assert envelope >= (curve(left[strip]) - heights[under]) / (1 if step[strip] else FAR)
+            assert abs(float(envelope) - lift[strip]) < 2.0**-52
+            assert abs(float(heights[under]) - below[strip]) < 2.0**-42
+
+
+def test_what_the_trials_keep_is_what_the_slabs_leave() -> None:
+    """Accepted trials have the mass that the slabs do not cover: so both parts fit together to the whole."""
+    found = tables()
+    with localcontext(DIGITS):
+        left_over = (pi(50) / 2).sqrt() * (SLOTS - found.slabs) / SLOTS
+    assert normal._draw_rest(1000, current())[0].size == 1000
+    tries = 200_000
+    words = current().words(3 * tries).reshape(3, -1)
+    chosen = np.searchsorted(found.starts, words[0], side="right") - 1
+    left, step, below, lift = found.strips[chosen].T
+    place = left + step * normal.unit(words[1])
+    accepted = (np.exp(-(place**2) / 2) - below > lift * normal.unit(words[2])).sum()
+    assert stats.binomtest(int(accepted), tries, float(left_over) / found.mass).pvalue > FALSE_ALARM
+
+
+# --- the law ---------------------------------------------------------------------------------------------------------------
+
+
+def is_normal(draws: np.ndarray) -> bool:
+    """Whether draws could be normal, by their distribution and by how many lie beyond edges of the tables."""
+    edges = np.array([*map(width, range(0, tables().slabs, 128)), 0.05, 0.1, 4.0, 4.5])
+    expected = 2 * stats.norm.sf(edges)
+    far = np.array([(np.abs(draws) > edge).sum() for edge in edges])
+    low, high = stats.binom.ppf(5e-10, len(draws), expected), stats.binom.isf(5e-10, len(draws), expected)
+    return bool(((low <= far) & (far <= high)).all() and stats.kstest(draws, "norm").pvalue > FALSE_ALARM)
 
 
 def test_the_law() -> None:
     draws = standard_normal(2_000_000, current())
-    assert stats.kstest(draws, "norm").pvalue > 1e-9
-    for edge in (*_edges(_TAIL)[1:-1:32], 3.0, 3.66, 4.0, 4.5):
-        expected = 2 * stats.norm.sf(edge)
-        far = (np.abs(draws) > edge).sum()
-        low, high = stats.binom.ppf(5e-10, len(draws), expected), stats.binom.isf(5e-10, len(draws), expected)
-        assert low <= far <= high
+    assert is_normal(draws)
     assert abs(np.mean(draws)) < 6.2 / math.sqrt(len(draws))
     assert abs(np.corrcoef(draws[:-1], draws[1:])[0, 1]) < 6.2 / math.sqrt(len(draws))
+    assert abs(np.corrcoef(np.abs(draws[:-1]), np.abs(draws[1:]))[0, 1]) < 6.2 / math.sqrt(len(draws))
 
 
-def test_a_near_miss_would_show() -> None:
+def rest_fits(sizes: np.ndarray) -> bool:
+    """Whether sizes could come from the rest: shares of the strips, a few hundred at a time, from the normal distribution."""
+    found = tables()
+    left, right = found.strips[:, 0], np.append(found.strips[1:, 0], np.inf)
+    inner = np.where(found.strips[:, 1] > 0, found.strips[:, 2] * found.strips[:, 1], 0)
+    masses = math.sqrt(2 * math.pi) * (stats.norm.sf(left) - stats.norm.sf(right)) - inner
+    parts = np.minimum(np.cumsum(masses) / masses.sum() * 100, 99).astype(int)
+    expected = np.bincount(parts, masses / masses.sum(), minlength=100) * sizes.size
+    seen = np.bincount(parts[np.searchsorted(left, sizes, side="right") - 1], minlength=100)
+    some = expected > 25
+    return bool(((seen - expected)[some] ** 2 / expected[some]).sum() <= stats.chi2.isf(FALSE_ALARM, some.sum()))
+
+
+def test_the_law_of_the_rest() -> None:
+    count = 200_000
+    assert rest_fits(normal._draw_rest(count, current())[0])
+    strips = np.searchsorted(tables().starts, current().words(count), side="right") - 1
+    left, step = tables().strips[strips, :2].T
+    assert not rest_fits(left + step * normal.unit(current().words(count))), "trials that are never rejected passed"
+    assert not rest_fits(normal._draw_rest(count, current())[0] * 0.99)
+
+
+@pytest.mark.parametrize("twin", ["slabs only", "scale"])
+def test_a_near_miss_would_show(twin: str) -> None:
     draws = standard_normal(2_000_000, current())
-    assert stats.kstest(draws * 1.01, "norm").pvalue < 1e-9
+    if twin == "scale":
+        draws *= 1.01
+    else:
+        words = current().words(draws.size)
+        slots = (words % SLOTS).astype(np.int64) % tables().slabs
+        draws = tables().widths[slots] * (words.view(np.int64) >> 10)
+    assert not is_normal(draws)
 
 
-def test_the_tail() -> None:
-    draws = _tails(200_000, current())
-    assert draws.min() >= _TAIL
-    assert stats.kstest(stats.norm.sf(draws) / stats.norm.sf(_TAIL), "uniform").pvalue > 1e-9
+# --- the real numbers ------------------------------------------------------------------------------------------------------
+
+
+def exactly(number: Normal, bits: int = 160) -> float:
+    with localcontext(Context(prec=80)):
+        return float(number.known(Level(bits)))
+
+
+def test_floats_are_near_to_the_real_numbers() -> None:
+    bits = PublicSeed("near")
+    values = np.empty(60_000)
+    trace = fill(values, bits)
+    assert trace.rest.size > 100
+    assert trace.doubtful.size == 0
+    for position in (*range(100), *trace.rest[:100].tolist()):
+        assert abs(exactly(normal_at(trace, position, bits)) - values[position]) <= ERROR
+
+
+class _Given:
+    """Words that a test chose, then ordinary ones."""
+
+    private = False
+
+    def __init__(self, *given: int) -> None:
+        self._given, self._rest = list(given), PublicSeed("given")
+
+    def words(self, count: int) -> np.ndarray:
+        found = self._rest.words(count)
+        some = self._given[:count]
+        found[: len(some)] = some
+        self._given = self._given[count:]
+        return found
+
+
+def test_the_tail_beyond_the_strips() -> None:
+    """x = sqrt(64 - 2 ln U), kept where V w c x < f(8): always for a small V, never for a large one, which draws afresh."""
+    rest, tail = SLOTS - 1, int(tables().starts[-1])
+    for word, sign in ((rest, 1), (rest | 1 << 63, -1)):
+        kept = exactly(Normal(word, [tail, 2**63, 0], PublicSeed(1)))
+        assert kept == pytest.approx(sign * math.sqrt(64 + 2 * math.log(2)), abs=1e-15)
+    again = Normal(rest, [tail, 2**63, 2**64 - 1], PublicSeed(1))
+    assert 0 < exactly(again) < FAR
+    assert exactly(again) == pytest.approx(exactly(again, 320), abs=1e-15)
+
+
+def test_doubtful_trials_are_marked_and_settled() -> None:
+    tail = int(tables().starts[-1])
+    # Two ordinary draws and one of the rest, whose first trial lies beyond the strips.
+    values = np.empty(3)
+    bits = _Given(7, SLOTS - 1, 9, *(tail for _ in range(17)))
+    trace = fill(values, bits)
+    assert trace.rest.tolist() == trace.doubtful.tolist() == [1]
+    assert exactly(normal_at(trace, 0, bits)) == pytest.approx(values[0], abs=ERROR)
+    assert math.isfinite(exactly(normal_at(trace, 1, bits)))
+
+
+def test_nothing_is_drawn_for_nothing() -> None:
+    assert fill(np.empty(0), current()).rest.size == 0
+
+
+# --- scales, dtypes and bits -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -224,7 +224,7 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         self._feasible()
         bits, ball = current(), _inside(self, self.dimension, 0)
 
-        def two_stage(part: Floats) -> Cells:
+        def two_stage(part: Floats) -> Floats:
             return twostage.cells(ball, self._constants.ball_probability, self.L, part, bits)
 
         return reports_of(self, points, two_stage if method == "two-stage" else lambda part: self._mixture(part, bits))
@@ -236,21 +236,24 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         found: Cells = in_blocks(points, self.dimension, lambda part: self._mixture(part, source), np.int64)
         return found
 
-    def _mixture(self, points: Floats, bits: Bits) -> Cells:
+    def _mixture(self, points: Floats, bits: Bits) -> Floats:
         silent = twostage.coins(self._constants.background_probability, len(points), bits)
         uniform = uniform_cells(int(silent.sum()), self.dimension, bits)
         ball = _inside(self, self.dimension + 1, self.dimension)
         if 16 * len(uniform) < len(points):  # drawing a few too many is faster than parting the rows
             cells = ball.cells(points, bits)
         else:
-            cells = np.empty(points.shape, dtype=np.int64)
+            cells = np.empty(points.shape)
             cells[~silent] = ball.cells(points[~silent], bits)
         cells[silent] = uniform
         return cells
 
     def place(self, cells: Any) -> Floats:
         """Centres of cells as points: float64 like ``cells``."""
-        return np.asarray((np.asarray(cells) + 0.5) * float(self.width) - float(self.L))
+        found: Floats = np.add(cells, 0.5)
+        found *= float(self.width)
+        found -= float(self.L)
+        return found
 
     def check_cells(self, cells: Any) -> Cells:
         """Read cells that somebody sent: int64, shape (n, d)."""

@@ -10,19 +10,15 @@ from numpy.typing import NDArray
 
 from sfumato.local.reals import Level, Uniform, turn
 from sfumato.random.bits import Bits, Words
+from sfumato.random.normal import unit
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_ONE, _SIGN = np.uint64(1), np.uint64(63)
+__all__ = ["Flags", "Floats", "circle", "exact_angle", "exact_circle", "exact_unit", "mirror", "unit"]
+
+_SIGN = np.uint64(63)
 _SINE = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(8))
-
-
-def unit(words: Words) -> Floats:
-    """The upper 63 bits as numbers of [0, 1): right to a relative 2^-53 and an absolute 2^-63."""
-    found = (words >> _ONE).view(np.int64).astype(np.float64)
-    found *= 2.0**-63
-    return found
 
 
 def exact_unit(word: int, bits: Bits) -> Uniform:

@@ -145,7 +145,9 @@ class MultivariateLaplace(msgspec.Struct, frozen=True, tag="laplace"):
 
     def place(self, cells: Any) -> Floats:
         """Centres of cells as points: float64 like ``cells``."""
-        return np.asarray((np.asarray(cells) + 0.5) * float(self.width))
+        found: Floats = np.add(cells, 0.5)
+        found *= float(self.width)
+        return found
 
     def check_cells(self, cells: Any) -> Cells:
         """Read cells that somebody sent: int64, shape (n, d)."""

@@ -92,7 +92,7 @@ def in_blocks(points: Any, dimension: int, draw: Callable[[Floats], Any], dtype:
     return found
 
 
-def reports_of(mechanism: Mechanism, points: Any, draw: Callable[[Floats], Cells]) -> Floats:
+def reports_of(mechanism: Mechanism, points: Any, draw: Callable[[Floats], Floats]) -> Floats:
     """Perturb points as they were given: one point gives one report, shape (d,)."""
     found: Floats = in_blocks(points, mechanism.dimension, lambda part: mechanism.place(draw(part)), np.float64)
     return found[0] if np.ndim(points) == 1 else found

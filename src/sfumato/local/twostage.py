@@ -27,13 +27,13 @@ _MARGIN = 2.0**-36
 _PLACES = np.uint64(48)
 
 
-def cells(ball: Offsets, ball_probability: Decimal, reach: Fraction, points: Floats, bits: Bits) -> Cells:
+def cells(ball: Offsets, ball_probability: Decimal, reach: Fraction, points: Floats, bits: Bits) -> Floats:
     """Algorithm 2: with probability p_L a report inside the ball of radius L, else one outside it.
 
     ``ball`` is Algorithm 4: a radius of density proportional to r^(d-1) exp(-k r) on [0, L], and a uniform direction.
     """
     near = coins(ball_probability, len(points), bits)
-    found = np.empty(points.shape, dtype=np.int64)
+    found = np.empty(points.shape)
     found[near] = ball.cells(points[near], bits)
     found[~near] = _outside(points[~near], reach, bits)
     return found

@@ -1,114 +1,196 @@
-"""Standard normal floats, for noise that is added to floats; central answers never use them (``discrete`` is exact).
+"""Standard normal draws: nearly all of them from one word and one table, the rest by rejection; the law of real numbers is exact.
 
-Method: the ziggurat of Marsaglia and Tsang (2000) with 256 layers of equal area, whole arrays at a time. The layer and the signed
-place within the layer are disjoint bits of one word, as Doornik (2005) asks; 98.8 % of the words are done after one comparison.
-Law: of real numbers it is exactly normal, tail included. Doubles round it: places are odd multiples of 2^-53 of the layer's width, and exp
-and log are right to some 2^-52. No privacy claim rests on more than that the law is close: the low-order bits of a float sum can tell
-what was added to what (Mironov 2012).
+*Slabs.* Over x >= 0 the curve f(x) = exp(-x^2 / 2) has the area A = sqrt(pi / 2). Under it lies a stack of slabs [0, x_i), the widest
+at the bottom, each of the area A / 1024: the height of slab i is A / (1024 x_i), and x_i is chosen so that its upper corner stays below
+the curve. So the normal law is a mixture of 1024 equal parts, nearly all of them uniform on [-x_i, x_i). One word makes one draw:
+its lowest ten bits choose the part, and the others, a signed number, are the place: they are disjoint, as Doornik (2005) asks.
+*Rest.* The few parts without a slab share what lies between the stack and the curve, by rejection from narrow strips. Three
+words make a trial. The first, below 2^64, chooses a strip by integer weights w; with V and U from the others the trial is x = left
++ U step, accepted where V w c / step < f(x) - (the stack's height there). Every envelope w c / step lies above what it covers,
+so that accepted trials have exactly the density of the rest. Beyond 8 the strip is Marsaglia's tail: x = sqrt(64 - 2 ln U), accepted
+where V w c x < f(8).
+*Floats.* All x_i and edges of strips are multiples of 2^-40, and the 54 bits of a place are converted without error, so a float differs
+from its real number by less than ``ERROR``. Trials closer than ``_MARGIN`` to their acceptance, and all beyond 8, are called *doubtful*:
+``standard_normal`` takes them as the floats say, ``local`` computes them with as many digits as it takes.
+Source: Marsaglia and Tsang 2000 (the stack); Marsaglia 1964 (the tail); mixtures and rejection: Devroye 1986, II.3 and II.4.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sfumato.random.bits import Bits
+from sfumato.random.bits import Bits, Words
 
-Floats = np.ndarray
-_LAYERS = 256
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+SLOTS, SLOT_BITS = 2**10, 10
+PLACE_BITS = 64 - SLOT_BITS
+ERROR = 2.0**-49
+"""How far a draw that is not doubtful may be from the real number that its words began, at most."""
+FAR = 8
+"""Where the last strip begins, which has no end."""
+
+_GRAIN = 2.0**-40
+_SPARE = 2.0**-24
+_STRIPS_A_SLAB, _STRIPS_BEYOND = 4, 64
+_MARGIN = 2.0**-36
 _PIECE = 2**14
-_UNIT = 2.0**-53
-_TAIL = 3.6541528853610088
-"""Where the tail begins, for 256 layers: the layers then end at 0, which a test checks."""
+_MOST = 2**17
 
 
-def standard_normal(count: int, bits: Bits, *, scale: float = 1.0, dtype: str = "float64") -> Floats:
+class Tables(NamedTuple):
+    """The slabs, and the strips of the rest.
+
+    Attributes
+    ----------
+    widths : float64 ndarray of shape (1024,)
+        x_i per unit of place; 0 for the parts without a slab, which keeps a place's sign.
+    slabs : int
+        How many parts have a slab.
+    starts, weights : uint64 ndarray of shape (strips,)
+        The first word that chooses each strip, and how many do; together 2^64.
+    mass : float
+        c, taken as the dyadic number that it is.
+    strips : float64 ndarray of shape (strips, 4)
+        Left edge, step, height of the stack, and w c / step; the last one is the tail, with a step of 0 and w c.
+    under : int64 ndarray of shape (strips,)
+        How many slabs lie under each strip.
+    """
+
+    widths: Floats
+    slabs: int
+    starts: Words
+    weights: Words
+    mass: float
+    strips: Floats
+    under: Positions
+
+
+class Trace(NamedTuple):
+    """What normals were made of.
+
+    Attributes
+    ----------
+    words : uint64 ndarray of shape (n,)
+    rest : int64 ndarray of shape (m,)
+        Positions, in order, of draws from the rest.
+    trials : uint64 ndarray of shape (3, m)
+        The words of their last trials, which were accepted or are doubtful.
+    doubtful : int64 ndarray
+        Positions of doubtful draws.
+    """
+
+    words: Words
+    rest: Positions
+    trials: Words
+    doubtful: Positions
+
+
+def standard_normal(count: int, bits: Bits, *, scale: float = 1.0, dtype: str = "float64") -> NDArray[np.floating]:
     """Draw from the normal law of a standard deviation: ndarray of shape (count,) and a floating dtype.
+
+    Floats for noise that is added to floats; central answers never use them (``discrete`` is exact). No privacy claim rests on more
+    than that their law is close: the low-order bits of a float sum can tell what was added to what (Mironov 2012).
 
     >>> from sfumato.random import current
     >>> standard_normal(3, current()).shape
     (3,)
     """
-    found = np.empty(count, dtype=dtype)
-    spare = np.empty(min(count, _PIECE))
-    outside = []
-    for start in range(0, count, _PIECE):
-        piece = spare[: min(_PIECE, count - start)]
-        places, layer = _inside(piece, bits)
+    found: NDArray[np.floating] = np.empty(count, dtype=dtype)
+    spare = np.empty(min(count, _MOST))
+    for start in range(0, count, _MOST):
+        piece = spare[: min(_MOST, count - start)]
+        fill(piece, bits)
         np.multiply(piece, scale, out=found[start : start + piece.size], casting="same_kind")
-        outside.append((places + start, layer, piece[places]))
-    if outside:
-        places, layer, trials = (np.concatenate(parts) for parts in zip(*outside, strict=True))
-        _settle(found, scale, places, layer, trials, bits)
     return found
 
 
-def _inside(target: Floats, bits: Bits) -> tuple[np.ndarray, np.ndarray]:
-    """Fill ``target`` with one trial each; positions and layers of those that do not lie under the next layer, two ndarrays."""
-    words = bits.words(target.size).view(np.int64)
-    layer = words & (_LAYERS - 1)
-    words >>= 11
-    np.add(words, 0.5, out=target)
-    found = _tables()[0].take(layer, mode="clip")  # in range already: "clip" spares a copy
-    width, inner = found.real, found.imag
-    outside = np.flatnonzero(np.abs(target) >= inner)
-    target *= width
-    return outside, layer[outside]
+def fill(target: Floats, bits: Bits) -> Trace:
+    """Fill a flat float64 array with independent normals, and tell what they were made of."""
+    words = bits.words(target.size)
+    found = [_fill_piece(target[i : i + _PIECE], words[i : i + _PIECE].view(np.int64)) + i for i in range(0, target.size, _PIECE)]
+    rest = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+    values, trials, doubtful = _draw_rest(rest.size, bits)
+    target[rest] = np.copysign(values, target[rest])
+    return Trace(words, rest, trials, rest[doubtful])
 
 
-def _settle(found: Floats, scale: float, places: np.ndarray, layer: np.ndarray, trials: Floats, bits: Bits) -> None:
-    """Judge the trials outside by the density, or draw them from the tail; draw anew what is rejected, until nothing is."""
-    while places.size:
-        accepted = _under(trials, layer, bits)
-        tail = layer == 0
-        trials[tail] = np.copysign(_tails(int(tail.sum()), bits), trials[tail])
-        accepted |= tail
-        found[places[accepted]] = trials[accepted] * scale
-        places = places[~accepted]
-        again = np.empty(places.size)
-        outside, layer = _inside(again, bits)
-        found[places] = again * scale
-        places, trials = places[outside], again[outside]
+def _fill_piece(target: Floats, words: NDArray[np.int64]) -> Positions:
+    """Fill a few, which stay in the cache; the positions of those that fall to the rest, which hold a zero of their sign."""
+    slots, places = words & (SLOTS - 1), words >> SLOT_BITS
+    np.copyto(target, places)
+    spent = places.view(np.float64)
+    tables().widths.take(slots, mode="clip", out=spent)  # in range already: "clip" spares a copy
+    target *= spent
+    return np.flatnonzero(slots >= tables().slabs)
 
 
-def _under(trials: Floats, layer: np.ndarray, bits: Bits) -> np.ndarray:
-    """Whether a uniform height between the layer's lower and upper edge lies under the density; bool ndarray."""
-    edges = _tables()[1]
-    low, high = np.exp(-(edges[layer] ** 2) / 2), np.exp(-(edges[layer + 1] ** 2) / 2)
-    return np.asarray(low + _uniform(bits, trials.size) * (high - low) < np.exp(-(trials**2) / 2))
+def _draw_rest(count: int, bits: Bits) -> tuple[Floats, Words, Positions]:
+    """Draw sizes from the rest: floats, the words of their trials, shape (3, count), and which are doubtful."""
+    tries = count + count // 3 + 16
+    while True:
+        words = bits.words(3 * tries).reshape(3, tries)
+        chosen = np.searchsorted(tables().starts, words[0], side="right") - 1
+        left, step, below, lift = tables().strips[chosen].T
+        left += step * unit(words[1])
+        room = np.exp(left * left * -0.5) - below - lift * unit(words[2])
+        doubtful = (np.abs(room) < _MARGIN) | (step == 0)
+        # Whether a trial is kept does not depend on how many are, so all may be drawn again where too few are.
+        kept = np.flatnonzero((room > 0) | doubtful)[:count]
+        if kept.size == count:
+            return left[kept], words[:, kept], np.flatnonzero(doubtful[kept])
+        tries *= 2
 
 
-def _tails(count: int, bits: Bits) -> Floats:
-    """Draw beyond the last edge: r + x with x exponential of rate r, kept while 2 y > x^2 for a standard exponential y."""
-    found, missing = np.empty(count), np.arange(count)
-    while missing.size:
-        x = -np.log(_uniform(bits, missing.size)) / _TAIL
-        kept = -2 * np.log(_uniform(bits, missing.size)) > x**2
-        found[missing[kept]] = _TAIL + x[kept]
-        missing = missing[~kept]
+def unit(words: Words) -> Floats:
+    """The upper 63 bits as numbers of [0, 1): right to a relative 2^-53 and an absolute 2^-63."""
+    found = (words >> np.uint64(1)).view(np.int64).astype(np.float64)
+    found *= 2.0**-63
     return found
-
-
-def _uniform(bits: Bits, count: int) -> Floats:
-    """Uniform doubles in (0, 1), shape (count,)."""
-    return ((bits.words(count) >> np.uint64(11)) + 0.5) * _UNIT
 
 
 @cache
-def _tables() -> tuple[np.ndarray, Floats]:
-    """Width of each layer per unit of place, with the place below which a trial is inside as imaginary part; the edges of the layers."""
-    edges = _edges(_TAIL)
-    both = 2 * edges[:-1] * _UNIT + 1j * np.floor(edges[1:] / edges[:-1] / _UNIT / 2)
-    both.flags.writeable = edges.flags.writeable = False
-    return both, edges
+def tables() -> Tables:
+    """Stack the slabs and cut the rest into strips; tests check both in decimals."""
+    wide = _stack()
+    heights = np.cumsum([0.0, *(math.sqrt(math.pi / 2) / SLOTS / wide)])
+    ends = np.array([0, *(wide[::-1] / _GRAIN).astype(np.int64)])
+    inner = (ends[:-1, None] + np.diff(ends)[:, None] * np.arange(_STRIPS_A_SLAB) // _STRIPS_A_SLAB).ravel()
+    far = int(FAR / _GRAIN)
+    outer = ends[-1] + (far - ends[-1]) * np.arange(_STRIPS_BEYOND) // _STRIPS_BEYOND
+    edges = np.concatenate((inner, outer, [far])) * _GRAIN
+    under = np.concatenate((np.repeat(np.arange(len(wide), 0, -1), _STRIPS_A_SLAB), np.zeros(_STRIPS_BEYOND + 1, dtype=np.int64)))
+    step, below = np.append(np.diff(edges), 0.0), heights[under]
+    areas = (np.exp(-(edges**2) / 2) - below) * (1 + _SPARE) * np.where(step > 0, step, 1 / FAR)
+    mass = float(areas.sum() * (1 + _SPARE))
+    weights = np.ceil(areas / mass * 2.0**64).astype(np.uint64)
+    weights[0] = (int(weights[0]) - int(weights.sum())) % 2**64  # with what is left over, so that all words choose a strip
+    starts = np.cumsum(weights) - weights
+    lift = weights.astype(np.float64) * (mass * 2.0**-64) / np.where(step > 0, step, 1.0)
+    widths = np.zeros(SLOTS)
+    widths[: len(wide)] = wide * 2.0 ** (1 - PLACE_BITS)
+    found = Tables(widths, len(wide), starts, weights, mass, np.stack((edges, step, below, lift), axis=1), under)
+    for each in (found.widths, found.starts, found.weights, found.strips, found.under):
+        each.flags.writeable = False
+    return found
 
 
-def _edges(tail: float) -> Floats:
-    """Edges of layers of equal area v; layer 0 is as wide as its area needs, and holds the tail."""
-    area = tail * math.exp(-(tail**2) / 2) + math.sqrt(math.pi / 2) * math.erfc(tail / math.sqrt(2))
-    edges = [area / math.exp(-(tail**2) / 2), tail]
-    for _ in range(_LAYERS - 2):
-        edges.append(math.sqrt(-2 * math.log(min(1.0, area / edges[-1] + math.exp(-(edges[-1] ** 2) / 2)))))
-    return np.array([*edges, 0.0])
+def _stack() -> Floats:
+    """Widths of the slabs, from the widest: each the largest, but for a little to spare, whose corner lies under the curve."""
+    area, height, x = math.sqrt(math.pi / 2) / SLOTS, 0.0, FAR / 2 + 0.5
+    found: list[float] = []
+    while True:
+        for _ in range(8):  # Newton's steps for f(x) = height + area / x
+            curve = math.exp(-x * x / 2)
+            x += (curve - height - area / x) / (x * curve - area / x**2)
+        if x**3 * curve < 2 * area or not 0 < x < FAR:
+            return np.array(found)
+        x = math.floor(x * (1 - _SPARE) / _GRAIN) * _GRAIN
+        found.append(x)
+        height += area / x
