@@ -169,7 +169,8 @@ def test_floats_and_decimals_agree_wherever_floats_are_certain(name: str) -> Non
     sampler, bits, count = SAMPLERS[name](), PublicSeed(name), 60
     points = np.random.default_rng(0).random((count, sampler.dimension))
     radii = sampler.radius.propose(count, bits)
-    cells, doubtful, turns = sampler._fast(points, radii.values, bits)
+    cells = np.empty(points.shape)
+    doubtful, turns = sampler._fast(points, radii.values, bits, cells)
     assert radii.doubtful.sum() + doubtful.sum() <= 1
     for i in np.flatnonzero(~radii.doubtful):
         settled = sampler.settled(points[i], radii.reals(i, bits), sampler._direction(turns, i, bits))
@@ -190,7 +191,7 @@ def test_reports_that_are_all_settled_are_the_same(mechanism: BPM | Multivariate
     monkeypatch.setattr("sfumato.local.offsets._FLOOR", 1.0)
     np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
     # And the cells that floats give have no say in it.
-    monkeypatch.setattr("sfumato.local.offsets.np.rint", lambda places, out: np.multiply(places, 0, out=out))
+    monkeypatch.setattr("sfumato.local.offsets.np.rint", lambda near, out: np.multiply(near, 0, out=out))
     np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
 
 

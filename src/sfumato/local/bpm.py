@@ -224,33 +224,30 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         self._feasible()
         bits, ball = current(), _inside(self, self.dimension, 0)
 
-        def two_stage(part: Floats) -> Floats:
-            return twostage.cells(ball, self._constants.ball_probability, self.L, part, bits)
+        def two_stage(part: Floats, target: Floats) -> None:
+            target[:] = twostage.cells(ball, self._constants.ball_probability, self.L, part, bits)
 
-        return reports_of(self, points, two_stage if method == "two-stage" else lambda part: self._mixture(part, bits))
+        return reports_of(self, points, two_stage if method == "two-stage" else lambda part, target: self._mixture(part, target, bits))
 
     def draw_cells(self, points: Any, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d), each from 0 to 2^16 - 1."""
         self._feasible()
         source = bits or current()
-        found: Cells = in_blocks(points, self.dimension, lambda part: self._mixture(part, source), np.int64)
-        return found
+        return in_blocks(points, self.dimension, lambda part, target: self._mixture(part, target, source)).astype(np.int64)
 
-    def _mixture(self, points: Floats, bits: Bits) -> Floats:
+    def _mixture(self, points: Floats, target: Floats, bits: Bits) -> None:
         silent = twostage.coins(self._constants.background_probability, len(points), bits)
         uniform = uniform_cells(int(silent.sum()), self.dimension, bits)
         ball = _inside(self, self.dimension + 1, self.dimension)
         if 16 * len(uniform) < len(points):  # drawing a few too many is faster than parting the rows
-            cells = ball.cells(points, bits)
+            ball.cells(points, bits, target)
         else:
-            cells = np.empty(points.shape)
-            cells[~silent] = ball.cells(points[~silent], bits)
-        cells[silent] = uniform
-        return cells
+            target[~silent] = ball.cells(points[~silent], bits)
+        target[silent] = uniform
 
-    def place(self, cells: Any) -> Floats:
-        """Centres of cells as points: float64 like ``cells``."""
-        found: Floats = np.add(cells, 0.5)
+    def place(self, cells: Any, out: Floats | None = None) -> Floats:
+        """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
+        found: Floats = np.add(cells, 0.5, out=out)
         found *= float(self.width)
         found -= float(self.L)
         return found

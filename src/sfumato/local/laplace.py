@@ -135,17 +135,16 @@ class MultivariateLaplace(msgspec.Struct, frozen=True, tag="laplace"):
     def perturb(self, points: Any) -> Floats:
         """Draw one report for each point of the unit cube, shape (n, d) or (d,): float64 of the same shape, on the lattice."""
         bits = current()
-        return reports_of(self, points, lambda part: _around(self).cells(part, bits))
+        return reports_of(self, points, lambda part, target: _around(self).cells(part, bits, target))
 
     def draw_cells(self, points: Any, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d)."""
-        bits = bits or current()
-        found: Cells = in_blocks(points, self.dimension, lambda part: _around(self).cells(part, bits), np.int64)
-        return found
+        source = bits or current()
+        return in_blocks(points, self.dimension, lambda part, target: _around(self).cells(part, source, target)).astype(np.int64)
 
-    def place(self, cells: Any) -> Floats:
-        """Centres of cells as points: float64 like ``cells``."""
-        found: Floats = np.add(cells, 0.5)
+    def place(self, cells: Any, out: Floats | None = None) -> Floats:
+        """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
+        found: Floats = np.add(cells, 0.5, out=out)
         found *= float(self.width)
         return found
 

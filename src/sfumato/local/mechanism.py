@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
 LARGEST_DIMENSION = 10**5
+_KEPT = 2**21
 RESOLUTION = 2**16
 """How many cells of the lattice span a mechanism's typical report, on each axis."""
 
@@ -32,6 +33,9 @@ ASSUMPTIONS = (
     "AES and the operating system's random seed are sound.",
 )
 UNIT = Unit(neighbours="replace")
+
+Draw: TypeAlias = Callable[[Floats, Floats], object]
+"""Writes the cells of reports of some points, both of shape (n, d), whole numbers."""
 
 
 class Mechanism(Protocol):
@@ -51,7 +55,7 @@ class Mechanism(Protocol):
     def title(self) -> str: ...
     def perturb(self, points: Any) -> Floats: ...
     def draw_cells(self, points: Any, bits: Bits | None = None) -> Cells: ...
-    def place(self, cells: Any) -> Floats: ...
+    def place(self, cells: Any, out: Floats | None = None) -> Floats: ...
     def check_cells(self, cells: Any) -> Cells: ...
     def debias(self, mean_of_reports: Any) -> Floats: ...
 
@@ -80,21 +84,28 @@ def read_array(values: Any, dimension: int, name: str) -> Floats:
     return found
 
 
-def in_blocks(points: Any, dimension: int, draw: Callable[[Floats], Any], dtype: Any) -> Any:
-    """Read points and draw for a few at a time, which stay in the cache: an array of the points' shape."""
+def in_blocks(points: Any, dimension: int, draw: Draw) -> Floats:
+    """Read points and draw for a few at a time, which stay in the cache: float64 ndarray of shape (n, d)."""
     given = np.atleast_2d(read_array(points, dimension, "points"))
-    found = np.empty(given.shape, dtype=dtype)
-    rows = max(64, CHUNK // dimension)
+    found = np.empty(given.shape)
+    np.empty(_KEPT)  # freed untouched: from then on glibc keeps freed blocks of up to this size, and they are not paged in anew
+    rows = max(64, CHUNK // (dimension + 6))  # a radius takes about as much as six coordinates
+    spare = np.empty((min(rows, len(given)), dimension))
     for start in range(0, len(given), rows):
-        part = slice(start, start + rows)
+        part = given[start : start + rows]
         # Clamping never takes two points further apart, so it keeps the guarantee.
-        found[part] = draw(np.clip(given[part], 0.0, 1.0))
+        draw(np.clip(part, 0.0, 1.0, out=spare[: len(part)]), found[start : start + rows])
     return found
 
 
-def reports_of(mechanism: Mechanism, points: Any, draw: Callable[[Floats], Floats]) -> Floats:
+def reports_of(mechanism: Mechanism, points: Any, draw: Draw) -> Floats:
     """Perturb points as they were given: one point gives one report, shape (d,)."""
-    found: Floats = in_blocks(points, mechanism.dimension, lambda part: mechanism.place(draw(part)), np.float64)
+
+    def report(part: Floats, target: Floats) -> None:
+        draw(part, target)
+        mechanism.place(target, target)
+
+    found = in_blocks(points, mechanism.dimension, report)
     return found[0] if np.ndim(points) == 1 else found
 
 

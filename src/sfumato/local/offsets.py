@@ -5,16 +5,17 @@ of ``random.normal`` over their length.
 
 Guarantee: given uniform independent words, the cells have the law of the real-valued formula: no rounding error is left in them.
 Holds because
-    *Floats decide only what is certain.* A normal z that is not doubtful errs by less than e = 2^-49, so a vector of them by e sqrt d, its
-    length by that and a relative (d + 2) 2^-53 of the sum, and a component z / length of the direction, which is at most 1, by
-    2 e sqrt(d) / length + (d + 6) 2^-53; points of the circle err by 2^-50. With s = r / width a coordinate, in cells, errs by s times
-    that, by the error of r / width and by 2^-33. Twice all that is the *margin* of a report.
+    *Floats decide only what is certain.* A normal z that is not doubtful errs by less than e = 2^-49, so a vector of them and its length
+    by e sqrt d. Its squares are added in runs of ``_RUN``, so that their sum has a relative error below (run + runs + 1) 2^-53. So
+    a component z / length of the direction, at most 1, errs by 2 e sqrt(d) / length + (run + runs + 6) 2^-53, the rounding of
+    products included; points of the circle err by 2^-50. With s = r / width a coordinate, in cells, errs by s times that, by the error of
+    r / width and by 2^-33. Twice all that is the *margin* of a report.
     A cell is the whole number nearest to the coordinate less a half. A report with a coordinate that comes closer than its margin to
     the border of a cell, with a doubtful normal or a doubtful radius is *open*.
     *Open reports are settled* by ``reals`` and ``normals`` from the very same words, continued with fresh bits, in decimal arithmetic,
     until their cells are certain. So every report is the exact function of its (endless) words that the formula says.
     A doubtful radius that turns out to be rejected starts afresh, as it would have if it had been seen at once.
-How often: fewer than one report in 2^20 is open for d up to 256, and a dimension adds one in 2^28.
+How often: fewer than one report in 2^17 is open for d up to 256, and d in 2^25 beyond.
 Not covered: time is not constant: an open report takes a millisecond and more.
 Source: Marsaglia and Tsang 2000; lazily known bits: Devroye 1986, II.2 and XV.
 """
@@ -42,9 +43,11 @@ from sfumato.random.normal import ERROR, Trace, fill
 Cells = NDArray[np.int64]
 Direction: TypeAlias = Callable[[Level], list[Decimal]]
 
-CHUNK = 2**16
-"""How many coordinates are worked on at once, so that they stay in the processor's cache."""
+CHUNK = 2**18
+"""How many coordinates are worked on at once; steps between them work on fewer, which stay in the processor's cache."""
 
+_PIECE = 2**15
+_RUN = 512
 _ROUNDING, _FLOOR = 2.0**-53, 2.0**-32
 
 
@@ -68,54 +71,59 @@ class Offsets:
     width: Fraction
     first_level: int = FIRST_LEVEL
 
-    def cells(self, points: Floats, bits: Bits) -> Floats:
+    def cells(self, points: Floats, bits: Bits, out: Floats | None = None) -> Floats:
         """Draw the cell of one report for each point: whole numbers, float64, shape (n, d), for points of shape (n, d)."""
+        cells = np.empty(points.shape) if out is None else out
         if not len(points):
-            return np.empty(points.shape)
+            return cells
         radii = self.radius.draw(len(points), bits)
-        cells, doubtful, turns = self._fast(points, radii.values, bits)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            doubtful, turns = self._fast(points, radii.values, bits, cells)
         for row in np.flatnonzero(doubtful | radii.doubtful).tolist():
             settled = self.settled(points[row], radii.reals(row, bits), self._direction(turns, row, bits))
             # Only a radius that was doubtful can be rejected; its point draws afresh.
             cells[row] = self.cells(points[row : row + 1], bits)[0] if settled is None else settled
         return cells
 
-    def _fast(self, points: Floats, radii: Floats, bits: Bits) -> tuple[Floats, Flags, Words | Trace]:
-        """Cells by floats, which of them are not certain, and the words of the directions."""
+    def _fast(self, points: Floats, radii: Floats, bits: Bits, cells: Floats) -> tuple[Flags, Words | Trace]:
+        """Write the cells that floats give; return which of them are not certain, and the words of the directions."""
         scale = 1 / float(self.width)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            places, errors, turns = self._offset(radii * scale, bits)
-            margins = 2 * errors + self.radius.error(radii) * scale + _FLOOR
-            shift = points * scale
-            shift -= float(self.origin / self.width) + 0.5
-            places += shift
-            cells = np.rint(places, out=shift)
-            places -= cells
-            doubtful = np.zeros(len(points), dtype=bool)
-            # One glance at all of them first: few blocks hold a report that is not certain.
-            if not max(places.max(), -places.min()) < 0.5 - margins.max():
-                doubtful = ~(np.abs(places).max(axis=1) < 0.5 - margins)
+        lengths, errors, turns = self._direct(cells, bits)
+        steps = radii * scale
+        margins = 2 * steps * errors + self.radius.error(radii) * scale + _FLOOR
+        steps /= lengths
+        doubtful = np.zeros(len(points), dtype=bool)
+        rows = max(1, _PIECE // self.dimension)
+        spare = np.empty((min(rows, len(points)), self.dimension))
+        for start in range(0, len(points), rows):
+            part = slice(start, start + rows)
+            near = spare[: len(steps[part])]
+            np.multiply(points[part], scale, out=near)
+            near -= float(self.origin / self.width) + 0.5
+            cells[part] *= np.repeat(steps[part], self.dimension).reshape(near.shape)
+            near += cells[part]
+            near -= np.rint(near, out=cells[part])
+            # One glance at all of them first: few pieces hold a report that is not certain.
+            if not max(near.max(), -near.min()) < 0.5 - margins[part].max():
+                doubtful[part] = ~(np.abs(near).max(axis=1) < 0.5 - margins[part])
         if isinstance(turns, Trace):
             doubtful[turns.doubtful // self.dimension] = True
-        return cells, doubtful, turns
+        return doubtful, turns
 
-    def _offset(self, steps: Floats, bits: Bits) -> tuple[Floats, Floats, Words | Trace]:
-        """Offsets of uniform direction and the given lengths, shape (n, d), how far they may be off, and their words."""
-        found = np.empty((len(steps), self.dimension))
+    def _direct(self, target: Floats, bits: Bits) -> tuple[Floats | float, Floats | float, Words | Trace]:
+        """Write vectors of uniform direction; return their lengths, how far they may be off over their length, and their words."""
         if self.dimension > 2:
-            trace = fill(found.reshape(-1), bits)
-            lengths = np.sqrt(np.einsum("ij,ij->i", found, found))
-            found *= np.repeat(steps / lengths, self.dimension).reshape(found.shape)
-            errors = 2 * ERROR * math.sqrt(self.dimension) / lengths + (self.dimension + 6) * _ROUNDING
-            return found, steps * errors, trace
-        words = bits.words(len(steps))
-        if self.dimension == 1:
-            found[:, 0] = mirror(steps.copy(), words)
-        else:
-            across, along = circle(words)
-            np.multiply(mirror(across, words), steps, out=found[:, 0])
-            np.multiply(along, steps, out=found[:, 1])
-        return found, steps * 2.0**-49, words
+            trace = fill(target.reshape(-1), bits)
+            runs = [target[:, start : start + _RUN] for start in range(0, self.dimension, _RUN)]
+            lengths = np.sqrt(sum(np.einsum("ij,ij->i", run, run) for run in runs))
+            rounding = (min(self.dimension, _RUN) + len(runs) + 6) * _ROUNDING
+            return lengths, 2 * ERROR * math.sqrt(self.dimension) / lengths + rounding, trace
+        words = bits.words(len(target))
+        target[:, 0] = 1.0
+        if self.dimension == 2:
+            target[:, 0], target[:, 1] = circle(words)
+        mirror(target[:, 0], words)
+        return 1.0, 2.0**-49, words
 
     def _direction(self, turns: Words | Trace, row: int, bits: Bits) -> Direction:
         """The direction of one report, without error, up to its length."""

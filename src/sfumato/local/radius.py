@@ -13,10 +13,10 @@ Gamma(d) over k, accepted where U2 > exp(-k (L - r)): as E = -ln U2 is exponenti
 k, is below L; and given their sum T, r has the density d r^(d-1) / T^d of a uniform point's radius.
 
 Every draw is also computed from the same words to any precision by ``exact``. The floats say for each draw whether they are certain:
-``doubtful`` marks draws of a doubtful normal, with a uniform too near to 0, with 1 + cX within 2^-16 of 0, or with a comparison closer
+``doubtful`` marks draws of a doubtful normal, with a uniform too near to 0, with 1 + cX within 2^-15 of 0, or with a comparison closer
 than its margin. Elsewhere, given that log and exp of the platform are right to 2^-48, and with m < 2^17:
 
-    by gamma, X errs by 2^-49, and |X| < 8, so 1 + cX < 4.3 errs by 2^-48, near 0 by 2^-50, and T by (16 sqrt m + k T) 2^-46 / k;
+    by gamma, X errs by 2^-49, and |X| < 8, so 1 + cX < 4.3 errs by 2^-48, near 0 by 2^-49, and T by (16 sqrt m + k T) 2^-46 / k;
     ln U1 errs by 2^-30, the other terms that it is compared with by 2^-29, and exp(-k (L - r)) by 2^-27;
     by power, a logarithm of a uniform above 2^-20 errs by 2^-42, and T by 2^-41 L.
 
@@ -46,7 +46,7 @@ from sfumato.random.normal import Trace, fill
 Reals: TypeAlias = list[Uniform | Normal]
 
 _POWER_EDGE, _GAMMA_EDGE = 2.0**-20, 2.0**-32
-_NEAR_ZERO = 2.0**-16
+_NEAR_ZERO = 2.0**-15
 _ACCEPT, _SPREAD = 2.0**-28, 2.0**-26
 _POWER_ERROR, _GAMMA_ERROR = 2.0**-40, 2.0**-45
 
@@ -143,7 +143,7 @@ class Radius:
             found = self.propose(tries, bits).first(count)
             if found.values.size == count:
                 return found
-            # Whether a draw is kept does not depend on how many are, so all may be drawn again where too few are.
+            # However many are kept, those that are have the same law: so all may be drawn again where they are too few.
             tries = tries * count // max(found.values.size, count // 16, 1) * 9 // 8 + 16
 
     def propose(self, count: int, bits: Bits) -> Radii:

@@ -5,10 +5,11 @@ is uniform whatever was looked at before. ``settle`` evaluates an expression of 
 bits each time, until every comparison and every floor in it is certain.
 
 Why a certain answer is right: at level B each U and 1 - U are known to a relative error of 2^-B, and arithmetic to 2^-(B + 30).
-Quantities that are divided by or whose logarithm is taken are refused below 2^-(B/8), so that the expressions of ``radius``
+Quantities that are divided by or whose logarithm is taken are refused below 2^-(B/8), so that the expressions of ``normals``, ``radius``
 and ``offsets``, which divide and take logarithms at most twice in a row and whose other factors are below 2^20, are
 known to 2^-(B - 2B/8 - 40) < 2^-(B/4) for B > 80. Comparisons and floors closer than 2^-(B/4), absolutely or relatively, are
-refused. A refusal doubles B. It happens with probability below 2^-10 at the first level, and ever less.
+refused. A refusal doubles B. Of d coordinates, some below 2^17 cells, it happens to fewer than d in 2^6 at the first level, to fewer
+than d in 2^30 at the next, and so on.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _GRAIN = 2.0**-40
 _SPARE = 2.0**-24
 _STRIPS_A_SLAB, _STRIPS_BEYOND = 4, 64
 _MARGIN = 2.0**-36
-_PIECE = 2**14
+_PIECE = 2**15
 _MOST = 2**17
 
 
@@ -114,25 +114,33 @@ def standard_normal(count: int, bits: Bits, *, scale: float = 1.0, dtype: str = 
 def fill(target: Floats, bits: Bits) -> Trace:
     """Fill a flat float64 array with independent normals, and tell what they were made of."""
     words = bits.words(target.size)
-    found = [_fill_piece(target[i : i + _PIECE], words[i : i + _PIECE].view(np.int64)) + i for i in range(0, target.size, _PIECE)]
-    rest = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+    spare = np.empty((2, min(target.size, _PIECE)), dtype=np.int64)
+    found = [np.empty(0, dtype=np.int64)]
+    for start in range(0, target.size, _PIECE):
+        part = slice(start, start + _PIECE)
+        found.append(_fill_piece(target[part], words[part].view(np.int64), *spare) + start)
+    rest = np.concatenate(found)
     values, trials, doubtful = _draw_rest(rest.size, bits)
     target[rest] = np.copysign(values, target[rest])
     return Trace(words, rest, trials, rest[doubtful])
 
 
-def _fill_piece(target: Floats, words: NDArray[np.int64]) -> Positions:
+def _fill_piece(target: Floats, words: NDArray[np.int64], slots: Positions, places: NDArray[np.int64]) -> Positions:
     """Fill a few, which stay in the cache; the positions of those that fall to the rest, which hold a zero of their sign."""
-    slots, places = words & (SLOTS - 1), words >> SLOT_BITS
+    slots, places = slots[: words.size], places[: words.size]
+    np.bitwise_and(words, SLOTS - 1, out=slots)
+    np.right_shift(words, SLOT_BITS, out=places)
     np.copyto(target, places)
-    spent = places.view(np.float64)
-    tables().widths.take(slots, mode="clip", out=spent)  # in range already: "clip" spares a copy
-    target *= spent
+    widths = places.view(np.float64)
+    tables().widths.take(slots, mode="clip", out=widths)  # in range already: "clip" spares a copy
+    target *= widths
     return np.flatnonzero(slots >= tables().slabs)
 
 
 def _draw_rest(count: int, bits: Bits) -> tuple[Floats, Words, Positions]:
     """Draw sizes from the rest: floats, the words of their trials, shape (3, count), and which are doubtful."""
+    if not count:
+        return np.empty(0), np.empty((3, 0), dtype=np.uint64), np.empty(0, dtype=np.int64)
     tries = count + count // 3 + 16
     while True:
         words = bits.words(3 * tries).reshape(3, tries)
@@ -141,7 +149,7 @@ def _draw_rest(count: int, bits: Bits) -> tuple[Floats, Words, Positions]:
         left += step * unit(words[1])
         room = np.exp(left * left * -0.5) - below - lift * unit(words[2])
         doubtful = (np.abs(room) < _MARGIN) | (step == 0)
-        # Whether a trial is kept does not depend on how many are, so all may be drawn again where too few are.
+        # However many are kept, those that are have the same law: so all may be drawn again where they are too few.
         kept = np.flatnonzero((room > 0) | doubtful)[:count]
         if kept.size == count:
             return left[kept], words[:, kept], np.flatnonzero(doubtful[kept])
