@@ -48,6 +48,20 @@ def test_the_law_of_the_radius(case: tuple[object, object, int], method: str) ->
         assert not fits(*distances(bpm, broken, point)), "a rate wrong by a tenth passed"
 
 
+@pytest.mark.parametrize("twin", ["no coin", "half the noise", "sound"])
+def test_a_broken_radius_does_not_pass(twin: str) -> None:
+    """By the Gamma law: without the coin that spreads a ball's radius, or at half of it, the law of the radius fails."""
+    bpm, point = BPM(5, 1, 2), np.array([0.3, 0.6])
+    sampler = _inside(bpm, 2, 0) if twin == "no coin" else _inside(bpm, 3, 2)
+    assert not sampler.radius.by_power
+    bits, share = PublicSeed(f"broken {twin}"), bpm.signal_probability
+    near = bpm.place(sampler.cells(np.tile(point, (int(COUNT * share), 1)), bits))
+    if twin == "half the noise":
+        near = point + (near - point) / 2
+    far = RNG.uniform(-1, 2, (COUNT - len(near), 2))
+    assert fits(*distances(bpm, np.concatenate((near, far)), point)) is (twin == "sound")
+
+
 @pytest.mark.parametrize(
     "mechanism", [BPM(4, "auto", 2), BPM(3, 1, 3), MultivariateLaplace(2, 2), MultivariateLaplace(4, 5)], ids=lambda m: m.title
 )
