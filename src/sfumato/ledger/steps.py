@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.chain import payload_digest
@@ -25,8 +24,7 @@ STATE = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
 FORWARD = "UPDATE streams SET step = ?, state = ?, tallied = ?, head = ?, seal = ? WHERE stream = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step as it was published. ``event`` is "" where none was named; ``hash`` covers all steps up to this one."""
 
     number: int
@@ -78,14 +76,14 @@ class Steps:
             if seal != sealed(number, self._spec_digest, step, state, tallied, head):
                 raise _spoilt(self.entry)
             tally = _Tally(db, number)
-            after, output = work(step + 1, state, tally.count)
-            taken = Step(step + 1, event, output, linked(head, number, step + 1, event, output))
-            db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (number, taken.number, event, output, taken.hash))
+            step += 1
+            after, output = work(step, state, tally.count)
+            head = linked(head, number, step, event, output)
+            db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (number, step, event, output, head))
             tallied += tally.counted
-            seal = sealed(number, self._spec_digest, taken.number, after, tallied, taken.hash)
-            row = (taken.number, after, tallied, taken.hash, seal)
-            db.execute(FORWARD, (*row, number))
-        return taken, True
+            seal = sealed(number, self._spec_digest, step, after, tallied, head)
+            db.execute(FORWARD, (step, after, tallied, head, seal, number))
+        return Step(step, event, output, head), True
 
     def since(self, last: Step | None) -> list[Step]:
         """All steps after a given one (None: all there are), in order, each checked against its hash."""
@@ -158,8 +156,8 @@ def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int,
 
 def _hash(*parts: str | int | bytes) -> str:
     """SHA-256 of parts, each with its length before it, so that no two lists of parts read the same."""
-    written = [part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass") for part in parts]
-    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in written)).hexdigest()
+    written = [part if type(part) is bytes else str(part).encode("utf-8", "surrogatepass") for part in parts]
+    return hashlib.sha256(b"".join([b"%d:%b" % (len(part), part) for part in written])).hexdigest()
 
 
 def faults(db: sqlite3.Connection) -> Iterator[str]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
+from operator import mul
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ import numpy as np
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 from sfumato.streaming.blt import BLT
-from sfumato.streaming.exact import Follow, Whole, normal_half_widths, variance_of
+from sfumato.streaming.exact import Follow, Whole, normal_half_widths, normal_laws, variance_of
 
 PRECISION = 40
 
@@ -76,20 +77,19 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
         fresh = self.law.sample(self.cells, noise).tolist()
         for x, u, z in zip(increment, state.buffers, fresh, strict=True):
             units = x << self.precision
-            added = sum(w * held for w, held in zip(omega, u, strict=True))
-            outputs.append(units + (added + half >> shift) + z)
-            buffers.append(tuple((decay * held + half >> shift) + units for decay, held in zip(theta, u, strict=True)))
+            outputs.append(units + (sum(map(mul, omega, u)) + half >> shift) + z)
+            buffers.append(tuple([(decayed + half >> shift) + units for decayed in map(mul, theta, u)]))
         return BufferState(tuple(buffers)), tuple(outputs)
 
     def follow(self) -> Follow:
         """Read totals by the poles of B, in floats, in constant memory."""
-        poles, weights = np.array(self.parameters.zeta)[:, None], np.array(self.parameters.beta)
+        poles, weights = np.array(self.parameters.zeta)[:, None], np.array(self.parameters.beta) / 2.0**self.precision
         sums = np.zeros((len(weights), self.cells))
 
         def read(output: Whole) -> Any:
             nonlocal sums
-            sums = poles * sums + np.array([y / 2**self.precision for y in output])
-            return weights @ sums
+            sums = poles * sums + np.array(output, dtype=float)
+            return (weights @ sums).tolist()
 
         return read
 
@@ -101,13 +101,9 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
         """Normal quantiles: see ``normal_half_widths``."""
         return normal_half_widths(self.variances(first, last), alpha)
 
-    def kind(self, step: int) -> int:
+    def laws(self, first: int, last: int) -> list[str]:
         """Every step has a law of its own."""
-        return step
-
-    def law_at(self, step: int) -> str:
-        """The error of the total at one step, in words."""
-        return f"normal of standard deviation {self.variances(step, step)[0] ** 0.5:.6g}"
+        return normal_laws(self.variances(first, last))
 
     def __str__(self) -> str:
         buffers = len(self.parameters.theta)

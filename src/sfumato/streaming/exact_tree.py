@@ -125,14 +125,10 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
 
     def variances(self, first: int, last: int) -> np.ndarray:
         """Variances of the published totals: float64 ndarray of shape (last - first + 1,)."""
-        if first == last:
-            return np.array([len(self.path(first)) * self.law.variance])
         return np.asarray(self.edges(np.arange(first, last + 1)) * self.law.variance)
 
     def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
         """The smallest k with P(|noise| > k) <= alpha, by the exact law of the sum of draws: float64 ndarray, whole numbers."""
-        if first == last:
-            return np.array([laplace_sum_half_width(self.law.scale, len(self.path(first)), float(np.max(alpha)))], dtype=float)
         edges = self.edges(np.arange(first, last + 1))
         if np.ndim(alpha):
             each = zip(edges.tolist(), np.asarray(alpha).tolist(), strict=True)
@@ -142,13 +138,10 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
             table[n] = laplace_sum_half_width(self.law.scale, n, float(alpha))
         return np.asarray(table[edges])
 
-    def kind(self, step: int) -> int:
-        """How many draws the noise at a step is a sum of: all that its law depends on."""
-        return len(self.path(step))
-
-    def law_at(self, step: int) -> str:
-        """The error of the total at one step, in words."""
-        return f"the sum of {len(self.path(step))} draws of {self.law}"
+    def laws(self, first: int, last: int) -> list[str]:
+        """How many draws the noise at a step is a sum of is all that its law depends on."""
+        law = str(self.law)
+        return [f"the sum of {draws} draws of {law}" for draws in self.edges(np.arange(first, last + 1)).tolist()]
 
     def __str__(self) -> str:
         shape = " x ".join(map(str, (*self.radices[::-1], 1)[:-1])) or "none"
