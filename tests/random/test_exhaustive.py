@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from sfumato.random import discrete
-from sfumato.random.enclosure import Law, exp_minus, ladder
 from sfumato.random.bits import PublicSeed
+from sfumato.random.enclosure import Law, exp_minus, ladder
 from sfumato.random.tables import Grain, Sampler
 
 REJECTED = "rejected"

@@ -146,18 +146,25 @@ def find(db: sqlite3.Connection, stream: int, event: str) -> Step | None:
 
 def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> str:
     """The hash of a step; that of the first continues the hash of the charge."""
-    return _hash("step", previous, stream, step, event, output)
+    name = event.encode("utf-8", "surrogatepass")
+    return _hash(f"4:step{_field(previous)}{_field(stream)}{_field(step)}{len(name)}:", name, f"{len(output)}:", output)
 
 
 def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:
     """The hash of a stream's own row."""
-    return _hash("stream", stream, spec_digest, step, state, tallied, head)
+    before = f"6:stream{_field(stream)}{_field(spec_digest)}{_field(step)}{len(state)}:"
+    return _hash(before, state, f"{_field(tallied)}{_field(head)}")
 
 
-def _hash(*parts: str | int | bytes) -> str:
-    """SHA-256 of parts, each with its length before it, so that no two lists of parts read the same."""
-    written = [part if type(part) is bytes else str(part).encode("utf-8", "surrogatepass") for part in parts]
-    return hashlib.sha256(b"".join([b"%d:%b" % (len(part), part) for part in written])).hexdigest()
+def _field(part: str | int) -> str:
+    """A part that is ASCII, with its length before it, so that no two lists of parts read the same."""
+    return f"{len(str(part))}:{part}"
+
+
+def _hash(*written: str | bytes) -> str:
+    """SHA-256 of all this, one after another."""
+    parts = [part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass") for part in written]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def faults(db: sqlite3.Connection) -> Iterator[str]:
