@@ -73,7 +73,7 @@ class Steps:
             if before is not None:
                 return before, False
             step, state, tallied, head, seal = db.execute(STATE, (number,)).fetchone()
-            if seal != sealed(number, self._spec_digest, step, state, tallied, head):
+            if not isinstance(state, bytes) or seal != sealed(number, self._spec_digest, step, state, tallied, head):
                 raise _spoilt(self.entry)
             tally = _Tally(db, number)
             step += 1
@@ -93,7 +93,8 @@ class Steps:
             found = [Step(*columns) for columns in db.execute(query, (self.entry.sequence, number))]
         for step in found:
             number += 1
-            if step.number != number or step.hash != linked(head, self.entry.sequence, number, step.event, step.output):
+            sound = step.number == number and isinstance(step.output, bytes)
+            if not sound or step.hash != linked(head, self.entry.sequence, number, step.event, step.output):
                 raise _spoilt(self.entry)
             head = step.hash
         return found
@@ -145,26 +146,17 @@ def find(db: sqlite3.Connection, stream: int, event: str) -> Step | None:
 
 
 def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> str:
-    """The hash of a step; that of the first continues the hash of the charge."""
-    name = event.encode("utf-8", "surrogatepass")
-    return _hash(f"4:step{_field(previous)}{_field(stream)}{_field(step)}{len(name)}:", name, f"{len(output)}:", output)
+    """The hash of a step, over its parts, each with its length in bytes before it; that of the first continues the hash of the charge."""
+    whose, at, name = str(stream), str(step), event.encode("utf-8", "surrogatepass")
+    before = f"4:step{len(previous)}:{previous}{len(whose)}:{whose}{len(at)}:{at}{len(name)}:{event}{len(output)}:"
+    return hashlib.sha256(before.encode("utf-8", "surrogatepass") + output).hexdigest()
 
 
 def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:
     """The hash of a stream's own row."""
-    before = f"6:stream{_field(stream)}{_field(spec_digest)}{_field(step)}{len(state)}:"
-    return _hash(before, state, f"{_field(tallied)}{_field(head)}")
-
-
-def _field(part: str | int) -> str:
-    """A part that is ASCII, with its length before it, so that no two lists of parts read the same."""
-    return f"{len(str(part))}:{part}"
-
-
-def _hash(*written: str | bytes) -> str:
-    """SHA-256 of all this, one after another."""
-    parts = [part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass") for part in written]
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+    whose, at, count = str(stream), str(step), str(tallied)
+    before = f"6:stream{len(whose)}:{whose}{len(spec_digest)}:{spec_digest}{len(at)}:{at}{len(state)}:"
+    return hashlib.sha256(before.encode() + state + f"{len(count)}:{count}{len(head)}:{head}".encode()).hexdigest()
 
 
 def faults(db: sqlite3.Connection) -> Iterator[str]:

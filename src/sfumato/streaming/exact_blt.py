@@ -23,7 +23,6 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 from operator import mul
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -83,13 +82,15 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
 
     def follow(self) -> Follow:
         """Read totals by the poles of B, in floats, in constant memory."""
-        poles, weights = np.array(self.parameters.zeta)[:, None], np.array(self.parameters.beta) / 2.0**self.precision
-        sums = np.zeros((len(weights), self.cells))
+        poles, weights = self.parameters.zeta, [b / 2.0**self.precision for b in self.parameters.beta]
+        sums = [[0.0] * len(poles) for _ in range(self.cells)]
 
-        def read(output: Whole) -> Any:
-            nonlocal sums
-            sums = poles * sums + np.array(output, dtype=float)
-            return (weights @ sums).tolist()
+        def read(output: Whole) -> list[float]:
+            found = []
+            for held, y in zip(sums, output, strict=True):
+                held[:] = [pole * one + y for pole, one in zip(poles, held, strict=True)]
+                found.append(sum(map(mul, weights, held)))
+            return found
 
         return read
 
