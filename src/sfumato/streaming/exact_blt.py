@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import mul
 
 import msgspec
@@ -41,7 +41,7 @@ class BufferState(msgspec.Struct, frozen=True):
     buffers: tuple[Whole, ...]
 
 
-class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
+class BufferCounter(msgspec.Struct, frozen=True, dict=True, tag="blt"):
     """A buffered Toeplitz factorisation on a lattice.
 
     Parameters
@@ -70,7 +70,7 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
 
     def step(self, state: BufferState, increment: Whole, noise: Bits) -> tuple[BufferState, Whole]:
         """Publish x plus what the buffers add, plus noise, and let the buffers decay: integers all the way."""
-        theta, omega, shift = _fixed(self.parameters)
+        theta, omega, shift = self._fixed
         half = 1 << shift - 1
         outputs, buffers = [], []
         fresh = self.law.sample(self.cells, noise).tolist()
@@ -80,6 +80,14 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
             buffers.append(tuple([(decayed + half >> shift) + units for decayed in map(mul, theta, u)]))
         return BufferState(tuple(buffers)), tuple(outputs)
 
+    @cached_property
+    def _fixed(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """theta and omega as integers over one power of two, exactly."""
+        exact = [Fraction(x) for x in (*self.parameters.theta, *self.parameters.omega)]
+        shift = max(1, *(x.denominator.bit_length() - 1 for x in exact))
+        whole = tuple(int(x * 2**shift) for x in exact)
+        return whole[: len(self.parameters.theta)], whole[len(self.parameters.theta) :], shift
+
     def follow(self) -> Follow:
         """Read totals by the poles of B, in floats, in constant memory."""
         poles, weights = self.parameters.zeta, [b / 2.0**self.precision for b in self.parameters.beta]
@@ -87,7 +95,7 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
 
         def read(output: Whole) -> list[float]:
             found = []
-            for held, y in zip(sums, output, strict=True):
+            for held, y in zip(sums, map(float, output), strict=True):
                 held[:] = [pole * one + y for pole, one in zip(poles, held, strict=True)]
                 found.append(sum(map(mul, weights, held)))
             return found
@@ -127,15 +135,6 @@ def moved_squared(parameters: BLT, precision: int, reach: int, squared_factor: i
     rounding = 1 + sum(Fraction(w) / (1 - Fraction(t)) for w, t in zip(parameters.omega, parameters.theta, strict=True))
     length = math.isqrt(math.ceil(linear)) + 1 + math.isqrt(math.ceil(rounding**2 * parameters.horizon * touched)) + 1
     return length**2
-
-
-@lru_cache(maxsize=64)
-def _fixed(parameters: BLT) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """theta and omega as integers over one power of two, exactly."""
-    exact = [Fraction(x) for x in (*parameters.theta, *parameters.omega)]
-    shift = max(1, *(x.denominator.bit_length() - 1 for x in exact))
-    whole = tuple(int(x * 2**shift) for x in exact)
-    return whole[: len(parameters.theta)], whole[len(parameters.theta) :], shift
 
 
 @lru_cache(maxsize=8)

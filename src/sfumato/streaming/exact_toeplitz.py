@@ -31,6 +31,7 @@ from sfumato.streaming.exact import Follow, Whole, normal_half_widths, normal_la
 from sfumato.streaming.toeplitz import decoder, dyadic_coefficients
 
 PRECISION = 16
+NARROW = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
 LONGEST = 1024
 """Every step works through all earlier ones, so longer streams take buffers instead (``exact_blt``), which lose less than 1 %."""
 
@@ -117,8 +118,8 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz"):
         """C x at the last step, exactly: in 64-bit integers where no partial sum can leave them, since no weight exceeds 2^precision."""
         weights = _falling(self.horizon, self.precision)
         if state.size >> 62 - self.precision == 0:
-            rows = np.frombuffer(state.packed, f"<i{state.width}").reshape(-1, self.cells)
-            narrow: list[int] = (weights[len(weights) - len(rows) :] @ rows.astype(np.int64)).tolist()
+            rows = np.frombuffer(state.packed, NARROW[state.width]).reshape(-1, self.cells)
+            narrow: list[int] = np.dot(weights[len(weights) - len(rows) :], rows).tolist()
             return narrow
         values = state.values()
         wide = weights[len(weights) - len(values) // self.cells :].tolist()
@@ -133,7 +134,7 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz"):
             nonlocal done
             seen[done] = output
             done += 1
-            return (weights[len(weights) - done :] @ seen[:done]).tolist()
+            return np.dot(weights[len(weights) - done :], seen[:done]).tolist()
 
         return read
 

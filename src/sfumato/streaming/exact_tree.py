@@ -108,16 +108,27 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
         """Add to the totals, draw the noise that is new on the path, publish totals plus noise.
 
         Paths of neighbouring steps part once and do not meet again, so what is new is the end of the path; and the steps that
-        hang on a place follow one another, so what has left the path is not needed again.
+        hang on a place follow one another, so what has left the path is not needed again. A place that an earlier path passed
+        through has its noise, and the path to it is the beginning of that one: every place has one elder.
         """
-        totals, path = tuple(map(add, state.totals, increment)), self.path(state.step + 1)
+        step, totals = state.step + 1, tuple(map(add, state.totals, increment))
+        if step in state.places:
+            length = state.places.index(step) + 1
+            path, known = state.places[:length], state.noise[:length]
+        else:
+            path = tuple(self.path(step))
+            known = self._drawn(state, path, noise)
+        return ElderState(step, totals, path, known), tuple(map(add, totals, known[-1]))
+
+    def _drawn(self, state: ElderState, path: tuple[int, ...], noise: Bits) -> tuple[Whole, ...]:
+        """The noise at all places of a path, of which the first are those of the state."""
         shared = next((i for i, (a, b) in enumerate(zip(state.places, path, strict=False)) if a != b), min(len(state.places), len(path)))
         known = list(state.noise[:shared])
         fresh = self.law.sample(self.cells * (len(path) - shared), noise).tolist()
         for i in range(len(path) - shared):
             elder = known[-1] if known else (0,) * self.cells
             known.append(tuple(map(add, elder, fresh[i * self.cells : (i + 1) * self.cells])))
-        return ElderState(state.step + 1, totals, tuple(path), tuple(known)), tuple(map(add, totals, known[-1]))
+        return tuple(known)
 
     def follow(self) -> Follow:
         """What is published are the totals themselves."""
