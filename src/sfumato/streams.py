@@ -25,13 +25,13 @@ from sfumato.ledger.steps import Tally
 from sfumato.random.bits import Bits
 from sfumato.release import Estimate, Receipt, error_probability, from_bytes, to_bytes
 from sfumato.releases import UNREADABLE
-from sfumato.streaming.counter import Counter, CounterRelease, Settled, half_widths, scaled
+from sfumato.streaming.bands import Errors
+from sfumato.streaming.counter import Counter, CounterRelease, Settled, scaled
 from sfumato.streaming.increments import Row, event_text, precedes
 
 T = TypeVar("T")
 
 CONFIDENCE = 0.95
-MOST_KINDS = 256
 _OUTPUT = msgspec.json.Decoder(tuple[int, ...])
 
 
@@ -99,9 +99,8 @@ class Stream:
         self._settled, self._machine = self._opening.settled, self._opening.settled.machine
         kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
         self._state: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
-        self._alpha, self._grain = error_probability(CONFIDENCE), float(self._settled.grain)
         self._reader, self._follow = self._settled.reader(), self._machine.follow()
-        self._errors: dict[int, tuple[float, float, float, str]] = {}
+        self._errors = Errors(self._machine, self._settled.grain, error_probability(CONFIDENCE))
         self._seen: list[Step] = []
         self._totals: list[list[Any]] = []
         self._catch_up()
@@ -182,7 +181,10 @@ class Stream:
             return msgspec.json.encode((name or last, after)), msgspec.json.encode(output)
 
         taken, _ = _guarded(lambda: self._steps.take(name, work))
-        self._catch_up(taken)
+        if taken.number == len(self._seen) + 1:
+            self._follow_up(taken)
+        elif taken.number > len(self._seen):
+            self._catch_up()
         return self._total(taken.number)
 
     def history(self) -> CounterRelease:
@@ -259,19 +261,19 @@ class Stream:
                 totals[cell] += units
         return tuple(totals)
 
-    def _catch_up(self, taken: Step | None = None) -> None:
-        """Read what is published, from this object or another one, in order."""
-        new = [taken] if taken is not None and taken.number == len(self._seen) + 1 else []
-        if taken is None or taken.number > len(self._seen) + 1:
-            new = self._steps.since(self._seen[-1] if self._seen else None)
-        for step in new:
-            self._totals.append(scaled(self._follow(_output(step)), self._settled.grain))
-            self._seen.append(step)
+    def _catch_up(self) -> None:
+        """Read what was published by other objects, in order."""
+        for step in self._steps.since(self._seen[-1] if self._seen else None):
+            self._follow_up(step)
+
+    def _follow_up(self, step: Step) -> None:
+        self._totals.append(scaled(self._follow(_output(step)), self._settled.grain))
+        self._seen.append(step)
 
     def _total(self, number: int) -> Total:
         totals: Any = self._totals[number - 1]
         value = totals[0] if self._settled.labels is None else np.array(totals)
-        each, every, deviation, law = self._error(number)
+        each, every, deviation, law = self._errors.at(number)
         return Total(
             value=value,
             low=value - each,
@@ -285,19 +287,6 @@ class Stream:
             law=law,
             names=() if self._settled.labels is None else tuple(map(str, self._settled.labels)),
         )
-
-    def _error(self, number: int) -> tuple[float, float, float, str]:
-        """Half-widths of interval and band, standard deviation, and the law in words."""
-        machine, grain = self._machine, self._grain
-        key = machine.kind(number) if machine.horizon is not None else number  # without a horizon the band widens step by step
-        if key not in self._errors:
-            widths = (float(half_widths(machine, number, number, self._alpha, together)[0]) * grain for together in (False, True))
-            each, every = (int(half) if grain == 1 and half == int(half) else half for half in widths)
-            deviation = float(machine.variances(number, number)[0]) ** 0.5 * grain
-            if len(self._errors) >= MOST_KINDS:
-                self._errors.clear()
-            self._errors[key] = each, every, deviation, machine.law_at(number)
-        return self._errors[key]
 
 
 def pour(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:

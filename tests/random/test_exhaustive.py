@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from sfumato.random import discrete
+from sfumato.random.bits import PublicSeed
 from sfumato.random.enclosure import Law, exp_minus, ladder
 from sfumato.random.tables import Grain, Sampler
 
@@ -53,6 +54,9 @@ class TreeGrain(Grain):
 
     def places(self, bits, count, shift):
         return np.array([bits.take(shift) for _ in range(count)], dtype=np.int64)
+
+    def one(self, bits, shift):
+        return bits.take(self.lane), bits.take(shift) if shift else 0
 
 
 class TreeBits(Script):
@@ -234,6 +238,17 @@ def test_grains_cut_words_into_uniform_pieces(shift):
     else:
         assert np.array_equal(grain.places(Counting(), 99, shift), (Counting().words(99) >> np.uint64(64 - shift)).astype(np.int64))
     assert np.array_equal(grain.places(Counting(), 3, shift), (Counting().words(3) >> np.uint64(64 - shift)).astype(np.int64))
+
+
+@pytest.mark.parametrize("shift", [0, 1, 9, 42])
+@pytest.mark.parametrize("lane", [16, 5])
+def test_one_draw_cuts_its_words_as_many_draws_do(shift, lane):
+    grain = Grain(lane=lane)
+    for seed in range(50):
+        bits, same = PublicSeed(seed), PublicSeed(seed)
+        expected = int(grain.lanes(same, 1)[0]), int(grain.places(same, 1, shift)[0]) if shift else 0
+        assert grain.one(bits, shift) == expected
+        assert bits.words(1) == same.words(1)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.streaming.exact_tree import ElderTree, radices_for
-from sfumato.streaming.sums import _chernoff, _tails, laplace_sum_half_width, laplace_sum_log_tail, mixed_half_width
+from sfumato.streaming.sums import _chernoff, _tails, laplace_sum_half_width, laplace_sum_log_tail, mixed_half_widths
 
 
 def convolved(draws, reach=3000):
@@ -42,17 +42,21 @@ def test_sums_of_equal_draws(scale, n):
 )
 def test_sums_of_unequal_draws(draws):
     tails = convolved(draws)
-    for alpha in (0.3, 0.05, 1e-4, 1e-8):
+    alphas = np.array([0.3, 0.05, 1e-4, 1e-8])
+    found, bounds = mixed_half_widths(draws, alphas), _chernoff(draws, alphas)
+    for alpha, half, bound in zip(alphas, found, bounds, strict=True):
         exact = int(np.argmax(tails <= alpha))
-        assert exact <= mixed_half_width(draws, alpha) <= exact + 1
-        assert exact <= _chernoff(draws, alpha) <= 3 * exact + 5
-    assert mixed_half_width(draws, 1e-15) >= mixed_half_width(draws, 1e-9)
+        assert exact <= half <= exact + 1
+        assert exact <= bound <= 3 * exact + 5
+    faint, rare = mixed_half_widths(draws, np.array([1e-15, 1e-9]))
+    assert faint >= rare
 
 
 def test_wide_draws_lose_little():
     wide, narrow = ((Fraction(10**9), 3), (Fraction(2 * 10**9), 2)), ((Fraction(1000), 3), (Fraction(2000), 2))
     assert _tails(wide)[0] > 1
-    assert 0.999 <= mixed_half_width(wide, 0.05) / 10**6 / mixed_half_width(narrow, 0.05) < 1.01
+    (far,), (near,) = (mixed_half_widths(draws, np.array([0.05])) for draws in (wide, narrow))
+    assert 0.999 <= far / 10**6 / near < 1.01
 
 
 @pytest.mark.parametrize(("horizon", "least"), [(365, 5.9), (2**10, 7.4), (2**14, 7.8), (2**20, 8.0)])

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sfumato.errors import LedgerError
 from sfumato.ledger.chain import payload_digest
@@ -25,8 +24,7 @@ STATE = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
 FORWARD = "UPDATE streams SET step = ?, state = ?, tallied = ?, head = ?, seal = ? WHERE stream = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step as it was published. ``event`` is "" where none was named; ``hash`` covers all steps up to this one."""
 
     number: int
@@ -75,17 +73,17 @@ class Steps:
             if before is not None:
                 return before, False
             step, state, tallied, head, seal = db.execute(STATE, (number,)).fetchone()
-            if seal != sealed(number, self._spec_digest, step, state, tallied, head):
+            if not isinstance(state, bytes) or seal != sealed(number, self._spec_digest, step, state, tallied, head):
                 raise _spoilt(self.entry)
             tally = _Tally(db, number)
-            after, output = work(step + 1, state, tally.count)
-            taken = Step(step + 1, event, output, linked(head, number, step + 1, event, output))
-            db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (number, taken.number, event, output, taken.hash))
+            step += 1
+            after, output = work(step, state, tally.count)
+            head = linked(head, number, step, event, output)
+            db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (number, step, event, output, head))
             tallied += tally.counted
-            seal = sealed(number, self._spec_digest, taken.number, after, tallied, taken.hash)
-            row = (taken.number, after, tallied, taken.hash, seal)
-            db.execute(FORWARD, (*row, number))
-        return taken, True
+            seal = sealed(number, self._spec_digest, step, after, tallied, head)
+            db.execute(FORWARD, (step, after, tallied, head, seal, number))
+        return Step(step, event, output, head), True
 
     def since(self, last: Step | None) -> list[Step]:
         """All steps after a given one (None: all there are), in order, each checked against its hash."""
@@ -95,7 +93,8 @@ class Steps:
             found = [Step(*columns) for columns in db.execute(query, (self.entry.sequence, number))]
         for step in found:
             number += 1
-            if step.number != number or step.hash != linked(head, self.entry.sequence, number, step.event, step.output):
+            sound = step.number == number and isinstance(step.output, bytes)
+            if not sound or step.hash != linked(head, self.entry.sequence, number, step.event, step.output):
                 raise _spoilt(self.entry)
             head = step.hash
         return found
@@ -147,19 +146,17 @@ def find(db: sqlite3.Connection, stream: int, event: str) -> Step | None:
 
 
 def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> str:
-    """The hash of a step; that of the first continues the hash of the charge."""
-    return _hash("step", previous, stream, step, event, output)
+    """The hash of a step, over its parts, each with its length in bytes before it; that of the first continues the hash of the charge."""
+    whose, at, name = str(stream), str(step), event.encode("utf-8", "surrogatepass")
+    before = f"4:step{len(previous)}:{previous}{len(whose)}:{whose}{len(at)}:{at}{len(name)}:{event}{len(output)}:"
+    return hashlib.sha256(before.encode("utf-8", "surrogatepass") + output).hexdigest()
 
 
 def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:
     """The hash of a stream's own row."""
-    return _hash("stream", stream, spec_digest, step, state, tallied, head)
-
-
-def _hash(*parts: str | int | bytes) -> str:
-    """SHA-256 of parts, each with its length before it, so that no two lists of parts read the same."""
-    written = [part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass") for part in parts]
-    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in written)).hexdigest()
+    whose, at, count = str(stream), str(step), str(tallied)
+    before = f"6:stream{len(whose)}:{whose}{len(spec_digest)}:{spec_digest}{len(at)}:{at}{len(state)}:"
+    return hashlib.sha256(before.encode() + state + f"{len(count)}:{count}{len(head)}:{head}".encode()).hexdigest()
 
 
 def faults(db: sqlite3.Connection) -> Iterator[str]:

@@ -13,10 +13,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from types import TracebackType
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -96,34 +97,17 @@ class Store:
 
     # --- transactions ------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def atomic(self) -> Iterator[sqlite3.Connection]:
+    def atomic(self) -> Transaction:
         """One transaction that writes: all of it is durable when the block is left, or none of it ever was."""
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
+        return Transaction(self, "BEGIN IMMEDIATE")
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Transaction:
         """One consistent view."""
-        with self._transaction("BEGIN") as connection:
-            yield connection
+        return Transaction(self, "BEGIN")
 
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            connection = self._ready()
-            try:
-                _patiently(lambda: connection.execute(begin))
-                try:
-                    yield connection
-                    connection.execute("COMMIT")
-                except BaseException:
-                    with suppress(sqlite3.Error):
-                        connection.rollback()
-                    raise
-            except sqlite3.Error as error:
-                self._drop()
-                raise self._failure(error) from error
+    def _broken(self, error: sqlite3.Error) -> LedgerError:
+        self._drop()
+        return self._failure(error)
 
     def _failure(self, error: sqlite3.Error) -> LedgerError:
         obstacle, remedy = MEANING.get(code(error), UNKNOWN)
@@ -247,6 +231,51 @@ class Store:
     def __del__(self) -> None:
         with suppress(AttributeError, sqlite3.Error):
             self.close()
+
+
+class Transaction:
+    """A block in which a store's connection is this thread's alone. (A class, because a stream enters one with every step.)"""
+
+    __slots__ = ("_begin", "_connection", "_store")
+
+    def __init__(self, store: Store, begin: str) -> None:
+        self._store, self._begin = store, begin
+
+    def __enter__(self) -> sqlite3.Connection:
+        store = self._store
+        store._lock.acquire()
+        try:
+            connection = self._connection = store._ready()
+            try:
+                _patiently(lambda: connection.execute(self._begin))
+            except sqlite3.Error as error:
+                raise store._broken(error) from error
+        except BaseException:
+            store._lock.release()
+            raise
+        return connection
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        store, connection = self._store, self._connection
+        try:
+            if error is None:
+                try:
+                    connection.execute("COMMIT")
+                except BaseException as late:
+                    self._undo()
+                    if isinstance(late, sqlite3.Error):
+                        raise store._broken(late) from late
+                    raise
+            else:
+                self._undo()
+                if isinstance(error, sqlite3.Error):
+                    raise store._broken(error) from error
+        finally:
+            store._lock.release()
+
+    def _undo(self) -> None:
+        with suppress(sqlite3.Error):
+            self._connection.rollback()
 
 
 # A connection must not cross a fork: the child would believe it holds locks that it does not, and could write into a log that

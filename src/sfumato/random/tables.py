@@ -85,6 +85,11 @@ class Grain:
         words >>= np.uint64(64 - shift)
         return words.view(np.int64)
 
+    def one(self, bits: Bits, shift: int) -> tuple[int, int]:
+        """Return a lane and a place for one draw, as ``lanes`` and then ``places`` would, in plain integers."""
+        words = bits.words(2 if shift else 1).tolist()
+        return (words[0] & 0xFFFF) >> 16 - self.lane, words[1] >> 64 - shift if shift else 0
+
 
 PRODUCTION = Grain()
 
@@ -113,12 +118,11 @@ class Sampler:
 
     def _single(self, bits: Bits) -> Integers:
         """Do what ``_fill`` does for one draw, without array arithmetic where the lane decides."""
-        lane = self.grain.lanes(bits, 1)
-        found = int(self._direct[lane[0]])
-        place = int(self.grain.places(bits, 1, self.shift)[0]) if self.shift else 0
+        lane, place = self.grain.one(bits, self.shift)
+        found = self._direct.item(lane)
         drawn = np.array([found << self.shift | place], dtype=np.int64)
         if found == _OPEN:
-            drawn, accepted = self._settle(lane, drawn, bits)
+            drawn, accepted = self._settle(np.array([lane], dtype=np.uint16), drawn, bits)
             if not accepted[0]:
                 self._fill(drawn, bits)
         return drawn

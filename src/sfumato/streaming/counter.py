@@ -15,6 +15,7 @@ from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.release import Preview, Release, error_probability
+from sfumato.streaming.bands import half_widths
 from sfumato.streaming.exact import Whole
 from sfumato.streaming.increments import Reader, bounds_of, grain_of
 from sfumato.streaming.methods import FAR, AnyMachine, Method, Reach, errors_of_all, machine_for
@@ -222,20 +223,6 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
         return "\n".join([*lines, f"  all of them at once are within +-{every}", *(f"  {note}" for note in self.notes)])
 
 
-def half_widths(machine: AnyMachine, first: int, last: int, alpha: float, simultaneous: bool) -> np.ndarray:
-    """Half-widths in grains after steps ``first`` to ``last``: float64 ndarray.
-
-    Simultaneous: over all steps of the horizon and all categories, by the union bound, since the errors of neighbouring steps are
-    correlated; without a horizon step t gets the share 1 / (t (t + 1)), which adds up to 1 over all time.
-    """
-    if not simultaneous:
-        return machine.half_widths(first, last, alpha)
-    if machine.horizon is not None:
-        return machine.half_widths(first, last, alpha / (machine.horizon * machine.cells))
-    steps = np.arange(first, last + 1, dtype=float)
-    return machine.half_widths(first, last, alpha / (steps * (steps + 1) * machine.cells))
-
-
 class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-release"):
     """The running totals that a stream has published so far.
 
@@ -308,4 +295,7 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
 
 def scaled(totals: Any, grain: Fraction) -> list[Any]:
     """Totals in grains as numbers for people: whole numbers stay whole where the grain is 1."""
-    return [total if grain == 1 else float(total) * float(grain) for total in totals]
+    if grain == 1:
+        return list(totals)
+    unit = float(grain)
+    return [float(total) * unit for total in totals]

@@ -54,11 +54,8 @@ class Machine(Protocol):
     def variances(self, first: int, last: int) -> np.ndarray:
         """Variances of the estimates after steps ``first`` to ``last``: float64 ndarray."""
 
-    def kind(self, step: int) -> int:
-        """A number that is the same for steps whose errors have the same law."""
-
-    def law_at(self, step: int) -> str:
-        """The error of the total at one step, in words."""
+    def laws(self, first: int, last: int) -> list[str]:
+        """The errors of the totals after steps ``first`` to ``last``, in words and in grains."""
 
     def __str__(self) -> str:
         """The mechanism in words."""
@@ -68,6 +65,11 @@ class Machine(Protocol):
 def variance_of(law: DiscreteGaussian) -> float:
     """The variance of a law, kept at hand: every step asks for it."""
     return law.variance
+
+
+def normal_laws(variances: np.ndarray) -> list[str]:
+    """Normal errors in words."""
+    return [f"normal of standard deviation {deviation:.6g}" for deviation in np.sqrt(variances).tolist()]
 
 
 def normal_half_widths(variances: np.ndarray, alpha: np.ndarray | float) -> np.ndarray:

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from operator import mul
 
 import msgspec
 import numpy as np
@@ -30,7 +30,7 @@ import numpy as np
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 from sfumato.streaming.blt import BLT
-from sfumato.streaming.exact import Follow, Whole, normal_half_widths, variance_of
+from sfumato.streaming.exact import Follow, Whole, normal_half_widths, normal_laws, variance_of
 
 PRECISION = 40
 
@@ -41,7 +41,7 @@ class BufferState(msgspec.Struct, frozen=True):
     buffers: tuple[Whole, ...]
 
 
-class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
+class BufferCounter(msgspec.Struct, frozen=True, dict=True, tag="blt"):
     """A buffered Toeplitz factorisation on a lattice.
 
     Parameters
@@ -70,26 +70,35 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
 
     def step(self, state: BufferState, increment: Whole, noise: Bits) -> tuple[BufferState, Whole]:
         """Publish x plus what the buffers add, plus noise, and let the buffers decay: integers all the way."""
-        theta, omega, shift = _fixed(self.parameters)
+        theta, omega, shift = self._fixed
         half = 1 << shift - 1
         outputs, buffers = [], []
         fresh = self.law.sample(self.cells, noise).tolist()
         for x, u, z in zip(increment, state.buffers, fresh, strict=True):
             units = x << self.precision
-            added = sum(w * held for w, held in zip(omega, u, strict=True))
-            outputs.append(units + (added + half >> shift) + z)
-            buffers.append(tuple((decay * held + half >> shift) + units for decay, held in zip(theta, u, strict=True)))
+            outputs.append(units + (sum(map(mul, omega, u)) + half >> shift) + z)
+            buffers.append(tuple([(decayed + half >> shift) + units for decayed in map(mul, theta, u)]))
         return BufferState(tuple(buffers)), tuple(outputs)
+
+    @cached_property
+    def _fixed(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """theta and omega as integers over one power of two, exactly."""
+        exact = [Fraction(x) for x in (*self.parameters.theta, *self.parameters.omega)]
+        shift = max(1, *(x.denominator.bit_length() - 1 for x in exact))
+        whole = tuple(int(x * 2**shift) for x in exact)
+        return whole[: len(self.parameters.theta)], whole[len(self.parameters.theta) :], shift
 
     def follow(self) -> Follow:
         """Read totals by the poles of B, in floats, in constant memory."""
-        poles, weights = np.array(self.parameters.zeta)[:, None], np.array(self.parameters.beta)
-        sums = np.zeros((len(weights), self.cells))
+        poles, weights = self.parameters.zeta, [b / 2.0**self.precision for b in self.parameters.beta]
+        sums = [[0.0] * len(poles) for _ in range(self.cells)]
 
-        def read(output: Whole) -> Any:
-            nonlocal sums
-            sums = poles * sums + np.array([y / 2**self.precision for y in output])
-            return weights @ sums
+        def read(output: Whole) -> list[float]:
+            found = []
+            for held, y in zip(sums, map(float, output), strict=True):
+                held[:] = [pole * one + y for pole, one in zip(poles, held, strict=True)]
+                found.append(sum(map(mul, weights, held)))
+            return found
 
         return read
 
@@ -101,13 +110,9 @@ class BufferCounter(msgspec.Struct, frozen=True, tag="blt"):
         """Normal quantiles: see ``normal_half_widths``."""
         return normal_half_widths(self.variances(first, last), alpha)
 
-    def kind(self, step: int) -> int:
+    def laws(self, first: int, last: int) -> list[str]:
         """Every step has a law of its own."""
-        return step
-
-    def law_at(self, step: int) -> str:
-        """The error of the total at one step, in words."""
-        return f"normal of standard deviation {self.variances(step, step)[0] ** 0.5:.6g}"
+        return normal_laws(self.variances(first, last))
 
     def __str__(self) -> str:
         buffers = len(self.parameters.theta)
@@ -130,15 +135,6 @@ def moved_squared(parameters: BLT, precision: int, reach: int, squared_factor: i
     rounding = 1 + sum(Fraction(w) / (1 - Fraction(t)) for w, t in zip(parameters.omega, parameters.theta, strict=True))
     length = math.isqrt(math.ceil(linear)) + 1 + math.isqrt(math.ceil(rounding**2 * parameters.horizon * touched)) + 1
     return length**2
-
-
-@lru_cache(maxsize=64)
-def _fixed(parameters: BLT) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """theta and omega as integers over one power of two, exactly."""
-    exact = [Fraction(x) for x in (*parameters.theta, *parameters.omega)]
-    shift = max(1, *(x.denominator.bit_length() - 1 for x in exact))
-    whole = tuple(int(x * 2**shift) for x in exact)
-    return whole[: len(parameters.theta)], whole[len(parameters.theta) :], shift
 
 
 @lru_cache(maxsize=8)

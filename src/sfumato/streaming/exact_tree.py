@@ -108,16 +108,27 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
         """Add to the totals, draw the noise that is new on the path, publish totals plus noise.
 
         Paths of neighbouring steps part once and do not meet again, so what is new is the end of the path; and the steps that
-        hang on a place follow one another, so what has left the path is not needed again.
+        hang on a place follow one another, so what has left the path is not needed again. A place that an earlier path passed
+        through has its noise, and the path to it is the beginning of that one: every place has one elder.
         """
-        totals, path = tuple(map(add, state.totals, increment)), self.path(state.step + 1)
+        step, totals = state.step + 1, tuple(map(add, state.totals, increment))
+        if step in state.places:
+            length = state.places.index(step) + 1
+            path, known = state.places[:length], state.noise[:length]
+        else:
+            path = tuple(self.path(step))
+            known = self._drawn(state, path, noise)
+        return ElderState(step, totals, path, known), tuple(map(add, totals, known[-1]))
+
+    def _drawn(self, state: ElderState, path: tuple[int, ...], noise: Bits) -> tuple[Whole, ...]:
+        """The noise at all places of a path, of which the first are those of the state."""
         shared = next((i for i, (a, b) in enumerate(zip(state.places, path, strict=False)) if a != b), min(len(state.places), len(path)))
         known = list(state.noise[:shared])
         fresh = self.law.sample(self.cells * (len(path) - shared), noise).tolist()
         for i in range(len(path) - shared):
             elder = known[-1] if known else (0,) * self.cells
             known.append(tuple(map(add, elder, fresh[i * self.cells : (i + 1) * self.cells])))
-        return ElderState(state.step + 1, totals, tuple(path), tuple(known)), tuple(map(add, totals, known[-1]))
+        return tuple(known)
 
     def follow(self) -> Follow:
         """What is published are the totals themselves."""
@@ -125,14 +136,10 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
 
     def variances(self, first: int, last: int) -> np.ndarray:
         """Variances of the published totals: float64 ndarray of shape (last - first + 1,)."""
-        if first == last:
-            return np.array([len(self.path(first)) * self.law.variance])
         return np.asarray(self.edges(np.arange(first, last + 1)) * self.law.variance)
 
     def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
         """The smallest k with P(|noise| > k) <= alpha, by the exact law of the sum of draws: float64 ndarray, whole numbers."""
-        if first == last:
-            return np.array([laplace_sum_half_width(self.law.scale, len(self.path(first)), float(np.max(alpha)))], dtype=float)
         edges = self.edges(np.arange(first, last + 1))
         if np.ndim(alpha):
             each = zip(edges.tolist(), np.asarray(alpha).tolist(), strict=True)
@@ -142,13 +149,10 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
             table[n] = laplace_sum_half_width(self.law.scale, n, float(alpha))
         return np.asarray(table[edges])
 
-    def kind(self, step: int) -> int:
-        """How many draws the noise at a step is a sum of: all that its law depends on."""
-        return len(self.path(step))
-
-    def law_at(self, step: int) -> str:
-        """The error of the total at one step, in words."""
-        return f"the sum of {len(self.path(step))} draws of {self.law}"
+    def laws(self, first: int, last: int) -> list[str]:
+        """How many draws the noise at a step is a sum of is all that its law depends on."""
+        law = str(self.law)
+        return [f"the sum of {draws} draws of {law}" for draws in self.edges(np.arange(first, last + 1)).tolist()]
 
     def __str__(self) -> str:
         shape = " x ".join(map(str, (*self.radices[::-1], 1)[:-1])) or "none"

@@ -10,6 +10,7 @@ Source: Chan, Shi, Song 2011, section 5 (there by doubling; odd radices make blo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from operator import add
@@ -21,7 +22,7 @@ from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random.bits import Bits
 from sfumato.streaming.exact import Follow, Whole
 from sfumato.streaming.exact_tree import ElderState, ElderTree, radices_for
-from sfumato.streaming.sums import mixed_half_width
+from sfumato.streaming.sums import mixed_half_widths
 
 FIRST = 3
 """The first tree takes 3^3 steps."""
@@ -89,40 +90,50 @@ class Segments(msgspec.Struct, frozen=True, tag="segments"):
         """What is published are the totals themselves."""
         return lambda output: output
 
-    def draws(self, step: int) -> list[tuple[DiscreteLaplace, int]]:
-        """Laws, and how many draws of each, that the noise at a step is a sum of."""
-        return list(_draws(self, step))
+    def draws(self, first: int, last: int) -> Iterator[tuple[tuple[tuple[DiscreteLaplace, int], ...], np.ndarray]]:
+        """Steps ``first`` to ``last`` by what the noise at them is a sum of.
+
+        Yields
+        ------
+        draws, places
+            Laws, and how many draws of each; and the steps for which it is so, counted from ``first``: int64 ndarray.
+        """
+        step = first
+        while step <= last:
+            index, inner = self.place(step)
+            tree = self.tree(index)
+            edges = tree.edges(np.arange(inner, min(tree.horizon, inner + last - step) + 1))
+            finished = tuple((self.tree(i).law, 1) for i in range(index))
+            for number in np.unique(edges).tolist():
+                yield (*finished, (tree.law, number)), np.flatnonzero(edges == number) + (step - first)
+            step += len(edges)
 
     def variances(self, first: int, last: int) -> np.ndarray:
         """Variances of the published totals: float64 ndarray of shape (last - first + 1,)."""
-        return np.array([sum(n * law.variance for law, n in self.draws(step)) for step in range(first, last + 1)])
+        found = np.empty(last - first + 1)
+        for draws, places in self.draws(first, last):
+            found[places] = sum(n * law.variance for law, n in draws)
+        return found
 
     def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
         """By the law of the sum of all draws: float64 ndarray, whole numbers; see ``sums``."""
-        each = np.broadcast_to(alpha, (last - first + 1,)).tolist()
-        found = [mixed_half_width(self._scales(step), a) for step, a in zip(range(first, last + 1), each, strict=True)]
-        return np.array(found, dtype=float)
+        found = np.empty(last - first + 1)
+        alphas = np.broadcast_to(alpha, found.shape)
+        for draws, places in self.draws(first, last):
+            found[places] = mixed_half_widths(tuple((law.scale, n) for law, n in draws), alphas[places])
+        return found
 
-    def _scales(self, step: int) -> tuple[tuple[Fraction, int], ...]:
-        return tuple((law.scale, n) for law, n in self.draws(step))
-
-    def kind(self, step: int) -> int:
-        """Every step has a law of its own."""
-        return step
-
-    def law_at(self, step: int) -> str:
-        """The error of the total at one step, in words."""
-        return " and ".join(f"{n} draw{'s' * (n > 1)} of {law}" for law, n in self.draws(step))
+    def laws(self, first: int, last: int) -> list[str]:
+        """The errors of the totals, in words."""
+        found = [""] * (last - first + 1)
+        for draws, places in self.draws(first, last):
+            words = " and ".join(f"{n} draw{'s' * (n > 1)} of {law}" for law, n in draws)
+            for place in places.tolist():
+                found[place] = words
+        return found
 
     def __str__(self) -> str:
         return f"elder trees of 27, 81, 243, ... steps, one after another, with discrete Laplace noise of scale {self.scale} per level"
-
-
-@lru_cache(maxsize=16)
-def _draws(segments: Segments, step: int) -> tuple[tuple[DiscreteLaplace, int], ...]:
-    index, inner = segments.place(step)
-    last = segments.tree(index)
-    return *((segments.tree(i).law, 1) for i in range(index)), (last.law, len(last.path(inner)))
 
 
 @lru_cache(maxsize=256)

@@ -62,17 +62,22 @@ def laplace_sum_half_width(scale: Fraction, draws: int, alpha: float) -> int:
     return high
 
 
-def mixed_half_width(draws: Draws, alpha: float) -> int:
-    """A k with P(|sum of all draws| > k) <= alpha: the smallest where the draws are narrow, else a little more.
+def mixed_half_widths(draws: Draws, alphas: np.ndarray) -> np.ndarray:
+    """For each alpha a k with P(|sum of all draws| > k) <= alpha: the smallest where the draws are narrow, else a little more.
 
-    >>> mixed_half_width(((Fraction(10), 27),), 0.05), mixed_half_width(((Fraction(10), 26), (Fraction(10), 1)), 0.05)
-    (145, 145)
+    >>> mixed_half_widths(((Fraction(10), 26), (Fraction(10), 1)), np.array([0.05, 0.01]))
+    array([145., 193.])
     """
-    if alpha < FAINT:
-        return _chernoff(draws, alpha)
-    grain, tails = _tails(draws)
-    k = len(tails) - int(np.searchsorted(tails[::-1], alpha, side="right"))
-    return k if grain == 1 else math.ceil(grain * (k + sum(n for _, n in draws)))
+    alphas = np.asarray(alphas, dtype=float)
+    faint = alphas < FAINT
+    found = np.empty(len(alphas))
+    if faint.any():
+        found[faint] = _chernoff(draws, alphas[faint])
+    if not faint.all():
+        grain, tails = _tails(draws)
+        k = len(tails) - np.searchsorted(tails[::-1], alphas[~faint], side="right")
+        found[~faint] = k if grain == 1 else np.ceil(grain * (k + sum(n for _, n in draws)))
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -93,14 +98,13 @@ def _tails(draws: Draws) -> tuple[float, np.ndarray]:
     return grain, np.asarray(np.append(tails[:-1], 0))
 
 
-@lru_cache(maxsize=4096)
-def _chernoff(draws: Draws, alpha: float) -> int:
+def _chernoff(draws: Draws, alphas: np.ndarray) -> np.ndarray:
     """E exp(tZ) = 1 / (1 - v (cosh t - 1)) with v the variance; the best t on a grid, for the two tails together."""
     variances = [(1 / (2 * math.sinh(1 / (2 * float(b))) ** 2) if b > Fraction(1, 600) else 0.0, n) for b, n in draws]
     widest = max(v for v, _ in variances)
     if not widest:
-        return 0
+        return np.zeros(len(alphas))
     s = np.concatenate([np.geomspace(1e-6, 0.5, 200), 1 - np.geomspace(0.5, 1e-6, 200)])  # v (cosh t - 1) of the widest, below 1
     t = np.arccosh(1 + s / widest) if widest < 1e12 else np.sqrt(2 * s / widest)
     log_moment = np.asarray(sum(-n * np.log1p(-s * (v / widest)) for v, n in variances))
-    return math.ceil(float(np.min((log_moment + math.log(2 / alpha)) / t)))
+    return np.asarray(np.ceil(((log_moment + np.log(2 / alphas)[:, None]) / t).min(axis=1)))
