@@ -132,7 +132,7 @@ def test_a_whole_horizon_is_what_stepping_gives(kind: type[TreeAggregator]) -> N
     state = aggregator.value_generator.initialize()
     for count in (1, 2, 7, 64, 1000):
         np.testing.assert_allclose(
-            aggregator.whole(count, state), steps(aggregator, count, aggregator._leaf(state)), rtol=1e-12, atol=1e-12
+            aggregator.whole(count, state), steps(aggregator, count, aggregator._first(state)), rtol=1e-12, atol=1e-12
         )
 
 
