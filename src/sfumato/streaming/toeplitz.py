@@ -26,8 +26,12 @@ def coefficients(horizon: int) -> np.ndarray:
     >>> coefficients(4)
     array([1.    , 0.5   , 0.375 , 0.3125])
     """
-    k = np.arange(1, check_horizon(horizon), dtype=np.float64)
-    return np.concatenate([[1.0], np.cumprod(1 - 0.5 / k)])
+    f = np.arange(check_horizon(horizon), dtype=np.float64)
+    factors = f[1:]
+    np.divide(-0.5, factors, out=factors)
+    factors += 1
+    f[0] = 1
+    return np.cumprod(f, out=f)
 
 
 def dyadic_coefficients(horizon: int, precision: int) -> np.ndarray:
@@ -110,9 +114,9 @@ def spectra(series: np.ndarray, part: int) -> np.ndarray:
     from scipy import fft
 
     parts = -(-len(series) // part)
-    padded = np.zeros(part * parts)
-    padded[: len(series)] = series
-    return np.asarray(fft.rfft(padded.reshape(parts, part), 2 * part, axis=1))
+    if len(series) < part * parts:
+        series = np.concatenate([series, np.zeros(part * parts - len(series))])
+    return np.asarray(fft.rfft(series.reshape(parts, part), 2 * part, axis=1))
 
 
 def convolve_spectra(one: np.ndarray, other: np.ndarray, parts: int) -> np.ndarray:
@@ -120,11 +124,11 @@ def convolve_spectra(one: np.ndarray, other: np.ndarray, parts: int) -> np.ndarr
     from scipy import fft
 
     part = one.shape[1] - 1
-    found, over = np.empty((parts, part)), np.zeros(part)
+    found, over, product = np.empty((parts, part)), np.zeros(part), np.empty(part + 1, dtype=np.complex128)
     for i, target in enumerate(found):
         first, last = max(0, i + 1 - len(one)), min(i + 1, len(other))
-        product = np.einsum("jk,jk->k", one[i - last + 1 : i - first + 1][::-1], other[first:last])
-        both = fft.irfft(product, 2 * part, overwrite_x=True)
+        np.einsum("jk,jk->k", one[i - last + 1 : i - first + 1][::-1], other[first:last], out=product)
+        both = fft.irfft(product, 2 * part)
         np.add(both[:part], over, out=target)
         over = both[part:]
     return found.ravel()
