@@ -88,7 +88,7 @@ class FactorisedAggregator(Aggregator):
     def _first(self, generator_state: Any) -> StreamState:
         value, after = self.value_generator.next(generator_state)
         parts = leaves(value)
-        if any(str(getattr(leaf, "dtype", "")).endswith("float16") for leaf in parts):
+        if any("float16" in str(getattr(leaf, "dtype", "")) for leaf in parts):
             raise UsageError(
                 "noise in half precision", "coefficients rounded so far are those of another matrix, with another price", "Give float32"
             )
