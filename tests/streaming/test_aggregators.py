@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 
 import numpy as np
@@ -20,6 +21,8 @@ from sfumato.streaming import (
     get_step_idx,
 )
 from sfumato.streaming.blt import root_norm
+from sfumato.streaming.past import BASE
+from sfumato.streaming.toeplitz import convolve
 from streaming.linear import OneHot, steps
 
 KINDS = [ToeplitzAggregator, lambda values, horizon: BLTAggregator(values, horizon, buffers=2)]
@@ -78,14 +81,95 @@ def test_a_whole_horizon_is_what_stepping_gives(kind) -> None:  # type: ignore[n
         np.testing.assert_allclose(aggregator.whole(count, state), found, rtol=1e-10, atol=1e-12)
 
 
-def test_long_convolutions_are_cut_into_parts() -> None:
-    rng = np.random.default_rng(3)
-    one, other = rng.normal(size=150_000), rng.normal(size=150_000)
-    from sfumato.streaming.toeplitz import convolve
+@pytest.mark.parametrize("sizes", [(300_000, 300_000), (300_000, 140_000), (140_000, 300_000), (300_000, 40)])
+def test_long_convolutions_are_cut_into_parts(sizes: tuple[int, int]) -> None:
+    one, other = (np.random.default_rng(size).normal(size=size) for size in sizes)
+    found = convolve(one, other, 300_000)
+    assert len(found) == 300_000
+    for at in (0, 1, 65_535, 99_999, 100_000, 139_999, 140_000, 200_001, 299_999):
+        first, last = max(0, at + 1 - len(other)), min(at + 1, len(one))
+        wanted = float(np.dot(one[first:last], other[at + 1 - last : at + 1 - first][::-1]))
+        assert found[at] == pytest.approx(wanted, abs=1e-8)
 
-    found = convolve(one, other, 150_000)
-    for at in (0, 1, 65_535, 65_536, 131_072, 149_999):
-        assert found[at] == pytest.approx(float(np.dot(one[: at + 1], other[at::-1])), abs=1e-8)
+
+@pytest.mark.parametrize("spec", [None, (), (3,), (2, 0), Spec((7, 2), "float32")])
+def test_the_past_of_a_long_stream(spec) -> None:  # type: ignore[no-untyped-def]
+    """Blocks of all lengths merge; two streams that go on from one saved state do not disturb each other."""
+    horizon, saved = 5 * BASE * 2**3 + 7, 3 * BASE - 1
+    aggregator = ToeplitzAggregator(GaussianNoiseGenerator(1.0, spec), horizon)
+    state, drawn, found = aggregator.init_state(), [], []
+    for step in range(horizon):
+        drawn.append(np.array(state.value))
+        if step == saved:
+            kept = pickle.dumps(state), state
+        noise, state = aggregator.get_cumsum_and_update(state)
+        found.append(np.array(noise))
+    values, f = np.array(drawn, dtype=float).reshape(horizon, -1), coefficients(horizon)
+    wanted = np.stack([np.convolve(f, column)[:horizon] for column in values.T], axis=1) if values.size else values
+    rounding = 1e-12 if found[0].dtype == np.float64 else 1e-6
+    np.testing.assert_allclose(np.array(found).reshape(horizon, -1), wanted, rtol=rounding, atol=rounding)
+    for again in (pickle.loads(kept[0]), kept[1]):
+        np.testing.assert_array_equal(np.array(steps(aggregator, horizon - saved, again)), np.array(found[saved:]))
+
+
+class InPlace:
+    """A tensor that is changed in place."""
+
+    def __init__(self, x: float) -> None:
+        self.x = x
+
+    def __add__(self, other: InPlace) -> InPlace:
+        return InPlace(self.x + other.x)
+
+    def __mul__(self, weight: float) -> InPlace:
+        return InPlace(self.x * weight)
+
+    def __iadd__(self, other: float) -> InPlace:
+        self.x += other
+        return self
+
+    def __float__(self) -> float:
+        return self.x
+
+
+SHAPES = {"small": lambda x: np.full(3, x), "large": lambda x: np.full(20_000, x, "float32"), "other": InPlace}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", [*KINDS, lambda values, _: TreeAggregator(values), lambda values, _: EfficientTreeAggregator(values)])
+def test_who_adds_to_noise_in_place_changes_no_state(kind, shape: str) -> None:  # type: ignore[no-untyped-def]
+    drawn = np.random.default_rng(6).normal(size=40).tolist()
+    values, plain = iter(map(SHAPES[shape], drawn)), iter(drawn)
+    aggregator = kind(lambda: next(values), 12)
+    state, found = aggregator.init_state(), []
+    for _ in range(12):
+        noise, state = aggregator.get_cumsum_and_update(state)
+        found.append(float(np.ravel(noise)[-1]))
+        noise += 1e6
+    np.testing.assert_allclose(found, steps(kind(lambda: next(plain), 12), 12), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("spec", [(3,), Spec((20_000,), "float32")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_asked_for_again_has_the_same_noise_whatever_was_done_to_it(kind, spec) -> None:  # type: ignore[no-untyped-def]
+    aggregator = kind(GaussianNoiseGenerator(1.0, spec), 6)
+    state = aggregator.init_state()
+    for _ in range(6):
+        noise, after = aggregator.get_cumsum_and_update(state)
+        kept = noise.copy()
+        noise += 1e6
+        np.testing.assert_array_equal(aggregator.get_cumsum_and_update(state)[0], kept)
+        state = after
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_that_change_their_kind(kind) -> None:  # type: ignore[no-untyped-def]
+    for wrong in (np.zeros(4), np.zeros(3, "float32"), [np.zeros(3)] * 2):
+        values = iter([np.zeros(3), wrong])
+        with pytest.raises(UsageError):
+            steps(kind(lambda values=values: next(values), 4), 2)
+    with pytest.raises(UsageError, match="half precision"):
+        kind(lambda: np.zeros(3, "float16"), 4).init_state()
 
 
 @pytest.mark.parametrize("kind", KINDS)

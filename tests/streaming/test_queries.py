@@ -23,6 +23,7 @@ from sfumato.streaming import (
     PeriodicTimeRestartIndicator,
     ResidualSumQuery,
     RestartQuery,
+    Spec,
     TreeCumulativeSumQuery,
     TreeRangeSumQuery,
     TreeResidualSumQuery,
@@ -82,6 +83,13 @@ def test_residuals_add_up_to_totals() -> None:
     np.testing.assert_allclose(np.cumsum(parts, axis=0), totals, atol=1e-12)
 
 
+def test_parts_of_a_step_are_merged_before_a_restart_too() -> None:
+    query = RestartQuery(TreeCumulativeSumQuery(None, lambda: 0.0, kept, 9.0), PeriodicRoundRestartIndicator(2))
+    state, whole = query.initial_global_state(), query.initial_sample_state()
+    parts = [query.accumulate_preprocessed_record(whole, query.preprocess_record(9.0, value)) for value in (1.0, 2.0)]
+    assert query.get_noised_result(query.merge_sample_states(*parts), state)[0] == 3.0
+
+
 def test_any_aggregator_serves() -> None:
     spec = {"w": (3,), "b": None}
     for kind in (CumulativeSumQuery, ResidualSumQuery):
@@ -110,6 +118,17 @@ def test_clipping_keeps_the_norm_below_the_clip(norm: float) -> None:
         assert np.linalg.norm(found.astype(float)) <= 1.0
         assert norm > 1 - 2e-6 or np.array_equal(found, record[0])
         assert np.linalg.norm(found.astype(float)) >= min(norm, 1) * (1 - 2e-6)
+
+
+@pytest.mark.parametrize("given", ["float16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_records_are_clipped_in_the_dtype_in_which_they_are_added_up(given: str, dtype: str) -> None:
+    query = TreeCumulativeSumQuery.build_l2_gaussian_query(1.0, 0.0, Spec((1000,), dtype))
+    for seed in range(20):
+        record = (100 * np.random.default_rng(seed).normal(size=1000)).astype(given)
+        found = query.preprocess_record(1.0, record)
+        assert found.dtype == dtype
+        assert 1 - 2e-6 < np.linalg.norm(found.astype("longdouble")) <= 1
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e308])
@@ -143,6 +162,7 @@ def test_a_wrong_record_is_not_quoted() -> None:
 
 
 WRONG = [
+    lambda: TreeCumulativeSumQuery.build_l2_gaussian_query(1e-31, 1.0, None),
     lambda: TreeCumulativeSumQuery.build_l2_gaussian_query(0.0, 1.0, None),
     lambda: TreeCumulativeSumQuery.build_l2_gaussian_query(1.0, -1.0, None),
     lambda: TreeResidualSumQuery.build_l2_gaussian_query(1.0, 1.0, None, noise_seed=3),

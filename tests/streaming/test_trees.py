@@ -82,6 +82,8 @@ def test_the_efficient_estimate_is_unbiased() -> None:
 
 
 USAGE = """
+from sfumato.streaming import EfficientTreeAggregator, GaussianNoiseGenerator, get_step_idx
+
 random_generator = GaussianNoiseGenerator(1.0, specs)
 tree_aggregator = EfficientTreeAggregator(random_generator)
 state = tree_aggregator.init_state()
@@ -89,12 +91,13 @@ for leaf_node_idx in range(total_steps):
   assert leaf_node_idx == get_step_idx(state)
   noise, state = tree_aggregator.get_cumsum_and_update(state)
 """
+"""As the source's page has it, but for its surplus bracket; the first line is the only one that changes."""
 
 
 @pytest.mark.parametrize("specs", [None, (), (3,), np.zeros((2, 2), np.float32), {"w": (2,), "b": None}, [(1,), ((2,), (3, 1))]])
 def test_the_source_usage_example_runs(specs: object) -> None:
-    known = {"GaussianNoiseGenerator": GaussianNoiseGenerator, "EfficientTreeAggregator": EfficientTreeAggregator}
-    exec(USAGE, {**known, "get_step_idx": get_step_idx, "specs": specs, "total_steps": 9})
+    exec(USAGE, {"specs": specs, "total_steps": 9})
+    exec(USAGE.replace("get_step_idx(state)", "get_step_idx(state.level_buffer_idx)"), {"specs": specs, "total_steps": 9})
 
 
 def test_the_step_is_read_from_a_state_or_from_its_levels() -> None:
@@ -132,7 +135,7 @@ def test_a_whole_horizon_is_what_stepping_gives(kind: type[TreeAggregator]) -> N
     state = aggregator.value_generator.initialize()
     for count in (1, 2, 7, 64, 1000):
         np.testing.assert_allclose(
-            aggregator.whole(count, state), steps(aggregator, count, aggregator._leaf(state)), rtol=1e-12, atol=1e-12
+            aggregator.whole(count, state), steps(aggregator, count, aggregator._first(state)), rtol=1e-12, atol=1e-12
         )
 
 

@@ -24,13 +24,14 @@ from sfumato.streaming import (
     Spec,
     ToeplitzAggregator,
     TreeAggregator,
+    ValueGenerator,
 )
 from sfumato.streaming.blt import _fewest, _optimal
 
 CHART = Chart("us a step cpu", ("who", "method", "value"), others=("dpcrpy", "jax-privacy", "numpy (inexact)"))
 HORIZON = 2**14
 
-KINDS: dict[str, Callable[[GaussianNoiseGenerator, int], Aggregator]] = {
+KINDS: dict[str, Callable[[ValueGenerator, int], Aggregator]] = {
     "tree": lambda values, _: TreeAggregator(values),
     "efficient tree": lambda values, _: EfficientTreeAggregator(values),
     "buffered Toeplitz": BLTAggregator,
@@ -59,9 +60,19 @@ def stepping(name: str, what: str, specs: Any, steps: int, runs: int) -> Row:
     return row | {"us a bare draw cpu": bare[1] / steps * 1e6, "over one draw": seconds[1] / bare[1]}
 
 
-def offline(name: str, steps: int, runs: int) -> Row:
-    wall, process = medians(lambda: KINDS[name](GaussianNoiseGenerator(1.0), steps).whole(steps), runs)
-    return {"who": "sfumato", "method": name, "value": "whole horizon", "steps": steps, "s wall": wall, "s cpu": process}
+def of_horizon(horizon: int, runs: int) -> Row:
+    """The square root on small arrays, all steps of a horizon: what a step costs when there is a long past, and what is kept of it."""
+    aggregator = ToeplitzAggregator(GaussianNoiseGenerator(1.0, (10,)), horizon)
+    row = _stepped("sfumato", "square-root Toeplitz", "10 doubles", horizon, medians(lambda: walk(aggregator, horizon), runs))
+    return row | {"MB kept": 2 * 10 * 8 * horizon / 1e6}
+
+
+def offline(name: str, steps: int, runs: int, again: bool = False) -> Row:
+    """A whole horizon, with what an aggregator lays out when it is made, or without."""
+    made = KINDS[name](GaussianNoiseGenerator(1.0), steps)
+    wall, process = medians(lambda: (made if again else KINDS[name](made.value_generator, steps)).whole(steps), runs)
+    what = "whole horizon, again" if again else "whole horizon"
+    return {"who": "sfumato", "method": name, "value": what, "steps": steps, "s wall": wall, "s cpu": process}
 
 
 def search(horizon: int) -> Row:
@@ -113,12 +124,13 @@ def rows(quick: bool = False) -> list[Row]:
     runs, scalars, arrays, large = (5, 4000, 1000, 8) if quick else (7, HORIZON, 4000, 32)
     found = []
     for name in KINDS:
-        toeplitz = name == "square-root Toeplitz"
-        found.append(stepping(name, "scalar", None, min(scalars, 1000) if toeplitz else scalars, runs))
-        found.append(stepping(name, "10 doubles", (10,), min(arrays, 200) if toeplitz else arrays, runs))
-        if not toeplitz:
+        found.append(stepping(name, "scalar", None, scalars, runs))
+        found.append(stepping(name, "10 doubles", (10,), arrays, runs))
+        if name != "square-root Toeplitz":  # which would keep all values
             found.append(stepping(name, "10^6 float32", Spec((10**6,), "float32"), large, 5))
     found.append(numpy_draw(runs))
+    found += [of_horizon(horizon, 5) for horizon in (10**3, 10**4, *(() if quick else (10**5,)))]
     found += [offline(name, 10**5 if quick else 10**6, 5) for name in KINDS]
+    found.append(offline("square-root Toeplitz", 10**5 if quick else 10**6, 5, again=True))
     found += [search(horizon) for horizon in (2**10, 2**14, 2**20, 10**7)]
     return [*found, *dpcrpy(min(scalars, 4000), 5), *jax_privacy(5)]

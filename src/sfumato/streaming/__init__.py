@@ -8,21 +8,21 @@ from sfumato.streaming.accounting import (
     get_privacy_spent,
 )
 from sfumato.streaming.aggregator import Aggregator, plot_errors
-from sfumato.streaming.blt import BLT, BLTAggregator, BLTState
+from sfumato.streaming.blt import BLT
 from sfumato.streaming.counter import Counter, CounterRelease
+from sfumato.streaming.factorised import BLTAggregator, StreamState, ToeplitzAggregator
 from sfumato.streaming.generators import GaussianNoiseGenerator, NoiseState, Spec, StatelessValueGenerator, ValueGenerator
 from sfumato.streaming.queries import CumulativeSumQuery, ResidualSumQuery, TreeCumulativeSumQuery, TreeResidualSumQuery, clip_l2
 from sfumato.streaming.ranges import NoisyTree, TreeRangeSumQuery, build_tree_from_leaf
 from sfumato.streaming.restarts import PeriodicRoundRestartIndicator, PeriodicTimeRestartIndicator, RestartIndicator, RestartQuery
 from sfumato.streaming.sensitivity import squared_sensitivity, squared_tree_sensitivity
-from sfumato.streaming.toeplitz import ToeplitzAggregator, ToeplitzState, coefficients, decoder, dyadic_coefficients
+from sfumato.streaming.toeplitz import coefficients, decoder, dyadic_coefficients
 from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, TreeState, get_step_idx
 
 __all__ = [
     "Aggregator",
     "BLT",
     "BLTAggregator",
-    "BLTState",
     "Counter",
     "CounterRelease",
     "CumulativeSumQuery",
@@ -37,8 +37,8 @@ __all__ = [
     "RestartQuery",
     "Spec",
     "StatelessValueGenerator",
+    "StreamState",
     "ToeplitzAggregator",
-    "ToeplitzState",
     "TreeAggregator",
     "TreeCumulativeSumQuery",
     "TreeRangeSumQuery",

@@ -25,20 +25,29 @@ class Aggregator(abc.ABC):
         arrays of torch and jax pass through untouched.
     """
 
+    kind: str
+    """Written into every state, so that no other aggregator goes on from it."""
+
     def __init__(self, value_generator: ValueGenerator | Callable[[], Any]) -> None:
         self.value_generator = as_generator(value_generator)
 
-    @abc.abstractmethod
     def init_state(self) -> Any:
         """Return the state before the first step; its noise is drawn already."""
+        return self._first(self.value_generator.initialize())
+
+    def reset_state(self, state: Any) -> Any:
+        """Return the state before the first step of a new stream, whose values go on where the old ones ended.
+
+        Raises
+        ------
+        UsageError
+            The state belongs to another aggregator.
+        """
+        return self._first(self._own(state).value_generator_state)
 
     @abc.abstractmethod
     def get_cumsum_and_update(self, state: Any) -> tuple[Any, Any]:
         """Return the noise of the current step and the state of the next one. The same state gives the same noise."""
-
-    @abc.abstractmethod
-    def reset_state(self, state: Any) -> Any:
-        """Return the state before the first step of a new stream, whose values go on where the old ones ended."""
 
     @abc.abstractmethod
     def variances(self, steps: int) -> np.ndarray:
@@ -96,6 +105,17 @@ class Aggregator(abc.ABC):
         if not isinstance(generator, GaussianNoiseGenerator):
             raise UsageError("a whole horizon at once", "the values come from a generator of your own", "Call get_cumsum_and_update")
         return self._whole(steps, lambda count: generator.many(generator.initialize() if state is None else state, count))
+
+    @abc.abstractmethod
+    def _first(self, generator_state: Any) -> Any:
+        """The state before the first step, from that of the generator."""
+
+    def _own(self, state: Any) -> Any:
+        if getattr(state, "kind", None) != self.kind:
+            raise UsageError(
+                f"a step of {type(self).__name__}", "the state belongs to another aggregator", "Start from this one's init_state()"
+            )
+        return state
 
     @abc.abstractmethod
     def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:

@@ -23,21 +23,14 @@ McMahan, Xu, Zhang, *A Hassle-free Algorithm for Strong Differential Privacy in 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from operator import mul
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from sfumato.errors import UsageError
-from sfumato.streaming.aggregator import Aggregator, beyond, check_steps
-from sfumato.streaming.generators import ValueGenerator
-from sfumato.streaming.sensitivity import squared_sensitivity
 from sfumato.streaming.toeplitz import check_horizon
-from sfumato.streaming.values import WHOLE, combine, leaves, rebuilt, unlike
 
 WITHIN = 0.01
 MOST_BUFFERS = 12
@@ -228,143 +221,3 @@ def _power_below(base: Fraction, exponent: int) -> Fraction:
         square = square * square >> _FIXED
         exponent >>= 1
     return Fraction(found, 1 << _FIXED)
-
-
-class BLTState(msgspec.Struct, frozen=True, eq=False):
-    """Where a buffered stream stands. Secret: it holds noise that is still to be used.
-
-    Attributes
-    ----------
-    step : int
-        Index of the current step.
-    noise : value
-        The noise of the current step.
-    sums : tuple, one item a leaf of the value
-        The d buffers u_i, the current value included: ndarray of shape (d, size) where the leaf is an array of numpy.
-    value_generator_state : Any
-    """
-
-    step: int
-    noise: Any
-    sums: tuple[Any, ...]
-    value_generator_state: Any
-
-    def __repr__(self) -> str:
-        return f"<BLTState of step {self.step}>"
-
-
-class BLTAggregator(Aggregator):
-    """Noise of a running total from a few decaying sums: within one percent of the square root, in constant memory.
-
-    Parameters
-    ----------
-    value_generator : ValueGenerator, or a function without arguments
-    horizon : int
-        How many steps there will be, at most 10^7.
-    buffers : int, optional
-        How many buffers. None: the fewest that come within one percent.
-
-    Guarantee: with Gaussian values of standard deviation sigma times the clip, rho-zCDP, rho = L / (2 sigma^2), for one person added or
-    removed, when the noise is added to sums of contributions clipped in L2.
-    Sensitivity: L2 squared L = c_0^2 + ... + c_(steps-1)^2, c the partner, for one participation; for several, ``squared_sensitivity``.
-    Holds because: total + noise = B (C x + z): post-processing of C x + z, whose C is lower triangular, so that the steps may depend on
-    what was released before. C is known to 1e-9, for which L is raised by 1e-6.
-    Not covered: the noise is a float that is added to floats; its low-order bits may tell sums apart (Mironov 2012).
-    Source: Dvijotham et al., FOCS 2024; McMahan, Xu, Zhang, EMNLP 2024.
-
-    >>> aggregator = BLTAggregator(lambda: 1.0, horizon=1024)
-    >>> noise, state = aggregator.get_cumsum_and_update(aggregator.init_state())
-    >>> round(noise, 9), state
-    (1.0, <BLTState of step 1>)
-    """
-
-    def __init__(self, value_generator: ValueGenerator | Callable[[], Any], horizon: int, buffers: int | None = None) -> None:
-        super().__init__(value_generator)
-        self.blt = BLT.for_horizon(horizon, buffers)
-        self.horizon = self.blt.horizon
-
-    def init_state(self) -> BLTState:
-        """Return the state of the first step."""
-        return self._first(self.value_generator.initialize())
-
-    def reset_state(self, state: BLTState) -> BLTState:
-        """Return the state of the first step of a new stream; its values go on where the old ones ended."""
-        return self._first(self._own(state).value_generator_state)
-
-    def get_cumsum_and_update(self, state: BLTState) -> tuple[Any, BLTState]:
-        """Return the noise of the current total, and the state of the next step.
-
-        Raises
-        ------
-        UsageError
-            The state belongs to another aggregator, or the horizon has been reached.
-        """
-        noise, step = self._own(state).noise, state.step
-        if step >= self.horizon:
-            raise beyond(self.horizon)
-        if step + 1 == self.horizon:
-            return noise, BLTState(step + 1, None, state.sums, state.value_generator_state)
-        value, after = self.value_generator.next(state.value_generator_state)
-        found = [self._step(held, leaf) for held, leaf in zip(state.sums, leaves(value), strict=True)]
-        ready = rebuilt(value, [one for one, _ in found])
-        return noise, BLTState(step + 1, ready, tuple([sums for _, sums in found]), after)
-
-    def variances(self, steps: int) -> np.ndarray:
-        """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
-        return np.cumsum(self.blt.coefficients(check_steps(steps, self.horizon)) ** 2)
-
-    def squared_sensitivity(self, steps: int, *, participations: int = 1, separation: int = 1) -> float:
-        """How far one person moves the strategy within ``steps`` steps, in L2, squared."""
-        column = self.blt.decoder(check_steps(steps, self.horizon))
-        return squared_sensitivity(column, participations=participations, separation=separation) * (1 + ROUNDING)
-
-    def _first(self, generator_state: Any) -> BLTState:
-        value, after = self.value_generator.next(generator_state)
-        many = len(self.blt.theta)
-        sums = [np.tile(leaf.reshape(-1), (many, 1)) if _is_floats(leaf) else [leaf] * many for leaf in leaves(value)]
-        return BLTState(0, value, tuple(sums), after)
-
-    def _step(self, held: Any, value: Any) -> tuple[Any, Any]:
-        """One leaf's noise for its new value, and its buffers after it."""
-        blt = self.blt
-        if type(value) is float:
-            noise = value + sum(map(mul, blt.omega, held))
-            return noise, [theta * one + value for theta, one in zip(blt.theta, held, strict=True)]
-        if _is_floats(value):
-            return _step_of_array(blt, held, value)
-        sums = [combine((theta, 1), (one, value)) for theta, one in zip(blt.theta, held, strict=True)]
-        return combine((1, *blt.omega), (value, *held)), sums
-
-    def _own(self, state: BLTState) -> BLTState:
-        if not isinstance(state, BLTState) or any(len(sums) != len(self.blt.theta) for sums in state.sums):
-            raise UsageError("a step of BLTAggregator", "the state belongs to another aggregator", "Start from this one's init_state()")
-        return state
-
-    def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
-        from scipy.signal import lfilter
-
-        found = draw(check_steps(steps, self.horizon))
-        before = np.concatenate([[0.0], found[:-1]])
-        for theta, omega in zip(self.blt.theta, self.blt.omega, strict=True):
-            found += lfilter([omega], [1.0, -theta], before)
-        return found
-
-
-def _is_floats(value: Any) -> bool:
-    return type(value) is np.ndarray and value.dtype.kind == "f"
-
-
-def _step_of_array(blt: BLT, held: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Piece by piece, so that the buffers pass through the processor's cache once."""
-    flat = np.ascontiguousarray(value).reshape(-1)
-    if held.shape[1] != flat.size:
-        raise unlike()
-    sums, noise = np.empty_like(held), np.empty_like(flat)
-    theta, omega = np.array(blt.theta, dtype=held.dtype)[:, None], np.array(blt.omega, dtype=held.dtype)
-    for start in range(0, flat.size, WHOLE):
-        piece = slice(start, start + WHOLE)
-        np.einsum("i,ij->j", omega, held[:, piece], out=noise[piece])  # not BLAS, whose threads cost more than they save
-        noise[piece] += flat[piece]
-        decayed = np.multiply(held[:, piece], theta, out=sums[:, piece])
-        decayed += flat[piece]
-    return noise.reshape(value.shape), sums

@@ -20,7 +20,7 @@ from sfumato.random.derived import Derived, secret_key
 from sfumato.random.normal import standard_normal
 from sfumato.streaming.values import leaves, map_leaves
 
-_BLOCK = 2**14
+_BLOCK = 2**15
 _KEPT = 2
 
 
@@ -149,9 +149,13 @@ class GaussianNoiseGenerator(ValueGenerator):
         """The next ``count`` values at once: float64 ndarray of shape (count,), for single floats only."""
         if self.specs is not None:
             raise UsageError("many values at once", "they are laid out for single floats only", "Leave specs out, or call next")
-        first, last = state.position // self._per_block, -(-(state.position + count) // self._per_block)
-        start = state.position - first * self._per_block
-        return np.concatenate([self._draw(state, block)[0] for block in range(first, last)] or [np.empty(0)])[start : start + count]
+        found, done = np.empty(count), 0
+        while done < count:
+            block, place = divmod(state.position + done, self._per_block)
+            taken = min(count - done, self._per_block - place)
+            found[done : done + taken] = self._draw(state, block)[0][place : place + taken]
+            done += taken
+        return found
 
     def _block(self, state: NoiseState, block: int) -> list[Any]:
         """The rows of one block, leaf by leaf; the last few blocks are kept, which is a matter of speed alone."""

@@ -3,8 +3,9 @@
 The verbs are those of TensorFlow Privacy's ``DPQuery``: ``initial_global_state``, ``derive_sample_params``, ``initial_sample_state``,
 ``accumulate_record``, ``get_noised_result``, ``reset_state``. Records are numbers or numpy arrays, nested as the specs are.
 
-Clipping: each record is scaled down to an L2 norm of at most the clip, less a relative 2^-20 for the rounding of single precision. A record
-with a value that is not finite counts as zero; nothing says so, because whether it happened depends on the data.
+Clipping: each record is brought to the dtype of the specs and scaled down to an L2 norm of at most the clip, less a relative 2^-20 for
+the rounding of single precision. A record with a value that is not finite counts as zero; nothing says so, because whether it happened
+depends on the data.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, get_
 from sfumato.streaming.values import combine, leaves, map_leaves, rebuilt
 
 _BELOW = 1 - 2.0**-20
+_LEAST = 1e-30
+"""The least clip: below it, single precision loses digits and squares vanish."""
 
 Clip = Callable[[list[Any], float], list[Any]]
 
@@ -66,7 +69,7 @@ class CumulativeSumQuery:
     clip_fn : callable
         From the list of a record's leaves and the clip to the list of clipped leaves.
     clip_value : float
-        Above 0.
+        At least 1e-30.
 
     Guarantee: that of the aggregator, for one record added or removed at each participation.
     Sensitivity: the clip, once a participation; the aggregator says how far that moves the stream.
@@ -102,8 +105,8 @@ class CumulativeSumQuery:
         UsageError
             The record is nested or shaped otherwise than the specs.
         """
-        map_leaves(_check_shape, self._specs, record)
-        return rebuilt(record, self._clip_fn([np.asarray(leaf) for leaf in leaves(record)], params))
+        read = map_leaves(_read, self._specs, record)
+        return rebuilt(record, self._clip_fn(leaves(read), params))
 
     def accumulate_preprocessed_record(self, sample_state: Any, preprocessed_record: Any) -> Any:
         """Add a clipped record to the sum of a step."""
@@ -189,7 +192,7 @@ class _OfTree(CumulativeSumQuery):
         Raises
         ------
         UsageError
-            ``clip_norm`` is not above 0, ``noise_multiplier`` is negative, or a seed was given.
+            ``clip_norm`` is below 1e-30, ``noise_multiplier`` is negative, or a seed was given.
         """
         deviation = _positive(clip_norm, "clip_norm") * check_deviation(noise_multiplier, "noise_multiplier")
         return cls(record_specs, GaussianNoiseGenerator(deviation, record_specs, noise_seed), clip_l2, clip_norm, use_efficient)
@@ -227,10 +230,13 @@ def clip_l2(record_as_list: Sequence[Any], clip_norm: float) -> list[Any]:
     return [leaf * (clip_norm * _BELOW / norm) for leaf in record_as_list]
 
 
-def _check_shape(spec: Spec | None, leaf: Any) -> None:
-    shape = spec.shape if spec is not None else ()
+def _read(spec: Spec | None, leaf: Any) -> np.ndarray:
+    """A leaf in the dtype of its spec: rounded before it is clipped, since rounding may lengthen it."""
+    shape, dtype = (spec.shape, spec.dtype) if spec is not None else ((), "float64")
     if np.shape(leaf) != shape or np.asarray(leaf).dtype.kind not in "iuf":
         raise UsageError("a record of another shape", f"a leaf of shape {shape} was expected", "Give records as the specs describe them")
+    with np.errstate(over="ignore"):
+        return np.asarray(leaf).astype(dtype)
 
 
 def _tree(aggregator: Aggregator) -> TreeAggregator:
@@ -240,6 +246,6 @@ def _tree(aggregator: Aggregator) -> TreeAggregator:
 
 
 def _positive(value: float, name: str) -> float:
-    if not check_deviation(value, name) > 0:
-        raise UsageError(f"{name} = {value!r}", f"{name} must be above 0", "Give a positive number")
+    if not check_deviation(value, name) >= _LEAST:
+        raise UsageError(f"{name} = {value!r}", f"{name} must be at least {_LEAST}", "Give a positive number, or scale the records up")
     return float(value)

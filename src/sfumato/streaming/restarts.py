@@ -141,6 +141,14 @@ class RestartQuery:
         """Return the clipped record."""
         return self._inner.preprocess_record(params, record)
 
+    def accumulate_preprocessed_record(self, sample_state: Any, preprocessed_record: Any) -> Any:
+        """Add a clipped record to the sum of a step."""
+        return self._inner.accumulate_preprocessed_record(sample_state, preprocessed_record)
+
+    def merge_sample_states(self, one: Any, other: Any) -> Any:
+        """Add up the sums of two parts of one step."""
+        return self._inner.merge_sample_states(one, other)
+
     def accumulate_record(self, params: float, sample_state: Any, record: Any) -> Any:
         """Clip a record and add it to the sum of a step."""
         return self._inner.accumulate_record(params, sample_state, record)

@@ -19,7 +19,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator, check_steps
 from sfumato.streaming.sensitivity import squared_tree_sensitivity
 from sfumato.streaming.values import combine
@@ -85,14 +84,6 @@ class TreeAggregator(Aggregator):
 
     kind = "tree"
 
-    def init_state(self) -> TreeState:
-        """Return the state of the first step: one leaf."""
-        return self._leaf(self.value_generator.initialize())
-
-    def reset_state(self, state: TreeState) -> TreeState:
-        """Return the state of the first step of a new tree; its values go on where the old tree's ended."""
-        return self._leaf(self._own(state).value_generator_state)
-
     def get_cumsum_and_update(self, state: TreeState) -> tuple[Any, TreeState]:
         """Return the noise of the current total, and the state of the next step.
 
@@ -126,7 +117,7 @@ class TreeAggregator(Aggregator):
         after = state.value_generator_state
         if steps & (steps - 1):
             noise, after = self._root(state)
-        return noise, self._leaf(after)
+        return noise, self._first(after)
 
     def variances(self, steps: int) -> np.ndarray:
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
@@ -156,16 +147,9 @@ class TreeAggregator(Aggregator):
         """The noise of the node over all steps, after completion."""
         return self.value_generator.next(state.value_generator_state)
 
-    def _leaf(self, generator_state: Any) -> TreeState:
+    def _first(self, generator_state: Any) -> TreeState:
         value, after = self.value_generator.next(generator_state)
         return TreeState((value,), (0,), after, self.kind)
-
-    def _own(self, state: TreeState) -> TreeState:
-        if getattr(state, "kind", None) != self.kind:
-            raise UsageError(
-                f"a step of {type(self).__name__}", "the state belongs to another aggregator", "Start from this one's init_state()"
-            )
-        return state
 
     def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
         values = draw(check_steps(steps))

@@ -14,7 +14,7 @@ WHOLE = 2**14
 
 
 def combine(weights: Sequence[float], values: Sequence[Any]) -> Any:
-    """Add up weights[i] * values[i], leaf by leaf, in order; a weight of exactly 1 leaves its value as it is.
+    """Add up weights[i] * values[i], leaf by leaf, in order, in memory of its own: it never hands out one of the values.
 
     Large numpy arrays are worked on piece by piece, so that what is between stays in the processor's cache.
 
@@ -31,9 +31,9 @@ def combine(weights: Sequence[float], values: Sequence[Any]) -> Any:
         return map_leaves(lambda *leaves: combine(weights, leaves), *values)
     if type(first) is np.ndarray and first.dtype.kind == "f":
         return _by_pieces(weights, values) if first.size > WHOLE else _at_once(weights, values)
-    total = _scaled(weights[0], first)
+    total = first * weights[0]  # also by 1, for that gives memory of its own
     for weight, value in zip(weights[1:], values[1:], strict=True):
-        total = total + _scaled(weight, value)
+        total = total + (value if weight == 1 else value * weight)
     return total
 
 
@@ -77,10 +77,6 @@ def rebuilt(like: Any, items: Sequence[Any]) -> Any:
         return items[0]
     each = iter(items)
     return map_leaves(lambda _: next(each), like)
-
-
-def _scaled(weight: float, value: Any) -> Any:
-    return value if weight == 1 else value * weight
 
 
 def _at_once(weights: Sequence[float], values: Sequence[np.ndarray]) -> np.ndarray:
