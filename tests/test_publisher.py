@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import sfumato as sf
 from sfumato.cube import Cube
 from sfumato.data import Source
 from sfumato.ledger import open_ledger
+from sfumato.release import to_bytes
 from support.canary import sightings
 
 POINTS = np.random.default_rng(5).random((500, 2))
@@ -259,3 +261,37 @@ def test_equal_questions_are_one_question() -> None:
         publisher.release(sf.Histogram(["x"]), epsilon="0.5")
         assert publisher.remaining == Fraction(1, 2)
     assert sf.Interval(0.0, 10.0) == sf.Interval(0, 10)
+
+
+def test_defaults_written_out_are_defaults() -> None:
+    """Words and numbers that a file or the command line brings are equal to the defaults without being them."""
+    for question in (sf.Histogram("x"), sf.Quantiles("x"), sf.KMeans(3), *PARTITIONERS, sf.Counter(horizon=9)):
+        plain = {name: getattr(question, name) for name in question.__struct_fields__}
+        again = type(question)(**{name: copied(value) for name, value in plain.items()})
+        assert to_bytes(again) == to_bytes(question) == to_bytes(pickle.loads(pickle.dumps(question)))
+    with sf.Publisher(table(), budget="1") as publisher:
+        publisher.release(sf.Quantiles("x"), epsilon="0.5")
+        publisher.release(sf.Quantiles("x", method=copied("auto")), epsilon="0.5")
+        assert publisher.remaining == Fraction(1, 2)
+    assert to_bytes(sf.Interval(0, 10, step=1.0)) == to_bytes(sf.Interval(0, 10, step=1))
+
+
+PARTITIONERS = tuple(
+    kind("x")
+    for kind in (
+        sf.UniformPartitioner,
+        sf.AdaptiveGridPartitioner,
+        sf.AutoPartitioner,
+        sf.PrivTreePartitioner,
+        sf.BinaryPartitioner,
+        sf.MedianPartitioner,
+        sf.MultiQuantilePartitioner,
+    )
+)
+
+
+def copied(value: object) -> object:
+    """An equal value that is another object."""
+    if isinstance(value, str):
+        return "".join(list(value))
+    return pickle.loads(pickle.dumps(value))

@@ -73,6 +73,8 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
         if isinstance(step, dt.timedelta):
             seconds = step / dt.timedelta(days=1) if self.time == "day" else step.total_seconds()
             msgspec.structs.force_setattr(self, "step", int(seconds) if seconds == int(seconds) else seconds)
+        elif isinstance(step, int | float) and not isinstance(step, bool):
+            msgspec.structs.force_setattr(self, "step", _plain_number(step))
         if self.time == "day" and self.step is None:
             msgspec.structs.force_setattr(self, "step", 1)
         self._check()

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sfumato.errors import UsageError
-from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, Number, fraction, split
+from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, Number, fraction, settle, split
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 
 Allocation: TypeAlias = "Literal['uniform', 'geometric', 'linear'] | Sequence[Exactly]"
@@ -108,6 +108,7 @@ class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
             if value < 0 or (name == "release" and not value):
                 raise UsageError(f"the share {name} = {value}", "no share is negative, and cells need one", "Give release a positive share")
             msgspec.structs.force_setattr(self, name, value)
+        settle(self)
 
     @property
     def weights(self) -> list[Fraction]:
