@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -186,16 +188,20 @@ def test_nothing_true_is_held_by_what_is_handed_out() -> None:
         assert not sightings(canary, answer, publisher, publisher.source, publisher._cubes[0], answer.guarantee, answer.receipt)
 
 
-def test_a_second_scan_keeps_the_same_rows_of_each_person(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_scan_keeps_the_same_rows_of_each_person(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of a table that did not change; one in memory may have, between two releases."""
     keys = []
     counted = Source.count
     monkeypatch.setattr(Source, "count", lambda self, *rest, key: keys.append(key) or counted(self, *rest, key=key))
-    with sf.Publisher(table(), budget="1") as publisher:
-        publisher.release(sf.Histogram("x", bins=3), epsilon="0.1")
-        publisher.release(sf.Histogram("x", bins=7), epsilon="0.1")
-    with sf.Publisher(table(), budget="1") as another:
-        another.release(sf.Histogram("x", bins=3), epsilon="0.1")
+    pq.write_table(pa.table({"x": POINTS[:, 0]}), tmp_path / "x.parquet")
+    for src in (sf.source(tmp_path / "x.parquet", sf.Domain(x=sf.Interval(0, 1))), table()):
+        with sf.Publisher(src, budget="1") as publisher:
+            for bins in (3, 7):
+                publisher.release(sf.Histogram("x", bins=bins), epsilon="0.1")
+        with sf.Publisher(src, budget="1") as another:
+            another.release(sf.Histogram("x", bins=3), epsilon="0.1")
     assert keys[0] == keys[1] != keys[2]
+    assert len(set(keys)) == 5
     assert len(keys[0]) == 32
 
 
@@ -295,3 +301,16 @@ def copied(value: object) -> object:
     if isinstance(value, str):
         return "".join(list(value))
     return pickle.loads(pickle.dumps(value))
+
+
+def test_equal_edges_shares_and_steps_are_one_question() -> None:
+    with sf.Publisher(table(), budget="9") as publisher:
+        for edges in ([0, 1], [0.0, 1.0]):
+            publisher.release(sf.Histogram("x", bins=[0, 0.5, *edges[1:]]), epsilon="1")
+        assert publisher.remaining == 8
+        plans: list[Any] = [[sf.Histogram("x")], sf.Plan([sf.Histogram("x")], shares=[2]), sf.Plan([sf.Histogram("x")])]
+        for plan in plans:
+            publisher.release(plan, epsilon="1")
+        assert publisher.remaining == 7
+    steps = (1, 1.0, np.int64(1), np.float64(1), Decimal("1.0"))
+    assert len({to_bytes(sf.Interval(0, 10, step=step)) for step in steps}) == 1  # type: ignore[arg-type]

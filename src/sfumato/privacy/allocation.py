@@ -25,13 +25,13 @@ def share(measure: CentralMeasure, weights: Sequence[Fraction]) -> list[CentralM
     w = list(weights)
     match measure:
         case PureDP(epsilon=epsilon):
-            return [PureDP(Fraction(part, EPSILON_UNITS)) for part in split(int(epsilon * EPSILON_UNITS), w)]
+            return [of_units(measure, part) for part in split(int(epsilon * EPSILON_UNITS), w)]
         case ApproxDP(epsilon=epsilon, delta=delta):
             epsilons, deltas = split(int(epsilon * EPSILON_UNITS), w), split(int(delta * DELTA_UNITS), w)
             pairs = zip(epsilons, deltas, strict=True)
-            return [ApproxDP(Fraction(e, EPSILON_UNITS), Fraction(d, DELTA_UNITS)) for e, d in pairs]
+            return [ApproxDP(Fraction(_counted(measure, e), EPSILON_UNITS), Fraction(d, DELTA_UNITS)) for e, d in pairs]
         case ZCDP(rho=rho):
-            return [ZCDP(Fraction(part, RHO_UNITS)) for part in split(int(rho * RHO_UNITS), w)]
+            return [of_units(measure, part) for part in split(int(rho * RHO_UNITS), w)]
 
 
 def levels(total: int, height: int, *, allocation: Allocation, fanout: int = 2) -> list[int]:
@@ -142,7 +142,15 @@ def units_of(cost: CentralMeasure) -> int:
 
 def of_units(cost: CentralMeasure, units: int) -> CentralMeasure:
     """Whole units as a cost in the same measure, delta left out."""
+    _counted(cost, units)
     return ZCDP(Fraction(units, RHO_UNITS)) if isinstance(cost, ZCDP) else PureDP(Fraction(units, EPSILON_UNITS))
+
+
+def _counted(cost: CentralMeasure, units: int) -> int:
+    """Refuse a share of nothing by the name of the cost that was asked."""
+    if units <= 0:
+        raise UsageError(f"a share of {cost}", "it is less than the smallest unit that is counted", "Choose a larger cost")
+    return units
 
 
 def tree_levels(cost: CentralMeasure, shares: Shares, allocation: Allocation, *, depth: int, fanout: int) -> Levels:
