@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +17,7 @@ import sfumato as sf
 from sfumato.cube import Cube
 from sfumato.data import Source
 from sfumato.ledger import open_ledger
+from sfumato.release import to_bytes
 from support.canary import sightings
 
 POINTS = np.random.default_rng(5).random((500, 2))
@@ -184,16 +188,20 @@ def test_nothing_true_is_held_by_what_is_handed_out() -> None:
         assert not sightings(canary, answer, publisher, publisher.source, publisher._cubes[0], answer.guarantee, answer.receipt)
 
 
-def test_a_second_scan_keeps_the_same_rows_of_each_person(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_scan_keeps_the_same_rows_of_each_person(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of a table that did not change; one in memory may have, between two releases."""
     keys = []
     counted = Source.count
     monkeypatch.setattr(Source, "count", lambda self, *rest, key: keys.append(key) or counted(self, *rest, key=key))
-    with sf.Publisher(table(), budget="1") as publisher:
-        publisher.release(sf.Histogram("x", bins=3), epsilon="0.1")
-        publisher.release(sf.Histogram("x", bins=7), epsilon="0.1")
-    with sf.Publisher(table(), budget="1") as another:
-        another.release(sf.Histogram("x", bins=3), epsilon="0.1")
+    pq.write_table(pa.table({"x": POINTS[:, 0]}), tmp_path / "x.parquet")
+    for src in (sf.source(tmp_path / "x.parquet", sf.Domain(x=sf.Interval(0, 1))), table()):
+        with sf.Publisher(src, budget="1") as publisher:
+            for bins in (3, 7):
+                publisher.release(sf.Histogram("x", bins=bins), epsilon="0.1")
+        with sf.Publisher(src, budget="1") as another:
+            another.release(sf.Histogram("x", bins=3), epsilon="0.1")
     assert keys[0] == keys[1] != keys[2]
+    assert len(set(keys)) == 5
     assert len(keys[0]) == 32
 
 
@@ -259,3 +267,50 @@ def test_equal_questions_are_one_question() -> None:
         publisher.release(sf.Histogram(["x"]), epsilon="0.5")
         assert publisher.remaining == Fraction(1, 2)
     assert sf.Interval(0.0, 10.0) == sf.Interval(0, 10)
+
+
+def test_defaults_written_out_are_defaults() -> None:
+    """Words and numbers that a file or the command line brings are equal to the defaults without being them."""
+    for question in (sf.Histogram("x"), sf.Quantiles("x"), sf.KMeans(3), *PARTITIONERS, sf.Counter(horizon=9)):
+        plain = {name: getattr(question, name) for name in question.__struct_fields__}
+        again = type(question)(**{name: copied(value) for name, value in plain.items()})
+        assert to_bytes(again) == to_bytes(question) == to_bytes(pickle.loads(pickle.dumps(question)))
+    with sf.Publisher(table(), budget="1") as publisher:
+        publisher.release(sf.Quantiles("x"), epsilon="0.5")
+        publisher.release(sf.Quantiles("x", method=copied("auto")), epsilon="0.5")
+        assert publisher.remaining == Fraction(1, 2)
+    assert to_bytes(sf.Interval(0, 10, step=1.0)) == to_bytes(sf.Interval(0, 10, step=1))
+
+
+PARTITIONERS = tuple(
+    kind("x")
+    for kind in (
+        sf.UniformPartitioner,
+        sf.AdaptiveGridPartitioner,
+        sf.AutoPartitioner,
+        sf.PrivTreePartitioner,
+        sf.BinaryPartitioner,
+        sf.MedianPartitioner,
+        sf.MultiQuantilePartitioner,
+    )
+)
+
+
+def copied(value: object) -> object:
+    """An equal value that is another object."""
+    if isinstance(value, str):
+        return "".join(list(value))
+    return pickle.loads(pickle.dumps(value))
+
+
+def test_equal_edges_shares_and_steps_are_one_question() -> None:
+    with sf.Publisher(table(), budget="9") as publisher:
+        for edges in ([0, 1], [0.0, 1.0]):
+            publisher.release(sf.Histogram("x", bins=[0, 0.5, *edges[1:]]), epsilon="1")
+        assert publisher.remaining == 8
+        plans: list[Any] = [[sf.Histogram("x")], sf.Plan([sf.Histogram("x")], shares=[2]), sf.Plan([sf.Histogram("x")])]
+        for plan in plans:
+            publisher.release(plan, epsilon="1")
+        assert publisher.remaining == 7
+    steps = (1, 1.0, np.int64(1), np.float64(1), Decimal("1.0"))
+    assert len({to_bytes(sf.Interval(0, 10, step=step)) for step in steps}) == 1  # type: ignore[arg-type]

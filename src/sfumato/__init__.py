@@ -20,6 +20,7 @@ _WHERE = {
     "BoundsRequired": "sfumato.errors",
     "BudgetExceeded": "sfumato.errors",
     "Categories": "sfumato.domain",
+    "Choice": "sfumato.risk",
     "Counter": "sfumato.streaming",
     "CounterRelease": "sfumato.streaming",
     "DataError": "sfumato.errors",
@@ -111,7 +112,7 @@ if TYPE_CHECKING:
     from sfumato.quantiles import Quantiles, QuantilesRelease
     from sfumato.release import Estimate, Preview, Release
     from sfumato.releases import load
-    from sfumato.risk import Risk
+    from sfumato.risk import Choice, Risk
     from sfumato.streaming import Counter, CounterRelease
     from sfumato.streams import Stream
 
@@ -124,6 +125,7 @@ __all__ = [
     "BoundsRequired",
     "BudgetExceeded",
     "Categories",
+    "Choice",
     "Counter",
     "CounterRelease",
     "DataError",

@@ -69,10 +69,12 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
     def __post_init__(self) -> None:
         for end in ("lower", "upper", *(() if self.missing is None else ("missing",))):
             msgspec.structs.force_setattr(self, end, _plain_bound(getattr(self, end)))
-        step: object = self.step
+        step: object = getattr(self.step, "item", lambda: self.step)()  # numpy's numbers are numbers
         if isinstance(step, dt.timedelta):
             seconds = step / dt.timedelta(days=1) if self.time == "day" else step.total_seconds()
             msgspec.structs.force_setattr(self, "step", int(seconds) if seconds == int(seconds) else seconds)
+        elif isinstance(step, int | float | Decimal) and not isinstance(step, bool):
+            msgspec.structs.force_setattr(self, "step", _plain_number(step))
         if self.time == "day" and self.step is None:
             msgspec.structs.force_setattr(self, "step", 1)
         self._check()

@@ -30,7 +30,7 @@ class SfumatoError(Exception):
         self.asked, self.obstacle, self.remedy = asked, obstacle, remedy
 
     def __str__(self) -> str:
-        return f"{self.asked}: {self.obstacle}. {self.remedy}."
+        return f"{self.asked}: {self.obstacle}{'' if self.obstacle.endswith('?') else '.'} {self.remedy}."
 
 
 class UsageError(SfumatoError, ValueError):

@@ -10,6 +10,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
+
 from sfumato.errors import UsageError
 
 Exactly: TypeAlias = "str | int | Fraction | Decimal | float"
@@ -69,13 +71,24 @@ def probability(value: Exactly, name: str) -> Fraction:
     """Read an exact number strictly between zero and one."""
     exact = fraction(value, name)
     if not 0 < exact < 1:
-        raise UsageError(f"{name} = {decimal(exact)}", f"{name} must lie strictly between 0 and 1", f'Choose {name} such as "0.95"')
+        raise UsageError(f"{name} = {decimal(exact)}", f"{name} must lie strictly between 0 and 1", f"Choose {name} between 0 and 1")
     return exact
 
 
 def sidak(alpha: float, cells: int) -> float:
     """The error probability per cell at which ``cells`` independent intervals all hold with probability 1 - alpha."""
     return -math.expm1(math.log1p(-alpha) / max(cells, 1))
+
+
+def settle(fields: msgspec.Struct) -> None:
+    """Let fields that equal their default be the default itself, for files leave a default out by identity.
+
+    So the same question has the same bytes, and the same key in the ledger, whether or not its defaults were written out.
+    """
+    for field in msgspec.structs.fields(fields):
+        value: object = getattr(fields, field.name)
+        if type(value) is type(field.default) and value == field.default:
+            msgspec.structs.force_setattr(fields, field.name, field.default)
 
 
 def units_up(value: Fraction, units: int) -> int:

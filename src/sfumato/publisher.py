@@ -357,7 +357,7 @@ class Publisher:
     def _digest(self, order: _Order) -> str:
         """Fix what is asked, of which data, for what price; noise from a public seed is another thing altogether."""
         source, seed = self.source, "private" if order.noise.private else "public seed"
-        what = (self._name, order.plan, order.costs, list(source.domain.items()), source.unit, source.label, seed)
+        what = (self._name, order.plan.questions, order.costs, list(source.domain.items()), source.unit, source.label, seed)
         return hashlib.sha256(to_bytes(what)).hexdigest()
 
     @contextmanager
@@ -378,7 +378,7 @@ class Publisher:
 
     def _answers(self, order: _Order, hold: Hold, progress: Progress | None) -> list[Release]:
         if self.source.in_memory:
-            self._cubes = []  # the table may have been changed in place since it was counted
+            self._cubes, self._choice = [], fresh_key()  # the table may have been changed in place since it was counted
         cubes, unit, number = self._count(order.lattices, progress), self.source.unit, len(order.lattices)
         answers: list[Release] = []
         for i, (question, cube, cost) in enumerate(zip(order.plan.questions, cubes, order.costs, strict=True), 1):

@@ -135,9 +135,10 @@ class Preview(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         lines = [f"{self.question} at {self.cost}, for {self.unit}:"]
-        lines.append(f"  adds {self.law} to each of {'an unknown number of' if self.cells is None else f'{self.cells:,}'} counts")
+        many = "each of an unknown number of counts" if self.cells is None else f"each of {self.cells:,} counts"
+        lines.append(f"  adds {self.law} to {'one count' if self.cells == 1 else many}")
         lines.append(f"  each count is within +-{self.accuracy():,} of the truth with 95 % confidence")
-        if self.cells is not None:
+        if self.cells is not None and self.cells > 1:
             lines.append(f"  all of them at once are within +-{self.accuracy(simultaneous=True):,}")
         if self.rows and self.cells:
             average = self.rows / self.cells

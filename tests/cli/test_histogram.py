@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.cli import run
+from sfumato.cli.output import table
 
 
 def said(args: list[str], capsys: pytest.CaptureFixture[str], code: int = 0) -> tuple[str, str]:
@@ -73,3 +75,18 @@ def test_bins_by_records(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     out, _ = said(args, capsys)
     assert 9 <= len(out.splitlines()) - 2 <= 11
     assert Path("r.png").stat().st_size > 1000
+
+
+LABELS = ["[red]a[/]", "[/b]", "tab\there", "line\nbreak", "\x1b[31mred\x07", "\u202eabc", "plain"]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_labels_neither_break_rows_nor_steer_the_terminal(terminal, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    table(["shop", "count"], [[label, 3] for label in LABELS], title="[/] of\tshops")
+    out, _ = capsys.readouterr()
+    for shown in ("[red]a[/]", "[/b]", "tab\\there", "line\\nbreak", "\\x1b[31mred\\x07", "\\u202eabc", "plain", "[/] of\\tshops"):
+        assert shown in out
+    assert not any(steering in out for steering in ("\x1b[31m", "\x07", "\u202e"))
+    if not terminal:
+        assert [line.count("\t") for line in out.splitlines()] == [0, *[1] * (len(LABELS) + 1)]

@@ -234,3 +234,7 @@ def test_only_files_are_pickled(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(source(write(tmp_path, "age,p\n1,u\n"), AGE, person="p", rows_per_person=2, name="n")))
     assert isinstance(again, Source)
     assert (again.unit.rows_per_person, again.label.split()[0], again.count([BY_AGE])[0].total) == (2, "n", 1)
+
+
+def test_the_first_row_of_a_file_without_a_header_is_not_quoted(tmp_path: Path) -> None:
+    refuses(write(tmp_path, f"{CANARY},a\n31,b\n"), "column 'age'", "no column of that name", "Give the file a header")

@@ -261,3 +261,10 @@ def test_line_breaks_in_quotation_marks_across_blocks(tmp_path: Path, monkeypatc
     (tmp_path / "t.csv").write_text("w,x\n" + '"a\n\n\nb",0.5\n' * 200)
     domain = Domain(w=Categories(["a\n\n\nb"]))
     assert source(tmp_path / "t.csv", domain).count([Lattice((LabelAxis("w", ("a\n\n\nb",)),))])[0].counts.tolist() == [200]
+
+
+@pytest.mark.parametrize("dtype", [">f8", "<f8", ">i4", "longdouble", "float16", "uint8"])
+def test_numbers_of_every_make_of_numpy(dtype: str) -> None:
+    lattice = Lattice((grid_axis("x", Interval(0, 4), 4),))
+    rows = np.array([[0.0], [1.0], [1.0], [3.0]]).astype(dtype)
+    assert source(rows, Domain(x=Interval(0, 4))).count([lattice])[0].counts.tolist() == [1, 2, 0, 1]

@@ -115,3 +115,16 @@ def test_all_mechanisms_get_better_with_epsilon() -> None:
     for mechanism in MECHANISMS:
         found = [sf.histogram_accuracy(mechanism, epsilon=e) for e in (0.01, 0.1, 1, 10)]
         assert found == sorted(found, reverse=True)
+
+
+def test_no_noise_at_all_is_an_accuracy_too():
+    least = sf.histogram_epsilon("geometric", accuracy=0, neighbours="add-remove")
+    assert sf.histogram_accuracy("geometric", epsilon=least, neighbours="add-remove") == 0
+    assert sf.histogram_accuracy("geometric", epsilon=least * (1 - 1e-9), neighbours="add-remove") == 1
+    with pytest.raises(sf.UsageError, match="above 0"):
+        sf.histogram_epsilon("laplace", accuracy=0)
+
+
+def test_an_epsilon_too_large_for_its_delta_says_so():
+    with pytest.raises(sf.UsageError, match="larger delta, or a smaller epsilon"):
+        sf.histogram_accuracy("truncated-geometric", epsilon=10_000)

@@ -51,6 +51,9 @@ def test_keys_that_many_have_are_shown_sorted_with_their_counts(selection: str, 
     assert [row["shop"] for row in frame] == ["bar", "zoo", "Ärger"]
     assert release.guarantee.measure == COST
     assert release.kept(500) == 1
+    for wrong in (2.5, "x", None, [1, 2.0]):
+        with pytest.raises(sf.UsageError, match="whole numbers"):
+            release.kept(wrong)
     again = sf.load(release.save(tmp_path / "r.json"))
     assert again == release
     assert to_bytes(from_bytes(to_bytes(release), sf.HistogramRelease)) == to_bytes(release)

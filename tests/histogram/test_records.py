@@ -12,7 +12,7 @@ from sfumato.audit.runs import count, neighbours
 from sfumato.audit.selections import bins_of, law_loss, law_of_bins
 from sfumato.cube import Cube
 from sfumato.data import source
-from sfumato.domain import Categories, Domain, EdgesAxis, Interval, Keys
+from sfumato.domain import Categories, Domain, EdgesAxis, Interval, Keys, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS
 from sfumato.histogram import Histogram, HistogramRelease
@@ -24,6 +24,7 @@ from sfumato.publisher import Publisher
 from sfumato.random import PublicSeed
 from sfumato.release import from_bytes, from_plain, to_bytes
 from support.canary import overheard, sightings
+from support.laws import Recorder, loss
 from support.selections import single
 
 DOMAIN = Domain(
@@ -112,6 +113,19 @@ def test_shares_add_up_to_the_cost_for_every_number_of_bins(cost, stated):
             spent = sum(e**2 / 8 for e in used) if isinstance(cost, ZCDP) else sum(used)
             assert Fraction(cuts, whole) * (1 - Fraction(1, 10**6)) <= spent <= Fraction(cuts, whole)
             assert all(inner.neighbours == "add-remove" for inner, _ in shares)
+
+
+@pytest.mark.parametrize("stated", [None, 1000])
+@pytest.mark.parametrize("cost", COSTS, ids=str)
+def test_noise_on_rows_and_counts_spends_their_shares(cost, stated, monkeypatch):
+    monkeypatch.setattr(RecordBins, "cut", lambda self, held, bins, noise: np.linspace(0, self.axis.cells, bins + 1).astype(np.int64))
+    for unit in UNITS:
+        bins, noise = laid(cost, unit, Histogram("x", records=10, rows=stated)), Recorder()
+        bins.answer(Cube(Lattice((bins.axis,)), np.full(bins.axis.cells, 30)), noise)
+        whole = RHO_UNITS if isinstance(cost, ZCDP) else EPSILON_UNITS
+        shares = [Fraction(part, whole) for part in (bins.units[0], bins.units[2]) if part]
+        assert [loss(law, unit) for law, _ in noise.drawn] == shares
+        assert noise.drawn[0][1] == 1 or stated is not None
 
 
 def test_a_publisher_charges_the_cost_and_no_delta():

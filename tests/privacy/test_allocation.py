@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import UsageError
-from sfumato.privacy.allocation import levels, share
+from sfumato.privacy.allocation import levels, of_units, share
 from sfumato.privacy.composition import compose
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
@@ -47,3 +47,10 @@ MEASURES |= st.just(ApproxDP("0.7", "1e-6"))
 @given(MEASURES, st.lists(st.integers(1, 20).map(Fraction), min_size=1, max_size=6))
 def test_parts_add_up_to_the_cost_exactly(cost, weights):
     assert compose(share(cost, weights)) == cost
+
+
+@pytest.mark.parametrize("cost", [PureDP("1e-9"), ZCDP("1e-12")], ids=str)
+def test_a_share_of_no_unit_names_the_cost_that_was_asked(cost):
+    for divide in (lambda: of_units(cost, 0), lambda: share(cost, [Fraction(1), Fraction(1)])):
+        with pytest.raises(UsageError, match=f"a share of {cost}"):
+            divide()

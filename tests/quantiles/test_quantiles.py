@@ -17,6 +17,7 @@ from sfumato.quantiles.methods import Cells, Way, halved, method_for
 from sfumato.quantiles.reach import half_width
 from sfumato.random.bits import current
 from support.canary import overheard, sightings
+from support.laws import Recorder, loss
 
 DOMAIN = sf.Domain(
     x=sf.Interval(-5, 5),
@@ -263,3 +264,12 @@ def test_the_command(table, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert len(said.out.splitlines()) == 2 + 6
     assert "Each rank is within" in said.err
     assert (tmp_path / "q.png").exists()
+
+
+@pytest.mark.parametrize("cost", [sf.PureDP("1.000000007"), sf.ZCDP("0.5")], ids=str)
+@pytest.mark.parametrize("unit", [sf.Unit(), sf.Unit(2, "replace")], ids=str)
+def test_the_counts_of_a_tree_spend_the_cost_exactly(cost, unit):
+    way, noise = Way("tree", (Fraction(1, 2),), 2**12, unit, cost, divided=False), Recorder()
+    way.draw(Cells(np.array([5, 900]), np.array([40, 60]), 2**12), noise)
+    assert [size for _, size in noise.drawn] == [16, 256, 4096]
+    assert sum(loss(law, unit) for law, _ in noise.drawn) == (cost.rho if isinstance(cost, sf.ZCDP) else cost.epsilon)

@@ -41,7 +41,7 @@ def test_risks(ask, limit):
 
 
 @pytest.mark.parametrize(
-    "query", ["mode", "percentile", ("percentile", 101), ("percentile", math.nan), ("percentil", 5), "", ("mean",)], ids=str
+    "query", ["mode", "percentile", ("percentile", 101), ("percentile", math.nan), ("percentil", 5), "", ("mean",), 25, None], ids=str
 )
 def test_queries(query):
     _texts(lambda: risk.choose(UNIVERSE, 3, query))
@@ -99,3 +99,9 @@ def test_refusals_are_value_errors_too():
     with pytest.raises(ValueError, match="proper part"):
         risk.choose(UNIVERSE, 9, "mean")
     assert issubclass(UsageError, ValueError)
+
+
+@pytest.mark.parametrize("beliefs", ["x", ["a", "b"], None, [], [[0.5], [0.2, 0.3]]], ids=str)
+def test_beliefs(beliefs):
+    assert "probabilities" in _texts(lambda: risk.disclosure_risk(beliefs))
+    assert "probabilities" in _texts(lambda: risk.confidence([0.5, 0.5], beliefs))

@@ -206,7 +206,7 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
         _sideways(ax, at, table, i)
     ax.axvline(0, color=style.MUTED, linewidth=0.8, zorder=1)
     ax.set_yticks(at, labels=labels, parse_math=False)
-    ax.set(ylim=(rows - 0.5, -0.5), xlabel="count")
+    ax.set(ylim=(max(rows, 1) - 0.5, -0.5), xlabel="count")
     ax.set_ylabel(style.plain(main.name, 40), parse_math=False)
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from sfumato.release import Release, to_bytes
 
 ROWS_SHOWN = 20
 PATIENCE = 1.0  # seconds before a progress bar appears
+STEERING = ("Cc", "Zl", "Zp")
+REVERSING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def talk(message: str) -> None:
@@ -32,20 +35,31 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
     """Print a table: framed and shortened on a terminal, tab-separated and whole in a pipe."""
     if not sys.stdout.isatty():
         if title:
-            click.echo(f"# {title}")
-        click.echo("\n".join("\t".join(map(str, row)) for row in [columns, *rows]))
+            click.echo(f"# {printable(title)}")
+        click.echo("\n".join("\t".join(printable(str(cell)) for cell in row) for row in [columns, *rows]))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+    drawn = Table(title=None if title is None else Text(printable(title)), title_justify="left", title_style="bold", header_style="dim")
     for i, column in enumerate(columns):
-        drawn.add_column(column, justify="right" if rows and isinstance(rows[0][i], int | float) else "left")
-    for row in rows[:ROWS_SHOWN]:
-        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in row))
+        drawn.add_column(Text(printable(column)), justify="right" if rows and isinstance(rows[0][i], int | float) else "left")
+    for row in rows[:ROWS_SHOWN]:  # as Text: a label in square brackets is no markup
+        shown = (f"{cell:,}" if isinstance(cell, int) else f"{cell:g}" if isinstance(cell, float) else printable(str(cell)) for cell in row)
+        drawn.add_row(*map(Text, shown))
     Console().print(drawn)
     if len(rows) > ROWS_SHOWN:
         talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
+
+
+def printable(text: str) -> str:
+    """Write what would break a row, or steer a terminal, as its escape: tabs, line breaks, control characters, reversed writing.
+
+    >>> printable("a\\tb")
+    'a\\\\tb'
+    """
+    return "".join(c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in STEERING or c in REVERSING else c for c in text)
 
 
 def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | None, charged: str | None = None) -> None:

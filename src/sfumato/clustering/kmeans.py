@@ -15,6 +15,7 @@ from sfumato.clustering.space import MOST_AXES, Space
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError
+from sfumato.exact import settle
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.partition import UniformPartitioner
 from sfumato.partition.uniform import eugkm_cells
@@ -84,6 +85,7 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
             raise UsageError(asked, f"the number of clusters is a whole number from 1 to {MOST_CLUSTERS:,}", "Write n_clusters=5")
         if self.method not in get_args(Method):
             raise UsageError(f"method = {self.method!r}", "it is unknown", f"Choose one of {', '.join(map(repr, get_args(Method)))}")
+        settle(self)
 
     def needs(self, domain: Domain) -> Lattice:
         """A fine lattice, or the axis' own steps where they are coarser: the one that partitions and quantiles ask for."""

@@ -274,7 +274,8 @@ class Array(Single):
 
 def _column(part: np.ndarray) -> Any:
     mask = np.ma.getmaskarray(part) if isinstance(part, np.ma.MaskedArray) else None
-    return pa.array(np.ascontiguousarray(part), mask=mask)
+    native = np.float64 if part.dtype.char == "g" else part.dtype.newbyteorder("=")  # Arrow knows neither long doubles nor foreign bytes
+    return pa.array(np.ascontiguousarray(part, dtype=native), mask=mask)
 
 
 KINDS: Mapping[Callable[[Any], Table], tuple[str, tuple[str, ...]]] = {

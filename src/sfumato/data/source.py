@@ -187,12 +187,10 @@ class Source:
     def _check_names(self, table: Part, columns: dict[str, Column]) -> None:
         names = table.names()
         for name in columns:
-            if names.count(name) != 1:
-                raise DataError(
-                    f"{table.name}, column {name!r}",
-                    "several columns have that name" if name in names else f"there is no column of that name; {nearest(name, names)}",
-                    "Rename the columns" if name in names else "Name the axis as the column is named",
-                )
+            if name not in names:
+                raise DataError(f"{table.name}, column {name!r}", *_no_column(name, names))
+            if names.count(name) > 1:
+                raise DataError(f"{table.name}, column {name!r}", "several columns have that name", "Rename the columns")
 
     def count(self, lattices: Sequence[Lattice], progress: Progress | None = None, *, key: bytes | None = None) -> list[Cube]:
         """Count the rows in every cell of each lattice, in one scan of the columns needed.
@@ -231,3 +229,18 @@ class Source:
             raise UsageError("pickling a Source", "it holds data in memory", "Write the table to a file, and pickle a source of that")
         unit = self.unit
         return source, (self._data, self.domain, unit.person, unit.rows_per_person, unit.neighbours, self._name)
+
+
+def _no_column(name: str, names: Sequence[str]) -> tuple[str, str]:
+    """Say what a table without that column has. The first row of a file that lacks a header passes for names: it is not quoted."""
+    if any(_reads_as_number(each) for each in names):
+        return "there is no column of that name, and what stands for the names of the columns holds numbers", "Give the file a header"
+    return f"there is no column of that name; {nearest(name, names)}", "Name the axis as the column is named"
+
+
+def _reads_as_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True

@@ -99,12 +99,13 @@ def histogram_epsilon(
 ) -> float:
     """Which epsilon makes a histogram so accurate? The inverse of ``histogram_accuracy``, PSIlence's ``histogram.getParameters``.
 
-    For the discrete mechanisms, the smallest epsilon, to a relative 1e-12, with at most that accuracy.
+    For the discrete mechanisms, the smallest epsilon, to a relative 1e-12, with at most that accuracy. A release counts epsilon in
+    units of 1e-9, rounded down: round this one up to nine decimals, as ``sfumato histogram --accuracy`` does, before you spend it.
 
     Parameters
     ----------
     accuracy : number
-        Above 0; above 1 for ``stability``. Others as in ``histogram_accuracy``.
+        Above 0, or 0 for ``geometric``; above 1 for ``stability``. Others as in ``histogram_accuracy``.
 
     Raises
     ------
@@ -117,7 +118,10 @@ def histogram_epsilon(
     11.982929
     """
     asked = _Asked(mechanism, alpha, n_bins, n, delta, Unit(rows_per_person, neighbours), simultaneous)
-    return asked.epsilon(positive(accuracy, "accuracy"))
+    wanted = fraction(accuracy, "accuracy")
+    if wanted == 0 and mechanism == "geometric":  # its noise may be nought often enough
+        return asked.epsilon(wanted)
+    return asked.epsilon(positive(wanted, "accuracy"))
 
 
 class _Asked:

@@ -126,6 +126,8 @@ def _plain_entry(entry: Any) -> Any:
 
 def _plain_edge(edge: Any) -> Any:
     edge = edge.item() if hasattr(edge, "item") else edge
+    if isinstance(edge, float) and edge.is_integer() and abs(edge) < 2**53:
+        return int(edge)
     return edge.isoformat() if hasattr(edge, "isoformat") else edge
 
 

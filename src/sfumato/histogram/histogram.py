@@ -10,6 +10,7 @@ import msgspec
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval, KeyAxis, LabelAxis, Lattice, LatticeAxis, named_axes
 from sfumato.errors import UsageError, nearest
+from sfumato.exact import settle
 from sfumato.histogram import keys
 from sfumato.histogram.bins import AxisBins, binned, by_axis, plain_bins, plain_width, widths_by_axis
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
@@ -119,6 +120,7 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
         if self.selection not in RULES:
             asked = f"selection = {self.selection!r}"
             raise UsageError(asked, f"there is no rule of that name; {nearest(str(self.selection), RULES)}", "Name one of them")
+        settle(self)
 
     def needs(self, domain: Domain) -> Lattice:
         """Its lattice is exactly its bins; keys have no bins. Bins by records are chosen on the axis' default lattice."""

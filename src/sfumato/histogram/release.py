@@ -77,10 +77,12 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         Raises
         ------
         UsageError
-            If the histogram has no axis of keys.
+            If the histogram has no axis of keys, or ``counts`` are not whole numbers.
         """
         if self.selection is None:
             raise UsageError(f"{self.title}, kept", "all of its cells were known beforehand", "Ask a histogram over Keys")
+        if np.asarray(counts).dtype.kind not in "iu":
+            raise UsageError(f"{self.title}, kept", "numbers of rows are whole numbers below 2^63", "Write release.kept(16)")
         return self.selection.kept(counts)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError
-from sfumato.exact import fraction, positive
+from sfumato.exact import fraction, positive, settle
 from sfumato.mechanisms.noise import count_law
 from sfumato.partition.growing import MOST_CELLS, Draft
 from sfumato.partition.partition import Partition
@@ -126,6 +126,7 @@ class LevelTree(msgspec.Struct, frozen=True):
         msgspec.structs.force_setattr(self, "axes", plain_axes(self.axes))
         msgspec.structs.force_setattr(self, "stop_below", check_tree(self.depth, self.parts, self.stop_below))
         msgspec.structs.force_setattr(self, "allocation", plain_allocation(self.allocation, self.depth))
+        settle(self)
 
     @property
     def parts(self) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, fine_lattice, finest, named_axes
 from sfumato.errors import UsageError
-from sfumato.exact import positive
+from sfumato.exact import positive, settle
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.partition.cover import Edges
 from sfumato.partition.partition import Partition
@@ -88,6 +88,7 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
         if not LEAST_THETA <= theta <= MOST_CELLS:
             raise UsageError("theta", "it is so far from 10 that the number of cells would not depend on the rows", "Leave it at 10")
         msgspec.structs.force_setattr(self, "theta", float(theta))
+        settle(self)
 
     def needs(self, domain: Domain) -> Lattice:
         """The default lattice: fine enough for most grids that the rule can choose."""

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sfumato.errors import UsageError
-from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, Number, fraction, split
+from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, Number, fraction, settle, split
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 
 Allocation: TypeAlias = "Literal['uniform', 'geometric', 'linear'] | Sequence[Exactly]"
@@ -25,13 +25,13 @@ def share(measure: CentralMeasure, weights: Sequence[Fraction]) -> list[CentralM
     w = list(weights)
     match measure:
         case PureDP(epsilon=epsilon):
-            return [PureDP(Fraction(part, EPSILON_UNITS)) for part in split(int(epsilon * EPSILON_UNITS), w)]
+            return [of_units(measure, part) for part in split(int(epsilon * EPSILON_UNITS), w)]
         case ApproxDP(epsilon=epsilon, delta=delta):
             epsilons, deltas = split(int(epsilon * EPSILON_UNITS), w), split(int(delta * DELTA_UNITS), w)
             pairs = zip(epsilons, deltas, strict=True)
-            return [ApproxDP(Fraction(e, EPSILON_UNITS), Fraction(d, DELTA_UNITS)) for e, d in pairs]
+            return [ApproxDP(Fraction(_counted(measure, e), EPSILON_UNITS), Fraction(d, DELTA_UNITS)) for e, d in pairs]
         case ZCDP(rho=rho):
-            return [ZCDP(Fraction(part, RHO_UNITS)) for part in split(int(rho * RHO_UNITS), w)]
+            return [of_units(measure, part) for part in split(int(rho * RHO_UNITS), w)]
 
 
 def levels(total: int, height: int, *, allocation: Allocation, fanout: int = 2) -> list[int]:
@@ -108,6 +108,7 @@ class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
             if value < 0 or (name == "release" and not value):
                 raise UsageError(f"the share {name} = {value}", "no share is negative, and cells need one", "Give release a positive share")
             msgspec.structs.force_setattr(self, name, value)
+        settle(self)
 
     @property
     def weights(self) -> list[Fraction]:
@@ -141,7 +142,15 @@ def units_of(cost: CentralMeasure) -> int:
 
 def of_units(cost: CentralMeasure, units: int) -> CentralMeasure:
     """Whole units as a cost in the same measure, delta left out."""
+    _counted(cost, units)
     return ZCDP(Fraction(units, RHO_UNITS)) if isinstance(cost, ZCDP) else PureDP(Fraction(units, EPSILON_UNITS))
+
+
+def _counted(cost: CentralMeasure, units: int) -> int:
+    """Refuse a share of nothing by the name of the cost that was asked."""
+    if units <= 0:
+        raise UsageError(f"a share of {cost}", "it is less than the smallest unit that is counted", "Choose a larger cost")
+    return units
 
 
 def tree_levels(cost: CentralMeasure, shares: Shares, allocation: Allocation, *, depth: int, fanout: int) -> Levels:

@@ -149,12 +149,16 @@ def asked_cost(*, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None) 
 
 def _at_most(value: Fraction, name: str, limit: int) -> Fraction:
     if value > limit:
-        raise UsageError(f"a {name} above {limit:,}", "no ledger counts so far, and it promises nothing", f"Choose a smaller {name}")
+        raise UsageError(
+            f"{'an' if name == 'epsilon' else 'a'} {name} above {limit:,}",
+            "no ledger counts so far, and it promises nothing",
+            f"Choose a smaller {name}",
+        )
     return value
 
 
 def _whole(value: Fraction, units: int, name: str) -> Fraction:
     down = units_down(value, units)
     if down == 0:
-        raise UsageError(f"{name} = {decimal(value)}", f"it is below the smallest unit, 1/{units}", f"Choose a larger {name}")
+        raise UsageError(f"{name} = {decimal(value)}", f"it is below the smallest unit, {1 / units:g}", f"Choose a larger {name}")
     return Fraction(down, units)

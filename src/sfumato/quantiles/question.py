@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, GridAxis, LabelAxis, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError
-from sfumato.exact import Number, decimal, probability
+from sfumato.exact import Number, decimal, probability, settle
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
@@ -94,6 +94,7 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         if self.by is not None and not isinstance(self.by, str):
             raise UsageError(f"by of type {type(self.by).__name__}", "it is the name of one axis", 'Write by="kind"')
         method_for(self.method, len(self.at), 2)
+        settle(self)
 
     def needs(self, domain: Domain) -> Lattice:
         """The labels of ``by``, then the default lattice of the axes."""

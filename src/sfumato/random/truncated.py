@@ -61,7 +61,13 @@ def shape(epsilon: Fraction, delta: Fraction) -> Shape:
         raise UsageError(f"delta = {decimal(delta)}", "selecting keys needs a delta above 0 and below 1/2", "Choose delta such as 1e-6")
     e, d = float(epsilon), float(delta)
     # (e^eps + 2 delta - 1) / ((e^eps + 1) delta), with both sides times e^-eps
-    guess = math.log((-math.expm1(-e) + 2 * d * math.exp(-e)) / ((1 + math.exp(-e)) * d)) / e if d > 1e-300 else math.inf
+    guess = math.log((-math.expm1(-e) + 2 * d * math.exp(-e)) / ((1 + math.exp(-e)) * d)) / e if d > 1e-300 else 0.0
+    if d <= 1e-300:
+        raise UsageError(
+            f"selecting keys at delta = {decimal(delta, 3)} a row",
+            "no key would ever be kept",
+            "Choose a larger delta, or a smaller epsilon",
+        )
     if guess > MOST_STEPS // 3:
         raise UsageError(
             f"selecting keys at epsilon = {decimal(epsilon)} a row",

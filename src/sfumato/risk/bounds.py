@@ -92,17 +92,25 @@ def confidence(prior: Any, posterior: Any) -> Any:
     """
     if isinstance(posterior, dict):
         return {name: confidence(prior[name] if isinstance(prior, dict) else prior, belief) for name, belief in posterior.items()}
-    before, after = (np.asarray(belief, dtype=float) for belief in (prior, posterior))
+    before, after = _beliefs(prior), _beliefs(posterior)
     if after.size == 0 or before.shape not in ((), after.shape) or not (np.isfinite(before).all() and np.isfinite(after).all()):
         raise UsageError("confidence", "prior and posterior are not probabilities of the same worlds", "Give two arrays of one shape")
     return float((after - before).max())
+
+
+def _beliefs(given: Any) -> np.ndarray:
+    """Probabilities as they were given; nothing at all if they are not numbers."""
+    try:
+        return np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        return np.empty(0)
 
 
 def disclosure_risk(posterior: Any) -> Any:
     """How sure is the adversary of the likeliest world? Source: Lee and Clifton 2011, Def. 5."""
     if isinstance(posterior, dict):
         return {name: disclosure_risk(belief) for name, belief in posterior.items()}
-    after = np.asarray(posterior, dtype=float)
+    after = _beliefs(posterior)
     if after.size == 0 or not np.isfinite(after).all():
         raise UsageError("disclosure risk", "there are no probabilities", "Give what posterior_belief returns")
     return float(after.max())

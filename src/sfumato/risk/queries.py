@@ -45,6 +45,10 @@ def parse(query: QueryName) -> Query:
     """
     if isinstance(query, str) and query in NAMES:
         return Query(query, Fraction(1, 2) if query == "median" else None)
+    if not isinstance(query, str | tuple | list):
+        raise UsageError(
+            f"a query of type {type(query).__name__}", "it is neither a name nor a pair", 'Write "mean", or ("percentile", 25)'
+        )
     if not isinstance(query, str) and len(query) == 2 and query[0] == "percentile":
         at = fraction(query[1], "percentile") / 100  # type: ignore[arg-type]
         if 0 <= at <= 1:

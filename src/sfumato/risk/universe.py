@@ -116,7 +116,11 @@ def column_of(records: Any, size: int, name: str = "") -> Column:
     if array.ndim != 1:
         raise UsageError(asked, f"it has {array.ndim} dimensions", "Give one number a record, or a dict of columns")
     if not np.isfinite(array).all():
-        raise UsageError(asked, "some records are NaN or infinite", "Drop them, or replace them by what would be published")
+        raise UsageError(
+            asked,
+            "some records are NaN or infinite",
+            'Drop them (sf.choose: missing="drop"; command line: --drop-missing), or replace them',
+        )
     if (reach := float(np.abs(array).max(initial=0.0))) and not SMALLEST <= reach <= LARGEST:
         raise UsageError(
             asked, f"its records leave the range from {SMALLEST:g} to {LARGEST:g}", "Count in another unit: a scale changes nothing"

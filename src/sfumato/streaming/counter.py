@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.domain import Categories, Domain, Interval, Label
 from sfumato.errors import UsageError, nearest
-from sfumato.exact import Exactly
+from sfumato.exact import Exactly, settle
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -102,6 +102,7 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
                 raise UsageError(
                     f"{name} = {getattr(self, name)!r}", f"it is unknown; {nearest(str(getattr(self, name)), known)}", "Name one"
                 )
+        settle(self)
 
     @property
     def title(self) -> str:
