@@ -268,6 +268,25 @@ def test_the_law_in_many_dimensions(d: int) -> None:
         assert abs(np.corrcoef(offsets[:, 0], offsets[:, -1])[0, 1]) < 6.2 / math.sqrt(len(offsets))
 
 
+@pytest.mark.parametrize("reach", ["0.2", "1", "4"])
+def test_radii_that_are_all_doubtful_have_the_same_law(reach: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every candidate is settled, and drawn afresh where decimals reject it; what floats propose has another law."""
+    from scipy import stats
+
+    monkeypatch.setattr("sfumato.local.radius._ACCEPT", 1e9)
+    k, bits = BPM(3, reach, 1), PublicSeed(f"all doubtful {reach}")
+    sampler = _inside(k, 2, 0)
+    assert sampler.radius.by_power == (reach == "0.2")
+    assert sampler.radius.propose(100, bits).doubtful.all()
+    count = 1500
+    settled = np.abs(k.place(sampler.cells(np.zeros((count, 1)), bits))).ravel()
+    proposed = sampler.radius.propose(count, bits).values
+    law = stats.gamma(2, scale=1 / 3)
+    for values, sound in ((settled, True), (settled * 1.3, False), *([(proposed, False)] if reach == "1" else [])):
+        pvalue = stats.kstest(values, lambda r: np.minimum(law.cdf(r) / law.cdf(float(reach)), 1)).pvalue
+        assert (pvalue > 1e-9) == sound
+
+
 class _Edge:
     """Words that lie at the edges, at the beginning of the first calls, then ordinary ones."""
 

@@ -18,7 +18,7 @@ than its margin. Elsewhere, given that log and exp of the platform are right to 
 
     by gamma, X errs by 2^-49, and |X| < 8, so 1 + cX < 4.3 errs by 2^-48, near 0 by 2^-49, and T by (16 sqrt m + k T) 2^-46 / k;
     ln U1 errs by 2^-30, the other terms that it is compared with by 2^-29, and exp(-k (L - r)) by 2^-27;
-    by power, a logarithm of a uniform above 2^-20 errs by 2^-42, and T by 2^-41 L.
+    by power, a logarithm of a uniform above 2^-20 errs by 2^-42, and T by 2^-40 L.
 
 ``error`` says that or more. Tests hold both evaluations against each other.
 """
@@ -48,7 +48,7 @@ Reals: TypeAlias = list[Uniform | Normal]
 _POWER_EDGE, _GAMMA_EDGE = 2.0**-20, 2.0**-32
 _NEAR_ZERO = 2.0**-15
 _ACCEPT, _SPREAD = 2.0**-28, 2.0**-26
-_POWER_ERROR, _GAMMA_ERROR = 2.0**-40, 2.0**-45
+_POWER_ERROR, _GAMMA_ERROR = 2.0**-39, 2.0**-45
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,8 @@ class Radius:
 
     def propose(self, count: int, bits: Bits) -> Radii:
         """Draw candidates."""
-        normals, sizes = None, np.empty(count)
-        if not self.by_power:
-            normals = fill(sizes, bits)
+        sizes = np.empty(0 if self.by_power else count)
+        normals = None if self.by_power else fill(sizes, bits)
         words = bits.words((1 + self.by_power + bool(self.spread)) * count).reshape(-1, count)
         with np.errstate(divide="ignore", invalid="ignore"):
             drawn, accepted, doubtful = self._power(unit(words)) if normals is None else self._gamma(sizes, unit(words))
