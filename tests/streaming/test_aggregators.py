@@ -112,6 +112,14 @@ def test_the_past_of_a_long_stream(spec) -> None:  # type: ignore[no-untyped-def
         np.testing.assert_array_equal(np.array(steps(aggregator, horizon - saved, again)), np.array(found[saved:]))
 
 
+@pytest.mark.parametrize("horizon", [1, BASE - 1, BASE, BASE + 1, 4 * BASE, 5 * BASE])
+def test_horizons_that_end_with_a_block(horizon: int) -> None:
+    aggregator = ToeplitzAggregator(GaussianNoiseGenerator(1.0), horizon)
+    start = aggregator.value_generator.initialize()
+    found = steps(aggregator, horizon, aggregator._first(start))
+    np.testing.assert_allclose(found, aggregator.whole(horizon, start), rtol=1e-11, atol=1e-12)
+
+
 class InPlace:
     """A tensor that is changed in place."""
 
