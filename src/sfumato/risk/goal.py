@@ -217,9 +217,10 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
             return f"a membership advantage of at most {self.advantage:g}"
         if self.fpr is not None:
             return f"a true-positive rate of at most {self.tpr:g} at a false-positive rate of {self.fpr:g}"
+        but = f", but for a chance of {self.exceeded:g}" if self.exceeded else ""
         if self.prior is not None:
-            return f"a belief of at most {self.posterior:g} from a prior of {self.prior:g}"
-        return f"a disclosure risk of at most {self.disclosure:g}"
+            return f"a belief of at most {self.posterior:g} from a prior of {self.prior:g}{but}"
+        return f"a disclosure risk of at most {self.disclosure:g}{but}"
 
 
 def _made(kind: str, scale: float) -> Noise:
