@@ -56,13 +56,13 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
             raise UsageError("a risk", f"it takes one form: {FORMS}", "Write Risk(advantage=0.1)")
         for name in given:
             msgspec.structs.force_setattr(self, name, float(probability(getattr(self, name), name)))
-        low, high = (self.fpr, self.tpr) if self.fpr is not None else (self.prior, self.posterior)
-        if low is not None and high is not None and low >= high:
-            raise Infeasible(str(self), f"guessing already reaches it: {high:g} is not above {low:g}", f"Allow more than {low:g}")
         allowed = float(fraction(self.exceeded, "exceeded"))
         if not 0 <= allowed < 1:
             raise UsageError("exceeded outside [0, 1)", "it is a probability", 'Choose exceeded such as 0 or "1e-6"')
         msgspec.structs.force_setattr(self, "exceeded", allowed)
+        low, high = (self.fpr, self.tpr) if self.fpr is not None else (self.prior, self.posterior)
+        if low is not None and high is not None and low >= high:
+            raise Infeasible(str(self), f"guessing already reaches it: {high:g} is not above {low:g}", f"Allow more than {low:g}")
 
     @property
     def limit(self) -> float:
