@@ -243,3 +243,12 @@ def test_the_least_cost_of_a_question(simultaneous: bool, gaussian: bool) -> Non
 def test_what_is_wrong_at_any_cost_keeps_its_own_name() -> None:
     with pytest.raises(sf.UsageError, match="delta"):
         least_alone(Wish(sf.Histogram("k"), sf.Domain(k=sf.Keys()), sf.Unit(), None, sf.Within(30)), Kind.of("pure"))
+
+
+def test_a_limit_that_may_be_exceeded_is_quoted_with_its_chance():
+    domain, said = sf.Domain(x=sf.Interval(0, 10, step=1)), "from a prior of 0.01, but for a chance of 0.0001"
+    risk = sf.Risk(prior="0.01", posterior="0.05", exceeded="1e-4")
+    found = sf.window(sf.Histogram("x"), domain=domain, unit=sf.Unit(), accuracy=sf.Within(20), risk=risk, measure="zcdp")
+    assert said in found.explain()
+    assert "chance" not in str(sf.Risk(prior="0.01", posterior="0.05"))
+    assert "for a chance of 0.01" in str(sf.Risk(disclosure="1/3", exceeded="0.01"))

@@ -14,6 +14,7 @@ from sfumato.domain import GridAxis, Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
+from support.laws import loss
 
 LINE = Lattice((GridAxis("x", 0.0, 3.0, 3),))
 PLANE = Lattice((GridAxis("x", 0.0, 3.0, 3), GridAxis("y", 0.0, 2.0, 2)))
@@ -154,3 +155,13 @@ class Recorded:
         from sfumato.random import current
 
         return current().words(count)
+
+
+@pytest.mark.parametrize("cost", [PureDP("1.000000007"), ZCDP("0.3")], ids=str)
+@pytest.mark.parametrize("rows_per_person", [1, 3])
+def test_what_counting_the_rows_spends_the_rest_leaves(cost, rows_per_person):
+    whole = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
+    for method, relation in (("dplloyd", "add-remove"), ("auto", "add-remove"), ("auto", "replace")):
+        unit = Unit(rows_per_person, relation)
+        law, rest = KMeans(2, method=method)._looks(cost, unit)
+        assert loss(law, unit) + (rest.rho if isinstance(rest, ZCDP) else rest.epsilon) == whole

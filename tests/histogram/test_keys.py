@@ -271,3 +271,9 @@ def test_keys_refuse_to_be_pickled() -> None:
     with pytest.raises(sf.UsageError):
         pickle.dumps(cube.keys["shop"])
     assert "bar" not in repr(cube.keys["shop"])
+
+
+def test_where_no_key_is_shown_there_is_a_picture_without_a_warning() -> None:
+    release = published(sf.Histogram("shop"), table([]))
+    assert release.values.shape == (0,)
+    assert release.plot().get_xlabel() == "count"

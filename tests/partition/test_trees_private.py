@@ -6,6 +6,7 @@ Given the boxes, the published counts are shifted Laplace draws: their loss is t
 """
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -15,11 +16,12 @@ import sfumato as sf
 from sfumato.audit.exact import pure_loss
 from sfumato.audit.runs import Scripted, count, neighbours, of_question, published_counts
 from sfumato.domain import Domain, Interval
+from sfumato.exact import EPSILON_UNITS, RHO_UNITS
 from sfumato.mechanisms.selection import RankLaw
 from sfumato.partition import median
 from sfumato.partition.growing import Draft
 from sfumato.privacy.allocation import Shares
-from sfumato.privacy.measures import PureDP
+from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 
 LINE = Domain(x=Interval(0, 3, step=1))
@@ -307,3 +309,24 @@ def test_publishing_biased_counts_is_found_out():
     crowd = 40 * ((0.5,),)
     assert pure_loss(run, [((*crowd, (0.5,)), crowd)]).loss == pytest.approx(6 / float(law.scale))
     assert 6 / float(law.scale) > 3 / float(law.scale)
+
+
+@pytest.mark.parametrize("cost", [PureDP("1.000000007"), ZCDP("0.5")], ids=str)
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_joint_cuts_spend_their_level_and_no_more(monkeypatch, cost, unit):
+    """Every node chooses for one added or removed person: under replace at half of its level's share."""
+    seen, law = [], median.JointLaw
+    monkeypatch.setattr(median, "JointLaw", lambda *rest, **more: seen.append(rest[2:4]) or law(*rest, **more))
+    question = sf.MultiQuantilePartitioner("x", depth=2, fanout=3)
+    wide = Domain(x=Interval(0, 64, step=1))
+    sf.Publisher(
+        sf.source(np.arange(64.0)[:, None], wide, rows_per_person=unit.rows_per_person, neighbours=unit.neighbours), budget=cost
+    ).release(question, **({"rho": cost.rho} if isinstance(cost, ZCDP) else {"epsilon": cost.epsilon}))
+    sides = 2 if unit.neighbours == "replace" else 1
+    assert {inner for _, inner in seen} == {Unit(unit.rows_per_person)}
+    spent = {(sides * epsilon) ** 2 / 8 if isinstance(cost, ZCDP) else sides * epsilon for epsilon, _ in seen}
+    shares = [Fraction(units, RHO_UNITS if isinstance(cost, ZCDP) else EPSILON_UNITS) for units in question.levels(cost).partition]
+    assert len(seen) > 1
+    assert len(spent) == len(set(shares)) == 2
+    for one, share in zip(sorted(spent), sorted(shares), strict=True):
+        assert share * (1 - Fraction(1, 10**6)) <= one <= share

@@ -56,13 +56,13 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
             raise UsageError("a risk", f"it takes one form: {FORMS}", "Write Risk(advantage=0.1)")
         for name in given:
             msgspec.structs.force_setattr(self, name, float(probability(getattr(self, name), name)))
-        low, high = (self.fpr, self.tpr) if self.fpr is not None else (self.prior, self.posterior)
-        if low is not None and high is not None and low >= high:
-            raise Infeasible(str(self), f"guessing already reaches it: {high:g} is not above {low:g}", f"Allow more than {low:g}")
         allowed = float(fraction(self.exceeded, "exceeded"))
         if not 0 <= allowed < 1:
             raise UsageError("exceeded outside [0, 1)", "it is a probability", 'Choose exceeded such as 0 or "1e-6"')
         msgspec.structs.force_setattr(self, "exceeded", allowed)
+        low, high = (self.fpr, self.tpr) if self.fpr is not None else (self.prior, self.posterior)
+        if low is not None and high is not None and low >= high:
+            raise Infeasible(str(self), f"guessing already reaches it: {high:g} is not above {low:g}", f"Allow more than {low:g}")
 
     @property
     def limit(self) -> float:
@@ -217,9 +217,10 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
             return f"a membership advantage of at most {self.advantage:g}"
         if self.fpr is not None:
             return f"a true-positive rate of at most {self.tpr:g} at a false-positive rate of {self.fpr:g}"
+        but = f", but for a chance of {self.exceeded:g}" if self.exceeded else ""
         if self.prior is not None:
-            return f"a belief of at most {self.posterior:g} from a prior of {self.prior:g}"
-        return f"a disclosure risk of at most {self.disclosure:g}"
+            return f"a belief of at most {self.posterior:g} from a prior of {self.prior:g}{but}"
+        return f"a disclosure risk of at most {self.disclosure:g}{but}"
 
 
 def _made(kind: str, scale: float) -> Noise:
