@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator, check_steps
 from sfumato.streaming.sensitivity import squared_tree_sensitivity
 from sfumato.streaming.values import combine
