@@ -228,7 +228,7 @@ class Stream:
             if persons is not None:
                 raise UsageError("persons", "the source of this stream names no person column", "Leave them out, or open with a person")
             return self._reader.rows(increment), None
-        if persons is None or isinstance(persons, str | bytes):
+        if persons is None or isinstance(persons, str | bytes) or not hasattr(persons, "__iter__"):
             raise UsageError("a step without persons", f"the source says that {named} is the person", f"Give persons=, one {named} per row")
         whose = list(persons.tolist() if hasattr(persons, "tolist") else persons)
         return self._reader.each(increment, len(whose)), [self._word(person) for person in whose]

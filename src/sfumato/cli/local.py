@@ -69,10 +69,13 @@ def collect(files: tuple[Path, ...], clusters: int, axes: tuple[str, ...], seed:
     collector = Collector()
     for file in files:
         collector.read(file)
+    domain, mechanism = _domain(axes) if axes else None, collector.mechanism
+    if domain is not None and mechanism is not None and len(domain) != mechanism.dimension:
+        obstacle = f"the reports have {mechanism.dimension}"
+        raise UsageError(f"--axis for {len(domain)} axes", obstacle, "Give each axis as the devices have it, in their order, or none")
     decoded = collector.decode(clusters, seed)
-    mechanism = collector.mechanism
     assert mechanism is not None
-    domain = _domain(axes) if axes else Domain({f"x{i}": Interval(0, 1) for i in range(1, mechanism.dimension + 1)})
+    domain = domain or Domain({f"x{i}": Interval(0, 1) for i in range(1, mechanism.dimension + 1)})
     _show(decoded, domain, as_json, reports=len(collector), refused=collector.refused, mechanism=mechanism.title, epsilon=mechanism.epsilon)
     talk(f"{len(collector):,} reports, {collector.refused:,} refused. {mechanism.guarantee.sentence()}")
 

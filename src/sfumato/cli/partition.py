@@ -56,6 +56,8 @@ def partition(file: Path, axes: tuple[str, ...], method: str | None, geojson: Pa
     Example: sfumato partition cities.parquet --axis longitude=-180..180 --axis latitude=-90..90 --epsilon 1 --budget 2
     """
     domain = Domain(parse_axes(axes))
+    if geojson is not None and len(domain) != 2:
+        raise UsageError(f"--geojson of {len(domain)} axes", "GeoJSON takes two", "Partition two axes, longitude and latitude")
     asked = {name: value for name in PARAMETERS if (value := options.pop(name)) is not None}
     answer = publish(
         file, domain, _partitioner(method or ("uniform" if "partitions" in asked else "auto"), tuple(domain), asked), **options

@@ -68,6 +68,8 @@ def stream(
         raise UsageError(f"--plot {plot}", "its ending names no picture format", f"Use one of {', '.join(PICTURES)}")
     counter, columns = _asked(**options)
     feed.check(columns, parquet=feed.is_parquet(file))
+    if str(file) != "-":
+        feed.look(file, columns)
     halt = Halt()
     with halt.on_signals(), _publisher(columns, **options) as publisher:
         cost = {name: options[name] for name in ("epsilon", "delta", "rho")}

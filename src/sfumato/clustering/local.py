@@ -81,6 +81,8 @@ class PrivateKMeans:
                 raise UsageError(f"{name} = {value!r}", f"there are {known[0]!r} and {known[1]!r}", "Choose one of them")
         if isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 1:
             raise UsageError(f"max_iter = {max_iter!r}", "it is a whole number from 1 on", "Leave it at 300")
+        if random_state is not None and (isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0):
+            raise UsageError("random_state", "it is neither None nor a whole number from 0 on", "Give a number such as 42, or leave it out")
         self.n_clusters, self.epsilon, self.L = check_clusters(n_clusters, 10**9), epsilon, L
         self.random_state, self.max_iter = random_state, max_iter
         self.mechanism, self.method, self.bounds = mechanism, method, bounds
@@ -106,11 +108,14 @@ class PrivateKMeans:
 
     def fit_reports(self, reports: Any) -> PrivateKMeans:
         """Cluster reports, float64 of shape (n, d) in the unit cube's scale: what a real server calls."""
-        found = np.asarray(reports, dtype=np.float64)
-        dimension = found.shape[-1] if found.ndim == 2 else 1
-        found = read_array(found, dimension, "reports")
+        shape = np.shape(reports)
+        if len(shape) != 2 or not shape[1]:
+            raise UsageError(f"reports of shape {shape}", "reports form a table, one row a person", "Give an array of shape (n, d)")
+        found, mechanism = read_array(reports, shape[1], "reports"), self._made(shape[1])
         check_clusters(self.n_clusters, len(found))
-        self.mechanism_, self.reports_ = self._made(dimension), found
+        if not np.isfinite(mechanism.log_density(np.zeros(shape[1]), found)).all():
+            raise UsageError("reports", "one lies outside the report space", "Give what perturb returned, in the unit cube's scale")
+        self.mechanism_, self.reports_ = mechanism, found
         rng = np.random.default_rng(self.random_state)
         self._decoded: Decoded | None = None
         if self.method == "naive":
@@ -119,7 +124,7 @@ class PrivateKMeans:
         else:
             self._decoded = decode(found, self.mechanism_, self.n_clusters, rng)
             self._unit_centers, self.weights_ = self._decoded.centers, self._decoded.weights
-        limits = self._limits(dimension)
+        limits = self._limits(shape[1])
         self.cluster_centers_ = self._unit_centers if limits is None else from_unit(self._unit_centers, limits)
         return self
 
@@ -146,12 +151,12 @@ class PrivateKMeans:
     def predict(self, points: Any) -> np.ndarray:
         """Index of the nearest centre, in scaled distance: int64 of shape (n,). On true points: for evaluation only."""
         self._fitted()
-        return assign(self._scaled(points), self._unit_centers)
+        return assign(self._placed(points), self._unit_centers)
 
     def compute_sse(self, X: Any) -> float:  # noqa: N803
         """Sum of squared scaled distances to the nearest centre. On true points it is an exact fact: for evaluation only."""
         self._fitted()
-        return sse(self._scaled(X), self._unit_centers)
+        return sse(self._placed(X), self._unit_centers)
 
     def plot(self, ax: Any = None, points: Any = None) -> Any:
         """Draw the reports and the centres in the first two axes; ``points`` draws true ones as well, for evaluation only."""
@@ -171,6 +176,15 @@ class PrivateKMeans:
         found = read_array(X, given.shape[1], "points")
         limits = self._limits(given.shape[1])
         return np.asarray(np.clip(found, 0, 1)) if limits is None else to_unit(found, limits)
+
+    def _placed(self, X: Any) -> Floats:  # noqa: N803
+        """Points in the scale of the centres, and with as many axes."""
+        found, dimension = self._scaled(X), self._unit_centers.shape[1]
+        if found.shape[1] != dimension:
+            raise UsageError(
+                f"points of shape {found.shape}", f"the centres have {dimension} axes", f"Give an array of shape (n, {dimension})"
+            )
+        return found
 
     def _fitted(self) -> None:
         if not hasattr(self, "cluster_centers_"):

@@ -125,24 +125,45 @@ def from_parquet(path: Path, columns: Columns) -> Iterator[Arrival]:
     DataError
         If the file cannot be read, or a column is missing.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    reason = None
-    try:
-        file = pq.ParquetFile(path)
-        for name in columns.names:
-            _place(file.schema_arrow.names, name)
-        table = file.read(columns=columns.names).drop_null()
-    except (OSError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or "it is not a Parquet file that can be read"
-    if reason is not None:
-        raise DataError(f"reading {path.name}", reason, "Name a Parquet file, or a CSV file with a header")
+    look(path, columns)
+    table = _readable(path, lambda: pq.ParquetFile(path).read(columns=columns.names)).drop_null()
     table = table.take(pc.sort_indices(table, sort_keys=[(columns.step, "ascending")]))
     found = [table[name].to_pylist() for name in columns.names]
     for step, group in groupby(zip(*found, strict=True), key=lambda row: row[0]):
         yield _arrival(step, list(group), columns)
+
+
+def look(path: Path, columns: Columns | None) -> None:
+    """Refuse a file that cannot be read, or has no column of a name that is needed: before anything is charged.
+
+    Nothing is taken from a pipe, which can be read once only, nor from a file that is empty as yet.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        return
+    if columns is not None and is_parquet(path):
+        import pyarrow.parquet as pq
+
+        header = _readable(path, lambda: pq.ParquetFile(path).schema_arrow.names)
+    else:
+        with open_text(path) as text:
+            header = next(csv.reader(text), None)
+    if columns is not None and header is not None:
+        for name in columns.names:
+            _place(header, name)
+
+
+def _readable(path: Path, read: Callable[[], Any]) -> Any:
+    """What ``read`` finds in a Parquet file, or an error that quotes nothing."""
+    import pyarrow as pa
+
+    try:
+        return read()
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or "it is not a Parquet file that can be read"
+    raise DataError(f"reading {path.name}", reason, "Name a Parquet file, or a CSV file with a header")
 
 
 def _arrival(step: object, rows: list[Any], columns: Columns) -> Arrival:

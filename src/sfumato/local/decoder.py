@@ -33,6 +33,7 @@ STARTS, FINER, GOOD, STEPS = 6, 4, 3, 3
 SYNTHETIC, REPEATS, RESTARTS = 24_000, 48, 6
 DOUBT = 0.5  # of the parameters' standard errors: their normal approximation is too wide where reports say little
 WIDEST, NARROWEST = 0.15, 1e-5  # variance of a cluster, per axis
+FAR = 40  # standard deviations of the noise: no honest report lies farther from the cube, and a false one must not count for more
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,9 @@ def decode(reports: Floats, mechanism: Mechanism, n_clusters: int, rng: np.rando
     """
     found = np.atleast_2d(read_array(reports, mechanism.dimension, "reports"))
     k, law = check_clusters(n_clusters, len(found)), noise_law(mechanism)
+    if not law.background:
+        far = FAR * math.sqrt(float(law.shares @ law.variances))
+        found = np.clip(found, -far, 1 + far)
     points, counts = _gathered(found, law, rng)
     prior = _prior(k, found.shape[1], len(found))
     best = _fitted(points, counts, k, law, prior, rng)
@@ -188,7 +192,7 @@ def _scored(vector: Floats, k: int, points: Floats, counts: Floats, law: NoiseLa
     for _ in range(STEPS):
         score, known = information(vector, k, points, counts, law)
         step = np.linalg.solve(known + weight, score - weight @ (vector - prior.center))
-        vector = np.clip(vector + step * min(1.0, 0.25 / float(np.abs(step).max())), low, high)
+        vector = np.clip(vector + step / max(1.0, 4 * float(np.abs(step).max())), low, high)
     return vector, np.asarray(np.linalg.inv(information(vector, k, points, counts, law)[1] + weight), dtype=np.float64)
 
 

@@ -71,7 +71,8 @@ def check_dimension(dimension: object) -> int:
 def read_array(values: Any, dimension: int, name: str) -> Floats:
     """Read numbers of shape (d,) or (n, d), without NaN. No message quotes them."""
     try:
-        found = np.asarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        found = None if given.dtype.kind == "c" else given.astype(np.float64)
     except (TypeError, ValueError):
         found = None
     asked = f"{name} in {dimension} dimensions"
@@ -126,12 +127,14 @@ def limit(epsilon: Fraction, dimension: int, reports: int) -> float:
 
     Each report of an epsilon d_E-private mechanism carries Fisher information of trace at most epsilon^2.
     """
-    return dimension**2 / (float(epsilon) ** 2 * reports)
+    if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
+        raise UsageError(f"reports = {reports!r}", "their number is a whole number from 1 on", "Give a number such as 10_000")
+    return dimension**2 / (float(epsilon) ** 2 * int(reports))
 
 
 def needed(variance: float, error: float) -> int:
     """How many reports bring the root mean squared error of their debiased mean down to ``error``."""
-    if not error > 0:
+    if isinstance(error, bool) or not isinstance(error, int | float | np.integer | np.floating) or not 0 < error < math.inf:
         raise UsageError(f"error = {error!r}", "an error is above 0", "Give the distance that would be accurate enough, such as 0.05")
     wanted = variance / error**2
     return math.ceil(wanted) if math.isfinite(wanted) else 10**400

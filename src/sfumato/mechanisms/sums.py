@@ -15,6 +15,7 @@ from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 Reach: TypeAlias = "tuple[Law, float]"  # a law, and the largest coefficient, at most 1, with which a draw of it enters
 LONGEST = 2**24  # points of a transform
+LEAST_VARIANCE, LEAST_REACH = 1e-100, 1e-50  # up to which a variance and a coefficient are rounded up in bounds
 LEAST_SPREAD = 1e-250  # what stands for the variance of noise that is all but never there, where variances are divided
 
 
@@ -38,10 +39,15 @@ def half_widths(variances: np.ndarray, parts: Sequence[Reach], alpha: float) -> 
     Holds because: E exp(tZ) = 1 / (1 - v (cosh t - 1)) for Laplace noise of variance v; with |a| <= reach, cosh(a t) - 1 <=
     (a / reach)^2 (cosh(reach t) - 1) and -ln(1 - w s) <= -w ln(1 - s) for w in [0, 1], so ln E exp(a t Z) <= a^2 v psi(t) with
     psi(t) = -ln(1 - v (cosh(reach t) - 1)) / (v reach^2). A Gaussian has psi(t) = t^2 / 2. The sum's log moment is at most
-    its variance times the largest psi, and any t gives a valid bound.
+    its variance times the largest psi, and any t gives a valid bound. psi grows with v and with reach, so each may be
+    rounded up to what doubles can square.
     """
     variances = np.asarray(variances, dtype=float)
-    laplace = [(law.variance, reach) for law, reach in parts if isinstance(law, DiscreteLaplace) and law.variance > 0 and reach > 0]
+    laplace = [
+        (max(law.variance, LEAST_VARIANCE), max(reach, LEAST_REACH))
+        for law, reach in parts
+        if isinstance(law, DiscreteLaplace) and law.variance > 0 and reach > 0
+    ]
     need = math.log(2 / alpha)
     if not laplace:
         return np.sqrt(2 * variances * need)

@@ -46,9 +46,12 @@ def check_tree(depth: object, fanout: object, stop_below: object) -> float | Non
     return float(fewest)
 
 
-def plain_allocation(allocation: Allocation, depth: int) -> Allocation:
+def plain_allocation(allocation: object, depth: int) -> Allocation:
     """Bring an allocation into the one form that files give back, and check it."""
-    plain: Allocation = allocation if isinstance(allocation, str) else tuple(str(fraction(w, "a weight")) for w in allocation)
+    if not isinstance(allocation, str | Sequence | np.ndarray):
+        remedy = 'Choose "uniform", "geometric", "linear" or a list of weights'
+        raise UsageError(f"allocation of type {type(allocation).__name__}", "it is neither a name nor a list", remedy)
+    plain = allocation if isinstance(allocation, str) else tuple(str(fraction(w, "a weight")) for w in allocation)
     sharing.levels(10**9, depth, allocation=plain)
     return plain
 
@@ -126,6 +129,10 @@ class LevelTree(msgspec.Struct, frozen=True):
         msgspec.structs.force_setattr(self, "axes", plain_axes(self.axes))
         msgspec.structs.force_setattr(self, "stop_below", check_tree(self.depth, self.parts, self.stop_below))
         msgspec.structs.force_setattr(self, "allocation", plain_allocation(self.allocation, self.depth))
+        shares: object = self.shares
+        if not isinstance(shares, Shares):
+            remedy = "Write shares=sf.Shares(release=2, partition=1, threshold=1)"
+            raise UsageError(f"shares of type {type(shares).__name__}", "they are no Shares", remedy)
         settle(self)
 
     @property

@@ -21,7 +21,7 @@ from sfumato.partition.cover import Counted, Cover, Edges, are_places, scale_of,
 from sfumato.partition.grid import Grid
 from sfumato.partition.inference import Inferred, infer, whole_counts
 from sfumato.partition.ranges import Ranges, Walker
-from sfumato.partition.reading import read_points, read_ranges
+from sfumato.partition.reading import read_cells, read_points, read_ranges
 from sfumato.partition.tables import Tables
 from sfumato.partition.tree import Tree
 from sfumato.privacy.allocation import units_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MOST_POINTS = 10**8
 FEW_RANGES = 1000  # up to which variances are exact without being asked for
 
 
@@ -194,7 +195,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
             Which cells, each once; None: all.
         confidence : number in (0, 1)
         """
-        chosen = np.arange(len(self.noisy))[slice(None) if cells is None else np.unique(np.asarray(cells, dtype=np.int64))]
+        chosen = np.arange(len(self.noisy)) if cells is None else read_cells(cells, len(self.noisy))
         numbers = np.bincount(np.zeros(len(chosen), np.int64) if self.which is None else self.which[chosen], minlength=len(self.laws))
         parts = [(law, int(number)) for law, number in zip(self.laws, numbers, strict=True) if number]
         return exact_half_width(parts, error_probability(confidence)) if parts else 0
@@ -359,8 +360,8 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         -------
         float64 ndarray of shape (size, d).
         """
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
-            raise UsageError(f"sample({size!r})", "the number of points is a whole number from 0 on", "Write sample(10_000)")
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 0 <= size <= MOST_POINTS:
+            raise UsageError(f"sample({size!r})", f"the number of points is from 0 to {MOST_POINTS:,}", "Write sample(10_000)")
         rng = np.random.default_rng(random_state)
         counts = self._nodes[self.geometry.leaves] if isinstance(self.geometry, Tree) else self.counts
         weights = np.clip(counts, 0, None).astype(float)

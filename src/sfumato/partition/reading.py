@@ -23,6 +23,14 @@ def read_points(points: Any, names: Sequence[str]) -> np.ndarray:
     return array
 
 
+def read_cells(cells: Any, number: int) -> np.ndarray:
+    """Indices of cells, each once: int64 ndarray."""
+    found = np.unique(np.asarray(cells))
+    if found.size and (found.dtype.kind not in "iu" or found[0] < 0 or found[-1] >= number):
+        raise UsageError("indices of cells", f"they are not whole numbers from 0 to {number - 1:,}", "Give indices as assign returns them")
+    return found.astype(np.int64)
+
+
 def read_ranges(
     ranges: Mapping[str, tuple[Any, Any]], names: Sequence[str], axes: Sequence[GridAxis]
 ) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], tuple[int, ...]]:

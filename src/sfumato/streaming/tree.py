@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
+from operator import index
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator, check_steps
 from sfumato.streaming.sensitivity import squared_tree_sensitivity
 from sfumato.streaming.values import combine
@@ -56,7 +59,14 @@ def get_step_idx(state: Any) -> int:
     if hasattr(state, "step"):
         return int(state.step)
     levels = getattr(state, "level_buffer_idx", state)
-    return sum(1 << int(level) for level in levels) - 1
+    try:
+        plain = [index(level) for level in levels]
+    except TypeError:
+        plain = []
+    if not plain or plain[0] < 0 or any(low >= high for low, high in pairwise(plain)):
+        obstacle = "it is neither a state nor the heights of its nodes, smallest first"
+        raise UsageError("the step of a state", obstacle, "Give what init_state or get_cumsum_and_update returned")
+    return sum(1 << level for level in plain) - 1
 
 
 class TreeAggregator(Aggregator):
