@@ -20,6 +20,7 @@ _WHERE = {
     "BoundsRequired": "sfumato.errors",
     "BudgetExceeded": "sfumato.errors",
     "Categories": "sfumato.domain",
+    "Calendar": "sfumato.streaming",
     "Counter": "sfumato.streaming",
     "CounterRelease": "sfumato.streaming",
     "DataError": "sfumato.errors",
@@ -112,7 +113,7 @@ if TYPE_CHECKING:
     from sfumato.release import Estimate, Preview, Release
     from sfumato.releases import load
     from sfumato.risk import Risk
-    from sfumato.streaming import Counter, CounterRelease
+    from sfumato.streaming import Calendar, Counter, CounterRelease
     from sfumato.streams import Stream
 
 __all__ = [
@@ -123,6 +124,7 @@ __all__ = [
     "BinaryPartitioner",
     "BoundsRequired",
     "BudgetExceeded",
+    "Calendar",
     "Categories",
     "Counter",
     "CounterRelease",

@@ -9,6 +9,7 @@ from sfumato.streaming.accounting import (
 )
 from sfumato.streaming.aggregator import Aggregator, plot_errors
 from sfumato.streaming.blt import BLT, BLTAggregator, BLTState
+from sfumato.streaming.calendar import Calendar
 from sfumato.streaming.counter import Counter, CounterRelease
 from sfumato.streaming.generators import GaussianNoiseGenerator, NoiseState, Spec, StatelessValueGenerator, ValueGenerator
 from sfumato.streaming.queries import CumulativeSumQuery, ResidualSumQuery, TreeCumulativeSumQuery, TreeResidualSumQuery, clip_l2
@@ -23,6 +24,7 @@ __all__ = [
     "BLT",
     "BLTAggregator",
     "BLTState",
+    "Calendar",
     "Counter",
     "CounterRelease",
     "CumulativeSumQuery",
