@@ -19,7 +19,8 @@ import sfumato as sf
 from sfumato.audit.runs import Scripted
 from sfumato.ledger import open_ledger
 from sfumato.random.bits import override
-from sfumato.streams import Stream, Total
+from sfumato.streaming.totals import Total
+from sfumato.streams import Stream
 from sfumato.testing import deterministic
 from support.canary import overheard, sightings
 
@@ -416,7 +417,7 @@ def test_two_holders_of_a_calendar(publisher: sf.Publisher, tmp_path: Path) -> N
         assert two.push(2, event="2013-01-05").value == 3
         assert one.push(4).event == "2013-01-06"
         assert one.history().values.tolist() == [0, 0, 1, 1, 3, 7]
-        assert [total.step for total in two.advance()] == [6]
+        assert two.advance() == []
 
 
 def test_rows_of_persons_over_a_calendar(tmp_path: Path) -> None:
@@ -468,7 +469,7 @@ def test_a_file_whose_steps_are_not_those_of_its_calendar(publisher: sf.Publishe
         stream.push(1)
         plain = msgspec.json.decode(stream.history().save(tmp_path / "r.json").read_bytes())
     (tmp_path / "false.json").write_bytes(msgspec.json.encode(plain | {"events": ["2013-01-02"]}))
-    with pytest.raises(sf.UsageError, match="not those of its calendar"):
+    with pytest.raises(sf.DataError):
         sf.load(tmp_path / "false.json")
 
 
