@@ -19,7 +19,8 @@ import sfumato as sf
 from sfumato.audit.runs import Scripted
 from sfumato.ledger import open_ledger
 from sfumato.random.bits import override
-from sfumato.streams import Stream, Total
+from sfumato.streaming.totals import Total
+from sfumato.streams import Stream
 from sfumato.testing import deterministic
 from support.canary import overheard, sightings
 
@@ -367,3 +368,135 @@ def test_a_false_file_is_no_running_total(publisher: sf.Publisher, tmp_path: Pat
     (tmp_path / "false.json").write_bytes(msgspec.json.encode(edit(plain)))  # type: ignore[operator]
     with pytest.raises(sf.SfumatoError):
         sf.load(tmp_path / "false.json")
+
+
+YEAR = sf.Calendar("2013-01-01", "2013-01-06")
+
+
+def test_every_step_of_a_calendar_is_published(publisher: sf.Publisher, tmp_path: Path) -> None:
+    with override(Scripted()), publisher.open(sf.Counter(YEAR), epsilon="0.01", key="k") as stream:
+        assert stream.push(2, event="2013-01-01T07:30").step == 1
+        total = stream.push(5, event=dt.date(2013, 1, 4))
+        assert (total.step, total.event, total.value) == (4, "2013-01-04", 7)
+        assert stream.push(99, event="2013-01-02") == list(stream)[1], "a step that is published takes no more rows"
+        assert stream.push(1).event == "2013-01-05"
+        for outside in ("2012-12-31", "2013-01-07", "rubbish", 3):
+            with pytest.raises(sf.UsageError, match="none of the 6 steps"):
+                stream.push(1, event=outside)
+        assert [total.event for total in stream.advance()] == ["2013-01-06"]
+        assert stream.advance() == []
+        with pytest.raises(sf.UsageError, match="none of the 6 steps"):
+            stream.push(1)
+        release = stream.history()
+    assert release.values.tolist() == [2, 2, 2, 7, 8, 8]
+    assert release.events == tuple(YEAR.name(place) for place in range(6))
+    assert sf.load(release.save(tmp_path / "r.json")) == release
+    assert publisher.ledger.verify().ok
+    with publisher.open(sf.Counter(6), epsilon="0.01", key="none") as stream, pytest.raises(sf.UsageError, match="no calendar"):
+        stream.advance()
+
+
+def test_a_calendar_shows_the_same_steps_whoever_is_in_the_data(publisher: sf.Publisher) -> None:
+    """Two neighbours, one with a row on a day that has no other: the published steps are the same, and so is every name."""
+    shown = []
+    for name, days in (("without", [1, 6]), ("with", [1, 3, 6])):
+        with publisher.open(sf.Counter(YEAR), epsilon="0.01", key=name) as stream:
+            for day in days:
+                stream.push(1, event=dt.date(2013, 1, day))
+            stream.advance()
+            shown.append(stream.history().events)
+    assert shown[0] == shown[1]
+
+
+def test_two_holders_of_a_calendar(publisher: sf.Publisher, tmp_path: Path) -> None:
+    with sf.Publisher(source(), ledger=tmp_path / "b.db", account="a") as other, override(Scripted()):
+        one = publisher.open(sf.Counter(YEAR), epsilon="0.01", key="k")
+        two = other.open(sf.Counter(YEAR), epsilon="0.01", key="k")
+        one.push(1, event="2013-01-03")
+        assert two.push(2, event="2013-01-02").value == 0, "it was published by the other"
+        assert two.push(2, event="2013-01-05").value == 3
+        assert one.push(4).event == "2013-01-06"
+        assert one.history().values.tolist() == [0, 0, 1, 1, 3, 7]
+        assert two.advance() == []
+
+
+def test_rows_of_persons_over_a_calendar(tmp_path: Path) -> None:
+    counter = sf.Counter(["mon", "tue", "wed"], by="kind")
+    with sf.Publisher(source(person="who"), ledger=tmp_path / "b.db", budget="1") as publisher, override(Scripted()):
+        stream = publisher.open(counter, epsilon="0.01", key="k")
+        assert stream.push(["a", "b"], event="tue", persons=["ann", "bob"]).value.tolist() == [1, 1, 0]
+        assert stream.push(["a"], event="mon", persons=["eve"]).value.tolist() == [0, 0, 0]
+        assert stream.push(["a", "a"], event="wed", persons=["eve", "ann"]).value.tolist() == [2, 1, 0], (
+            "what counted nowhere is no row of eve's"
+        )
+
+
+@pytest.mark.parametrize(
+    ("method", "edit"),
+    [
+        ("tree", {"radices": [4]}),
+        ("tree", {"radices": [1]}),
+        ("tree", {"horizon": -365}),
+        ("tree", {"radices": [3] * 40}),
+        ("toeplitz", {"horizon": -1}),
+        ("toeplitz", {"horizon": 10**9}),
+        ("toeplitz", {"precision": -3}),
+        ("blt", {"precision": -3}),
+        ("blt", {"parameters": {"horizon": -5}}),
+        ("blt", {"parameters": {"horizon": 10**12}}),
+        ("blt", {"parameters": {"theta": [1.5]}}),
+        ("blt", {"parameters": {"omega": []}}),
+        ("none", {"scale": "-1"}),
+        ("none", {"cells": 0}),
+    ],
+)
+def test_a_mechanism_that_cannot_be_is_refused(tmp_path: Path, method: str, edit: dict[str, object]) -> None:
+    counter = sf.Counter(None) if method == "none" else sf.Counter(365, method=method)  # type: ignore[arg-type]
+    with sf.Publisher(source(), budget=sf.ZCDP("1")) as publisher, publisher.open(counter, rho="0.1", key="k") as stream:
+        stream.push(1)
+        plain = msgspec.json.decode(stream.history().save(tmp_path / "r.json").read_bytes())
+    machine = plain["settled"]["machine"]
+    for name, value in edit.items():
+        machine[name] = machine[name] | value if isinstance(value, dict) else value
+    (tmp_path / "false.json").write_bytes(msgspec.json.encode(plain))
+    with pytest.raises(sf.SfumatoError) as refusal:
+        sf.load(tmp_path / "false.json")
+    assert len(refusal.value.args) == 3
+
+
+def test_a_file_whose_steps_are_not_those_of_its_calendar(publisher: sf.Publisher, tmp_path: Path) -> None:
+    with publisher.open(sf.Counter(YEAR), epsilon="1", key="k") as stream:
+        stream.push(1)
+        plain = msgspec.json.decode(stream.history().save(tmp_path / "r.json").read_bytes())
+    (tmp_path / "false.json").write_bytes(msgspec.json.encode(plain | {"events": ["2013-01-02"]}))
+    with pytest.raises(sf.DataError):
+        sf.load(tmp_path / "false.json")
+
+
+def test_a_toeplitz_state_of_an_earlier_version_goes_on(publisher: sf.Publisher) -> None:
+    from sfumato.random import current
+    from sfumato.streaming.exact_toeplitz import ColumnState
+
+    machine = sf.Counter(9, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
+    old = msgspec.json.decode(b'{"increments":[[3],[-700],[90]]}', type=ColumnState)
+    with override(Scripted()) as none:
+        after, output = machine.step(old, (5,), none)  # type: ignore[arg-type]
+        state = machine.start()
+        for increment in (3, -700, 90, 5):
+            state, expected = machine.step(state, (increment,), none)  # type: ignore[arg-type]
+    assert after.values() == state.values() == [3, -700, 90, 5]  # type: ignore[union-attr]
+    assert output == expected
+    assert current() is not None
+
+
+@pytest.mark.parametrize("large", [100, 2**31, 2**53, 2**70])
+def test_toeplitz_sums_are_exact_whatever_the_increments(large: int) -> None:
+    from sfumato.streaming.exact_toeplitz import column
+
+    machine = sf.Counter(12, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
+    weights, increments = column(12, 16).tolist(), [large, -3, large, 0, -large, 127, -128, 128, -129, large - 1, 5, large]
+    state = machine.start()
+    for step, increment in enumerate(increments, 1):
+        with override(Scripted()) as none:
+            state, (output,) = machine.step(state, (increment,), none)  # type: ignore[arg-type]
+        assert output == sum(w * x for w, x in zip(weights, reversed(increments[:step]), strict=False))

@@ -20,6 +20,7 @@ _WHERE = {
     "BoundsRequired": "sfumato.errors",
     "BudgetExceeded": "sfumato.errors",
     "Categories": "sfumato.domain",
+    "Calendar": "sfumato.streaming",
     "Choice": "sfumato.risk",
     "Counter": "sfumato.streaming",
     "CounterRelease": "sfumato.streaming",
@@ -113,7 +114,7 @@ if TYPE_CHECKING:
     from sfumato.release import Estimate, Preview, Release
     from sfumato.releases import load
     from sfumato.risk import Choice, Risk
-    from sfumato.streaming import Counter, CounterRelease
+    from sfumato.streaming import Calendar, Counter, CounterRelease
     from sfumato.streams import Stream
 
 __all__ = [
@@ -124,6 +125,7 @@ __all__ = [
     "BinaryPartitioner",
     "BoundsRequired",
     "BudgetExceeded",
+    "Calendar",
     "Categories",
     "Choice",
     "Counter",

@@ -23,11 +23,12 @@ from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError
 from sfumato.ledger import Step, Steps
 from sfumato.ledger.steps import Tally
 from sfumato.random.bits import Bits
-from sfumato.release import Estimate, Receipt, error_probability, from_bytes, to_bytes
+from sfumato.release import Receipt, error_probability, from_bytes, to_bytes
 from sfumato.releases import UNREADABLE
 from sfumato.streaming.bands import Errors
 from sfumato.streaming.counter import Counter, CounterRelease, Settled, scaled
 from sfumato.streaming.increments import Row, event_text, precedes
+from sfumato.streaming.totals import Total
 
 T = TypeVar("T")
 
@@ -43,37 +44,6 @@ class Opening(msgspec.Struct, frozen=True):
     private: bool
     charged: str
     source: str
-
-
-class Total(Estimate, frozen=True):
-    """A running total after one step: an estimate with its interval, the band that holds for all steps, and the law of its error.
-
-    Attributes
-    ----------
-    value, low, high : int or float; ndarray of shape (categories,) with categories
-        The truth lies in [low, high] with probability ``confidence``, this one step taken alone.
-    confidence : float
-    step : int
-        From 1 on.
-    event : str
-        The name of the step; "" if it has none.
-    all_low, all_high : like ``low``
-        All steps and categories together lie in these with the same probability.
-    deviation : float
-        Standard deviation of the error.
-    law : str
-        Of the error, in words.
-    names : tuple of str
-        Of the categories; empty without them.
-    """
-
-    step: int
-    event: str
-    all_low: Any
-    all_high: Any
-    deviation: float
-    law: str
-    names: tuple[str, ...]
 
 
 class Stream:
@@ -99,6 +69,7 @@ class Stream:
         self._settled, self._machine = self._opening.settled, self._opening.settled.machine
         kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
         self._state: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
+        self._calendar = self._settled.counter.calendar
         self._reader, self._follow = self._settled.reader(), self._machine.follow()
         self._errors = Errors(self._machine, self._settled.grain, error_probability(CONFIDENCE))
         self._seen: list[Step] = []
@@ -153,6 +124,8 @@ class Stream:
         event : str, int, date or None
             A name for the step. The same name again counts nothing and returns the same total, whatever is brought. A name before the last
             one (whole numbers by size, else as text) is refused, or counted at the present step with ``late="count"``.
+            With a calendar: a moment in the step, or its name; steps before it that are not published yet are published first,
+            without rows. None: the next step.
         persons : sequence or None
             Who stands behind each row, where the source names a person column: of each person the first ``rows_per_person`` rows of the
             whole stream count.
@@ -160,16 +133,48 @@ class Stream:
         Raises
         ------
         UsageError
-            If the horizon is reached, the event comes too late, or the increment or persons do not fit. Nothing is taken.
+            If the horizon is reached, the event comes too late or is no step of the calendar, or the increment or persons do not fit.
+            Nothing is taken.
         DataError
             If a value is not a number. Nothing is taken.
         LedgerError
             If the step cannot be stored.
         """
-        if self._closed:
-            raise UsageError("pushing to a stream", "it is closed", "Open it again under the same key: it goes on where it stopped")
-        name = event_text(event)
+        self._check_open()
         rows, words = self._read(increment, persons)
+        if self._calendar is None:
+            return self._total(self._take(event_text(event), rows, words).number)
+        place = self._place(event)
+        self._publish_before(place)
+        return self._total(self._take(self._calendar.name(place), rows, words).number)
+
+    def advance(self, until: object = None) -> list[Total]:
+        """Publish the steps of the calendar that are not published yet, as steps without rows, and return their totals.
+
+        Parameters
+        ----------
+        until : str, date or None
+            The last step to publish; None: that of the calendar.
+
+        Raises
+        ------
+        UsageError
+            If the stream is closed or has no calendar, or ``until`` is no step of it.
+        """
+        self._check_open()
+        if self._calendar is None:
+            raise UsageError("advancing a stream", "it has no calendar", "Open sf.Counter(sf.Calendar(...)), or push each step")
+        self._catch_up()
+        before = len(self._seen)
+        self._publish_before(len(self._calendar) if until is None else self._place(until) + 1)
+        return list(self.totals(before + 1))
+
+    def _publish_before(self, place: int) -> None:
+        for missing in range(len(self._seen), place):
+            self._take(self._calendar.name(missing), [], None if self._settled.unit.person is None else [])  # type: ignore[union-attr]
+
+    def _take(self, name: str, rows: list[Row], words: list[bytes] | None) -> Step:
+        """Take a step, durably, or find the one that was taken under this name."""
 
         def work(number: int, stored: bytes, tally: Tally) -> tuple[bytes, bytes]:
             last, state = self._state.decode(stored)
@@ -185,7 +190,7 @@ class Stream:
             self._follow_up(taken)
         elif taken.number > len(self._seen):
             self._catch_up()
-        return self._total(taken.number)
+        return taken
 
     def history(self) -> CounterRelease:
         """All totals so far, as a release: values, intervals, guarantee, receipt, frame, plot. Costs nothing."""
@@ -216,8 +221,12 @@ class Stream:
 
     def __iter__(self) -> Iterator[Total]:
         """The totals that were published so far, in order."""
+        return self.totals()
+
+    def totals(self, first: int = 1) -> Iterator[Total]:
+        """The totals that were published so far, from a step on."""
         self._catch_up()
-        return map(self._total, range(1, len(self._seen) + 1))
+        return map(self._total, range(first, len(self._seen) + 1))
 
     # --- how it does it ----------------------------------------------------------------------------------------------------
 
@@ -249,10 +258,28 @@ class Stream:
         if horizon is not None and number > horizon:
             remedy = "Open another stream under another key, which pays anew, or state a longer horizon, or None, from the start"
             raise UsageError(f"step {number:,} of a stream", f"its horizon of {horizon:,} steps is reached", remedy)
-        if name and last and self._settled.counter.late == "refuse" and precedes(name, last):
+        if self._calendar is not None and name != self._calendar.name(number - 1):
+            raise UsageError(
+                "a step of a calendar", "it is not the next one", "Push the steps in order; those that are left out are published"
+            )
+        if name and last and self._calendar is None and self._settled.counter.late == "refuse" and precedes(name, last):
             raise UsageError(
                 "an event out of order", "its name comes before that of the last step", 'Push in order, or open with late="count"'
             )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("pushing to a stream", "it is closed", "Open it again under the same key: it goes on where it stopped")
+
+    def _place(self, event: object) -> int:
+        """The step of the calendar that an event names, from 0 on."""
+        assert self._calendar is not None
+        place = self.step if event is None else self._calendar.place(event)
+        if place is None or place >= len(self._calendar):
+            first, last = self._calendar.name(0), self._calendar.name(len(self._calendar) - 1)
+            obstacle = f"it is none of the {len(self._calendar):,} steps from {first} to {last}"
+            raise UsageError("an event outside the calendar", obstacle, "Name a step of the calendar; rows outside it count nowhere")
+        return place
 
     def _summed(self, rows: list[Row]) -> tuple[int, ...]:
         totals = [0] * self._machine.cells
@@ -290,9 +317,14 @@ class Stream:
 
 
 def pour(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:
-    """Push one arrival after another, and pass on the totals."""
+    """Push one arrival after another, and pass on the totals; with a calendar also those of steps that nothing arrived for."""
     for arrival in arrivals:
-        yield stream.push(arrival.increment, arrival.event, persons=arrival.persons)
+        before = 0 if stream._calendar is None else stream.step
+        total = stream.push(arrival.increment, arrival.event, persons=arrival.persons)
+        if stream._calendar is not None and total.step > before:
+            yield from stream.totals(before + 1)
+        else:
+            yield total
 
 
 def _guarded(action: Callable[[], T]) -> T:

@@ -151,3 +151,72 @@ def test_standard_input_in_a_pipe(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert [json.loads(line)["step"] for line in done.stdout.splitlines()] == [1, 2]
     assert "Traceback" not in done.stderr
+
+
+CALENDAR = ["--step", "day", "--from", "2013-01-01", "--to", "2013-01-05"]
+LOUD = ["--epsilon", "90000000", "--budget", "900000000", "--ledger", "b.db"]
+
+
+def test_a_calendar_publishes_each_of_its_steps(stream: Run) -> None:
+    """Rows in any order, outside the calendar, without a date; days without rows; a file that grows."""
+    Path("t.csv").write_text("day,x\n2013-01-04,1\n2013-01-01T23:59,1\n2012-12-31,1\nsoon,1\n2013-01-04T00:00:00+05:00,1\n2013-01-06,1\n")
+    pq.write_table(pa.table({"day": ["2013-01-04", "2013-01-01", "2012-12-31", None, "2013-01-04", "2013-01-06"]}), "t.parquet")
+    for file in ("t.csv", "t.parquet"):
+        code, lines, err = stream(file, *CALENDAR, *LOUD, "--key", file)
+        assert code == 0, err
+        assert [line["event"] for line in lines] == [f"2013-01-0{day}" for day in range(1, 6)]
+        assert [line["total"] for line in lines] == [1, 1, 1, 3, 3], "this epsilon adds no noise"
+        assert "Not protected" not in err
+        assert stream(file, *CALENDAR, *LOUD, "--key", file)[1] == []
+
+
+def test_one_row_out_of_place_moves_the_totals_by_one(stream: Run) -> None:
+    """A row of the last day at the head of the file must not keep the rows of others from being counted."""
+    rows = [f"2013-01-0{day},{n}" for day in (1, 2, 3, 4) for n in range(3)]
+    found = {}
+    for name, lines in (("without", rows), ("with", ["2013-01-05,9", *rows])):
+        Path("t.csv").write_text("\n".join(["day,x", *lines]))
+        found[name] = [line["total"] for line in stream("t.csv", *CALENDAR, *LOUD, "--key", name)[1]]
+    assert found == {"without": [3, 6, 9, 12, 12], "with": [3, 6, 9, 12, 13]}
+
+
+def test_steps_are_published_when_they_are_over(stream: Run) -> None:
+    Path("t.csv").write_text("day,x\n2013-01-01,1\n2013-01-03,1\n")
+    assert [line["step"] for line in stream("t.csv", *CALENDAR, *LOUD, "--key", "k", "--until", "2013-01-02")[1]] == [1, 2]
+    with Path("t.csv").open("a") as more:
+        more.write("2013-01-02,1\n2013-01-04,1\n")
+    lines = stream("t.csv", *CALENDAR, *LOUD, "--key", "k", "--until", "2013-01-04")[1]
+    assert [(line["step"], line["total"]) for line in lines] == [(3, 2), (4, 3)], "what came after its step was published counts nowhere"
+    Path("t.csv").write_text("day,x\n9000-01-01,1\n")
+    words = ["--step", "day", "--from", "9000-01-01", "--horizon", 5, *LOUD, "--key", "far"]
+    assert stream("t.csv", *words)[1] == [], "it is not over yet"
+
+
+def test_lines_over_listed_steps(stream: Run) -> None:
+    Path("n.txt").write_text("mon, 3\nwed, 4\nsun, 9\n")
+    words = ["n.txt", "--steps", "mon,tue,wed,thu", *LOUD, "--key", "k"]
+    assert [(line["event"], line["total"]) for line in stream(*words)[1]] == [("mon", 3), ("tue", 3), ("wed", 7)]
+    assert [line["event"] for line in stream(*words, "--until", "thu")[1]] == ["thu"]
+    Path("n.txt").write_text("1\n2\n")
+    assert [line["event"] for line in stream("n.txt", "--steps", "a,b", *LOUD, "--key", "m")[1]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--from", "2013-01-01"], "one of --to and --horizon"),
+        (["--from", "2013-01-01", "--to", "2013-01-02", "--horizon", "5"], "one of --to and --horizon"),
+        (["--to", "2013-01-01"], "a calendar has a beginning"),
+        (["--steps", "a,b", "--horizon", "2"], "other options name them"),
+        (["--steps", "a,a"], "repeat"),
+        (["--from", "soon", "--to", "2013-01-01"], "ISO date"),
+        (["--horizon", "5", "--until", "3"], "no step of a calendar"),
+        ([*CALENDAR, "--until", "2014-01-01"], "no step of a calendar"),
+        ([*CALENDAR, "--follow"], "--follow with a calendar"),
+    ],
+)
+def test_wrong_calendars_get_one_clear_sentence(stream: Run, words: list[str], says: str) -> None:
+    Path("t.csv").write_text("day,x\n2013-01-01,1\n")
+    code, _, err = stream("t.csv", *words, *COST)
+    assert code == 2
+    assert says in err

@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "counter.md"
 def test_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    code = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
     (printed,) = re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)
     exec(compile(code, PAGE.name, "exec"), {})
     assert capsys.readouterr().out.startswith(printed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import signal
 import sys
@@ -21,8 +22,10 @@ from sfumato.data import feed
 from sfumato.domain import Axis, Categories, Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.publisher import Publisher
+from sfumato.streaming.calendar import Calendar, Steps
 from sfumato.streaming.counter import Counter
-from sfumato.streams import Stream, Total, pour
+from sfumato.streaming.totals import Total
+from sfumato.streams import Stream, pour
 
 EVERY = 0.5  # seconds between two reports of progress
 
@@ -31,6 +34,11 @@ EVERY = 0.5  # seconds between two reports of progress
 @click.argument("file", type=click.Path(path_type=Path), default=Path("-"))
 @click.option("--horizon", type=int, help="How many steps there will be at most; left out: any number, at a price.")
 @click.option("--step", help="Column that says when: rows with the same entry make one step. Without: one step a line.")
+@click.option("--from", "first", help="A calendar: the date, or date and time, at which its first step begins.")
+@click.option("--to", "last", help="A date in its last step; or --horizon, how many steps it has.")
+@click.option("--every", default="1d", show_default=True, help="How long a step of the calendar is: 15min, 1h, 1d, 1w, 1mo.")
+@click.option("--steps", help="A calendar of names, in order: mon,tue,wed.")
+@click.option("--until", help="Last step of the calendar to publish. Left out: those that are over by this machine's clock.")
 @click.option("--value", help="Add up values instead of counting: LOW..HIGH[/STEP], or COLUMN=LOW..HIGH[/STEP].")
 @click.option("--by", help="One total per category: COLUMN=a,b,c.")
 @click.option("--person", help="Column that names the person behind a row.")
@@ -59,9 +67,12 @@ def stream(
     """Publish the running total of FILE, or of standard input, as one JSON line per step.
 
     FILE has one increment a line (or a name, a comma and an increment), or is CSV with a header or Parquet, whose rows --step groups.
+    With a calendar (--from and --to, or --steps) every step is published once it is over, whether or not rows lie in it; rows outside
+    it, and rows that come after their step was published, count nowhere. Without, which steps there are is read off the rows, and not
+    protected.
     Each step is on disk before it is printed. Stopped in any way and run again, it prints the steps that are new and no other.
 
-    Example: sfumato stream flights.parquet --step date --horizon 365 --epsilon 1 --budget 1 --key flights
+    Example: sfumato stream flights.parquet --step date --from 2013-01-01 --to 2013-12-31 --epsilon 1 --budget 1 --key flights
     """
     del as_json
     if plot is not None and plot.suffix.lower() not in PICTURES:
@@ -70,11 +81,12 @@ def stream(
     feed.check(columns, parquet=feed.is_parquet(file))
     if str(file) != "-":
         feed.look(file, columns)
+    plan = _Plan(file, columns, counter.calendar, options["until"], follow)
     halt = Halt()
     with halt.on_signals(), _publisher(columns, **options) as publisher:
         cost = {name: options[name] for name in ("epsilon", "delta", "rho")}
         with publisher.open(counter, key=options["key"], **cost) as opened:
-            _run(opened, file, columns, follow=follow, first=opened.step + 1 if more else 1, history=history, halt=halt)
+            _run(opened, plan, first=opened.step + 1 if more else 1, history=history, halt=halt)
             release = opened.history()
     if save is not None:
         release.save(save)
@@ -84,37 +96,69 @@ def stream(
         talk(f"Plot: {plot}")
 
 
-def _run(opened: Stream, file: Path, columns: feed.Columns | None, *, follow: bool, first: int, history: bool, halt: Halt) -> None:
+class _Plan:
+    """What to read, and how far to publish.
+
+    A step of a calendar takes no rows once it is published, so it is published when it is over: by the clock, or up to ``until``.
+    """
+
+    def __init__(self, file: Path, columns: feed.Columns | None, calendar: Steps | None, until: str | None, follow: bool) -> None:
+        self.file, self.columns, self.calendar, self.follow = file, columns, calendar, follow
+        if follow and columns is not None and calendar is not None:
+            obstacle = "a step is published once it is over and all input is read, not when rows come"
+            raise UsageError("--follow with a calendar", obstacle, "Run the same command again, from time to time: it goes on by itself")
+        ripe = 0 if calendar is None or columns is None else calendar.over(dt.datetime.now())
+        self.ripe = ripe if until is None else self._named(until) + 1
+
+    def _named(self, until: str) -> int:
+        place = None if self.calendar is None else self.calendar.place(until)
+        if place is None:
+            raise UsageError(f"--until {until}", "it is no step of a calendar", "Give --from and --to, or --steps, and one of these steps")
+        return place
+
+    def arrivals(self, halt: Halt, *, sums: bool, first: int) -> Iterator[feed.Arrival]:
+        """Steps as they are read; where rows make them and there is a calendar, those that are to be published."""
+        for arrival in self._read(halt, sums=sums, first=first):
+            place = None if self.calendar is None or self.columns is None else self.calendar.place(arrival.event)
+            if place is None or place < self.ripe:
+                yield arrival
+
+    def _read(self, halt: Halt, *, sums: bool, first: int) -> Iterator[feed.Arrival]:
+        columns, calendar = self.columns, self.calendar
+        if columns is not None and feed.is_parquet(self.file):
+            yield from feed.from_parquet(self.file, columns, calendar)
+            return
+        text = sys.stdin if str(self.file) == "-" else feed.open_text(self.file)
+        with text:
+            lines = feed.growing(text, lambda: halt.asked) if self.follow and str(self.file) != "-" else iter(text)
+            if columns is None:
+                yield from feed.from_lines(lines, sums=sums, first=first, calendar=calendar)
+            else:
+                yield from feed.from_csv(lines, columns, calendar=calendar, ended=lambda: not (self.follow or halt.asked))
+
+
+def _run(opened: Stream, plan: _Plan, *, first: int, history: bool, halt: Halt) -> None:
     """Take steps until the input ends or a signal comes, and print each as it is taken."""
     before = opened.step
     if history:
         for total in opened:
             _print(total)
     progress, sums = Progress(before, opened.horizon), isinstance(opened.counter.value, Interval)
-    for total in pour(opened, halt.between(_arrivals(file, columns, sums=sums, follow=follow, first=first, halt=halt))):
+    for total in pour(opened, halt.between(plan.arrivals(halt, sums=sums, first=first))):
         if total.step > before:
             before = total.step
             _print(total)
             progress.at(before)
+    if plan.calendar is not None and plan.ripe > opened.step and not halt.asked:
+        for total in opened.advance(plan.calendar.name(plan.ripe - 1)):
+            _print(total)
+            progress.at(total.step)
     progress.end()
-    if columns is not None:
-        talk(f"Not protected: which {columns.step} has rows at all. Name steps so coarsely that each has rows in any case.")
+    if plan.columns is not None and plan.calendar is None:
+        talk(f"Not protected: which {plan.columns.step} has rows at all. A calendar hides it: --from and --to, or --steps.")
     talk(f"{'Stopped' if halt.asked else 'Done'} after step {opened.step:,}{_of(opened.horizon)}. {opened.history().guarantee.sentence()}")
     if halt.asked:
         talk("The same command goes on from here.")
-
-
-def _arrivals(file: Path, columns: feed.Columns | None, *, sums: bool, follow: bool, first: int, halt: Halt) -> Iterator[feed.Arrival]:
-    if columns is not None and feed.is_parquet(file):
-        yield from feed.from_parquet(file, columns)
-        return
-    text = sys.stdin if str(file) == "-" else feed.open_text(file)
-    with text:
-        lines = feed.growing(text, lambda: halt.asked) if follow and str(file) != "-" else iter(text)
-        if columns is None:
-            yield from feed.from_lines(lines, sums=sums, first=first)
-        else:
-            yield from feed.from_csv(lines, columns, ended=lambda: not (follow or halt.asked))
 
 
 class Halt:
@@ -206,8 +250,24 @@ def _asked(**options: Any) -> tuple[Counter, feed.Columns | None]:
         raise UsageError(f"--by {options['by']}", "it names no categories", "Write --by origin=EWR,JFK,LGA")
     if step is None and (by is not None or person is not None):
         raise UsageError("--by or --person without --step", "lines hold one increment each", "Give CSV or Parquet, and --step COLUMN")
-    counter = Counter(options["horizon"], value=interval or 1, by=by, method=options["method"], late=options["late"])
+    counter = Counter(_horizon(**options), value=interval or 1, by=by, method=options["method"], late=options["late"])
     return counter, None if step is None else feed.Columns(step, column, by, person)
+
+
+def _horizon(**options: Any) -> int | Calendar | tuple[str, ...] | None:
+    """How many steps, or which."""
+    first, last, names, steps = (options[name] for name in ("first", "last", "steps", "horizon"))
+    if names is not None:
+        if first is not None or last is not None or steps is not None:
+            raise UsageError("--steps", "it names all steps, and other options name them as well", "Leave --from, --to, --horizon out")
+        return tuple(name.strip() for name in names.split(","))
+    if first is None:
+        if last is not None:
+            raise UsageError(f"--to {last}", "a calendar has a beginning", "Write --from 2013-01-01 --to 2013-12-31")
+        return int(steps) if steps is not None else None
+    if (last is None) == (steps is None):
+        raise UsageError(f"--from {first}", "it takes one of --to and --horizon", "Write --from 2013-01-01 --to 2013-12-31")
+    return Calendar(first, last, options["every"]) if steps is None else Calendar.of_length(first, steps, options["every"])
 
 
 def _value(text: str | None, by_column: bool) -> tuple[str | None, Interval | None]:

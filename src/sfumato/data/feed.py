@@ -12,9 +12,10 @@ import csv
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from sfumato.errors import DataError, UsageError, nearest
 
@@ -49,8 +50,22 @@ class Arrival:
         return "Arrival(...)"
 
 
-def from_lines(lines: Iterable[str], *, sums: bool, first: int = 1) -> Iterator[Arrival]:
+class Calendar(Protocol):
+    """Which steps there are. Rows that lie in none of them are dropped, as rows with a missing entry are."""
+
+    def __len__(self) -> int: ...
+
+    def name(self, place: int) -> str:
+        """The name of a step, from 0 on."""
+
+    def place(self, entry: object) -> int | None:
+        """The step in which an entry lies."""
+
+
+def from_lines(lines: Iterable[str], *, sums: bool, first: int = 1, calendar: Calendar | None = None) -> Iterator[Arrival]:
     """One step a line; without a name a step is called by its number. Empty lines are passed over, and not counted.
+
+    With a calendar, a line without a name is its next step, and lines that name none of its steps are passed over.
 
     Raises
     ------
@@ -64,8 +79,12 @@ def from_lines(lines: Iterable[str], *, sums: bool, first: int = 1) -> Iterator[
     for number, line in enumerate(lines, 1):
         name, comma, rest = line.strip().rpartition(",")
         if rest.strip():
-            yield Arrival(name.strip() if comma else step, _increment(rest, sums, number))
+            event: object = name.strip() if comma else step
+            if calendar is not None and not comma:
+                event = calendar.name(step - 1)
             step += 1
+            if calendar is None or calendar.place(event) is not None:
+                yield Arrival(event, _increment(rest, sums, number))
 
 
 def _increment(text: str, sums: bool, number: int) -> Any:
@@ -77,13 +96,18 @@ def _increment(text: str, sums: bool, number: int) -> Any:
     raise DataError(f"line {number} of the input", f"it does not end in {kind}", "Write one increment a line, or a name, a comma and one")
 
 
-def from_csv(lines: Iterable[str], columns: Columns, *, ended: Callable[[], bool] = lambda: True) -> Iterator[Arrival]:
+def from_csv(
+    lines: Iterable[str], columns: Columns, *, calendar: Calendar | None = None, ended: Callable[[], bool] = lambda: True
+) -> Iterator[Arrival]:
     """Rows of CSV with a header, grouped by their step.
 
     Parameters
     ----------
     lines : iterable of str
     columns : Columns
+    calendar : Calendar or None
+        None: which steps there are is read off the rows. Else all lines are read first: were a step closed by the first row of a later
+        one, then one person's row out of place would keep the rows of others from being counted.
     ended : callable
         Asked when the lines stop: whether the last step is complete. False: it is left for the next time.
 
@@ -92,24 +116,12 @@ def from_csv(lines: Iterable[str], columns: Columns, *, ended: Callable[[], bool
     DataError
         If a column is missing, a line is ragged, or an entry is no number where numbers are asked for.
     """
-    reader = csv.reader(lines)
-    header = next(reader, None)
-    if header is None:
+    if calendar is not None:
+        yield from _by_place(_rows(lines, columns), columns, calendar)
         return
-    places = [_place(header, name) for name in columns.names]
-
-    def rows() -> Iterator[tuple[str, list[str]]]:
-        for entries in reader:
-            if len(entries) == len(header):
-                row = [entries[place].strip() for place in places]
-                if not MISSING.intersection(row):
-                    yield row[0], row
-            elif entries:
-                raise DataError(f"line {reader.line_num} of the input", "it has another number of fields than the header", "Mend the line")
-
     waiting: Arrival | None = None
-    for step, group in groupby(rows(), key=lambda row: row[0]):
-        arrival = _arrival(step, [row for _, row in group], columns)
+    for step, group in groupby(_rows(lines, columns), key=lambda row: row[0]):
+        arrival = _arrival(step, list(group), columns)
         if waiting is not None:
             yield waiting
         waiting = arrival
@@ -117,7 +129,23 @@ def from_csv(lines: Iterable[str], columns: Columns, *, ended: Callable[[], bool
         yield waiting
 
 
-def from_parquet(path: Path, columns: Columns) -> Iterator[Arrival]:
+def _rows(lines: Iterable[str], columns: Columns) -> Iterator[list[str]]:
+    """What stands in the columns, line by line; lines with a missing entry are dropped."""
+    reader = csv.reader(lines)
+    header = next(reader, None)
+    if header is None:
+        return
+    places = [_place(header, name) for name in columns.names]
+    for entries in reader:
+        if len(entries) == len(header):
+            row = [entries[place].strip() for place in places]
+            if not MISSING.intersection(row):
+                yield row
+        elif entries:
+            raise DataError(f"line {reader.line_num} of the input", "it has another number of fields than the header", "Mend the line")
+
+
+def from_parquet(path: Path, columns: Columns, calendar: Calendar | None = None) -> Iterator[Arrival]:
     """Rows of a Parquet file, in the order of their step.
 
     Raises
@@ -130,6 +158,9 @@ def from_parquet(path: Path, columns: Columns) -> Iterator[Arrival]:
 
     look(path, columns)
     table = _readable(path, lambda: pq.ParquetFile(path).read(columns=columns.names)).drop_null()
+    if calendar is not None:
+        yield from _by_place(zip(*(table[name].to_pylist() for name in columns.names), strict=True), columns, calendar)
+        return
     table = table.take(pc.sort_indices(table, sort_keys=[(columns.step, "ascending")]))
     found = [table[name].to_pylist() for name in columns.names]
     for step, group in groupby(zip(*found, strict=True), key=lambda row: row[0]):
@@ -164,6 +195,17 @@ def _readable(path: Path, read: Callable[[], Any]) -> Any:
     except (OSError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or "it is not a Parquet file that can be read"
     raise DataError(f"reading {path.name}", reason, "Name a Parquet file, or a CSV file with a header")
+
+
+def _by_place(rows: Iterable[Any], columns: Columns, calendar: Calendar) -> Iterator[Arrival]:
+    """Rows in the order of a calendar."""
+    step_of, groups = lru_cache(maxsize=2**16)(calendar.place), dict[int, list[Any]]()
+    for row in rows:
+        place = step_of(row[0])
+        if place is not None:
+            groups.setdefault(place, []).append(row)
+    for place in sorted(groups):
+        yield _arrival(calendar.name(place), groups[place], columns)
 
 
 def _arrival(step: object, rows: list[Any], columns: Columns) -> Arrival:

@@ -21,6 +21,7 @@ from sfumato.privacy.measures import ApproxDP
 from sfumato.publisher import Publisher
 from sfumato.quantiles import Quantiles
 from sfumato.release import Release
+from sfumato.streaming.calendar import Calendar
 from sfumato.streaming.counter import Counter, CounterRelease
 from sfumato.streams import pour
 
@@ -74,14 +75,16 @@ def _publish(folder: Path, progress: Callable[[int, int | None], None] | None) -
 
 
 def _day_by_day(ledger: Ledger) -> CounterRelease:
-    """Flights so far, by airport, after each day of the year: what `sfumato stream flights.parquet --step date --by ...` publishes.
+    """Flights so far, by airport, after each day of the year: `sfumato stream flights.parquet --step date --from 2013-01-01 ...`.
 
     Each flight stands for itself here: a total that counted only the first dozen flights of an aircraft would stand still by February.
     """
     flights = source(flights_path(), flights_domain(), name="flights-2013")
     publisher = Publisher(flights, ledger=ledger, account="flights-2013-by-day", budget="0.1")
-    with publisher.open(Counter(horizon=365, by="origin"), epsilon="0.1", key="flights-by-day") as stream:
+    year = Calendar("2013-01-01", "2013-12-31")
+    with publisher.open(Counter(year, by="origin"), epsilon="0.1", key="flights-by-day") as stream:
         if stream.remaining:
-            for _ in pour(stream, feed.from_parquet(flights_path(), feed.Columns("date", by="origin"))):
+            for _ in pour(stream, feed.from_parquet(flights_path(), feed.Columns("date", by="origin"), year)):
                 pass
+            stream.advance()
         return stream.history()

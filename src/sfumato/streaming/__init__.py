@@ -9,6 +9,7 @@ from sfumato.streaming.accounting import (
 )
 from sfumato.streaming.aggregator import Aggregator, plot_errors
 from sfumato.streaming.blt import BLT
+from sfumato.streaming.calendar import Calendar
 from sfumato.streaming.counter import Counter, CounterRelease
 from sfumato.streaming.factorised import BLTAggregator, StreamState, ToeplitzAggregator
 from sfumato.streaming.generators import GaussianNoiseGenerator, NoiseState, Spec, StatelessValueGenerator, ValueGenerator
@@ -23,6 +24,7 @@ __all__ = [
     "Aggregator",
     "BLT",
     "BLTAggregator",
+    "Calendar",
     "Counter",
     "CounterRelease",
     "CumulativeSumQuery",

@@ -16,14 +16,14 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.release import Preview, Release, error_probability
 from sfumato.streaming.bands import half_widths
+from sfumato.streaming.calendar import MOST_STEPS, Calendar, Listed, Steps
 from sfumato.streaming.exact import Whole
-from sfumato.streaming.increments import Reader, bounds_of, grain_of
+from sfumato.streaming.increments import Reader, bounds_of, event_text, grain_of
 from sfumato.streaming.methods import FAR, AnyMachine, Method, Reach, errors_of_all, machine_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_STEPS = 10**7
 MOST_CELLS = 2**16
 METHODS = ("auto", "tree", "toeplitz", "blt")
 
@@ -35,9 +35,10 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
 
     Parameters
     ----------
-    horizon : int or None
-        How many steps there will be, at most 10^7. None: any number; totals are then less accurate (one tree after another, each
-        three times as long).
+    horizon : int, Calendar, list of str or None
+        How many steps there will be, at most 10^7; or which: a ``Calendar`` of dates, or their names. Then every step is published,
+        whether or not rows lie in it, and what lies in none of them counts nowhere. None: any number; totals are then less accurate
+        (one tree after another, each three times as long).
     value : 1 or Interval
         1: events are counted. An Interval: values are added up, clamped to it and rounded to its step, or to 2^-16 of its width.
     by : str, Categories or None
@@ -46,7 +47,8 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         A Laplace tree; under rho or with delta also Gaussian noise with a square-root Toeplitz matrix (up to 1,024 steps) or a
         buffered one. "auto": the one with the smallest largest variance.
     late : {"refuse", "count"}
-        What becomes of an event whose name comes before the last one's: refused, or counted at the present step.
+        What becomes of an event whose name comes before the last one's: refused, or counted at the present step. With a calendar a
+        step that is published takes no more rows.
 
     Raises
     ------
@@ -57,7 +59,7 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
     ---------
     Sensitivity: what one person's rows add up to, at most rows_per_person times the largest value, wherever and whenever they come.
     Holds because: each step publishes integers only, by a machine whose proof is in its module: a Laplace tree in which each row lies under one draw per level, or a Toeplitz matrix with entries on the lattice of the Gaussian noise. It holds for increments chosen after seeing earlier totals.
-    Not covered: how many steps there were, when, and the names of events; the state at rest, which is secret; an older copy of the ledger put back, which would draw new noise for old steps.
+    Not covered: how many steps there were, when, and the names of events (with a calendar: when each was published); the state at rest, which is secret; an older copy of the ledger put back, which would draw new noise for old steps.
     Source: Dwork, Naor, Pitassi, Rothblum 2010; Andersson, Pagh, Steiner, Torkamani 2025; Fichtenberger, Henzinger, Upadhyay 2023; Dvijotham et al. 2024.
 
     >>> from sfumato.privacy.measures import PureDP
@@ -68,7 +70,7 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
       all of them at once are within +-58
     """  # noqa: E501 (a proof is one sentence a line)
 
-    horizon: int | None
+    horizon: int | Calendar | tuple[str, ...] | None
     value: int | Interval = 1
     by: str | Categories | None = None
     method: Method = "auto"
@@ -79,17 +81,24 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         because="each step publishes integers only, by a machine whose proof is in its module: a Laplace tree in which each row lies "
         "under one draw per level, or a Toeplitz matrix with entries on the lattice of the Gaussian noise. It holds for increments "
         "chosen after seeing earlier totals.",
-        not_covered="how many steps there were, when, and the names of events; the state at rest, which is secret; an older copy of the "
-        "ledger put back, which would draw new noise for old steps.",
+        not_covered="how many steps there were, when, and the names of events (with a calendar: when each was published); the state at "
+        "rest, which is secret; an older copy of the ledger put back, which would draw new noise for old steps.",
         source="Dwork, Naor, Pitassi, Rothblum 2010; Andersson, Pagh, Steiner, Torkamani 2025; Fichtenberger, Henzinger, Upadhyay "
         "2023; Dvijotham et al. 2024.",
     )
 
     def __post_init__(self) -> None:
         horizon: object = self.horizon
-        if horizon is not None and (isinstance(horizon, bool) or not isinstance(horizon, int) or not 1 <= horizon <= MOST_STEPS):
-            remedy = "Say how many steps there will be at most, or horizon=None if that is not known"
-            raise UsageError(f"horizon = {horizon!r}", f"it is a whole number from 1 to {MOST_STEPS:,}, or None", remedy)
+        if isinstance(horizon, list | tuple):
+            msgspec.structs.force_setattr(self, "horizon", tuple(map(event_text, horizon)))
+        elif isinstance(horizon, bool) or not (horizon is None or isinstance(horizon, Calendar | int)):
+            raise _no_horizon(horizon)
+        steps = self.steps
+        if steps is not None and not 1 <= steps <= MOST_STEPS:
+            raise _no_horizon(horizon)
+        if self.late == "count" and not isinstance(self.horizon, int | None):
+            remedy = "Leave late out, or give a number of steps"
+            raise UsageError('late="count" with a calendar', "a step that is published takes no more rows", remedy)
         value: object = self.value
         if isinstance(value, bool) or not (value == 1 if isinstance(value, int) else isinstance(value, Interval) and value.time is None):
             remedy = "Write value=1 to count events, or value=sf.Interval(0, 10) for clamped sums"
@@ -105,6 +114,17 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         settle(self)
 
     @property
+    def calendar(self) -> Steps | None:
+        """The steps there are, if they were declared."""
+        return Listed(self.horizon) if isinstance(self.horizon, tuple) else self.horizon if isinstance(self.horizon, Calendar) else None
+
+    @property
+    def steps(self) -> int | None:
+        """How many steps there may be; None: any number."""
+        calendar = self.calendar
+        return len(calendar) if calendar is not None else self.horizon if isinstance(self.horizon, int) else None
+
+    @property
     def title(self) -> str:
         what = "events" if not isinstance(self.value, Interval) else f"values from {self.value.lower} to {self.value.upper}"
         return f"Running total of {what}" + (f" by {self.by if isinstance(self.by, str) else 'category'}" if self.by is not None else "")
@@ -116,7 +136,7 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         if labels is not None and len(labels) > MOST_CELLS:
             raise UsageError(self.title, f"it would have {len(labels):,} categories, and the limit is {MOST_CELLS:,}", "Take fewer")
         reach = Reach(unit, bounds_of(self.value))
-        machine, used = machine_for(self.method, self.horizon, 1 if labels is None else len(labels), reach, cost)
+        machine, used = machine_for(self.method, self.steps, 1 if labels is None else len(labels), reach, cost)
         name = self.by if isinstance(self.by, str) else "category"
         return Settled(self, machine, used, unit, grain_of(self.value), name, labels, axis is not None and axis.other is not None)
 
@@ -137,7 +157,7 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
             self.title,
             settled.cost,
             unit,
-            (self.horizon or FAR) * machine.cells,
+            (self.steps or FAR) * machine.cells,
             machine.law,
             rows,
             machine=machine,
@@ -185,6 +205,8 @@ class Settled(msgspec.Struct, frozen=True):
         elif self.unit.rows_per_person == 1:
             who = "One event is one person: nobody causes two of them, in all steps together."
         when = "Which steps there are, and their names, does not depend on anybody's rows: both are shown as they come."
+        if self.counter.calendar is not None:
+            when = "The steps are those of a public calendar: each is published whether or not rows lie in it, and others count nowhere."
         return Guarantee(self.cost, self.unit, str(self.machine), self.counter.proof, (who, when, *rest), private=private)
 
 
@@ -248,6 +270,9 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
             raise UsageError("a running total", "it has another number of totals than of steps", "Load a file that release.save wrote")
         if settled.machine.cells != cells or settled.grain <= 0 or (horizon is not None and steps > horizon):
             raise UsageError("a running total", "its mechanism belongs to another stream", "Load a file that release.save wrote")
+        calendar = settled.counter.calendar
+        if calendar is not None and any(name != calendar.name(place) for place, name in enumerate(self.events)):
+            raise UsageError("a running total", "its steps are not those of its calendar", "Load a file that release.save wrote")
 
     @property
     def values(self) -> np.ndarray:
@@ -292,6 +317,11 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
         from sfumato.charts import streams
 
         return streams.draw(self, ax)
+
+
+def _no_horizon(given: object) -> UsageError:
+    remedy = "Say how many steps there will be at most, or which (sf.Calendar), or horizon=None if that is not known"
+    return UsageError(f"horizon = {given!r}", f"it is a whole number from 1 to {MOST_STEPS:,}, a calendar, or None", remedy)
 
 
 def scaled(totals: Any, grain: Fraction) -> list[Any]:

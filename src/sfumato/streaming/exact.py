@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 
@@ -59,6 +60,11 @@ class Machine(Protocol):
 
     def __str__(self) -> str:
         """The mechanism in words."""
+
+
+def no_machine(name: str, obstacle: str) -> UsageError:
+    """The refusal of a mechanism that no counter makes; it can only come from a file."""
+    return UsageError(f"{name} for a running total", obstacle, "Load a file that release.save wrote")
 
 
 @lru_cache(maxsize=64)

@@ -30,7 +30,8 @@ import numpy as np
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 from sfumato.streaming.blt import BLT
-from sfumato.streaming.exact import Follow, Whole, normal_half_widths, normal_laws, variance_of
+from sfumato.streaming.calendar import MOST_STEPS
+from sfumato.streaming.exact import Follow, Whole, no_machine, normal_half_widths, normal_laws, variance_of
 
 PRECISION = 40
 
@@ -58,6 +59,15 @@ class BufferCounter(msgspec.Struct, frozen=True, dict=True, tag="blt"):
     law: DiscreteGaussian
     cells: int = 1
     precision: int = PRECISION
+
+    def __post_init__(self) -> None:
+        p = self.parameters
+        sizes = len(p.omega) == len(p.theta) == len(p.zeta) - 1 == len(p.beta) - 1 >= 1
+        poles = all(0 < pole < 1 for pole in p.theta) and all(0 < pole <= 1 for pole in p.zeta)
+        weights = all(0 < weight < math.inf for weight in (*p.omega, *p.beta))
+        counts = 1 <= p.horizon <= MOST_STEPS and self.cells >= 1 and 0 <= self.precision <= 2 * PRECISION
+        if not (sizes and poles and weights and counts):
+            raise no_machine("buffers", "their horizon, their categories, their precision or their poles cannot be")
 
     @property
     def horizon(self) -> int:

@@ -27,10 +27,10 @@ import numpy as np
 
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
-from sfumato.streaming.exact import Follow, Whole, normal_half_widths, normal_laws, variance_of
+from sfumato.streaming.exact import Follow, Whole, no_machine, normal_half_widths, normal_laws, variance_of
 from sfumato.streaming.toeplitz import decoder, dyadic_coefficients
 
-PRECISION = 16
+PRECISION, MOST_PRECISE = 16, 40
 NARROW = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
 LONGEST = 1024
 """Every step works through all earlier ones, so longer streams take buffers instead (``exact_blt``), which lose less than 1 %."""
@@ -103,6 +103,10 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz"):
     law: DiscreteGaussian
     cells: int = 1
     precision: int = PRECISION
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.horizon <= LONGEST or self.cells < 1 or not 0 <= self.precision <= MOST_PRECISE:
+            raise no_machine("a Toeplitz matrix", "its horizon, its categories or its precision cannot be")
 
     def start(self) -> ColumnState:
         """No increments."""

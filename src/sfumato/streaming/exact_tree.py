@@ -31,7 +31,7 @@ import numpy as np
 
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random.bits import Bits
-from sfumato.streaming.exact import Follow, Whole
+from sfumato.streaming.exact import Follow, Whole, no_machine
 from sfumato.streaming.sums import laplace_sum_half_width
 
 MOST_LEVELS = 12
@@ -69,6 +69,11 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
     radices: tuple[int, ...]
     law: DiscreteLaplace
     cells: int = 1
+
+    def __post_init__(self) -> None:
+        odd = all(radix >= 3 and radix % 2 for radix in self.radices)
+        if self.horizon < 1 or self.cells < 1 or not odd or len(self.radices) >= MOST_LEVELS:
+            raise no_machine("an elder tree", "its horizon, its categories or its radices, which are odd numbers from 3 on, cannot be")
 
     @property
     def levels(self) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random.bits import Bits
-from sfumato.streaming.exact import Follow, Whole
+from sfumato.streaming.exact import Follow, Whole, no_machine
 from sfumato.streaming.exact_tree import ElderState, ElderTree, radices_for
 from sfumato.streaming.sums import mixed_half_widths
 
@@ -51,6 +51,10 @@ class Segments(msgspec.Struct, frozen=True, tag="segments"):
 
     scale: Fraction
     cells: int = 1
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0 or self.cells < 1:
+            raise no_machine("elder trees", "their scale or their categories cannot be")
 
     @property
     def horizon(self) -> None:

@@ -66,7 +66,7 @@ def mixed_half_widths(draws: Draws, alphas: np.ndarray) -> np.ndarray:
     """For each alpha a k with P(|sum of all draws| > k) <= alpha: the smallest where the draws are narrow, else a little more.
 
     >>> mixed_half_widths(((Fraction(10), 26), (Fraction(10), 1)), np.array([0.05, 0.01]))
-    array([145., 193.])
+    array([145., 192.])
     """
     alphas = np.asarray(alphas, dtype=float)
     faint = alphas < FAINT

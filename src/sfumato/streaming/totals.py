@@ -1,0 +1,38 @@
+"""What a stream shows after each step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sfumato.release import Estimate
+
+
+class Total(Estimate, frozen=True):
+    """A running total after one step: an estimate with its interval, the band that holds for all steps, and the law of its error.
+
+    Attributes
+    ----------
+    value, low, high : int or float; ndarray of shape (categories,) with categories
+        The truth lies in [low, high] with probability ``confidence``, this one step taken alone.
+    confidence : float
+    step : int
+        From 1 on.
+    event : str
+        The name of the step; "" if it has none.
+    all_low, all_high : like ``low``
+        All steps and categories together lie in these with the same probability.
+    deviation : float
+        Standard deviation of the error.
+    law : str
+        Of the error, in words.
+    names : tuple of str
+        Of the categories; empty without them.
+    """
+
+    step: int
+    event: str
+    all_low: Any
+    all_high: Any
+    deviation: float
+    law: str
+    names: tuple[str, ...]
