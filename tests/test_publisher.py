@@ -68,6 +68,13 @@ def test_a_key_stands_for_one_question() -> None:
         assert publisher.remaining == Fraction(3, 4)
 
 
+def test_a_new_draw_is_paid_for_only_where_it_is_asked_for_in_so_many_words() -> None:
+    publisher = sf.Publisher(sf.source(np.zeros((1, 1)), sf.Domain(x=sf.Interval(0, 1))), budget="1")
+    with pytest.raises(sf.UsageError, match="true or false"):
+        publisher.release(sf.Histogram("x"), epsilon="0.1", fresh="no")  # type: ignore[call-overload]
+    assert publisher.account.spent == (0, 0)
+
+
 def test_beyond_the_budget_nothing_is_read_and_nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Source, "count", lambda *_, **__: pytest.fail("the data were read"))
     with sf.Publisher(table(), budget="1") as publisher:

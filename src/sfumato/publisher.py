@@ -284,6 +284,8 @@ class Publisher:
                 "releasing a Counter", "it is answered step by step", 'Write publisher.open(counter, epsilon="1", key="visits")'
             )
         _check_key(key)
+        if not isinstance(fresh, bool):
+            raise UsageError("fresh", "it is true or false", "Write fresh=True to pay for a new draw, or leave it out")
         if progress is not None and not callable(progress):
             raise UsageError(f"progress = {type(progress).__name__}", "it cannot be called", "Give a function of rows done and rows in all")
         order = self._order(as_plan(question), asked_cost(epsilon=epsilon, delta=delta, rho=rho))

@@ -236,7 +236,7 @@ def to_bytes(value: Any) -> bytes:
 
 
 def from_bytes(data: bytes, kind: Any) -> Any:
-    """Decode what ``to_bytes`` wrote; unknown fields are refused."""
+    """Decode what ``to_bytes`` wrote."""
     return msgspec.json.decode(data, type=kind, dec_hook=_decode)
 
 
