@@ -1,8 +1,9 @@
-"""Range counts of every partitioner, side by side: python benchmarks/partitions.py [--draws 20] [--rows 4,5,real,6].
+"""Range counts of every partitioner, side by side: python benchmarks/partitions.py [--draws 20] [--rows 4,5,real,6] [--resume].
 
 Every figure is the mean relative error of 400 random boxes in per cent (``shapes``), the median over draws of the noise, for
 small, medium and large boxes. Rows are added to docs/evidence/partitions.json as they are measured; then the table in
-docs/partitions.md and its picture are written again. ``--write`` only writes them.
+docs/partitions.md and its picture are written again. ``--write`` only writes them; ``--resume`` leaves out rows that this commit has
+measured with as many draws.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from sfumato.random.bits import current
 ROOT = Path(__file__).parent.parent
 FIGURES, PICTURE, PAGE = ROOT / "docs/evidence/partitions.json", ROOT / "docs/evidence/partitions.png", ROOT / "docs/partitions.md"
 SQUARE = Domain(x=Interval(0, 1), y=Interval(0, 1))
-FEW_DRAWS = 5  # of partitions at quantiles, which have no figure to reach
 REFERENCE = {  # best of what was measured before this library, per cell of the table: uniform, adaptive grid, quad-tree, PrivTree
     "uniform": {
         "clusters": ([62.6, 40.3, 3.20], [13.5, 7.84, 0.61], [2.17, 1.79, 0.11]),
@@ -61,13 +61,13 @@ REFERENCE = {  # best of what was measured before this library, per cell of the 
 def partitioners(rows: int) -> dict[str, object]:
     """The questions that are compared; depths follow the public size of the table."""
     depth = min(max(4, round(math.log2(rows / 40))), 11)
-    levels = 2 * math.ceil(math.log2(rows / 10) / 2)  # of halvings: 10^6 rows get nine levels of a quad-tree
-    weights = [2 ** (i / 3) if i % 2 == 0 and i < levels else 0 for i in range(levels + 1)]
+    levels = 2 * math.ceil(math.log2(rows / 10) / 2)  # of halvings: 10^6 rows get nine levels of a quad-tree, every second one counted
+    weights = [1.5 ** (i / 4) if 4 <= i < levels and (levels - i) % 4 == 0 else 0 for i in range(levels + 1)]
     return {
         "uniform": sf.UniformPartitioner(),
         "adaptive grid": sf.AdaptiveGridPartitioner(),
         "quad-tree": sf.BinaryPartitioner(
-            depth=levels, allocation=weights, shares=sf.Shares(release=2 ** (levels / 3), partition=0, threshold=sum(weights))
+            depth=levels, allocation=weights, shares=sf.Shares(release=1.5 ** (levels / 4), partition=0, threshold=sum(weights))
         ),
         "PrivTree": sf.PrivTreePartitioner(),
         "kd-median": sf.MedianPartitioner(depth=depth),
@@ -106,15 +106,14 @@ def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, d
     found = {}
     for name, question in partitioners(len(points)).items():
         errors, seconds, sizes = [], [], []
-        runs = min(draws, FEW_DRAWS) if name in ("kd-median", "multi-quantile") else draws
-        for _ in range(runs):
+        for _ in range(draws):
             started = time.process_time()
             release = question.answer(cube, Unit(), PureDP(epsilon), current())
             seconds.append(time.process_time() - started)
             sizes.append(len(release.counts))
             errors.append([_error(release, boxes[size], truth[size], len(points)) for size in shapes.SIZES])
         middle = np.median(errors, axis=0)
-        found[name] = {"errors": middle.tolist(), "cells": int(np.median(sizes)), "seconds": float(np.median(seconds)), "draws": runs}
+        found[name] = {"errors": middle.tolist(), "cells": int(np.median(sizes)), "seconds": float(np.median(seconds)), "draws": draws}
         print(
             f"  {name:15} {' / '.join(_short(e) for e in middle):20} {found[name]['cells']:>8,} cells {found[name]['seconds']:.2f} s",
             flush=True,
@@ -202,14 +201,16 @@ def main() -> None:
     asked.add_argument("--draws", type=int, default=20)
     asked.add_argument("--rows", default="4,5,real,6")
     asked.add_argument("--write", action="store_true")
+    asked.add_argument("--resume", action="store_true")
     options = asked.parse_args()
-    page = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"figures": {}}
+    page = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"figures": {}, "commits": {}}
+    commit = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     for row, points in tables([] if options.write else options.rows.split(",")):
+        found = page["figures"].get(row, {})
+        if options.resume and page["commits"].get(row) == commit and all(each["draws"] >= options.draws for each in found.values()):
+            continue
         print(row, f"({len(points):,} rows)", flush=True)
-        page["figures"][row] = measure(points, options.draws)
-        page["commit"] = subprocess.run(
-            ["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        page["figures"][row], page["commits"][row] = measure(points, options.draws), commit
         FIGURES.write_text(json.dumps(page, indent=1) + "\n", encoding="utf-8")
     write(page["figures"])
 

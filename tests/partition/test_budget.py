@@ -101,10 +101,12 @@ def test_each_selection_runs_at_the_share_of_its_level(monkeypatch, question, na
 
 @pytest.mark.parametrize("cost", COSTS, ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-def test_privtree_spends_the_rest_on_its_tests(unit, cost):
+@pytest.mark.parametrize("many", [1, 300], ids=["one block", "many blocks"])
+def test_privtree_spends_the_rest_on_its_tests(many, unit, cost):
     question = sf.PrivTreePartitioner()
-    release = question.answer(count(ROWS, question.needs(PLANE)), unit, cost, PublicSeed(5))
-    tests = Fraction(24 * (units_of(cost) // 64), 10**12 if isinstance(cost, ZCDP) else 10**9)
+    release = question.answer(count(many * ROWS, question.needs(PLANE)), unit, cost, PublicSeed(5))
+    assert len(release.inner.node) > 1 if many > 1 else release.inner.node[0] == 0
+    tests = Fraction(16 * (units_of(cost) // 64), 10**12 if isinstance(cost, ZCDP) else 10**9)
     assert {spent + tests for spent in spent_on_paths(release, unit)} == {whole(cost)}
     law, delta = question.test_law(cost, unit)
     per_row = 4 if unit.neighbours == "replace" else 3

@@ -182,19 +182,19 @@ def test_cells_that_take_the_budgets_of_the_deepest_levels_are_found_out(monkeyp
 
 
 class Answers(Scripted):
-    """Draws of the tests from a list, then no noise; tells tests by their law."""
+    """Draws of the tests from a list, and of counts from another, then no noise; tells tests by their law."""
 
-    def __init__(self, law, tests, first=0):
+    def __init__(self, law, tests, first=()):
         super().__init__()
-        self.law, self.tests, self.first, self.asked = law, list(tests), first, 0
+        self.law, self.tests, self.first, self.asked = law, list(tests), list(first), 0
 
     def draw(self, law, size):
         if law == self.law:
             found = self.tests[self.asked : self.asked + size] + [-(10**6)] * max(0, size - max(0, len(self.tests) - self.asked))
             self.asked += size
             return np.array(found[:size], dtype=np.int64)
-        start, self.first = self.first, 0
-        return np.array([start] + [0] * (size - 1), dtype=np.int64)
+        found, self.first = self.first[:size], self.first[size:]
+        return np.array(found + [0] * (size - len(found)), dtype=np.int64)
 
 
 def grown(question, domain, unit, rows, cost, tests, first):
@@ -203,7 +203,7 @@ def grown(question, domain, unit, rows, cost, tests, first):
     return question.answer(count(rows, question.needs(domain)), unit, cost, noise), noise.asked
 
 
-def answers(question, domain, unit, rows, cost, first):
+def answers(question, domain, unit, rows, cost, first=()):
     """Every tree that can come out, with its log-probability: the least noise at which each box is split is searched for."""
     law, _ = question.test_law(cost, unit)
     found = []
@@ -241,7 +241,7 @@ def log_at_least(k, scale):
     return -k / scale - math.log1p(q) if k > 0 else math.log1p(-(q ** (1 - k)) / (1 + q))
 
 
-def privtree_loss(question, domain, unit, cost, pairs, first=0):
+def privtree_loss(question, domain, unit, cost, pairs, first=()):
     known, worst = {}, 0.0
     for pair in pairs:
         for rows in pair:
@@ -256,12 +256,28 @@ def privtree_loss(question, domain, unit, cost, pairs, first=0):
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_privtree(unit):
-    question = sf.PrivTreePartitioner()
+    """One block; 300 noisy rows make boxes split without a handicap, down to three levels."""
     pairs = neighbours(((0.5,), (2.5,))[: 3 - unit.rows_per_person], unit, 0)
-    for first in (0, 10**4)[: 3 - unit.rows_per_person]:
-        loss = privtree_loss(question, LINE, unit, CLAIM, pairs, first)
+    for first in ((), (300,))[: 3 - unit.rows_per_person]:
+        loss = privtree_loss(sf.PrivTreePartitioner(), LINE, unit, CLAIM, pairs, first)
         assert loss <= 2 * (1 + 1e-9)
         assert loss >= 0.5 * 2 if unit.neighbours == "add-remove" else loss > 0
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_privtree_in_blocks(unit):
+    """Two blocks, of which one is said to hold so many rows that it is split without a handicap."""
+    pairs = neighbours(((0.5,), (3.5,))[: 3 - unit.rows_per_person], unit, 0)
+    loss = privtree_loss(sf.PrivTreePartitioner(), FOUR, unit, CLAIM, pairs, (900, 0, 40))
+    assert loss <= 2 * (1 + 1e-9)
+    assert loss >= 0.5 * 2 if unit.neighbours == "add-remove" else loss > 0
+
+
+def test_a_head_start_that_is_read_off_the_data_is_found_out():
+    """With this draw it is the one more row that makes a head start, while the counts that are shown are taken to be the same."""
+    more, fewer = ((3.5,),), ()
+    loss = privtree_loss(sf.PrivTreePartitioner(), FOUR, Unit(), CLAIM, [(more, fewer), (fewer, more)], (900, 0, 28))
+    assert loss > 1.2 * 2
 
 
 YES, NO = 10**6, -(10**6)
@@ -279,19 +295,19 @@ def path_loss(question, rows, cost):
 
 
 def least_noise(question, rows, cost, depth):
-    """The least draw at which the lowest box of a level is split, the boxes above it having been."""
+    """The least draw at which the lowest box of a level is split, the boxes above it having been; the noisy number of rows is small."""
     deep, before = Domain(x=Interval(0, 64, step=1)), (YES, *(YES, NO) * (depth - 1)) if depth else ()
     low, high = -100, 100
     while high - low > 1:
         middle = (low + high) // 2
-        release, _ = grown(question, deep, Unit(), rows * ((0.5,),), cost, (*before, middle), 0)
+        release, _ = grown(question, deep, Unit(), rows * ((0.5,),), cost, (*before, middle), (-100,))
         low, high = (low, middle) if int(release.depth.max()) > depth else (middle, high)
     return high
 
 
 def test_the_answers_of_a_path_and_a_real_delta(monkeypatch):
     """The tests alone have epsilon 8 here, and lambda 3/8."""
-    question, cost = sf.PrivTreePartitioner(), PureDP("64/3")
+    question, cost = sf.PrivTreePartitioner(), PureDP("32")
     law, _ = question.test_law(cost, Unit())
     claim = 3 / float(law.scale)
     assert max(path_loss(question, rows, cost) for rows in (0, 1)) <= claim * (1 + 1e-9)

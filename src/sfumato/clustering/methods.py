@@ -89,10 +89,10 @@ def occupied(cube: Cube) -> Cube:
 def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
     """PrivTree with most of its cost on where to split: which rows lie together matters more here than how many they are."""
     question, draft = PrivTreePartitioner(cube.lattice.names), Draft(cube, unit, cost, noise)
-    tests = math.floor(draft.total * SPLITS)
+    tests, root = math.floor(draft.total * SPLITS), np.zeros(1, np.int64)
     law, delta = question.law_at(of_units(draft.cost, tests), unit)
-    draft.pay(np.zeros(1, np.int64), tests)
-    depth = question.grow(draft, law, delta, HEAD)
+    draft.pay(root, tests)
+    depth = question.grow(draft, root, np.array([HEAD]), root, law, delta)
     return draft.release(NAME, depth, question.proof, f"{law} in each test whether a box is split, noise on the count of each cell")
 
 

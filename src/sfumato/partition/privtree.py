@@ -3,14 +3,20 @@
 A node at depth t with c rows is split if max(theta - delta, c - t delta) + Z > theta, strictly, Z discrete Laplace of scale
 lambda, theta an integer, delta = ceil(lambda ln b). Only these answers are paid for; the noisy biased counts are never shown.
 
-Why it is private. One row changes the biased counts on its path by 0 or 1. For a biased count theta + y, let
-loss(y) = ln P(theta + y + Z > theta) - ln P(theta + y - 1 + Z > theta). With q = exp(-1 / lambda) it is 1 / lambda for y <= 1, and
-for y = 1 + j, j >= 1, ln[(1 + q - q^(j + 1)) / (1 + q - q^j)] <= q^j / lambda. Biased counts fall by at least delta from a node
-to its child, unless they are at the floor, where the row changes nothing. So along a path the deepest node that the row
-changes costs at most 1 / lambda, its parent 1 / lambda, and the i-th above that q^(i delta) / lambda <= b^-i / lambda: together
-(2b - 1) / ((b - 1) lambda). In the other direction only the final "no" pays, at most 1 / lambda. Under replace one row leaves a
-path and another enters one: (3b - 2) / ((b - 1) lambda). A person's r rows cost r times as much: group privacy of pure
-epsilon. How many children a node has does not enter, so nodes that run out of lattice cells may have fewer than b.
+First the space is halved, evenly, into blocks of about a thousand rows each, which are counted; then every block grows a tree of
+its own, in which depth t begins at 0. Theta differs from block to block. Where a noisy count says that there are many rows, theta
+is low, and boxes are split without a handicap down to what even ground would deserve; where few, nothing is split in vain.
+
+Why it is private. The counts of blocks are paid for, so each theta is public when the tests begin, and what follows holds for
+every integer theta. Blocks are disjoint: the path of a row lies in one of them. One row changes the biased counts on its path by
+0 or 1. For a biased count theta + y, let loss(y) = ln P(theta + y + Z > theta) - ln P(theta + y - 1 + Z > theta). With
+q = exp(-1 / lambda) it is 1 / lambda for y <= 1, and for y = 1 + j, j >= 1, ln[(1 + q - q^(j + 1)) / (1 + q - q^j)] <=
+q^j / lambda. Biased counts fall by at least delta from a node to its child, unless they are at the floor, where the row changes
+nothing. So along a path the deepest node that the row changes costs at most 1 / lambda, its parent 1 / lambda, and the i-th above
+that q^(i delta) / lambda <= b^-i / lambda: together (2b - 1) / ((b - 1) lambda). In the other direction only the final "no" pays,
+at most 1 / lambda. Under replace one row leaves a path and another enters one, in the same block or in another: (3b - 2) /
+((b - 1) lambda). A person's r rows cost r times as much: group privacy of pure epsilon. How many children a node has does not
+enter, so nodes that run out of lattice cells may have fewer than b.
 With a real delta the steps between counts are no integers, and the bound on loss(y) fails: the loss was 10.9 at epsilon 8.
 """
 
@@ -29,7 +35,7 @@ from sfumato.domain import Domain, Lattice, fine_lattice
 from sfumato.errors import UsageError
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
-from sfumato.partition.growing import Draft
+from sfumato.partition.growing import Draft, Growth
 from sfumato.partition.levels import plain_axes, titled
 from sfumato.partition.partition import Partition
 from sfumato.partition.steps import SLICES, halve_widest, look_at, room_for
@@ -43,16 +49,19 @@ from sfumato.release import Preview
 
 NAME = "PrivTree"
 LARGEST_FANOUT = 2**10
-TESTS = 24  # slices that the tests spend; one goes to the number of rows, the others to counts down the tree
+TESTS, BLOCKS = 16, 4  # slices that the tests and the counts of blocks spend; one goes to the number of rows, the rest down the tree
 STRIDE = 4  # halvings between counted levels
-COARSE_ROWS = 160  # rows times epsilon in a box, about, down to which boxes are split without a handicap
+BLOCK_ROWS = 1000  # rows times epsilon in a block, about
+COARSE_ROWS = 40  # rows times epsilon in a box, about, down to which boxes are split without a handicap
+MOST_HALVINGS = 16  # of the whole, into blocks
 
 
 class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defaults=True, forbid_unknown_fields=True):
     """Where are they, in boxes that are small exactly where there are many? Splitting costs the same however deep it goes.
 
-    Three eighths of the cost decide which boxes are split; the rest counts, on the way down the finished tree and in its cells.
-    A noisy number of rows, a 64th of the cost, says how deep boxes are split without a handicap (theta).
+    A noisy number of rows, a 64th of the cost, says into how many even blocks the space is divided first, of about 1000 rows times
+    epsilon each. A 16th counts the blocks; a block's count says how deep it is split without a handicap (theta). A quarter decides
+    which boxes are split; the rest counts, on the way down the finished tree and in its cells.
 
     Parameters
     ----------
@@ -76,7 +85,7 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
 
     >>> from sfumato.privacy.measures import PureDP
     >>> PrivTreePartitioner().test_law(PureDP(1), Unit())
-    (DiscreteLaplace(scale=Fraction(8, 1)), 6)
+    (DiscreteLaplace(scale=Fraction(12, 1)), 9)
     """
 
     axes: str | Sequence[str] | None = None
@@ -105,7 +114,7 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
         return titled(NAME, self.axes)
 
     def test_law(self, cost: CentralMeasure, unit: Unit) -> tuple[DiscreteLaplace, int]:
-        """The noise of the tests, lambda exact, and delta. They take 24 of 64 slices of the cost."""
+        """The noise of the tests, lambda exact, and delta. They take 16 of 64 slices of the cost."""
         return self.law_at(of_units(cost, TESTS * (units_of(cost) // SLICES)), unit)
 
     def law_at(self, paid: CentralMeasure, unit: Unit) -> tuple[DiscreteLaplace, int]:
@@ -122,58 +131,92 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
         self.needs(domain)
         each = units_of(pure) // SLICES
         count_law(of_units(pure, each), unit)
+        left = count_law(of_units(pure, units_of(pure) - (TESTS + BLOCKS + 1) * each), unit)
         notes = (f"{law} in each test whether a box is split; each level asks for {delta} rows more",)
-        return Preview(self.title, pure, unit, None, count_law(of_units(pure, units_of(pure) - (TESTS + 1) * each), unit), rows, notes)
+        return Preview(self.title, pure, unit, None, left, rows, notes)
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
-        """Grow the tree from its tests, then count down it."""
+        """Lay and count the blocks, grow their trees from tests, then count down those."""
         draft = Draft(cube, unit, cost, noise)
-        root, slice_ = np.zeros(1, np.int64), draft.total // SLICES
-        rows = int(draft.look(root, slice_)[0])
+        slice_, epsilon = draft.total // SLICES, effective_epsilon(draft.law(draft.total))
+        blocks, depths, rows = self._lay_blocks(draft, epsilon)
         law, delta = self.test_law(draft.cost, unit)
-        draft.pay(root, TESTS * slice_)
-        depth = self.grow(draft, law, delta, self._head_start(rows, effective_epsilon(draft.law(draft.total))))
-        _count_down(draft)
-        mechanism = f"{law} in each test whether a box is split, noise on counts down the tree"
-        return draft.release(NAME, depth, self.proof, mechanism)
+        draft.pay(blocks, TESTS * slice_)
+        depths = self.grow(draft, blocks, self._levels(rows, epsilon, COARSE_ROWS), depths, law, delta)
+        _count_down(draft, blocks)
+        mechanism = f"{law} in each test whether a box is split, noise on counts of blocks and down the tree"
+        return draft.release(NAME, depths, self.proof, mechanism)
 
-    def _head_start(self, rows: int, epsilon: float) -> int:
-        """How many levels are split without a handicap, from the noisy number of rows: theta is minus so many deltas."""
-        return max(0, round(math.log(max(rows * epsilon / COARSE_ROWS, 1)) / math.log(self.fanout)))
+    def _levels(self, rows: np.ndarray, epsilon: float, aim: float) -> np.ndarray:
+        """How many levels lie between boxes of so many noisy rows and boxes of ``aim`` rows times epsilon: int64 ndarray like ``rows``."""
+        return np.rint(np.log(np.maximum(rows * epsilon / aim, 1)) / math.log(self.fanout)).astype(np.int64)
 
-    def grow(self, draft: Draft, law: DiscreteLaplace, delta: int, head_start: int) -> np.ndarray:
-        """Split where the tests say so; the depth of every node, int64 ndarray."""
-        growth, halvings, theta = draft.growth, self.fanout.bit_length() - 1, -head_start * delta
-        depths, nodes, depth = np.zeros(1, np.int64), np.zeros(1, np.int64), 0
-        while len(nodes := nodes[growth.widths(nodes).max(axis=1) > 1]):
-            biased = np.maximum(theta - delta, growth.true[nodes] - depth * delta)
-            nodes = nodes[biased + law.sample(len(nodes), draft.noise) > theta]
+    def _lay_blocks(self, draft: Draft, epsilon: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Count all rows, lay the blocks, count them: the blocks, the depth of every node, the blocks' noisy counts."""
+        growth, halvings, slice_ = draft.growth, self.fanout.bit_length() - 1, draft.total // SLICES
+        blocks, depths = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        rows = draft.look(blocks, slice_)
+        for depth in range(1, min(int(self._levels(rows, epsilon, BLOCK_ROWS)[0]), MOST_HALVINGS // halvings) + 1):
+            blocks, _ = halve_widest(growth, blocks, np.full(len(blocks), halvings))
+            depths = _and_new(depths, growth, depth)
+        return blocks, depths, draft.look(blocks, BLOCKS * slice_) if len(blocks) > 1 else rows
+
+    def grow(
+        self, draft: Draft, nodes: np.ndarray, head_starts: np.ndarray, depths: np.ndarray, law: DiscreteLaplace, delta: int
+    ) -> np.ndarray:
+        """Split where the tests say so.
+
+        Parameters
+        ----------
+        nodes, head_starts : int64 ndarrays of shape (blocks,)
+            Where trees begin, and how many levels of each are split without a handicap: its theta is minus so many deltas.
+        depths : int64 ndarray of shape (nodes,)
+            Depth of every node so far.
+
+        Returns
+        -------
+        int64 ndarray: the depth of every node.
+        """
+        growth, halvings, first, level = draft.growth, self.fanout.bit_length() - 1, int(depths[-1]), 0
+        theta = -head_starts * delta
+        while True:
+            open_ = growth.widths(nodes).max(axis=1) > 1
+            nodes, theta = nodes[open_], theta[open_]
+            split = np.maximum(theta - delta, growth.true[nodes] - level * delta) + law.sample(len(nodes), draft.noise) > theta
+            nodes, theta = nodes[split], theta[split]
             if not len(nodes) or not room_for(growth, 2 * self.fanout * len(nodes)):
-                break
-            nodes, _ = halve_widest(growth, nodes, np.full(len(nodes), halvings))
-            depth += 1
-            depths = np.concatenate([depths, np.full(len(growth.axis) - len(depths), depth)])
-        return depths
+                return depths
+            nodes, whose = halve_widest(growth, nodes, np.full(len(nodes), halvings))
+            theta, level = theta[whose], level + 1
+            depths = _and_new(depths, growth, first + level)
 
 
-def _count_down(draft: Draft) -> None:
-    """Count nodes above the cells of a finished tree, every fourth level, with shares that grow towards the cells.
+def _and_new(depths: np.ndarray, growth: Growth, depth: int) -> np.ndarray:
+    """The depths of all nodes, those that are new having this one."""
+    return np.concatenate([depths, np.full(len(growth.axis) - len(depths), depth)])
 
-    The tree is public by now, and so is all that follows from it: how many cells lie below a node sets its share. Where a path is so
-    long that one slice is left, that one goes to the cell.
+
+def _count_down(draft: Draft, blocks: np.ndarray) -> None:
+    """Count nodes between the blocks and the cells of finished trees, every fourth level, with shares that grow towards the cells.
+
+    The trees are public by now, and so is all that follows from them: how many cells lie below a node sets its share. Where a path
+    is so long that one slice is left, that one goes to the cell.
     """
     growth, levels = draft.growth, draft.growth.levels()
     below = (growth.axis < 0).astype(np.int64)  # cells below each node
     for level in levels[:0:-1]:
         np.add.at(below, growth.parent[level], below[level])
-    left = np.full(len(growth.axis), SLICES - TESTS - 1, np.int64)
-    for at, level in enumerate(levels):
-        counted = (below[level] >= 2**STRIDE) & (left[level] > 1) if at and at % STRIDE == 0 else np.zeros(len(level), bool)
+    left = np.zeros(len(growth.axis), np.int64)
+    left[blocks] = SLICES - TESTS - 1 - (BLOCKS if len(blocks) > 1 else 0)
+    since = np.zeros(len(growth.axis), np.int64)  # halvings since a count
+    for level in levels:
+        counted = (since[level] == STRIDE) & (below[level] >= 2**STRIDE) & (left[level] > 1)
         here = level[counted]
         to_come = np.maximum(1, np.rint(np.log2(below[here]) / STRIDE).astype(np.int64))
         left[here] -= look_at(draft, here, left[here], to_come, STRIDE)[1]
-        inner = level[growth.axis[level] >= 0]
-        left[growth.child[inner]] = left[growth.child[inner] + 1] = left[inner]
+        inner = level[(growth.axis[level] >= 0) & (left[level] > 0)]
+        for child in (growth.child[inner], growth.child[inner] + 1):
+            left[child], since[child] = left[inner], since[inner] % STRIDE + 1
 
 
 def _pure(cost: CentralMeasure) -> Fraction:
