@@ -2,8 +2,8 @@
 
 Every figure is the mean relative error of 400 random boxes in per cent (``shapes``), the median over draws of the noise, for
 small, medium and large boxes. Rows are added to docs/evidence/partitions.json as they are measured; then the table in
-docs/partitions.md and its picture are written again. ``--write`` only writes them; ``--resume`` leaves out rows that this commit has
-measured with as many draws.
+docs/partitions.md and its picture are written again. ``--write`` only writes them; ``--resume`` leaves out rows that were
+measured with the same code of the partitioners and as many draws. ``--rows floor-6`` is the floor with 10^6 rows alone; parts of the table may be measured side by side.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import shapes
 
 import sfumato as sf
+from sfumato.clustering.methods import occupied
 from sfumato.cube import Cube
 from sfumato.demo import cities_path, flights_path
 from sfumato.domain import Domain, Interval
@@ -83,8 +84,9 @@ def tables(which: list[str]) -> Iterator[tuple[str, np.ndarray]]:
             yield "cities", _real(cities_path(), ("longitude", "latitude"), (-180, -90), (180, 90))
             yield "flights", _real(flights_path(), ("hour", "dep_delay"), (0, -60), (24, 240))
         else:
-            for kind in shapes.KINDS:
-                yield f"{kind}, 10^{word}", shapes.points(kind, 10 ** int(word))
+            kind, _, power = word.rpartition("-")
+            for each in [kind] if kind else shapes.KINDS:
+                yield f"{each}, 10^{power}", shapes.points(each, 10 ** int(power))
 
 
 def _real(path: Path, columns: tuple[str, str], lower: tuple[float, float], upper: tuple[float, float]) -> np.ndarray:
@@ -100,7 +102,7 @@ def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, d
     """Errors of every partitioner on one table."""
     lattice = sf.UniformPartitioner().needs(SQUARE)
     cells = np.stack([axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1)
-    cube = Cube.of_cells(lattice, cells)
+    cube = occupied(Cube.of_cells(lattice, cells))
     boxes = {size: shapes.workload(size) for size in shapes.SIZES}
     truth = {size: shapes.true_counts(points, box) for size, box in boxes.items()}
     found = {}
@@ -203,16 +205,23 @@ def main() -> None:
     asked.add_argument("--write", action="store_true")
     asked.add_argument("--resume", action="store_true")
     options = asked.parse_args()
-    page = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"figures": {}, "commits": {}}
-    commit = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    git = ["git", "rev-parse", "--short", "HEAD:src/sfumato/partition"]
+    code = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     for row, points in tables([] if options.write else options.rows.split(",")):
-        found = page["figures"].get(row, {})
-        if options.resume and page["commits"].get(row) == commit and all(each["draws"] >= options.draws for each in found.values()):
+        figures, codes = known().values()
+        if options.resume and codes.get(row) == code and all(each["draws"] >= options.draws for each in figures[row].values()):
             continue
         print(row, f"({len(points):,} rows)", flush=True)
-        page["figures"][row], page["commits"][row] = measure(points, options.draws), commit
+        measured = measure(points, options.draws)
+        page = known()  # other rows may have been measured meanwhile
+        page["figures"][row], page["code"][row] = measured, code
         FIGURES.write_text(json.dumps(page, indent=1) + "\n", encoding="utf-8")
-    write(page["figures"])
+    write(known()["figures"])
+
+
+def known() -> dict[str, dict[str, object]]:
+    """What has been measured: figures of every row, and git's name of the code of the partitioners that it was measured with."""
+    return json.loads(FIGURES.read_text()) if FIGURES.exists() else {"figures": {}, "code": {}}
 
 
 if __name__ == "__main__":
