@@ -3,7 +3,8 @@
 Every figure is the mean relative error of 400 random boxes in per cent (``shapes``), the median over draws of the noise, for
 small, medium and large boxes. Rows are added to docs/evidence/partitions.json as they are measured; then the table in
 docs/partitions.md and its picture are written again. ``--write`` only writes them; ``--resume`` leaves out rows that were
-measured with the same code of the partitioners and as many draws. ``--rows floor-6`` is the floor with 10^6 rows alone; parts of the table may be measured side by side.
+measured with the same code of the partitioners and as many draws. ``--rows floor-6`` is the floor with 10^6 rows alone: parts
+of the table may be measured side by side.
 """
 
 from __future__ import annotations

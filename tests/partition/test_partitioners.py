@@ -5,6 +5,8 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.audit.runs import count
@@ -13,6 +15,7 @@ from sfumato.domain import Domain, Interval, fine_lattice
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
 from sfumato.partition import Partition
+from sfumato.partition.uniform import cells_per_axis
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
@@ -213,3 +216,20 @@ def test_laws_of_sums():
     p = answer(sf.BinaryPartitioner(depth=3), SMALL, ())
     assert p.half_width([0]) == p.accuracy()[0]
     assert p.half_width() > p.half_width([0, 1]) > p.half_width([0]) > p.half_width([]) == 0
+
+
+@pytest.mark.parametrize("question", [sf.UniformPartitioner(), sf.UniformPartitioner(partitions=3), sf.AdaptiveGridPartitioner()], ids=str)
+def test_grids_over_many_axes_have_about_as_many_cells_as_they_aim_at(question):
+    """Two parts of each of twenty axes would be a million cells."""
+    wide = Domain({f"x{i}": Interval(0, 1) for i in range(20)})
+    for rows in ((), 30 * ((0.5,) * 20,)):
+        assert len(answer(question, wide, rows).counts) <= 2000
+
+
+@given(st.floats(0, 1e12), st.integers(1, 22))
+def test_cells_along_axes_are_enough_and_not_too_many(aim, d):
+    m = min(max(1, int(np.ceil(aim ** (1 / d)))), int((2**22) ** (1 / d) + 1e-9))
+    cells = cells_per_axis(m, d, aim)
+    assert np.prod(cells, dtype=float) <= 4 * max(aim, 1)
+    assert np.prod(cells, dtype=float) >= min(aim, float(m) ** d) * (1 - 1e-9)
+    assert d > 2 or cells == [m] * d

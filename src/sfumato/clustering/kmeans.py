@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, Literal, TypeAlias, get_args
@@ -18,7 +19,7 @@ from sfumato.errors import UsageError
 from sfumato.exact import settle
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.partition import UniformPartitioner
-from sfumato.partition.uniform import eugkm_cells
+from sfumato.partition.uniform import cells_per_axis, eugkm_cells
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta
@@ -117,7 +118,10 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
         space, k = Space(lattice), self.n_clusters
         if method == "eugkm":
             law = UniformPartitioner(lattice.names, partitions=None if self.method == "eugkm" else 1).laws(cost, unit)[1]
-            cells = None if rows is None else eugkm_cells(rows, methods.effective_epsilon(cost, unit), d=space.d)[1] ** space.d
+            cells = None
+            if rows is not None:
+                aim, m = eugkm_cells(rows, methods.effective_epsilon(cost, unit), d=space.d)
+                cells = math.prod(cells_per_axis(m, space.d, aim))
             return cells, law, ("each count is a cell of a grid; the weight of a cluster adds up the cells of its group",)
         if method == "dplloyd":
             parts, _, (_, law) = methods.lloyd_laws(space, k, MANY if rows is None else rows, unit, cost)

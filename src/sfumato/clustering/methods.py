@@ -17,7 +17,7 @@ from sfumato.cube import Cube
 from sfumato.mechanisms.noise import Law
 from sfumato.partition import Partition, UniformPartitioner
 from sfumato.partition.growing import Draft
-from sfumato.partition.privtree import NAME, PrivTreePartitioner
+from sfumato.partition.privtree import PrivTreePartitioner
 from sfumato.partition.uniform import MOST_CELLS, eugkm_cells
 from sfumato.privacy.allocation import of_units, share
 from sfumato.privacy.measures import ZCDP, CentralMeasure
@@ -93,7 +93,9 @@ def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Par
     law, delta = question.law_at(of_units(draft.cost, tests), unit)
     draft.pay(root, tests)
     depth = question.grow(draft, root, np.array([HEAD]), root, law, delta)
-    return draft.release(NAME, depth, question.proof, f"{law} in each test whether a box is split, noise on the count of each cell")
+    return draft.release(
+        question.name, depth, question.proof, f"{law} in each test whether a box is split, noise on the count of each cell"
+    )
 
 
 def dplloyd(cube: Cube, k: int, rows: int, unit: Unit, cost: CentralMeasure, noise: Bits) -> Clusters:

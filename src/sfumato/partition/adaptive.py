@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import Domain, Lattice, fine_lattice
+from sfumato.domain import Domain
 from sfumato.exact import split
 from sfumato.mechanisms.noise import count_law
+from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import MOST_CELLS, Draft
-from sfumato.partition.levels import plain_axes, titled
 from sfumato.partition.partition import Partition
 from sfumato.partition.steps import split_evenly
-from sfumato.partition.uniform import effective_epsilon, eugkm_cells, root_down
+from sfumato.partition.uniform import cells_per_axis, effective_epsilon, eugkm_cells, root_down
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
@@ -26,18 +24,17 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.release import Preview
 
-NAME = "Adaptive grid"
 SHARES = [Fraction(1, 50), Fraction(49, 100), Fraction(49, 100)]  # of the number of rows, the coarse cells, the fine cells
 FEWEST, COARSER, FINE_THETA = 100, 4, 5  # coarse cells at least; how much coarser per axis than EUGkM's rule; rows per fine cell
 
 
-class AdaptiveGridPartitioner(msgspec.Struct, frozen=True, tag="adaptive-grid", omit_defaults=True, forbid_unknown_fields=True):
+class AdaptiveGridPartitioner(OverAxes, frozen=True, tag="adaptive-grid", omit_defaults=True, forbid_unknown_fields=True):
     """Where are they, on a grid that is fine where there are many? Two levels of grids, from three noisy counts on every path.
 
     A noisy number of rows N lays a coarse grid of m1 cells per axis, max(10, ceil(sqrt(N eps / 10) / 4)) in two dimensions. Each
     coarse cell with a noisy count N' is divided again into m2 = ceil(sqrt(N' eps' / 5)) per axis, eps' being what the fine cells
-    spend. In d dimensions both numbers of cells are raised to the power 2d / (2 + d) / 1 of EUGkM's rule, which for d = 2 is
-    the paper's. Coarse and fine counts are made consistent in ``count`` and by ``consistent()``.
+    spend. In d dimensions both follow EUGkM's rule, (N eps / theta)^(2d / (2 + d)) cells, which for d = 2 is the paper's. Coarse
+    and fine counts are made consistent in ``count`` and by ``consistent()``.
 
     Parameters
     ----------
@@ -58,11 +55,10 @@ class AdaptiveGridPartitioner(msgspec.Struct, frozen=True, tag="adaptive-grid", 
     Source: Qardaji, Yang, Li, ICDE 2013 (AG); Su, Cao, Li, Bertino, Jin, CODASPY 2016 (more than two dimensions).
 
     >>> coarse_cells(1_000_000, 1.0, 2), fine_cells(1000, 0.5, 2)
-    (80, 10)
+    ([80, 80], [10, 10])
     """
 
-    axes: str | Sequence[str] | None = None
-
+    name: ClassVar[str] = "Adaptive grid"
     proof: ClassVar[Proof] = Proof(
         sensitivity="of the number of rows, rows_per_person; of each level's cells, L1 = rows_per_person; twice those under replace.",
         because="each grid depends on the data only through noisy counts that are paid for, its cells are disjoint, and the "
@@ -70,17 +66,6 @@ class AdaptiveGridPartitioner(msgspec.Struct, frozen=True, tag="adaptive-grid", 
         not_covered="the choice of columns and bounds; the time the query takes.",
         source="Qardaji, Yang, Li, ICDE 2013 (AG); Su, Cao, Li, Bertino, Jin, CODASPY 2016 (more than two dimensions).",
     )
-
-    def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "axes", plain_axes(self.axes))
-
-    def needs(self, domain: Domain) -> Lattice:
-        """The default lattice."""
-        return fine_lattice(domain.intervals(self.axes))
-
-    @property
-    def title(self) -> str:
-        return titled(NAME, self.axes)
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the fine cells would be; how many there are depends on noisy counts."""
@@ -103,26 +88,31 @@ class AdaptiveGridPartitioner(msgspec.Struct, frozen=True, tag="adaptive-grid", 
         counts = draft.look(cells, coarse) if len(cells) > 1 else np.array([rows])
         epsilon = effective_epsilon(draft.law(fine))
         m2 = np.array([fine_cells(max(n, 0), epsilon, len(shape)) for n in counts.tolist()], np.int64)
-        parts = np.minimum(_fitting(m2, len(shape))[:, None], growth.widths(cells))
+        parts = np.minimum(_fitting(m2), growth.widths(cells))
         split_evenly(growth, cells, parts)
         depth = np.concatenate([depth, np.full(len(growth.axis) - len(depth), 2)])
-        return draft.release(NAME, depth, self.proof, "noise on the number of rows, on coarse cells and on fine cells")
+        return draft.release(self.name, depth, self.proof, "noise on the number of rows, on coarse cells and on fine cells")
 
 
-def coarse_cells(n: float, epsilon: float, d: int) -> int:
-    """Cells per axis of the coarse grid, m1."""
-    aim = min(eugkm_cells(n, epsilon, d=d)[0], 1e60)
-    return int(min(max(math.ceil(FEWEST ** (1 / d) - 1e-9), math.ceil(aim ** (1 / d) / COARSER)), root_down(MOST_CELLS // 2, d)))
+def coarse_cells(n: float, epsilon: float, d: int) -> list[int]:
+    """Cells of the coarse grid along each axis, m1."""
+    aim = max(FEWEST, min(eugkm_cells(n, epsilon, d=d)[0], 1e60) / COARSER**d)
+    return cells_per_axis(_side(aim, d), d, aim)
 
 
-def fine_cells(n: float, epsilon: float, d: int) -> int:
-    """Cells per axis of the fine grid in a coarse cell of n rows, m2."""
+def fine_cells(n: float, epsilon: float, d: int) -> list[int]:
+    """Cells along each axis of the fine grid in a coarse cell of n rows, m2."""
     aim = min(eugkm_cells(n, epsilon, d=d, theta=FINE_THETA)[0], 1e60)
+    return cells_per_axis(_side(aim, d), d, aim)
+
+
+def _side(aim: float, d: int) -> int:
+    """The least m with m^d >= aim, from 1 up to the public limit on cells."""
     return int(max(1, min(math.ceil(aim ** (1 / d) * (1 - 1e-12)), root_down(MOST_CELLS // 2, d))))
 
 
-def _fitting(m: np.ndarray, d: int) -> np.ndarray:
+def _fitting(parts: np.ndarray) -> np.ndarray:
     """The same, coarser where there would be more fine cells in all than the public limit: a function of noisy counts."""
-    while (m.astype(float) ** d).sum() > MOST_CELLS // 2 and m.max() > 1:
-        m = np.maximum(1, m * 3 // 4)
-    return m
+    while parts.prod(axis=1, dtype=float).sum() > MOST_CELLS // 2 and parts.max() > 1:
+        parts = np.maximum(1, parts * 3 // 4)
+    return parts

@@ -10,19 +10,17 @@ uniform grid, crowds get a deep tree, and every count that was paid for serves i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import Domain, Lattice, fine_lattice
+from sfumato.domain import Domain
 from sfumato.mechanisms.noise import count_law
 from sfumato.mechanisms.sums import LEAST_SPREAD, spread
+from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import Draft
-from sfumato.partition.levels import plain_axes, titled
 from sfumato.partition.partition import Partition
 from sfumato.partition.steps import SLICES, halve_widest, look_at, room_for
 from sfumato.partition.uniform import effective_epsilon
@@ -33,7 +31,6 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.release import Preview
 
-NAME = "Automatic partition"
 ROWS, EVEN_ROWS = 7.0, 16.0  # rows times epsilon that a cell should hold, and where the ground is even
 STRIDE = 2  # halvings between counts
 NEAR = 2.6  # so many halvings before the cells, nothing is counted any more
@@ -41,7 +38,7 @@ EVEN = 1.3  # chi-square per degree of freedom up to which neighbours look even
 FREEDOM = 6  # degrees of freedom that such a judgement needs
 
 
-class AutoPartitioner(msgspec.Struct, frozen=True, tag="auto", omit_defaults=True, forbid_unknown_fields=True):
+class AutoPartitioner(OverAxes, frozen=True, tag="auto", omit_defaults=True, forbid_unknown_fields=True):
     """Where are they? Looks coarsely first, then decides place by place how fine the cells are. A good first choice.
 
     Parameters
@@ -67,8 +64,7 @@ class AutoPartitioner(msgspec.Struct, frozen=True, tag="auto", omit_defaults=Tru
     'Automatic partition of lon x lat'
     """
 
-    axes: str | Sequence[str] | None = None
-
+    name: ClassVar[str] = "Automatic partition"
     proof: ClassVar[Proof] = Proof(
         sensitivity="of the nodes that are counted together, which are disjoint, L1 = rows_per_person (twice that under replace).",
         because="every decision follows from noisy counts that are paid for, and on every path from the root to a cell the "
@@ -77,17 +73,6 @@ class AutoPartitioner(msgspec.Struct, frozen=True, tag="auto", omit_defaults=Tru
         source="after Qardaji, Yang, Li, ICDE 2013, and Cormode et al., ICDE 2012; costs chosen along a path: Rogers, Roth, Ullman, "
         "Vadhan 2016; Feldman, Zrnic 2021.",
     )
-
-    def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "axes", plain_axes(self.axes))
-
-    def needs(self, domain: Domain) -> Lattice:
-        """The default lattice."""
-        return fine_lattice(domain.intervals(self.axes))
-
-    @property
-    def title(self) -> str:
-        return titled(NAME, self.axes)
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate cells on even ground would be; deeper ones have less left."""
@@ -102,7 +87,7 @@ class AutoPartitioner(msgspec.Struct, frozen=True, tag="auto", omit_defaults=Tru
         """Count, judge, cut; then count the cells."""
         draft = Draft(cube, unit, cost, noise)
         depth = _explore(draft)
-        return draft.release(NAME, depth, self.proof, "noise on counts from coarse to fine, and on cells")
+        return draft.release(self.name, depth, self.proof, "noise on counts from coarse to fine, and on cells")
 
 
 @dataclass

@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
+from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import fraction, positive, settle
 from sfumato.mechanisms.noise import count_law
+from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import MOST_CELLS, Draft
 from sfumato.partition.partition import Partition
 from sfumato.privacy import allocation as sharing
@@ -54,16 +55,6 @@ def plain_allocation(allocation: object, depth: int) -> Allocation:
     plain = allocation if isinstance(allocation, str) else tuple(str(fraction(w, "a weight")) for w in allocation)
     sharing.levels(10**9, depth, allocation=plain)
     return plain
-
-
-def plain_axes(axes: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Names of axes as files give them back."""
-    return None if axes is None else named_axes(axes)
-
-
-def titled(name: str, axes: str | Sequence[str] | None) -> str:
-    """A question in a few words."""
-    return name if axes is None else f"{name} of {' x '.join(axes)}"
 
 
 def next_axis(widths: np.ndarray, depth: int) -> np.ndarray:
@@ -111,22 +102,20 @@ def check_levels(levels: Levels, stop_below: float | None) -> None:
         )
 
 
-class LevelTree(msgspec.Struct, frozen=True):
+class LevelTree(OverAxes, frozen=True):
     """What partitioners of a fixed depth have in common; each says how it splits nodes, and why it keeps its promise."""
 
-    axes: str | Sequence[str] | None = None
     depth: int = 8
     stop_below: float | None = None
     shares: Shares = Shares()
     allocation: str | Sequence[Any] = "geometric"
 
     chooses: ClassVar[bool] = False  # whether choosing where to split costs anything
-    name: ClassVar[str]
     mechanism: ClassVar[str]
     proof: ClassVar[Proof]
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "axes", plain_axes(self.axes))
+        super().__post_init__()
         msgspec.structs.force_setattr(self, "stop_below", check_tree(self.depth, self.parts, self.stop_below))
         msgspec.structs.force_setattr(self, "allocation", plain_allocation(self.allocation, self.depth))
         shares: object = self.shares
@@ -147,14 +136,6 @@ class LevelTree(msgspec.Struct, frozen=True):
     def slack(self, lattice: Lattice, unit: Unit) -> str:
         """What finite arithmetic adds to the loss, in words."""
         return EXACT
-
-    def needs(self, domain: Domain) -> Lattice:
-        """The default lattice."""
-        return fine_lattice(domain.intervals(self.axes))
-
-    @property
-    def title(self) -> str:
-        return titled(self.name, self.axes)
 
     def levels(self, cost: CentralMeasure) -> Levels:
         """What each level may spend; checked."""

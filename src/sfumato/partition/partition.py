@@ -15,11 +15,11 @@ from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
-from sfumato.mechanisms.sums import LEAST_SPREAD, exact_half_width, half_widths, spread
+from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
 from sfumato.partition import exports
 from sfumato.partition.cover import Counted, Cover, Edges, are_places, scale_of, whole_cells
+from sfumato.partition.estimates import Estimates
 from sfumato.partition.grid import Grid
-from sfumato.partition.inference import Inferred, infer, whole_counts
 from sfumato.partition.ranges import Ranges, Walker
 from sfumato.partition.reading import read_cells, read_points, read_ranges
 from sfumato.partition.tables import Tables
@@ -183,7 +183,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         """
         half = self.accuracy(confidence, simultaneous)
         tree = self.geometry
-        centre = self._inferred.estimate[tree.leaves] if self.shown != "noisy" and isinstance(tree, Tree) else self.noisy
+        centre = self._known.inferred.estimate[tree.leaves] if self.shown != "noisy" and isinstance(tree, Tree) else self.noisy
         return np.minimum(centre - half, self.counts), np.maximum(centre + half, self.counts)
 
     def half_width(self, cells: Any = None, confidence: Exactly = "0.95") -> int:
@@ -206,61 +206,26 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
     # --- inference ----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _inferred(self) -> Inferred:
+    def _known(self) -> Estimates:
         """What all noisy counts together say of every node of a tree."""
-        tree = self.geometry
-        assert isinstance(tree, Tree)
-        spreads = np.array([max(spread(law), LEAST_SPREAD) for law in self.laws])
-        counts, variances = np.zeros(len(tree.axis)), np.full(len(tree.axis), np.inf)
-        counts[tree.leaves] = self.noisy
-        variances[tree.leaves] = self._per_cell(spreads.tolist())
-        if self.inner is not None:  # a cell that was tested has two counts
-            node, other = self.inner.node, spreads[self.inner.which]
-            own = variances[node]
-            weight = np.where(np.isinf(own), 1, own / np.where(np.isinf(own), 1, own + other))
-            counts[node] += weight * (self.inner.count - counts[node])
-            variances[node] = weight * other
-        return infer(tree, counts, variances)
+        assert isinstance(self.geometry, Tree)
+        return Estimates(self.geometry, self.noisy, self.laws, self.which, self.inner)
 
-    @cached_property
+    @property
     def _nodes(self) -> np.ndarray:
         """The number shown for every node of a tree, in sums."""
-        tree = self.geometry
-        if self.shown == "whole" and isinstance(tree, Tree):
-            return whole_counts(tree, self._inferred.estimate, self._inferred.own)
-        return self._inferred.estimate
+        return self._known.whole if self.shown == "whole" else self._known.inferred.estimate
 
     @property
     def _variances(self) -> np.ndarray:
         tree = self.geometry
-        return self._inferred.variance[tree.leaves] if isinstance(tree, Tree) else self._per_cell([spread(law) for law in self.laws])
-
-    @cached_property
-    def _known_to(self) -> np.ndarray:
-        """The largest variance of the estimate of a node whose count has each law: float64 ndarray of shape (laws,)."""
-        tree, most = self.geometry, np.zeros(len(self.laws))
-        assert isinstance(tree, Tree)
-        np.maximum.at(most, np.zeros(tree.cells, np.int64) if self.which is None else self.which, self._inferred.variance[tree.leaves])
-        if self.inner is not None:
-            np.maximum.at(most, self.inner.which, self._inferred.variance[self.inner.node])
-        return most
+        return self._known.inferred.variance[tree.leaves] if isinstance(tree, Tree) else self._per_cell([spread(law) for law in self.laws])
 
     def _half(self, variances: np.ndarray, alpha: float) -> np.ndarray:
-        """Half-widths of sums of estimates of these variances.
-
-        A count y(v) enters a sum of variance V with a coefficient Cov(sum, x(v)) / variance(v): at most Var x(v) / variance(v)
-        (``inference``), and at most sqrt(V Var x(v)) / variance(v) (Cauchy and Schwarz). V is rounded up to a power of sqrt 2 there.
-        """
-        if not isinstance(self.geometry, Tree):
-            return half_widths(variances, [(law, 1.0) for law in self.laws], alpha)
-        half, known = np.zeros(len(variances)), self._known_to * (1 + 1e-9)
-        spreads = np.array([max(spread(law), LEAST_SPREAD) for law in self.laws])
-        steps = np.ceil(2 * np.log2(np.maximum(variances, 1e-12)))
-        for step in np.unique(steps):
-            here = steps == step
-            reaches = np.minimum(np.minimum(known, np.sqrt(2.0 ** (step / 2) * known)) / spreads, 1)
-            half[here] = half_widths(variances[here], list(zip(self.laws, reaches.tolist(), strict=True)), alpha)
-        return half
+        """Half-widths of sums of estimates of these variances."""
+        if isinstance(self.geometry, Tree):
+            return self._known.half_widths(variances, alpha)
+        return half_widths(variances, [(law, 1.0) for law in self.laws], alpha)
 
     def consistent(self, integers: bool = False) -> Partition:
         """The same partition with the best counts that all its noisy counts together allow. It costs nothing.
@@ -344,8 +309,8 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         """Tables of the unbiased estimates, and of what is shown."""
         tree = self.geometry
         assert isinstance(tree, Tree)
-        plain = Tables(tree, self._inferred)
-        return plain, plain if self.shown != "whole" else Tables(tree, dataclasses.replace(self._inferred, estimate=self._nodes))
+        plain = Tables(tree, self._known.inferred)
+        return plain, plain if self.shown != "whole" else Tables(tree, dataclasses.replace(self._known.inferred, estimate=self._nodes))
 
     def sample(self, size: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
         """Draw synthetic points: boxes by their counts (negative ones taken as 0), evenly within each.

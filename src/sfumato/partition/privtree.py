@@ -1,7 +1,7 @@
 """PrivTree: a tree without a limit on its height, at a price that does not grow with it. All in integers, without slack.
 
 A node at depth t with c rows is split if max(theta - delta, c - t delta) + Z > theta, strictly, Z discrete Laplace of scale
-lambda, theta an integer, delta = ceil(lambda ln b). Only these answers are paid for; the noisy biased counts are never shown.
+lambda, theta an integer, delta = ceil(lambda ln b). The tests pay for these answers alone: noisy biased counts are never shown.
 
 First the space is halved, evenly, into blocks of about a thousand rows each, which are counted; then every block grows a tree of
 its own, in which depth t begins at 0. Theta differs from block to block. Where a noisy count says that there are many rows, theta
@@ -23,20 +23,18 @@ With a real delta the steps between counts are no integers, and the bound on los
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import Domain, Lattice, fine_lattice
+from sfumato.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
+from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import Draft, Growth
-from sfumato.partition.levels import plain_axes, titled
 from sfumato.partition.partition import Partition
 from sfumato.partition.steps import SLICES, halve_widest, look_at, room_for
 from sfumato.partition.uniform import effective_epsilon
@@ -47,7 +45,6 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.release import Preview
 
-NAME = "PrivTree"
 LARGEST_FANOUT = 2**10
 TESTS, BLOCKS = 16, 4  # slices that the tests and the counts of blocks spend; one goes to the number of rows, the rest down the tree
 STRIDE = 4  # halvings between counted levels
@@ -56,7 +53,7 @@ COARSE_ROWS = 40  # rows times epsilon in a box, about, down to which boxes are 
 MOST_HALVINGS = 16  # of the whole, into blocks
 
 
-class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defaults=True, forbid_unknown_fields=True):
+class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=True, forbid_unknown_fields=True):
     """Where are they, in boxes that are small exactly where there are many? Splitting costs the same however deep it goes.
 
     A noisy number of rows, a 64th of the cost, says into how many even blocks the space is divided first, of about 1000 rows times
@@ -88,9 +85,9 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
     (DiscreteLaplace(scale=Fraction(12, 1)), 9)
     """
 
-    axes: str | Sequence[str] | None = None
     fanout: int = 2
 
+    name: ClassVar[str] = "PrivTree"
     proof: ClassVar[Proof] = Proof(
         sensitivity="of each biased count, rows_per_person; of the counts at each level, L1 = rows_per_person (twice that under replace).",
         because='the answers "split" or "not" on a path lose at most (2b - 1) / ((b - 1) lambda) per row, (3b - 2) / ((b - 1) '
@@ -100,18 +97,10 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
     )
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "axes", plain_axes(self.axes))
+        super().__post_init__()
         b: object = self.fanout
         if isinstance(b, bool) or not isinstance(b, int) or not 2 <= b <= LARGEST_FANOUT or b & (b - 1):
             raise UsageError(f"fanout = {b!r}", "nodes are halved, so the fan-out is a power of two", "Choose 2, or 4")
-
-    def needs(self, domain: Domain) -> Lattice:
-        """The default lattice."""
-        return fine_lattice(domain.intervals(self.axes))
-
-    @property
-    def title(self) -> str:
-        return titled(NAME, self.axes)
 
     def test_law(self, cost: CentralMeasure, unit: Unit) -> tuple[DiscreteLaplace, int]:
         """The noise of the tests, lambda exact, and delta. They take 16 of 64 slices of the cost."""
@@ -145,7 +134,7 @@ class PrivTreePartitioner(msgspec.Struct, frozen=True, tag="privtree", omit_defa
         depths = self.grow(draft, blocks, self._levels(rows, epsilon, COARSE_ROWS), depths, law, delta)
         _count_down(draft, blocks)
         mechanism = f"{law} in each test whether a box is split, noise on counts of blocks and down the tree"
-        return draft.release(NAME, depths, self.proof, mechanism)
+        return draft.release(self.name, depths, self.proof, mechanism)
 
     def _levels(self, rows: np.ndarray, epsilon: float, aim: float) -> np.ndarray:
         """How many levels lie between boxes of so many noisy rows and boxes of ``aim`` rows times epsilon: int64 ndarray like ``rows``."""

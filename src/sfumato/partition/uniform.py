@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
@@ -11,10 +10,11 @@ import msgspec
 import numpy as np
 
 from sfumato.cube import Cube
-from sfumato.domain import Domain, Lattice, fine_lattice, finest, named_axes
+from sfumato.domain import Domain, Lattice, finest
 from sfumato.errors import UsageError
 from sfumato.exact import positive, settle
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
+from sfumato.partition.axes import OverAxes
 from sfumato.partition.cover import Edges
 from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import share
@@ -24,19 +24,20 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.release import Preview
 
-NAME = "Uniform grid"
 MOST_CELLS = 2**22
+MOST_OVER = 4  # times the number of cells that is aimed at
 LEAST_THETA = Fraction(1, 10**9)
 LOOK, GRID = Fraction(1, 50), Fraction(49, 50)  # shares of the noisy number of rows, and of the cells
 FINE_ENOUGH = 16  # lattice points per cell; below that the rows are counted again on the grid itself
 
 
-class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaults=True, forbid_unknown_fields=True):
+class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=True, forbid_unknown_fields=True):
     """Where are they, on an even grid? EUGkM's rule picks the number of cells from a noisy number of rows.
 
-    M = (N eps / theta)^(2d / (2 + d)) cells, ceil(M^(1/d)) per axis, at most 2^22 in all. N is a noisy count that takes a
-    fiftieth of the cost (under replace: nothing); eps stands for the inverse of the noise scale of a cell, so that several
-    rows per person, and Gaussian noise, get the coarser grid that they need.
+    M = (N eps / theta)^(2d / (2 + d)) cells, ceil(M^(1/d)) per axis, at most 2^22 in all; where that is more than 4M, as it can be
+    from three axes on, one fewer along the last of them. N is a noisy count that takes a fiftieth of the cost (under replace:
+    nothing); eps stands for the inverse of the noise scale of a cell, so that several rows per person, and Gaussian noise, get the
+    coarser grid that they need.
 
     Parameters
     ----------
@@ -64,10 +65,10 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
     (50.0, 8)
     """
 
-    axes: str | Sequence[str] | None = None
     partitions: int | None = None
     theta: float = 10
 
+    name: ClassVar[str] = "Uniform grid"
     proof: ClassVar[Proof] = Proof(
         sensitivity="of the number of rows, rows_per_person; of the cells, L1 = rows_per_person (twice that under replace).",
         because="the grid depends on the data only through a noisy count that is paid for; the cells are then disjoint and public. "
@@ -77,8 +78,7 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
     )
 
     def __post_init__(self) -> None:
-        if self.axes is not None:
-            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
+        super().__post_init__()
         partitions: object = self.partitions
         if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
             raise UsageError(f"partitions = {partitions!r}", "the number of cells is at least 1", "Give a whole number, or leave it out")
@@ -89,14 +89,6 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
             raise UsageError("theta", "it is so far from 10 that the number of cells would not depend on the rows", "Leave it at 10")
         msgspec.structs.force_setattr(self, "theta", float(theta))
         settle(self)
-
-    def needs(self, domain: Domain) -> Lattice:
-        """The default lattice: fine enough for most grids that the rule can choose."""
-        return fine_lattice(domain.intervals(self.axes))
-
-    @property
-    def title(self) -> str:
-        return NAME if self.axes is None else f"{NAME} of {' x '.join(self.axes)}"
 
     def laws(self, cost: CentralMeasure, unit: Unit) -> tuple[Law | None, Law]:
         """The noise on the number of rows, if it is needed, and on the cells: together they spend exactly the cost.
@@ -134,13 +126,16 @@ class UniformPartitioner(msgspec.Struct, frozen=True, tag="uniform", omit_defaul
         counts = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
         mechanism = f"{law} on each cell" + ("" if look is None else f", {look} on the number of rows")
         guarantee = Guarantee(without_delta(cost), unit, mechanism, self.proof, assumptions_of(unit), private=noise.private)
-        return Partition(made_by=NAME, lattice=cube.lattice, cover=Edges(edges), noisy=counts, laws=(law,), rows=rows, guarantee=guarantee)
+        return Partition(
+            made_by=self.name, lattice=cube.lattice, cover=Edges(edges), noisy=counts, laws=(law,), rows=rows, guarantee=guarantee
+        )
 
     def _per_axis(self, lattice: Lattice, n: int, law: Law) -> list[int]:
         """Cells per axis, at most one per lattice point of an axis that has steps of its own."""
-        d = len(lattice.axes)
-        m = eugkm_cells(n, effective_epsilon(law), d=d, theta=self.theta)[1] if self.partitions is None else _root_up(self.partitions, d)
-        return [min(m, axis.size) if axis.size < finest(d) else m for axis in lattice.axes]
+        d, given = len(lattice.axes), self.partitions
+        aim, m = eugkm_cells(n, effective_epsilon(law), d=d, theta=self.theta) if given is None else (float(given), _root_up(given, d))
+        axes = zip(cells_per_axis(m, d, aim), lattice.axes, strict=True)
+        return [min(each, axis.size) if axis.size < finest(d) else each for each, axis in axes]
 
 
 def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple[float, int]:
@@ -153,6 +148,22 @@ def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple
     aim = x ** (2 * d / (2 + d)) if x < 1e60 else math.inf
     m = most if aim >= float(most) ** d else max(1, math.ceil(aim ** (1 / d) * (1 - 1e-12)))
     return aim, min(m, most)
+
+
+def cells_per_axis(m: int, d: int, aim: float) -> list[int]:
+    """Cells along each axis: m, and one fewer along the last axes where m^d is more than four times the number to aim at.
+
+    With one or two axes it never is. With many, m = 2 can be a million cells for a handful of rows.
+
+    >>> cells_per_axis(23, 2, 500.0), cells_per_axis(2, 6, 3.0)
+    ([23, 23], [2, 2, 2, 1, 1, 1])
+    """
+    cells = [m] * d
+    for axis in range(d - 1, -1, -1):
+        if math.prod(cells) <= MOST_OVER * max(aim, 1):
+            break
+        cells[axis] = m - 1
+    return cells
 
 
 def effective_epsilon(law: Law) -> float:

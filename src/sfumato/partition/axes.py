@@ -1,0 +1,30 @@
+"""What every partitioner begins with: Interval axes, and the lattice on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+
+from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
+
+
+class OverAxes(msgspec.Struct, frozen=True):
+    """A question over some Interval axes, or over all of them (None)."""
+
+    axes: str | Sequence[str] | None = None
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if self.axes is not None:
+            msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
+
+    def needs(self, domain: Domain) -> Lattice:
+        """The default lattice."""
+        return fine_lattice(domain.intervals(self.axes))
+
+    @property
+    def title(self) -> str:
+        return self.name if self.axes is None else f"{self.name} of {' x '.join(self.axes)}"
