@@ -57,14 +57,20 @@ def kmeans(
     random = int(seed.integers(2**31)) if isinstance(seed, np.random.Generator) else seed
     first = "k-means++" if isinstance(start, int) else start
     search = KMeans(k, init=first, n_init=tries, max_iter=steps, tol=tolerance, random_state=random)
-    with _threads().limit(limits=1), warnings.catch_warnings():
+    with single_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer than k distinct points
         return np.asarray(search.fit(points, sample_weight=weights).cluster_centers_)
 
 
+def single_thread() -> Any:
+    """A context in which linear algebra and k-means stay on one thread: threads add up in any order, and small sums only wait for them."""
+    return _threads().limit(limits=1)
+
+
 @cache
 def _threads() -> Any:
-    """Looks once for the libraries whose threads add up in any order; scikit-learn has loaded them all by then."""
+    """Looks once for the libraries that have threads; scikit-learn has loaded them all by then."""
+    import sklearn.cluster  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -52,6 +52,21 @@ def test_a_device_keeps_no_value(tmp_path: Path) -> None:
         assert overheard(secret, call) == []
 
 
+def test_a_memory_that_leads_nowhere_is_an_error_of_its_own(tmp_path: Path) -> None:
+    memory = tmp_path / "mine.json"
+    memory.symlink_to(tmp_path / "gone" / "elsewhere.json")
+    with pytest.raises(sf.DataError, match="does not hold a report"):
+        Client(MADE, BOUNDS, memory).report([37, 41_000])
+    assert list(tmp_path.iterdir()) == [memory]
+
+
+def test_a_memory_that_vanishes_is_an_error_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(MADE, BOUNDS, tmp_path / "mine.json")
+    monkeypatch.setattr(client, "_remembered", lambda: None)
+    with pytest.raises(sf.DataError, match="removed"):
+        client.report([37, 41_000])
+
+
 @pytest.mark.parametrize("bounds", [[(0, 1)], [(1, 0), (0, 1)], [(0, float("inf")), (0, 1)], "ab", [(0, None), (0, 1)]])
 def test_bounds_are_public_and_complete(bounds: object) -> None:
     with pytest.raises(sf.UsageError):
@@ -105,7 +120,7 @@ def test_what_is_no_report_is_counted_and_left_out(tmp_path: Path) -> None:
 
 def test_the_server_has_no_way_to_a_true_value() -> None:
     """The collector and the decoder import nothing that perturbs or reads tables, by name or by module."""
-    for name in ("collector", "decoder", "mixture", "noiselaw"):
+    for name in ("collector", "decoder", "density", "gaussians", "mixture", "noiselaw"):
         source = (Path(collecting.__file__).parent / f"{name}.py").read_text(encoding="utf-8")
         named = {
             alias.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names
@@ -139,9 +154,31 @@ def test_commands_from_device_to_clusters(tmp_path: Path, monkeypatch: pytest.Mo
     assert "800 reports, 0 refused. Metric privacy" in captured.err
 
 
+def test_a_hostile_first_report_does_not_choose_the_mechanism(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = sf.MultivariateLaplace(40, 1)
+    good = reports(made, np.repeat([0.2, 0.8], 200)[:, None])
+    hostile = reports(sf.MultivariateLaplace(1, 1), np.array([[0.5]]))
+    for name in ("r.jsonl", "r.parquet"):
+        collecting.write(hostile + good if name == "r.jsonl" else good, tmp_path / name)
+    words = ["local", "collect", str(tmp_path / "r.jsonl"), "--clusters", "2", "--axis", "age=0..120", "--json"]
+    assert run([*words, "--epsilon", "40", "--mechanism", "laplace"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert (found["reports"], found["refused"], "first report" in captured.err) == (400, 1, False)
+    assert run([*words[:-1], "--epsilon", "40"]) == 2  # reports to another mechanism only
+    assert "none has been collected" in capsys.readouterr().err
+    with pytest.raises(sf.UsageError):
+        Collector(sf.BPM(40, "auto", 1)).decode(1)
+    words[2] = str(tmp_path / "r.parquet")
+    assert run(words) == 0
+    assert "The first report decided that reports to laplace,epsilon=40,dimension=1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [
+        ["collect", "r.jsonl", "--clusters", "2", "--epsilon", "4"],
+        ["collect", "r.jsonl", "--clusters", "2", "--mechanism", "laplace"],
         ["perturb", "--axis", "age=0..120", "--value", "height=3", "--epsilon", "4"],
         ["perturb", "--axis", "age=0..120", "--value", "age=old", "--epsilon", "4"],
         ["perturb", "--axis", "age=a,b", "--value", "age=a", "--epsilon", "4"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -78,6 +80,27 @@ def test_centres_are_within_twice_the_physical_limit(mechanism: sf.BPM) -> None:
         found = decode(perturbed(mechanism, points, seed), mechanism, 3, np.random.default_rng(seed))
         errors.append(((found.centers[paired(found.centers, true)] - true) ** 2).sum(axis=1).mean())
     assert np.mean(errors) <= 2 * mechanism.limit(1_000)
+
+
+@pytest.mark.deep
+def test_errors_of_centres_beside_the_limit(evidence: Callable[[str, object], None]) -> None:
+    """Clusters at least four noise radii d / epsilon apart; mean squared error over d^2 / (epsilon^2 n), n the reports of one cluster."""
+    figures = []
+    for d, epsilons in ((2, (16, 32)), (4, (24, 48))):
+        true_centers = CENTERS if d == 2 else np.array([[0.2, 0.2, 0.3, 0.3], [0.8, 0.3, 0.7, 0.2], [0.4, 0.8, 0.2, 0.8]])
+        for epsilon in epsilons:
+            mechanism = sf.BPM(epsilon, "auto", d)
+            for each in (1_000, 10_000):
+                for spread in (0.005, 0.02):
+                    errors = []
+                    for seed in range(5):
+                        points, true = blobs(3 * each, spread, seed, true_centers)
+                        found = decode(perturbed(mechanism, points, seed), mechanism, 3, np.random.default_rng(seed))
+                        errors.append(((found.centers[paired(found.centers, true)] - true) ** 2).sum(axis=1).mean())
+                    ratio = float(np.mean(errors) / mechanism.limit(each))
+                    figures.append({"d": d, "epsilon": epsilon, "reports each": each, "spread": spread, "over the limit": round(ratio, 3)})
+    evidence("local-centres", figures)
+    assert max(row["over the limit"] for row in figures) <= 2
 
 
 @pytest.mark.deep

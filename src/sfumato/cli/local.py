@@ -13,7 +13,7 @@ from sfumato.cli.output import emit_json, table, talk
 from sfumato.domain import Domain, Interval
 from sfumato.errors import DataError, UsageError
 from sfumato.local.bpm import BPM
-from sfumato.local.client import Client, from_unit, read_bounds, reports, to_unit
+from sfumato.local.client import Client, from_unit, label, read_bounds, reports, to_unit
 from sfumato.local.collector import Collector, write
 from sfumato.local.decoder import Decoded
 from sfumato.local.laplace import MultivariateLaplace
@@ -62,22 +62,52 @@ def perturb(
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @CLUSTERS
 @click.option("--axis", "axes", multiple=True, help="NAME=LOW..HIGH as the devices have it: prints centres in those units.")
+@click.option("--epsilon", help="As the devices have it: refuses reports to any other mechanism. Needs --axis.")
+@REACH
+@MECHANISM
 @SEED
 @json_option
-def collect(files: tuple[Path, ...], clusters: int, axes: tuple[str, ...], seed: int, as_json: bool) -> None:
-    """Read reports from FILES (lines of JSON, or Parquet), and print the clusters of the people behind them."""
-    collector = Collector()
+def collect(
+    files: tuple[Path, ...],
+    clusters: int,
+    axes: tuple[str, ...],
+    epsilon: str | None,
+    reach: str,
+    mechanism: str,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Read reports from FILES (lines of JSON, or Parquet), and print the clusters of the people behind them.
+
+    Without --epsilon the first report decides which mechanism is decoded: give it wherever a stranger can send reports.
+
+    Example: sfumato local collect r.jsonl --clusters 3 --axis age=0..120 --epsilon 4
+    """
+    collector = Collector(_named(axes, epsilon, reach, mechanism))
     for file in files:
         collector.read(file)
-    domain, mechanism = _domain(axes) if axes else None, collector.mechanism
-    if domain is not None and mechanism is not None and len(domain) != mechanism.dimension:
-        obstacle = f"the reports have {mechanism.dimension}"
+    domain, made = _domain(axes) if axes else None, collector.mechanism
+    if domain is not None and made is not None and len(domain) != made.dimension:
+        obstacle = f"the reports have {made.dimension}"
         raise UsageError(f"--axis for {len(domain)} axes", obstacle, "Give each axis as the devices have it, in their order, or none")
     decoded = collector.decode(clusters, seed)
-    assert mechanism is not None
-    domain = domain or Domain({f"x{i}": Interval(0, 1) for i in range(1, mechanism.dimension + 1)})
-    _show(decoded, domain, as_json, reports=len(collector), refused=collector.refused, mechanism=mechanism.title, epsilon=mechanism.epsilon)
-    talk(f"{len(collector):,} reports, {collector.refused:,} refused. {mechanism.guarantee.sentence()}")
+    assert made is not None
+    domain = domain or Domain({f"x{i}": Interval(0, 1) for i in range(1, made.dimension + 1)})
+    _show(decoded, domain, as_json, reports=len(collector), refused=collector.refused, mechanism=made.title, epsilon=made.epsilon)
+    talk(f"{len(collector):,} reports, {collector.refused:,} refused. {made.guarantee.sentence()}")
+    if epsilon is None:
+        talk(f"The first report decided that reports to {label(made)} were decoded; --epsilon names the mechanism.")
+
+
+def _named(axes: tuple[str, ...], epsilon: str | None, reach: str, mechanism: str) -> BPM | MultivariateLaplace | None:
+    """The mechanism that was named on the command line, if one was."""
+    if epsilon is None:
+        if (reach, mechanism) != ("auto", "bpm"):
+            raise UsageError("--mechanism or --reach alone", "a mechanism is not named without its epsilon", "Give --epsilon too")
+        return None
+    if not axes:
+        raise UsageError("--epsilon without --axis", "a mechanism has as many dimensions as there are axes", "Give each --axis too")
+    return _mechanism(mechanism, epsilon, reach, len(axes))
 
 
 @local.command(short_help="Rehearse on a table.")

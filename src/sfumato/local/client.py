@@ -141,7 +141,7 @@ class Client:
         return found
 
     def _remembered(self) -> Report | None:
-        if self._memory is None or not self._memory.exists():
+        if self._memory is None or not os.path.lexists(self._memory):  # a link to nowhere holds no report, and none can be put there
             return None
         try:
             return msgspec.json.decode(self._memory.read_bytes(), type=Report)
@@ -168,9 +168,9 @@ class Client:
         except OSError as error:
             reason = error.strerror or "the file cannot be written"
         else:
-            found = self._remembered()
-            assert found is not None
-            return found
+            found, reason = self._remembered(), "it was removed while the report was written"
+            if found is not None:
+                return found
         raise DataError(f"the memory {self._memory}", reason, "Choose a path that can be written")
 
 
