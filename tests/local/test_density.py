@@ -48,6 +48,17 @@ def test_the_slope_is_that_of_the_likelihood() -> None:
     assert np.linalg.eigvalsh(curve).min() > 0.99
 
 
+def test_many_reports_at_a_point_leave_the_precision_one() -> None:
+    """Its least eigenvalue is the prior's, 1, and the largest a billion times as large: single precision would lose it."""
+    rng = np.random.default_rng(0)
+    law = noise_law(sf.BPM(30, "0.5", 2))
+    lattice = density._lattice(rng.random((500, 2)), law, EVERYWHERE, 14)
+    functions = lattice.functions(0.4, 6.0, 10.0)
+    theta, counts = np.zeros(functions.shape[1]), np.full(500, 1e5)
+    _, *state = density._likelihood(lattice, counts, functions, theta)
+    assert np.linalg.eigvalsh(density._curved(lattice, counts, functions, theta, *state)[1]).min() > 0.99
+
+
 def test_cells_of_the_lattice_have_the_density_of_their_mixture() -> None:
     """Second moments of the cells are in the kernel: reports of a uniform law have the density that integrals give."""
     law = NoiseLaw(np.array([0.3, 0.7]), np.array([0.02, 0.1]), 0.0, -np.inf)

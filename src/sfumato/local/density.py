@@ -237,4 +237,5 @@ def _curved(lattice: _Lattice, counts: Floats, functions: Floats, theta: Floats,
     slope = functions.T @ (pull - shares * pull.sum()) - theta
     moved = (shares[:, None] * (functions - shares @ functions)).astype(np.float32)
     scores = (lattice.rounded @ moved) * (np.sqrt(counts) / law).astype(np.float32)[:, None]
-    return slope, (scores.T @ scores).astype(np.float64) + np.eye(len(theta))
+    exact = scores.astype(np.float64)  # else rounding of a million reports outweighs the prior, and the sum is no precision any more
+    return slope, exact.T @ exact + np.eye(len(theta))
