@@ -5,13 +5,12 @@ The floor is numpy's own generator: d normals and one gamma a report, inexact an
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from sfumato.bench.tables import Chart, Row
+from sfumato.bench.tables import Chart, Row, seconds
 from sfumato.local import BPM, MultivariateLaplace, decode
 
 CHART = Chart("M/s cpu", ("what", "d"))
@@ -25,13 +24,6 @@ def floor(count: int, d: int) -> object:
         generator.standard_normal((rows, d))
         generator.gamma(d, size=rows)
     return None
-
-
-def seconds(work: Callable[[], object]) -> tuple[float, float]:
-    """Wall and processor seconds of one call."""
-    wall, process = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - wall, time.process_time() - process
 
 
 def perturbed(d: int, coordinates: int, runs: int) -> list[Row]:
@@ -64,9 +56,8 @@ def decoded(d: int, count: int) -> Row:
     mechanism = BPM(8, "auto", d)
     reports = mechanism.perturb(points)
     decode(reports[:100], mechanism, 1, rng)  # loads what is loaded once
-    wall, process = time.perf_counter(), time.process_time()
-    decode(reports, mechanism, 4, rng)
-    return {"what": "decode", "d": d, "reports": count, "s wall": time.perf_counter() - wall, "s cpu": time.process_time() - process}
+    wall, process = seconds(lambda: decode(reports, mechanism, 4, rng))
+    return {"what": "decode", "d": d, "reports": count, "s wall": wall, "s cpu": process}
 
 
 def rows(quick: bool = False) -> list[Row]:

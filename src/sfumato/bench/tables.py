@@ -39,14 +39,16 @@ class Chart(NamedTuple):
     others: tuple[str, ...] = ()
 
 
+def seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall and processor seconds of one call."""
+    wall, process = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - process
+
+
 def medians(work: Callable[[], object], runs: int) -> tuple[float, float]:
     """Return the median wall and processor seconds of one call, after one call that is not counted."""
-    work()
-    times = []
-    for _ in range(runs):
-        wall, process = time.perf_counter(), time.process_time()
-        work()
-        times.append((time.perf_counter() - wall, time.process_time() - process))
+    times = [seconds(work) for _ in range(runs + 1)][1:]
     return statistics.median(wall for wall, _ in times), statistics.median(process for _, process in times)
 
 
