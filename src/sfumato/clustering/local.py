@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -20,6 +21,8 @@ from sfumato.privacy.guarantee import Guarantee
 
 METHODS = ("aware", "naive")
 MECHANISMS = ("bpm", "laplace")
+BLIND = 0.25
+"""Where a lone centre would be off by this part of the cube's side, reports say next to nothing."""
 
 
 class PrivateKMeans:
@@ -52,6 +55,11 @@ class PrivateKMeans:
     mechanism_ : BPM or MultivariateLaplace
     fits_ : int
         How often ``fit`` let the devices report: each costs every person epsilon again.
+
+    Warns
+    -----
+    UserWarning
+        If there are too few reports to place even one centre within a quarter of the cube's side: the centres are then mostly a guess.
 
     There are no labels and no inertia of the true points: they would be exact facts about private values.
 
@@ -116,6 +124,7 @@ class PrivateKMeans:
         if not np.isfinite(mechanism.log_density(np.zeros(shape[1]), found)).all():
             raise UsageError("reports", "one lies outside the report space", "Give what perturb returned, in the unit cube's scale")
         self.mechanism_, self.reports_ = mechanism, found
+        self._warn(len(found))
         rng = np.random.default_rng(self.random_state)
         self._decoded: Decoded | None = None
         if self.method == "naive":
@@ -127,6 +136,16 @@ class PrivateKMeans:
         limits = self._limits(shape[1])
         self.cluster_centers_ = self._unit_centers if limits is None else from_unit(self._unit_centers, limits)
         return self
+
+    def _warn(self, reports: int) -> None:
+        """Say so where reports are too few; how many there are is no secret of theirs."""
+        needed = self.mechanism_.reports_needed(BLIND)
+        if reports >= needed:
+            return
+        text = f"{reports:,} reports by {self.mechanism_.title} say next to nothing of where anybody is: a single centre takes {needed:.1e}"
+        better = BPM(self.epsilon, "auto", self.mechanism_.dimension).reports_needed(BLIND)
+        hint = f'L = "auto" takes {better:,}, and a larger epsilon fewer.' if better < needed else "A larger epsilon takes fewer."
+        warnings.warn(f"{text}. {hint}", stacklevel=3)
 
     @property
     def guarantee_(self) -> Guarantee:
