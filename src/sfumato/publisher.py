@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 import msgspec
 
-from sfumato import __version__
 from sfumato.cube import Cube
 from sfumato.data import Source
 from sfumato.data.bounding import fresh_key
@@ -27,10 +26,10 @@ from sfumato.privacy.composition import charge, in_measure, rule_of
 from sfumato.privacy.measures import CentralMeasure, Money, PureDP, asked_cost, total_of
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits, current
-from sfumato.release import Preview, Receipt, Release, from_bytes, to_bytes
+from sfumato.release import Preview, Release, from_bytes, to_bytes
 from sfumato.releases import UNREADABLE, AnyQuestion, AnyRelease
 from sfumato.streaming.counter import Counter, CounterPreview
-from sfumato.streams import Opening, Stream, first_state, spec
+from sfumato.streams import Opening, Stream, first_state, receipt_of, spec
 
 if TYPE_CHECKING:
     from sfumato.data.scan import Progress
@@ -382,26 +381,11 @@ class Publisher:
         if self.source.in_memory:
             self._cubes, self._choice = [], fresh_key()  # the table may have been changed in place since it was counted
         cubes, unit, number = self._count(order.lattices, progress), self.source.unit, len(order.lattices)
-        answers: list[Release] = []
+        answers, charged = list[Release](), written(self._rule, order.money)
         for i, (question, cube, cost) in enumerate(zip(order.plan.questions, cubes, order.costs, strict=True), 1):
             answer = question.answer(cube, unit, cost, order.noise)
-            answers.append(msgspec.structs.replace(answer, receipt=self._receipt(hold, order, f"{i} of {number}")))
+            answers.append(msgspec.structs.replace(answer, receipt=receipt_of(hold.entry, charged, self.source.title, f"{i} of {number}")))
         return answers
-
-    def _receipt(self, hold: Hold, order: _Order, part: str) -> Receipt:
-        entry = hold.entry
-        return Receipt(
-            account=entry.account,
-            key=entry.key,
-            digest=entry.digest,
-            entry=entry.sequence,
-            entry_hash=entry.hash,
-            time=entry.time,
-            charged=written(self._rule, order.money),
-            part=part,
-            source=self.source.title,
-            version=__version__,
-        )
 
     def _count(self, lattices: list[Lattice], progress: Progress | None) -> list[Cube]:
         """Count in one scan whatever no cube at hand can answer."""

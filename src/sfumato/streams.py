@@ -20,7 +20,7 @@ import numpy as np
 from sfumato import __version__
 from sfumato.data.feed import Arrival
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError
-from sfumato.ledger import Step, Steps
+from sfumato.ledger import Entry, Step, Steps
 from sfumato.ledger.steps import Tally
 from sfumato.random.bits import Bits
 from sfumato.release import Receipt, error_probability, from_bytes, to_bytes
@@ -196,18 +196,7 @@ class Stream:
         """All totals so far, as a release: values, intervals, guarantee, receipt, frame, plot. Costs nothing."""
         self._catch_up()
         opening, entry = self._opening, self._steps.entry
-        receipt = Receipt(
-            account=entry.account,
-            key=entry.key,
-            digest=entry.digest,
-            entry=entry.sequence,
-            entry_hash=entry.hash,
-            time=entry.time,
-            charged=opening.charged,
-            part="1 of 1",
-            source=opening.source,
-            version=__version__,
-        )
+        receipt = receipt_of(entry, opening.charged, opening.source)
         return CounterRelease(
             settled=self._settled,
             outputs=tuple(_output(step) for step in self._seen),
@@ -314,6 +303,22 @@ class Stream:
             law=law,
             names=() if self._settled.labels is None else tuple(map(str, self._settled.labels)),
         )
+
+
+def receipt_of(entry: Entry, charged: str, source: str, part: str = "1 of 1") -> Receipt:
+    """What proves a charge: the entry that paid, and what it paid for."""
+    return Receipt(
+        account=entry.account,
+        key=entry.key,
+        digest=entry.digest,
+        entry=entry.sequence,
+        entry_hash=entry.hash,
+        time=entry.time,
+        charged=charged,
+        part=part,
+        source=source,
+        version=__version__,
+    )
 
 
 def pour(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:
