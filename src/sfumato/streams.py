@@ -21,7 +21,6 @@ from sfumato import __version__
 from sfumato.data.feed import Arrival
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError
 from sfumato.ledger import Entry, Step, Steps
-from sfumato.ledger.steps import Tally
 from sfumato.random.bits import Bits
 from sfumato.release import Receipt, error_probability, from_bytes, to_bytes
 from sfumato.releases import UNREADABLE
@@ -68,7 +67,7 @@ class Stream:
         self._opening = _opening(steps)
         self._settled, self._machine = self._opening.settled, self._opening.settled.machine
         kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
-        self._state: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
         self._calendar = self._settled.counter.calendar
         self._reader, self._follow = self._settled.reader(), self._machine.follow()
         self._errors = Errors(self._machine, self._settled.grain, error_probability(CONFIDENCE))
@@ -176,16 +175,16 @@ class Stream:
     def _take(self, name: str, rows: list[Row], words: list[bytes] | None) -> Step:
         """Take a step, durably, or find the one that was taken under this name."""
 
-        def work(number: int, stored: bytes, tally: Tally) -> tuple[bytes, bytes]:
-            last, state = self._state.decode(stored)
+        known = [] if words is None else [(row, word) for row, word in zip(rows, words, strict=True) if row[0] >= 0]
+
+        def work(number: int, stored: bytes, counts: list[int]) -> tuple[bytes, bytes]:
+            last, state = self._decoder.decode(stored)
             self._check(number, name, last)
-            kept = (
-                rows if words is None else [row for row, word in zip(rows, words, strict=True) if row[0] >= 0 and self._fits(tally(word))]
-            )
+            kept = rows if words is None else [row for (row, _), count in zip(known, counts, strict=True) if self._fits(count)]
             after, output = self._machine.step(state, self._summed(kept), self._noise)
             return msgspec.json.encode((name or last, after)), msgspec.json.encode(output)
 
-        taken, _ = _guarded(lambda: self._steps.take(name, work))
+        taken, _ = _guarded(lambda: self._steps.take(name, work, [word for _, word in known]))
         if taken.number == len(self._seen) + 1:
             self._follow_up(taken)
         elif taken.number > len(self._seen):

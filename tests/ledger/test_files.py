@@ -90,7 +90,7 @@ def test_a_newer_version_is_refused(path):
     open_ledger(path).close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 7")
-    with pytest.raises(LedgerError, match="version 7, and this library knows versions up to 2"):
+    with pytest.raises(LedgerError, match="version 7, and this library knows versions up to 3"):
         open_ledger(path)
 
 
@@ -106,7 +106,7 @@ def test_an_older_version_is_brought_up_to_date_at_once_or_not_at_all(path, rele
     with open_ledger(path) as ledger:
         assert release(ledger, "a", b"other") == b"noisy"
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (3,)
+        assert db.execute("PRAGMA user_version").fetchone() == (4,)
         names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
     assert "tags" in names
     assert "halfway" not in names

@@ -55,8 +55,8 @@ class TreeGrain(Grain):
     def places(self, bits, count, shift):
         return np.array([bits.take(shift) for _ in range(count)], dtype=np.int64)
 
-    def one(self, bits, shift):
-        return bits.take(self.lane), bits.take(shift) if shift else 0
+    def few(self, bits, count, shift):
+        return [(bits.take(self.lane), bits.take(shift) if shift else 0) for _ in range(count)]
 
 
 class TreeBits(Script):
@@ -90,6 +90,15 @@ def one_trial(sampler):
     def run(bits):
         out = np.empty(1, dtype=np.int64)
         return REJECTED if sampler._trial(out, bits).size else int(out[0])
+
+    return run
+
+
+def one_plain_trial(sampler):
+    def run(bits):
+        ((lane, place),) = sampler.grain.few(bits, 1, sampler.shift)
+        value = sampler._try(lane, place, bits)
+        return REJECTED if value is None else value
 
     return run
 
@@ -181,6 +190,23 @@ def test_a_draw_repeats_its_trial_until_it_is_accepted(law, grain):
     assert undecided < Fraction(1, 2)
 
 
+@pytest.mark.parametrize(("law", "grain"), NARROW + WIDE)
+def test_a_trial_in_plain_integers_is_a_trial(law, grain):
+    """Bit string by bit string, and the twins below with it."""
+    sampler = Sampler(law, tree(grain))
+    assert enumerate_masses(one_plain_trial(sampler), 14) == enumerate_masses(one_trial(sampler), 14)
+
+
+def test_a_few_draws_are_independent():
+    law, grain = NARROW[0]
+    sampler = Sampler(law, tree(grain))
+    alone, open_alone = enumerate_masses(one_draw(sampler), 11)
+    pairs, undecided = enumerate_masses(lambda bits: tuple(sampler.draw(2, bits).tolist()), 15)
+    assert undecided < Fraction(1, 8)
+    for (one, other), mass in pairs.items():
+        assert mass <= (alone[one] + open_alone) * (alone[other] + open_alone)
+
+
 class SkipsTies(Sampler):
     """A broken twin: a lane and one word decide, ties or not."""
 
@@ -240,6 +266,19 @@ def test_grains_cut_words_into_uniform_pieces(shift):
     assert np.array_equal(grain.places(Counting(), 3, shift), (Counting().words(3) >> np.uint64(64 - shift)).astype(np.int64))
 
 
+@pytest.mark.parametrize("shift", [0, 9, 42])
+def test_a_few_draws_take_words_of_their_own(shift):
+    class Counted:
+        def words(self, count):
+            return np.arange(count, dtype=np.uint64) << np.uint64(64 - 6) | np.arange(count, dtype=np.uint64)
+
+    found = list(Grain().few(Counted(), 3, shift))
+    assert [lane for lane, _ in found] == [0, 1, 2]
+    assert [place for _, place in found] == (
+        [(3 << 58) >> 64 - shift, (4 << 58) >> 64 - shift, (5 << 58) >> 64 - shift] if shift else [0] * 3
+    )
+
+
 @pytest.mark.parametrize("shift", [0, 1, 9, 42])
 @pytest.mark.parametrize("lane", [16, 5])
 def test_one_draw_cuts_its_words_as_many_draws_do(shift, lane):
@@ -247,7 +286,7 @@ def test_one_draw_cuts_its_words_as_many_draws_do(shift, lane):
     for seed in range(50):
         bits, same = PublicSeed(seed), PublicSeed(seed)
         expected = int(grain.lanes(same, 1)[0]), int(grain.places(same, 1, shift)[0]) if shift else 0
-        assert grain.one(bits, shift) == expected
+        assert list(grain.few(bits, 1, shift)) == [expected]
         assert bits.words(1) == same.words(1)
 
 

@@ -1,15 +1,15 @@
-"""Streams: charges that are answered step by step. One transaction holds what a step publishes and the state it leaves behind.
+"""Streams: charges that are answered step by step. One statement stores what a step publishes and the state it leaves behind.
 
-A step is computed inside the transaction that stores it, from the state as it is stored, and shown only when that transaction is
-on disk. So two processes cannot take the same step, a process that is killed leaves either nothing or the whole step, and no step
-is ever computed twice.
+A step is computed from a row that holds the state, stored only if that row is still the stream's, and shown only when it is on disk.
+So two processes cannot both take one step, and a process that is killed leaves either nothing or the whole step. What was computed from
+a row that was not the stream's any more is forgotten: nobody has seen it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sfumato.errors import LedgerError
@@ -17,11 +17,12 @@ from sfumato.ledger.chain import payload_digest
 from sfumato.ledger.ledger import Entry
 from sfumato.ledger.store import Store
 
-Tally: TypeAlias = Callable[[bytes], int]
-Work: TypeAlias = Callable[[int, bytes, Tally], tuple[bytes, bytes]]
+Work: TypeAlias = Callable[[int, bytes, list[int]], tuple[bytes, bytes]]
+Row: TypeAlias = tuple[int, bytes, int, str, str]
 
-STATE = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
-FORWARD = "UPDATE streams SET step = ?, state = ?, tallied = ?, head = ?, seal = ? WHERE stream = ?"
+ROW = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
+MOVE = "INSERT INTO moves VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+FIND = "SELECT step, event, output, hash FROM steps WHERE stream = ? AND event = ? AND event <> ''"
 
 
 class Step(NamedTuple):
@@ -51,7 +52,7 @@ class Steps:
     def __repr__(self) -> str:
         return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
 
-    def take(self, event: str, work: Work) -> tuple[Step, bool]:
+    def take(self, event: str, work: Work, words: Sequence[bytes] = ()) -> tuple[Step, bool]:
         """Take one step, durably, and return it; or the step that this event took before, and False.
 
         Parameters
@@ -59,8 +60,10 @@ class Steps:
         event : str
             "" for a step without a name, which is never taken for another.
         work : callable
-            From the number of the step, the state before it and a function that counts a word and returns how often it was counted
-            by then, to the state after it and the output. If it raises, nothing is changed.
+            From the number of the step, the state before it, and how often each of the words was counted by then, to the state after it
+            and the output. If it raises, nothing is changed. It may be called twice, if another process takes the step meanwhile.
+        words : sequence of bytes
+            To be counted with the step.
 
         Raises
         ------
@@ -68,22 +71,36 @@ class Steps:
             If the step cannot be stored; it was then not taken, or, where the disk failed at the last moment, the next call finds it.
         """
         number = self.entry.sequence
-        with self._store.atomic() as db:
-            before = find(db, number, event) if event else None
-            if before is not None:
-                return before, False
-            step, state, tallied, head, seal = db.execute(STATE, (number,)).fetchone()
-            if not isinstance(state, bytes) or seal != sealed(number, self._spec_digest, step, state, tallied, head):
-                raise _spoilt(self.entry)
-            tally = _Tally(db, number)
-            step += 1
-            after, output = work(step, state, tally.count)
-            head = linked(head, number, step, event, output)
-            db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?)", (number, step, event, output, head))
-            tallied += tally.counted
-            seal = sealed(number, self._spec_digest, step, after, tallied, head)
-            db.execute(FORWARD, (step, after, tallied, head, seal, number))
-        return Step(step, event, output, head), True
+        if not words:
+            with self._store.statements() as one:
+                row = one.run(ROW, (number,))
+                found = one.run(FIND, (number, event)) if event else None  # after the row, so that none is missed that it counts
+                if found:
+                    return Step(*found[0]), False
+                taken, values = self._next(row, event, work, [])
+                if one.run(MOVE, values) is not None:
+                    return taken, True
+        with self._store.atomic() as db:  # while nobody else can write
+            earlier = find(db, number, event) if event else None
+            if earlier is not None:
+                return earlier, False
+            counts = [_count(db, number, word) for word in words]
+            taken, values = self._next(db.execute(ROW, (number,)).fetchall(), event, work, counts)
+            db.execute(MOVE, values)
+        return taken, True
+
+    def _next(self, rows: list[Row] | None, event: str, work: Work, counts: list[int]) -> tuple[Step, tuple[object, ...]]:
+        """Compute a step from the stream's row: what is published, and what stores it together with the row that it leaves behind."""
+        if not rows:
+            raise _spoilt(self.entry)
+        number, ((step, state, tallied, head, seal),) = self.entry.sequence, rows
+        if not isinstance(state, bytes) or seal != sealed(number, self._spec_digest, step, state, tallied, head):
+            raise _spoilt(self.entry)
+        step, tallied = step + 1, tallied + len(counts)
+        state, output = work(step, state, counts)
+        head = linked(head, number, step, event, output)
+        after = sealed(number, self._spec_digest, step, state, tallied, head)
+        return Step(step, event, output, head), (number, seal, step, event, output, head, state, tallied, after)
 
     def since(self, last: Step | None) -> list[Step]:
         """All steps after a given one (None: all there are), in order, each checked against its hash."""
@@ -106,21 +123,15 @@ class Steps:
         return step, head
 
 
-class _Tally:
-    """Counts words in the tallies of one stream, inside its caller's transaction."""
-
-    def __init__(self, db: sqlite3.Connection, stream: int) -> None:
-        self._db, self._stream, self.counted = db, stream, 0
-
-    def count(self, who: bytes) -> int:
-        where = (self._stream, who)
-        found = self._db.execute("SELECT rows FROM tallies WHERE stream = ? AND who = ?", where).fetchone()
-        if found is None:
-            self._db.execute("INSERT INTO tallies VALUES (?, ?, 1)", where)
-        else:
-            self._db.execute("UPDATE tallies SET rows = rows + 1 WHERE stream = ? AND who = ?", where)
-        self.counted += 1
-        return 1 if found is None else int(found[0]) + 1
+def _count(db: sqlite3.Connection, stream: int, who: bytes) -> int:
+    """Count a word, and return how often it was counted by now."""
+    where = (stream, who)
+    found = db.execute("SELECT rows FROM tallies WHERE stream = ? AND who = ?", where).fetchone()
+    if found is None:
+        db.execute("INSERT INTO tallies VALUES (?, ?, 1)", where)
+    else:
+        db.execute("UPDATE tallies SET rows = rows + 1 WHERE stream = ? AND who = ?", where)
+    return 1 if found is None else int(found[0]) + 1
 
 
 def begin(db: sqlite3.Connection, entry: Entry, spec: bytes, state: bytes) -> None:
@@ -140,8 +151,7 @@ def spec_of(db: sqlite3.Connection, entry: Entry) -> bytes:
 
 def find(db: sqlite3.Connection, stream: int, event: str) -> Step | None:
     """The step that an event took."""
-    query = "SELECT step, event, output, hash FROM steps WHERE stream = ? AND event = ? AND event <> ''"
-    found = db.execute(query, (stream, event)).fetchone()
+    found = db.execute(FIND, (stream, event)).fetchone()
     return None if found is None else Step(*found)
 
 

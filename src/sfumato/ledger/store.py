@@ -18,7 +18,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from sfumato.errors import LedgerError
@@ -50,7 +50,7 @@ UNKNOWN = ("the file cannot be used", "Verify the ledger, and restore the latest
 def migrations() -> tuple[str, ...]:
     """The scripts that lead from an empty file to the present version, in order; version n is what n of them leave behind."""
     folder = resources.files("sfumato.ledger")
-    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in ("schema.sql", "streams.sql"))
+    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in ("schema.sql", "streams.sql", "moves.sql"))
 
 
 def statements(script: str) -> Iterator[str]:
@@ -104,6 +104,10 @@ class Store:
     def reading(self) -> Transaction:
         """One consistent view."""
         return Transaction(self, "BEGIN")
+
+    def statements(self) -> Statements:
+        """Statements each of which is a transaction of its own, in a block in which this thread has the connection alone."""
+        return Statements(self)
 
     def _broken(self, error: sqlite3.Error) -> LedgerError:
         self._drop()
@@ -276,6 +280,36 @@ class Transaction:
     def _undo(self) -> None:
         with suppress(sqlite3.Error):
             self._connection.rollback()
+
+
+class Statements:
+    """A block in which a store's connection is this thread's alone, and each statement is durable when it returns."""
+
+    __slots__ = ("_connection", "_store")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __enter__(self) -> Statements:
+        self._store._lock.acquire()
+        try:
+            self._connection = self._store._ready()
+        except BaseException:
+            self._store._lock.release()
+            raise
+        return self
+
+    def run(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]] | None:
+        """Run one, and return its rows; None if the ledger's rules refuse it, and then nothing was changed."""
+        try:
+            return _patiently(lambda: self._connection.execute(statement, values).fetchall())
+        except sqlite3.IntegrityError:
+            return None
+        except sqlite3.Error as error:
+            raise self._store._broken(error) from error
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._store._lock.release()
 
 
 # A connection must not cross a fork: the child would believe it holds locks that it does not, and could write into a log that

@@ -33,7 +33,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import cast
 
 import numpy as np
@@ -43,6 +45,7 @@ from sfumato.random.bits import Bits, Words
 from sfumato.random.enclosure import Law, exp_minus, ladder
 
 _CHUNK = 2**15
+_FEW = 8  # draws that are made without array arithmetic, which is faster
 _OPEN = -(2**15)
 _RELATIVE, _ABSOLUTE = 2.0**-40, 2.0**-50
 
@@ -85,10 +88,11 @@ class Grain:
         words >>= np.uint64(64 - shift)
         return words.view(np.int64)
 
-    def one(self, bits: Bits, shift: int) -> tuple[int, int]:
-        """Return a lane and a place for one draw, as ``lanes`` and then ``places`` would, in plain integers."""
-        words = bits.words(2 if shift else 1).tolist()
-        return (words[0] & 0xFFFF) >> 16 - self.lane, words[1] >> 64 - shift if shift else 0
+    def few(self, bits: Bits, count: int, shift: int) -> Iterable[tuple[int, int]]:
+        """Return lanes and places, as ``lanes`` and then ``places`` would, in plain integers."""
+        words = bits.words(2 * count if shift else count).tolist()
+        lanes = [(word & 0xFFFF) >> 16 - self.lane for word in words[:count]]
+        return zip(lanes, [word >> 64 - shift for word in words[count:]] if shift else repeat(0), strict=False)
 
 
 PRODUCTION = Grain()
@@ -109,23 +113,27 @@ class Sampler:
 
     def draw(self, size: int, bits: Bits) -> Integers:
         """Return ``size`` independent draws, shape (size,)."""
-        if size == 1:
-            return self._single(bits)
+        if size <= _FEW:
+            return np.array(self._few(size, bits), dtype=np.int64)
         drawn = np.empty(size, dtype=np.int64)
         for start in range(0, size, _CHUNK):
             self._fill(drawn[start : start + _CHUNK], bits)
         return drawn
 
-    def _single(self, bits: Bits) -> Integers:
-        """Do what ``_fill`` does for one draw, without array arithmetic where the lane decides."""
-        lane, place = self.grain.one(bits, self.shift)
-        found = self._direct.item(lane)
-        drawn = np.array([found << self.shift | place], dtype=np.int64)
-        if found == _OPEN:
-            drawn, accepted = self._settle(np.array([lane], dtype=np.uint16), drawn, bits)
-            if not accepted[0]:
-                self._fill(drawn, bits)
+    def _few(self, size: int, bits: Bits) -> list[int]:
+        """Do what ``_fill`` does, in plain integers."""
+        drawn = list[int]()
+        while len(drawn) < size:
+            for lane, place in self.grain.few(bits, size - len(drawn), self.shift):
+                value = self._try(lane, place, bits)
+                if value is not None:
+                    drawn.append(value)
         return drawn
+
+    def _try(self, lane: int, place: int, bits: Bits) -> int | None:
+        """Do what ``_trial`` does for one draw, in plain integers; None if it is rejected."""
+        found = self._direct.item(lane)
+        return found << self.shift | place if found != _OPEN else self._settle_one(lane, place, bits)
 
     def _fill(self, out: Integers, bits: Bits) -> None:
         rejected = self._trial(out, bits)
@@ -192,6 +200,20 @@ class Sampler:
         if above.size:
             settled[above], accepted[above] = self._above(negative[above], places[above], bits)
         return settled, accepted
+
+    def _settle_one(self, lane: int, place: int, bits: Bits) -> int | None:
+        """Do what ``_settle`` does for one lane; None if the trial is rejected."""
+        word, side = self.grain.word, self.grain.lane - 1
+        prefix = (lane & (1 << side) - 1) << word | int(self.grain.more(bits, 1)[0])
+        rung, negative = int(np.searchsorted(self._high, np.uint64(prefix), side="right")), lane >> side
+        if prefix + 1 > self._low.item(rung):
+            rung = self._deepen(prefix, bits)
+        if not self.shift:
+            return -rung if negative else rung
+        if rung:
+            return (-rung if negative else rung - 1) << self.shift | place
+        values, accepted = self._above(np.array([bool(negative)]), np.array([place]), bits)
+        return int(values[0]) if accepted[0] else None
 
     def _deepen(self, prefix: int, bits: Bits) -> int:
         """Find the rung of one U that its first bits leave open."""

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.exact import decimal
 from sfumato.streaming.methods import AnyMachine
 
-BLOCK = 128
+BLOCK = 512
 """Steps whose errors are worked out together: arrays of this length cost about as much as single numbers."""
 
 Error: TypeAlias = tuple[float, float, float, str]
