@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from sfumato import __version__
 from sfumato.data.feed import Arrival
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError
 from sfumato.ledger import Entry, Step, Steps
+from sfumato.ledger.steps import Work
 from sfumato.random.bits import Bits
 from sfumato.release import Receipt, error_probability, from_bytes, to_bytes
 from sfumato.releases import UNREADABLE
@@ -28,8 +29,6 @@ from sfumato.streaming.bands import Errors
 from sfumato.streaming.counter import Counter, CounterRelease, Settled, scaled
 from sfumato.streaming.increments import Row, event_text, precedes
 from sfumato.streaming.totals import Total
-
-T = TypeVar("T")
 
 CONFIDENCE = 0.95
 _OUTPUT = msgspec.json.Decoder(tuple[int, ...])
@@ -68,7 +67,7 @@ class Stream:
         self._settled, self._machine = self._opening.settled, self._opening.settled.machine
         kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
-        self._calendar = self._settled.counter.calendar
+        self._calendar, self._horizon = self._settled.counter.calendar, self._machine.horizon
         self._reader, self._follow = self._settled.reader(), self._machine.follow()
         self._errors = Errors(self._machine, self._settled.grain, error_probability(CONFIDENCE))
         self._seen: list[Step] = []
@@ -90,7 +89,7 @@ class Stream:
     @property
     def horizon(self) -> int | None:
         """How many steps there may be; None: any number."""
-        return self._machine.horizon
+        return self._horizon
 
     @property
     def remaining(self) -> int | None:
@@ -174,7 +173,6 @@ class Stream:
 
     def _take(self, name: str, rows: list[Row], words: list[bytes] | None) -> Step:
         """Take a step, durably, or find the one that was taken under this name."""
-
         known = [] if words is None else [(row, word) for row, word in zip(rows, words, strict=True) if row[0] >= 0]
 
         def work(number: int, stored: bytes, counts: list[int]) -> tuple[bytes, bytes]:
@@ -184,12 +182,24 @@ class Stream:
             after, output = self._machine.step(state, self._summed(kept), self._noise)
             return msgspec.json.encode((name or last, after)), msgspec.json.encode(output)
 
-        taken, _ = _guarded(lambda: self._steps.take(name, work, [word for _, word in known]))
+        taken = self._guarded(name, work, [word for _, word in known] if known else [])
         if taken.number == len(self._seen) + 1:
             self._follow_up(taken)
         elif taken.number > len(self._seen):
             self._catch_up()
         return taken
+
+    def _guarded(self, name: str, work: Work, words: list[bytes]) -> Step:
+        """Let no exception out that could carry a value: ours pass, others become a fault of ours."""
+        try:
+            return self._steps.take(name, work, words)[0]
+        except (SfumatoError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
+        # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.
+        raise InternalError(f"A step failed: {place}. Nothing was taken. Please report this line; it holds no data.")
 
     def history(self) -> CounterRelease:
         """All totals so far, as a release: values, intervals, guarantee, receipt, frame, plot. Costs nothing."""
@@ -242,10 +252,9 @@ class Stream:
         return count <= self._settled.unit.rows_per_person
 
     def _check(self, number: int, name: str, last: str) -> None:
-        horizon = self.horizon
-        if horizon is not None and number > horizon:
+        if self._horizon is not None and number > self._horizon:
             remedy = "Open another stream under another key, which pays anew, or state a longer horizon, or None, from the start"
-            raise UsageError(f"step {number:,} of a stream", f"its horizon of {horizon:,} steps is reached", remedy)
+            raise UsageError(f"step {number:,} of a stream", f"its horizon of {self._horizon:,} steps is reached", remedy)
         if self._calendar is not None and name != self._calendar.name(number - 1):
             raise UsageError(
                 "a step of a calendar", "it is not the next one", "Push the steps in order; those that are left out are published"
@@ -329,19 +338,6 @@ def pour(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:
             yield from stream.totals(before + 1)
         else:
             yield total
-
-
-def _guarded(action: Callable[[], T]) -> T:
-    """Let no exception out that could carry a value: ours pass, others become a fault of ours."""
-    try:
-        return action()
-    except (SfumatoError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
-    # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.
-    raise InternalError(f"A step failed: {place}. Nothing was taken. Please report this line; it holds no data.")
 
 
 def first_state(settled: Settled) -> bytes:

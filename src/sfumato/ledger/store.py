@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 APPLICATION = 0x53666D74  # "Sfmt", in the file's header
 PATIENCE = 60.0  # seconds to wait for a file that others keep busy
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 SHORTEST, LONGEST = 0.001, 0.008  # seconds between two tries
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "foreign_keys = ON", "trusted_schema = OFF")
 
@@ -76,7 +77,7 @@ def _patiently(action: Callable[[], T]) -> T:
         try:
             return action()
         except sqlite3.OperationalError as error:
-            if code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > until:
+            if code(error) not in BUSY or time.monotonic() > until:
                 raise
         time.sleep(random.uniform(SHORTEST, LONGEST))
 
@@ -302,6 +303,11 @@ class Statements:
     def run(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]] | None:
         """Run one, and return its rows; None if the ledger's rules refuse it, and then nothing was changed."""
         try:
+            try:
+                return self._connection.execute(statement, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if code(error) not in BUSY:
+                    raise
             return _patiently(lambda: self._connection.execute(statement, values).fetchall())
         except sqlite3.IntegrityError:
             return None

@@ -157,7 +157,7 @@ def choice(weights: Sequence[int], bits: Bits) -> int:
 def _parts(value: Fraction, name: str) -> tuple[int, int]:
     if not isinstance(value, (Fraction, int)):
         raise UsageError(f"{name} as {type(value).__name__}", "noise is drawn at exact scales only", f"Give {name} as a Fraction")
-    return value.numerator, value.denominator
+    return value.as_integer_ratio()
 
 
 def check_scale(value: Fraction, name: str, *, power: int = 1) -> None:

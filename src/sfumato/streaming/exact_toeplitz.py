@@ -58,9 +58,12 @@ class ColumnState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def then(self, increment: Whole) -> ColumnState:
         """The state with one more step."""
-        if self.increments or _width(increment, self.width) != self.width:
+        try:
+            added = _bytes(increment, self.width)
+        except OverflowError:
+            added = b""
+        if self.increments or not added:
             return _packed([*self.values(), *increment], self.width)
-        added = b"".join([x.to_bytes(self.width, "little", signed=True) for x in increment])
         return ColumnState(self.packed + added, self.width, self.size + sum(map(abs, increment)))
 
     def values(self) -> list[int]:
@@ -78,7 +81,11 @@ def _width(values: Sequence[int], least: int) -> int:
 
 def _packed(values: list[int], least: int) -> ColumnState:
     width = _width(values, least)
-    return ColumnState(b"".join([x.to_bytes(width, "little", signed=True) for x in values]), width, sum(map(abs, values)))
+    return ColumnState(_bytes(values, width), width, sum(map(abs, values)))
+
+
+def _bytes(values: Sequence[int], width: int) -> bytes:
+    return b"".join([x.to_bytes(width, "little", signed=True) for x in values])
 
 
 class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz"):
