@@ -286,6 +286,9 @@ def test_defaults_written_out_are_defaults() -> None:
         publisher.release(sf.Quantiles("x"), epsilon="0.5")
         publisher.release(sf.Quantiles("x", method=copied("auto")), epsilon="0.5")
         assert publisher.remaining == Fraction(1, 2)
+        publisher.release(sf.UniformPartitioner(), epsilon="0.25")  # all Interval axes, or their names
+        publisher.release(sf.UniformPartitioner(["x", "y"]), epsilon="0.25")
+        assert publisher.remaining == Fraction(1, 4)
     assert to_bytes(sf.Interval(0, 10, step=1.0)) == to_bytes(sf.Interval(0, 10, step=1))
 
 

@@ -358,7 +358,8 @@ class Publisher:
     def _digest(self, order: _Order) -> str:
         """Fix what is asked, of which data, for what price; noise from a public seed is another thing altogether."""
         source, seed = self.source, "private" if order.noise.private else "public seed"
-        what = (self._name, order.plan.questions, order.costs, list(source.domain.items()), source.unit, source.label, seed)
+        asked = [msgspec.structs.replace(q, axes=source.domain.select(q.axes)) for q in order.plan.questions]  # None: their names
+        what = (self._name, asked, order.costs, list(source.domain.items()), source.unit, source.label, seed)
         return hashlib.sha256(to_bytes(what)).hexdigest()
 
     @contextmanager

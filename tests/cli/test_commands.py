@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import sfumato as sf
 from sfumato.cli import COMMANDS, cli, run
+from sfumato.cli.targets import NewFile, NewFolder
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -146,6 +148,48 @@ def test_histogram_and_partition_of_one_file(sfumato: Run) -> None:
     assert "Content-Security-Policy" in Path("page.html").read_text()
 
 
+@pytest.mark.parametrize(
+    ("words", "obstacle"),
+    [
+        (["--plot", "nowhere/h.png"], "its folder does not exist"),
+        (["--geojson", "nowhere/cells.json"], "its folder does not exist"),
+        (["--geojson", "."], "it is a folder"),
+        (["--out", "people.parquet/saved"], "people.parquet is no folder"),
+    ],
+)
+def test_what_cannot_be_written_is_found_before_it_is_paid(sfumato: Run, words: list[str], obstacle: str) -> None:
+    paid = ["--axis", "age=0..120", "--epsilon", "1", "--budget", "1", "--ledger", "b.db"]
+    code, out, err = sfumato("partition", "people.parquet", *paid, *words)
+    assert (code, out) == (4, "")
+    assert obstacle in err
+    assert not Path("b.db").exists()
+
+
+def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    for kind, name in ((NewFile(), "page.html"), (NewFolder(), "saved")):
+        with pytest.raises(sf.DataError, match="may not be written"):
+            kind.convert(str(tmp_path / name), None, None)
+    (tmp_path / "old.html").touch()
+    with pytest.raises(sf.DataError, match="the file may not be written"):
+        NewFile().convert(str(tmp_path / "old.html"), None, None)
+
+
+def test_json_holds_the_table_that_people_see(sfumato: Run) -> None:
+    words = ["people.parquet", "--axis", "age=0..120", "--epsilon", "1", "--budget", "9", "--ledger", "b.db", "--json"]
+    for command, columns in (
+        ("cluster", {"age", "age_error", "count", "low", "high"}),
+        ("quantiles", {"quantile", "value", "rank_error"}),
+        ("histogram", {"age_lower", "age_upper", "count", "low", "high"}),
+    ):
+        code, out, err = sfumato(command, *words)
+        assert code == 0, err
+        (answer,) = json.loads(out)
+        assert columns <= set(answer["table"])
+        Path("one.json").write_text(json.dumps(answer))
+        assert sf.load("one.json").to_frame().to_pydict() == answer["table"]
+
+
 def test_rho_pays_from_an_account_in_rho(sfumato: Run) -> None:
     words = ["people.parquet", "--axis", "age=0..120", "--ledger", "b.db", "--json"]
     code, out, err = sfumato("histogram", *words, "--rho", "0.02", "--budget", "0.1")
@@ -197,6 +241,7 @@ def test_the_demo_runs_and_runs_again_for_free(sfumato: Run) -> None:
         (["histogram", "people.parquet", "--axis", "age", "--epsilon", "1"], 2, "Write age=0..100"),
         (["histogram", "people.parquet", "--axis", "age=0..", "--epsilon", "1"], 2, "one of its bounds is missing"),
         (["histogram", "people.parquet", "--axis", "age=0..9", "--bins", "many", "--epsilon", "1"], 2, "neither a number"),
+        (["histogram", "people.parquet", "--axis", "kind=a,b", "--bins", "3", "--epsilon", "1", "--budget", "1"], 2, "have no bins"),
         (["partition", "people.parquet", "--axis", "kind=a,b", "--epsilon", "1", "--budget", "1"], 2, "Interval axes"),
     ],
 )

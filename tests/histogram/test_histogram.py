@@ -101,6 +101,8 @@ def test_a_question_has_the_same_bytes_after_a_round_trip(axes, bins):
         ("age", {"hour": 4}),
         ("age", ["a", "b", "c"]),
         ("kind", {"kind": 3}),
+        ("kind", 3),
+        ("shop", [0, 1, 2]),
         (["age", "hour"], [4]),
         (["age", "hour"], [4, 5, 6]),
         (["shop", "brand"], None),

@@ -16,13 +16,14 @@ from sfumato.audit import audit as audited
 from sfumato.audit.findings import Progress
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, table, talk
+from sfumato.cli.targets import NewFile
 from sfumato.errors import InternalError
 
 
 @click.command()
 @click.option("--quick/--deep", default=True, help="About a minute, or a quarter of an hour: larger data, more runs.  [default: quick]")
 @click.option("--only", metavar="TEXT", help="Audit the subjects with this text in their name.")
-@click.option("--report", "page", type=click.Path(path_type=Path), help="Also write one HTML page.")
+@click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @json_option
 def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> int:
     """Show what every mechanism spends, beside what it claims. Exit code 70 if one spends more.

@@ -10,6 +10,7 @@ import click
 from sfumato.bench.tables import Measured
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, table, talk
+from sfumato.cli.targets import NewFolder
 from sfumato.errors import DataError
 
 
@@ -17,7 +18,7 @@ from sfumato.errors import DataError
 @click.argument("subjects", nargs=-1)
 @click.option("--quick", is_flag=True, help="Smaller samples and fewer runs.")
 @click.option("--peers", is_flag=True, help="First install the peers, each in an environment of its own (.peers, or SFUMATO_PEERS).")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for bench.json, bench.md and one SVG a subject.")
+@click.option("--out", type=NewFolder(), help="Folder for bench.json, bench.md and one SVG a subject.")
 @json_option
 def bench(subjects: tuple[str, ...], quick: bool, peers: bool, out: Path | None, as_json: bool) -> None:
     """Measure SUBJECTS (all, if none is named): each figure beside its peer or floor, in the same run.

@@ -12,6 +12,7 @@ from sfumato.choosing import Window, Within, window
 from sfumato.choosing import choose as chosen
 from sfumato.cli.options import json_option
 from sfumato.cli.output import ROWS_SHOWN, emit_json, table, talk
+from sfumato.cli.targets import NewFile
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
@@ -47,7 +48,7 @@ HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "a
 @click.option("--zcdp", is_flag=True, help="Count the cost in rho: Gaussian noise.")
 @click.option("--delta", default="0", show_default=True, help="Count the cost in (epsilon, delta).")
 @click.option("--rows", type=int, help="Your own public guess of the number of rows.")
-@click.option("--report", "page", type=click.Path(path_type=Path), help="Also write one HTML page.")
+@click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @json_option
 def choose(
     file: Path | None,

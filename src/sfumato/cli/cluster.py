@@ -9,6 +9,7 @@ import click
 
 from sfumato.cli.options import cost_options, fresh_option, json_option, ledger_option, out_option, parse_axes, source_options
 from sfumato.cli.publishing import publish
+from sfumato.cli.targets import Picture
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
 from sfumato.domain import Domain
@@ -22,7 +23,7 @@ from sfumato.domain import Domain
 @ledger_option
 @fresh_option
 @out_option
-@click.option("--plot", type=click.Path(path_type=Path), help="Also draw it, as SVG, PNG or PDF.")
+@click.option("--plot", type=Picture(), help="Also draw it, as SVG, PNG or PDF.")
 @json_option
 def cluster(file: Path, axes: tuple[str, ...], clusters: int, method: str, **options: Any) -> None:
     """Publish which kinds of rows FILE (Parquet or CSV) holds: centres of clusters over numeric axes, and their weights.

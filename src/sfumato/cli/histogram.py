@@ -22,6 +22,7 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.output import emit_json, talk
 from sfumato.cli.publishing import publish
+from sfumato.cli.targets import Picture
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
 from sfumato.exact import positive
@@ -45,7 +46,7 @@ from sfumato.privacy.unit import Neighbours, Unit
 @ledger_option
 @fresh_option
 @out_option
-@click.option("--plot", type=click.Path(path_type=Path), help="Also draw it, as SVG, PNG or PDF.")
+@click.option("--plot", type=Picture(), help="Also draw it, as SVG, PNG or PDF.")
 @json_option
 def histogram(
     file: Path | None,

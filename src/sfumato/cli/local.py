@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.cli.options import json_option, parse_axes
 from sfumato.cli.output import emit_json, table, talk
+from sfumato.cli.targets import NewFile
 from sfumato.domain import Domain, Interval
 from sfumato.errors import DataError, UsageError
 from sfumato.local.bpm import BPM
@@ -118,7 +119,7 @@ def _named(axes: tuple[str, ...], epsilon: str | None, reach: str, mechanism: st
 @REACH
 @MECHANISM
 @SEED
-@click.option("--out", type=click.Path(path_type=Path), help="Also write the simulated reports, as JSON lines or .parquet.")
+@click.option("--out", type=NewFile(), help="Also write the simulated reports, as JSON lines or .parquet.")
 @json_option
 def simulate(
     file: Path, axes: tuple[str, ...], clusters: int, epsilon: str, reach: str, mechanism: str, seed: int, out: Path | None, as_json: bool

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sfumato.cli.targets import NewFolder
 from sfumato.domain import Axis, Categories, Interval, Keys
 from sfumato.errors import BoundsRequired, UsageError
 
@@ -23,7 +24,7 @@ ledger_option = click.option(
     show_default=True,
     help="File that keeps the accounts.",
 )
-out_option = click.option("--out", type=click.Path(path_type=Path), help="Folder for the releases as JSON.")
+out_option = click.option("--out", type=NewFolder(), help="Folder for the releases as JSON.")
 fresh_option = click.option("--fresh", is_flag=True, help="Pay for a new draw although the answer is stored.")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from sfumato.errors import DataError
 from sfumato.release import Release, to_bytes
@@ -67,7 +68,7 @@ def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | Non
     if out is not None:
         save_all(releases, out)
     if as_json:
-        emit_json(list(releases))
+        emit_json([_plain(release) for release in releases])
         return
     for release in releases:
         frame = release.to_frame()
@@ -81,11 +82,22 @@ def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | Non
         talk(charged)
 
 
+def _plain(release: Release) -> dict[str, Any]:
+    """A release as it is saved, and beside it the table that people are shown, by columns."""
+    saved: dict[str, Any] = msgspec.json.decode(to_bytes(release))
+    return saved | {"table": release.to_frame().to_pydict()}
+
+
 def accuracy_sentence(release: Release) -> str:
     """How accurate a release is, in one sentence."""
-    one, every = release.accuracy().max(initial=0), release.accuracy(simultaneous=True).max(initial=0)
+    one, every = (_shortest(release.accuracy(simultaneous=together).max(initial=0)) for together in (False, True))
     noun = getattr(release, "noun", "count")
     return f"Each {noun} is within +-{one:,} of the truth with 95 % confidence; all {release.values.size:,} at once within +-{every:,}."
+
+
+def _shortest(number: float) -> int | float:
+    """Whole numbers without a point."""
+    return int(number) if float(number).is_integer() else number
 
 
 def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:

@@ -10,6 +10,7 @@ import click
 from sfumato.cli.options import cost_options, fresh_option, json_option, ledger_option, out_option, parse_axes, source_options
 from sfumato.cli.output import talk
 from sfumato.cli.publishing import publish
+from sfumato.cli.targets import NewFile, Picture
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.partition import (
@@ -43,12 +44,12 @@ PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
 @click.option("--depth", type=int, help="binary, median, quantile: how many times a box is split at most.")
 @click.option("--fanout", type=int, help="quantile, privtree: into how many boxes a box is split.")
 @click.option("--stop-below", type=float, help="binary, median, quantile: a box with fewer rows, by a noisy count, is not split.")
-@click.option("--geojson", type=click.Path(path_type=Path), help="Also write the cells as GeoJSON.")
+@click.option("--geojson", type=NewFile(), help="Also write the cells as GeoJSON.")
 @cost_options
 @ledger_option
 @fresh_option
 @out_option
-@click.option("--plot", type=click.Path(path_type=Path), help="Also draw it, as SVG, PNG or PDF.")
+@click.option("--plot", type=Picture(), help="Also draw it, as SVG, PNG or PDF.")
 @json_option
 def partition(file: Path, axes: tuple[str, ...], method: str | None, geojson: Path | None, **options: Any) -> None:
     """Publish where the rows of FILE (Parquet or CSV) lie: disjoint cells of numeric axes, each with a noisy count.

@@ -10,6 +10,7 @@ import click
 
 from sfumato.cli.options import fresh_option, json_option, ledger_option, out_option
 from sfumato.cli.output import emit_json, scanning, show_releases, talk
+from sfumato.cli.targets import NewFile
 from sfumato.plan import domain_of, read_plan
 from sfumato.privacy import belief
 from sfumato.privacy.composition import compose, plan_epsilon
@@ -56,7 +57,7 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
 @click.argument("plan", type=click.Path(path_type=Path))
 @ledger_option
 @out_option
-@click.option("--report", "page", type=click.Path(path_type=Path), help="Also write one HTML page.")
+@click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @fresh_option
 @json_option
 def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh: bool, as_json: bool) -> None:

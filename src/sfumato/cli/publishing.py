@@ -6,12 +6,10 @@ from pathlib import Path
 
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.domain import Domain
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import DataError
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.release import Release
 from sfumato.releases import AnyQuestion
-
-PICTURES = (".svg", ".png", ".pdf")
 
 
 def publish(
@@ -34,8 +32,6 @@ def publish(
     as_json: bool,
 ) -> Release:
     """Ask one question about one file, and show the answer."""
-    if plot is not None and plot.suffix.lower() not in PICTURES:
-        raise UsageError(f"--plot {plot}", "its ending names no picture format", f"Use one of {', '.join(PICTURES)}")
     from sfumato.data import source
     from sfumato.ledger.ledger import written
     from sfumato.publisher import Publisher

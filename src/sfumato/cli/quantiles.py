@@ -9,6 +9,7 @@ import click
 
 from sfumato.cli.options import cost_options, fresh_option, json_option, ledger_option, out_option, parse_axes, source_options
 from sfumato.cli.publishing import publish
+from sfumato.cli.targets import Picture
 from sfumato.domain import Domain, Interval
 from sfumato.quantiles import Quantiles
 
@@ -24,7 +25,7 @@ from sfumato.quantiles import Quantiles
 @ledger_option
 @fresh_option
 @out_option
-@click.option("--plot", type=click.Path(path_type=Path), help="Also draw them, as SVG, PNG or PDF.")
+@click.option("--plot", type=Picture(), help="Also draw them, as SVG, PNG or PDF.")
 @json_option
 def quantiles(file: Path, axes: tuple[str, ...], at: str, by: str | None, method: str, **options: Any) -> None:
     """Publish below which values given shares of the rows of FILE (Parquet or CSV) lie, for each numeric axis.

@@ -8,11 +8,12 @@ import click
 
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json
+from sfumato.cli.targets import NewFile
 
 
 @click.command()
 @click.argument("releases", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True, help="The page to write.")
+@click.option("--out", type=NewFile(), default=Path("report.html"), show_default=True, help="The page to write.")
 @click.option("--title", help="Heading of the page.")
 @json_option
 def report(releases: tuple[Path, ...], out: Path, title: str | None, as_json: bool) -> None:

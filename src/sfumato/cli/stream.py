@@ -17,7 +17,8 @@ import numpy as np
 
 from sfumato.cli.options import ledger_option, parse_axes
 from sfumato.cli.output import talk
-from sfumato.cli.publishing import PICTURES, save_plot
+from sfumato.cli.publishing import save_plot
+from sfumato.cli.targets import NewFile, Picture
 from sfumato.data import feed
 from sfumato.domain import Axis, Categories, Domain, Interval
 from sfumato.errors import UsageError
@@ -58,8 +59,8 @@ EVERY = 0.5  # seconds between two reports of progress
     "--more", is_flag=True, help="Lines without names go on after the last step, instead of being the same input from its beginning."
 )
 @click.option("--history", is_flag=True, help="First print the steps that were published before.")
-@click.option("--save", type=click.Path(path_type=Path), help="At the end, save all totals as a release, for `sfumato report`.")
-@click.option("--plot", type=click.Path(path_type=Path), help="At the end, draw them, as SVG, PNG or PDF.")
+@click.option("--save", type=NewFile(), help="At the end, save all totals as a release, for `sfumato report`.")
+@click.option("--plot", type=Picture(), help="At the end, draw them, as SVG, PNG or PDF.")
 @click.option("--json", "as_json", is_flag=True, help="Accepted as everywhere; the output is JSON lines in any case.")
 def stream(
     file: Path, follow: bool, more: bool, history: bool, save: Path | None, plot: Path | None, as_json: bool, **options: Any
@@ -75,8 +76,6 @@ def stream(
     Example: sfumato stream flights.parquet --step date --from 2013-01-01 --to 2013-12-31 --epsilon 1 --budget 1 --key flights
     """
     del as_json
-    if plot is not None and plot.suffix.lower() not in PICTURES:
-        raise UsageError(f"--plot {plot}", "its ending names no picture format", f"Use one of {', '.join(PICTURES)}")
     counter, columns = _asked(**options)
     feed.check(columns, parquet=feed.is_parquet(file))
     if str(file) != "-":

@@ -46,6 +46,7 @@ def by_axis(bins: Any, intervals: list[str]) -> dict[str, AxisBins | None]:
     if isinstance(bins, dict):
         check_names("bins", bins, intervals)
         return dict(bins)
+    _check_any("bins", bins, intervals)
     if bins is None or isinstance(bins, int):
         return dict.fromkeys(intervals, bins)
     if len(intervals) == 1 and not any(isinstance(entry, tuple) for entry in bins):
@@ -61,7 +62,14 @@ def widths_by_axis(width: Any, intervals: list[str]) -> dict[str, float | None]:
     if isinstance(width, dict):
         check_names("width", width, intervals)
         return dict(width)
+    _check_any("width", width, intervals)
     return dict.fromkeys(intervals, width)
+
+
+def _check_any(what: str, given: object, intervals: list[str]) -> None:
+    """Refuse bins or a width where no axis takes any."""
+    if given is not None and not intervals:
+        raise UsageError(what, "the question has no Interval axis, and labels and keys have no bins", f"Leave {what} out")
 
 
 def check_names(what: str, given: Mapping[str, object], intervals: list[str]) -> None:

@@ -1,0 +1,78 @@
+"""Where commands write. Each path is looked at before anything is read or paid, so that a slip in one costs nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfumato.errors import DataError, UsageError
+
+PICTURES = (".svg", ".png", ".pdf")
+
+
+class NewFile(click.Path):
+    """A file to be written, or written over.
+
+    Raises
+    ------
+    DataError
+        If its folder does not exist, or it cannot be written there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        obstacle = _file_obstacle(path)
+        if obstacle is not None:
+            raise DataError(f"writing {path}", obstacle, "Choose a path that can be written")
+        return path
+
+
+class Picture(NewFile):
+    """The same, with an ending that names a picture format."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = super().convert(value, param, ctx)
+        if path.suffix.lower() not in PICTURES:
+            raise UsageError(f"--plot {path}", "its ending names no picture format", f"Use one of {', '.join(PICTURES)}")
+        return path
+
+
+class NewFolder(click.Path):
+    """A folder to write into, made where there is none.
+
+    Raises
+    ------
+    DataError
+        If it cannot be made or written.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        obstacle = _folder_obstacle(there)
+        if obstacle is not None:
+            raise DataError(f"saving to {path}", obstacle, "Choose a folder that can be written")
+        return path
+
+
+def _file_obstacle(path: Path) -> str | None:
+    if path.is_dir():
+        return "it is a folder"
+    if path.exists():
+        return None if os.access(path, os.W_OK) else "the file may not be written"
+    return _folder_obstacle(path.parent) if path.parent.exists() else "its folder does not exist"
+
+
+def _folder_obstacle(folder: Path) -> str | None:
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"the folder {folder} may not be written"
