@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import pytest
 
@@ -11,6 +11,7 @@ from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import open_ledger, store
 from sfumato.ledger import steps as streams
 from sfumato.ledger.chain import payload_digest
+from support.tampering import unguarded, verified_after
 
 LINKED = "68e50156bee5c9a59c5349a480a43581db01cad7770cb680bef575376c13054b"
 SEALED = "5c18662cc9a3b404cc028f46803b2d5652c12d00ce5140889a7aa08f6ae69c10"
@@ -36,20 +37,6 @@ def book(path):
             assert steps.take(f"e{number}", count, [] if number % 2 else [b"someone"])[1]
         assert ledger.verify().ok
     return path
-
-
-@contextmanager
-def unguarded(path):
-    """The file without its rules, which are put back afterwards."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("PRAGMA foreign_keys = OFF")
-        db.execute("PRAGMA ignore_check_constraints = ON")
-        rules = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        for name, _ in rules:
-            db.execute(f"DROP TRIGGER {name}")
-        yield db
-        for _, sql in rules:
-            db.execute(sql)
 
 
 def test_a_stream_is_charged_once_and_goes_on(ledger):
@@ -175,11 +162,7 @@ EDITS = {
 @pytest.mark.parametrize("edit", EDITS)
 def test_tampering_is_found(book, edit):
     statements, sentence = EDITS[edit]
-    with unguarded(book) as db:
-        for statement in statements.split(";"):
-            db.execute(statement)
-    with open_ledger(book) as ledger:
-        faults = ledger.verify().faults
+    faults = verified_after(book, statements).faults
     assert any(sentence in fault for fault in faults), faults
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import pytest
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import open_ledger
 from sfumato.ledger.chain import COLUMNS, entry_of, fields, link
-
-RULES = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+from support.tampering import unguarded, verified_after
 
 
 @pytest.fixture
@@ -29,20 +28,6 @@ def book(path, release):
         assert ledger.verify().ok
         assert ledger.verify().entries == 11
     return path
-
-
-@contextmanager
-def unguarded(path):
-    """The file without its rules, which are put back afterwards."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("PRAGMA foreign_keys = OFF")
-        db.execute("PRAGMA ignore_check_constraints = ON")
-        rules = db.execute(RULES).fetchall()
-        for name, _ in rules:
-            db.execute(f"DROP TRIGGER {name}")
-        yield db
-        for _, sql in rules:
-            db.execute(sql)
 
 
 def rechain(db):
@@ -110,11 +95,7 @@ EDITS = {
 @pytest.mark.parametrize("edit", EDITS)
 def test_tampering_is_found(book, edit):
     statements, sentence = EDITS[edit]
-    with unguarded(book) as db:
-        for statement in statements.split(";"):
-            db.execute(statement)
-    with open_ledger(book) as ledger:
-        found = ledger.verify()
+    found = verified_after(book, statements)
     assert not found.ok
     assert any(sentence in fault for fault in found.faults), found.faults
     assert found.fault == found.faults[0]
