@@ -8,6 +8,7 @@ transaction is on disk.
 from __future__ import annotations
 
 import hashlib
+import threading
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ from sfumato.streaming.increments import Row, event_text, precedes
 from sfumato.streaming.totals import Total
 
 CONFIDENCE = 0.95
+AGAIN = "Push the step again under its name: if it was taken after all, it counts once."
 _OUTPUT = msgspec.json.Decoder(tuple[int, ...])
 
 
@@ -44,11 +46,47 @@ class Opening(msgspec.Struct, frozen=True):
     source: str
 
 
+class _Shown:
+    """The steps of a stream that were read so far, and the totals that they stand for.
+
+    Totals are read one after another. After an interrupt in between, or steps that a signal handler took in between, they are read
+    again from the beginning.
+    """
+
+    def __init__(self, settled: Settled) -> None:
+        self._machine, self._grain = settled.machine, settled.grain
+        self._read, self._fed = self._machine.follow(), 0
+        self._found: dict[int, tuple[Step, list[Any]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __getitem__(self, number: int) -> tuple[Step, Any]:
+        return self._found[number]
+
+    def steps(self) -> list[Step]:
+        """All of them, in order."""
+        return [step for step, _ in self._found.values()]
+
+    def add(self, step: Step) -> None:
+        """Read the next one."""
+        if self._fed != len(self._found):
+            self._begin_again()
+        self._fed += 1
+        self._found[step.number] = step, scaled(self._read(_output(step)), self._grain)
+
+    def _begin_again(self) -> None:
+        self._fed, read, known = -1, self._machine.follow(), self.steps()
+        for step in known:
+            read(_output(step))
+        self._read, self._fed = read, len(known)
+
+
 class Stream:
     """A running total that is published step by step; a context manager. ``publisher.open`` makes it.
 
-    Closing it frees nothing and loses nothing: opening the same key again resumes after the last step. Several processes may hold one
-    stream; their steps are taken one after another.
+    Closing it frees nothing and loses nothing: opening the same key again resumes after the last step. Several threads and processes
+    may hold one stream; their steps are taken one after another.
 
     >>> import numpy as np, sfumato as sf
     >>> src = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="visits")
@@ -68,10 +106,8 @@ class Stream:
         kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
         self._calendar, self._horizon = self._settled.counter.calendar, self._machine.horizon
-        self._reader, self._follow = self._settled.reader(), self._machine.follow()
+        self._reader, self._shown, self._lock = self._settled.reader(), _Shown(self._settled), threading.RLock()
         self._errors = Errors(self._machine, self._settled.grain, error_probability(CONFIDENCE))
-        self._seen: list[Step] = []
-        self._totals: list[list[Any]] = []
         self._catch_up()
 
     # --- what it is --------------------------------------------------------------------------------------------------------
@@ -140,11 +176,15 @@ class Stream:
         """
         self._check_open()
         rows, words = self._read(increment, persons)
-        if self._calendar is None:
-            return self._total(self._take(event_text(event), rows, words).number)
-        place = self._place(event)
-        self._publish_before(place)
-        return self._total(self._take(self._calendar.name(place), rows, words).number)
+        with self._lock:
+            if self._calendar is None:
+                return self._total(self._take(event_text(event), rows, words)[0].number)
+            while True:
+                place = self._place(event)
+                self._publish_before(place)
+                taken, fresh = self._take(self._calendar.name(place), rows, words)
+                if fresh or event is not None:  # else another took what was the next step: then the one after it
+                    return self._total(taken.number)
 
     def advance(self, until: object = None) -> list[Total]:
         """Publish the steps of the calendar that are not published yet, as steps without rows, and return their totals.
@@ -162,17 +202,18 @@ class Stream:
         self._check_open()
         if self._calendar is None:
             raise UsageError("advancing a stream", "it has no calendar", "Open sf.Counter(sf.Calendar(...)), or push each step")
-        self._catch_up()
-        before = len(self._seen)
-        self._publish_before(len(self._calendar) if until is None else self._place(until) + 1)
-        return list(self.totals(before + 1))
+        with self._lock:
+            self._catch_up()
+            before = len(self._shown)
+            self._publish_before(len(self._calendar) if until is None else self._place(until) + 1)
+            return list(self.totals(before + 1))
 
     def _publish_before(self, place: int) -> None:
-        for missing in range(len(self._seen), place):
+        for missing in range(len(self._shown), place):
             self._take(self._calendar.name(missing), [], None if self._settled.unit.person is None else [])  # type: ignore[union-attr]
 
-    def _take(self, name: str, rows: list[Row], words: list[bytes] | None) -> Step:
-        """Take a step, durably, or find the one that was taken under this name."""
+    def _take(self, name: str, rows: list[Row], words: list[bytes] | None) -> tuple[Step, bool]:
+        """Take a step, durably, or find the one that was taken under this name, and say which."""
         known = [] if words is None else [(row, word) for row, word in zip(rows, words, strict=True) if row[0] >= 0]
 
         def work(number: int, stored: bytes, counts: list[int]) -> tuple[bytes, bytes]:
@@ -182,34 +223,41 @@ class Stream:
             after, output = self._machine.step(state, self._summed(kept), self._noise)
             return msgspec.json.encode((name or last, after)), msgspec.json.encode(output)
 
-        taken = self._guarded(name, work, [word for _, word in known] if known else [])
-        if taken.number == len(self._seen) + 1:
-            self._follow_up(taken)
-        elif taken.number > len(self._seen):
-            self._catch_up()
-        return taken
+        taken, fresh = self._guarded(name, work, [word for _, word in known] if known else [])
+        if taken.number == len(self._shown) + 1:
+            self._shown.add(taken)
+        elif taken.number > len(self._shown):
+            try:
+                self._catch_up()
+            except LedgerError as error:
+                error.add_note(f"Step {taken.number:,} is on disk, and history() will show it: do not push it again without its name.")
+                raise
+        return taken, fresh
 
-    def _guarded(self, name: str, work: Work, words: list[bytes]) -> Step:
-        """Let no exception out that could carry a value: ours pass, others become a fault of ours."""
+    def _guarded(self, name: str, work: Work, words: list[bytes]) -> tuple[Step, bool]:
+        """Let no exception out that could carry a value: ours pass, without the frames of a step; others become a fault of ours."""
         try:
-            return self._steps.take(name, work, words)[0]
-        except (SfumatoError, KeyboardInterrupt):
+            return self._steps.take(name, work, words)
+        except (SfumatoError, KeyboardInterrupt) as error:
+            error.__traceback__ = None
             raise
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
         # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.
-        raise InternalError(f"A step failed: {place}. Nothing was taken. Please report this line; it holds no data.")
+        raise InternalError(f"A step failed: {place}. Please report this line; it holds no data. {AGAIN}")
 
     def history(self) -> CounterRelease:
         """All totals so far, as a release: values, intervals, guarantee, receipt, frame, plot. Costs nothing."""
-        self._catch_up()
+        with self._lock:
+            self._catch_up()
+            steps = self._shown.steps()
         opening, entry = self._opening, self._steps.entry
         receipt = receipt_of(entry, opening.charged, opening.source)
         return CounterRelease(
             settled=self._settled,
-            outputs=tuple(_output(step) for step in self._seen),
-            events=tuple(step.event for step in self._seen),
+            outputs=tuple(map(_output, steps)),
+            events=tuple(step.event for step in steps),
             guarantee=self._settled.guarantee(opening.private),
             receipt=receipt,
         )
@@ -223,8 +271,9 @@ class Stream:
 
     def totals(self, first: int = 1) -> Iterator[Total]:
         """The totals that were published so far, from a step on."""
-        self._catch_up()
-        return map(self._total, range(first, len(self._seen) + 1))
+        with self._lock:
+            self._catch_up()
+        return map(self._total, range(first, len(self._shown) + 1))
 
     # --- how it does it ----------------------------------------------------------------------------------------------------
 
@@ -287,15 +336,11 @@ class Stream:
 
     def _catch_up(self) -> None:
         """Read what was published by other objects, in order."""
-        for step in self._steps.since(self._seen[-1] if self._seen else None):
-            self._follow_up(step)
-
-    def _follow_up(self, step: Step) -> None:
-        self._totals.append(scaled(self._follow(_output(step)), self._settled.grain))
-        self._seen.append(step)
+        for step in self._steps.since(self._shown[len(self._shown)][0] if len(self._shown) else None):
+            self._shown.add(step)
 
     def _total(self, number: int) -> Total:
-        totals: Any = self._totals[number - 1]
+        step, totals = self._shown[number]
         value = totals[0] if self._settled.labels is None else np.array(totals)
         each, every, deviation, law = self._errors.at(number)
         return Total(
@@ -304,7 +349,7 @@ class Stream:
             high=value + each,
             confidence=CONFIDENCE,
             step=number,
-            event=self._seen[number - 1].event,
+            event=step.event,
             all_low=value - every,
             all_high=value + every,
             deviation=deviation,

@@ -30,8 +30,7 @@ def expected_objects() -> Mapping[str, str]:
     """The tables, indexes and triggers of this version. Asked for outside any transaction: it opens a store of its own."""
     store = Store(None)
     try:
-        with store.reading() as db:
-            return dict(db.execute(OBJECTS).fetchall())
+        return store.reading(lambda db: dict(db.execute(OBJECTS).fetchall()))
     finally:
         store.close()
 

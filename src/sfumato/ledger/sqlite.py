@@ -86,22 +86,16 @@ class SQLiteLedger:
         return found
 
     def _find_or_open(self, name: str, rule: str, total: Amount) -> Account:
-        with self._store.reading() as db:
-            found = rows.account(db, name)
-        if found is None:
-            with self._store.atomic() as db:
-                found = rows.account(db, name) or rows.open_account(db, name, rule, total)
-        return found
+        found = self._store.reading(lambda db: rows.account(db, name))
+        return found or self._store.atomic(lambda db: rows.account(db, name) or rows.open_account(db, name, rule, total))
 
     def accounts(self) -> list[Account]:
         """All accounts, in the order in which they were opened."""
-        with self._store.reading() as db:
-            return rows.accounts(db)
+        return self._store.reading(rows.accounts)
 
     def account(self, name: str) -> Account:
         """One account, as it stands now."""
-        with self._store.reading() as db:
-            return self._known(db, name)
+        return self._store.reading(lambda db: self._known(db, name))
 
     def _known(self, db: sqlite3.Connection, name: str) -> Account:
         found = rows.account(db, name)
@@ -140,21 +134,24 @@ class SQLiteLedger:
 
     def _attempt(self, request: _Request) -> Hold | Entry:
         """Charge, take over or replay, in one transaction; or return the entry by which another holder is at work."""
-        with self._store.atomic() as db:
-            past = rows.of_key(db, request.account, request.key)
-            mine: Entry | None = None
-            if not past:
-                mine = self._charge(db, request)
-            elif past[0].digest != request.digest:
-                raise _conflict(past[0])
-            elif not any(entry.kind == "store" for entry in past):
-                if _live(past[-1]):
-                    return past[-1]
-                mine = _take_over(db, request, past)
+        past, mine = self._store.atomic(lambda db: self._settle(db, request))
+        if past and mine is None and not _answered(past):
+            return past[-1]
         first = past[0] if past else mine
         assert first is not None
         stored = self._hand_out(first) if mine is None else None
         return Hold(first, stored, partial(self._keep, first), partial(self._abandon, mine))
+
+    def _settle(self, db: sqlite3.Connection, request: _Request) -> tuple[list[Entry], Entry | None]:
+        """What was entered under the key before, and the entry by which the caller may work now."""
+        past = rows.of_key(db, request.account, request.key)
+        if not past:
+            return past, self._charge(db, request)
+        if past[0].digest != request.digest:
+            raise _conflict(past[0])
+        if _answered(past) or _live(past[-1]):
+            return past, None
+        return past, _take_over(db, request, past)
 
     def _charge(self, db: sqlite3.Connection, request: _Request) -> Entry:
         account, cost = self._known(db, request.account), request.cost
@@ -167,44 +164,45 @@ class SQLiteLedger:
 
     def _keep(self, first: Entry, payload: bytes) -> bytes:
         """Store an answer if there is none, then hand out what is there."""
-        with self._store.atomic() as db:
+
+        def keep(db: sqlite3.Connection) -> None:
             if not rows.has(db, first, "store"):
                 stored = rows.append(db, rows.follow(first, "store", payload_hash=payload_digest(payload)))
                 db.execute("INSERT INTO payloads (sequence, payload) VALUES (?, ?)", (stored.sequence, payload))
+
+        self._store.atomic(keep)
         return self._hand_out(first)
 
     def _hand_out(self, first: Entry) -> bytes:
         """Read an answer back, compare it with its entry, and enter that it is handed out, before it is."""
-        with self._store.reading() as db:
-            found = rows.answer(db, first)
-            handed = rows.has(db, first, "hand")
+        found, handed = self._store.reading(lambda db: (rows.answer(db, first), rows.has(db, first, "hand")))
         if found is None or not isinstance(found[1], bytes) or payload_digest(found[1]) != found[0].payload_hash:
             raise _spoilt(first)
         if not handed:
-            with self._store.atomic() as db:
-                if not rows.has(db, first, "hand"):
-                    rows.append(db, rows.follow(first, "hand"))
+            self._store.atomic(lambda db: rows.has(db, first, "hand") or rows.append(db, rows.follow(first, "hand")))
         return found[1]
 
     def _abandon(self, mine: Entry | None) -> None:
         """End a lease, if it is still this holder's."""
-        if mine is None:
-            return
-        with self._store.atomic() as db:
+
+        def abandon(db: sqlite3.Connection, mine: Entry) -> None:
             if rows.of_key(db, mine.account, mine.key)[-1].sequence == mine.sequence:
                 rows.append(db, rows.follow(mine, "abandon"))
 
+        if mine is not None:
+            self._store.atomic(lambda db: abandon(db, mine))
+
     def _last(self, entry: Entry) -> Entry:
         """The last entry of a key by now."""
-        with self._store.reading() as db:
-            return rows.of_key(db, entry.account, entry.key)[-1]
+        return self._store.reading(lambda db: rows.of_key(db, entry.account, entry.key)[-1])
 
     # --- streams -----------------------------------------------------------------------------------------------------------
 
     def stream(self, account: str, key: str, digest: str, cost: Amount, note: str, *, spec: bytes, state: bytes) -> Steps:
         """Charge an account for a stream, durably, or go on with the one that the key has paid for. See `Ledger.stream`."""
         request = _Request(account, key, digest, cost, note, 0.0, None)
-        with self._store.atomic() as db:
+
+        def open_(db: sqlite3.Connection) -> Steps:
             past = rows.of_key(db, account, key)
             if past and past[0].digest != digest:
                 raise _conflict(past[0])
@@ -212,6 +210,8 @@ class SQLiteLedger:
             if not past:
                 steps.begin(db, entry, spec, state)
             return Steps(entry, steps.spec_of(db, entry), self._store)
+
+        return self._store.atomic(open_)
 
     # --- the log -----------------------------------------------------------------------------------------------------------
 
@@ -225,23 +225,28 @@ class SQLiteLedger:
         last, chosen = 0, "" if account is None else "AND account = :account"
         query = f"SELECT {COLUMNS} FROM entries WHERE sequence > :last {chosen} ORDER BY sequence LIMIT {BATCH}"
         while True:
-            with self._store.reading() as db:
-                batch = [entry_of(columns) for columns in db.execute(query, {"last": last, "account": account})]
+            batch = self._read(query, {"last": last, "account": account})
             yield from batch
             if len(batch) < BATCH:
                 return
             last = batch[-1].sequence
 
+    def _read(self, query: str, values: dict[str, object]) -> list[Entry]:
+        return self._store.reading(lambda db: [entry_of(columns) for columns in db.execute(query, values)])
+
     def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
         """Recompute the whole ledger and compare. See `Ledger.verify` for what can be found, and what cannot."""
         expected = expected_objects()
         try:
-            with self._store.reading() as db:
-                return audit(db, head, expected)
+            return self._store.reading(lambda db: audit(db, head, expected))
         except LedgerError as error:
             if not isinstance(error.__cause__, sqlite3.Error):
                 raise
             return Verification(0, (0, ""), (f"the ledger cannot be read: {error.obstacle}",))
+
+
+def _answered(past: list[Entry]) -> bool:
+    return any(entry.kind == "store" for entry in past)
 
 
 def _take_over(db: sqlite3.Connection, request: _Request, past: list[Entry]) -> Entry:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from sfumato.errors import LedgerError
 from sfumato.ledger.chain import payload_digest
 from sfumato.ledger.ledger import Entry
-from sfumato.ledger.store import Store
+from sfumato.ledger.store import Run, Store
 
 Work: TypeAlias = Callable[[int, bytes, list[int]], tuple[bytes, bytes]]
 Row: TypeAlias = tuple[int, bytes, int, str, str]
@@ -48,7 +48,7 @@ class Steps:
     def __init__(self, entry: Entry, spec: bytes, store: Store) -> None:
         self.entry, self.spec = entry, spec
         self._store, self._spec_digest = store, payload_digest(spec)
-        self._mine: int | None = None  # the process's own keyed hash of the row that this object wrote last
+        self._mine: int | None = None  # the mark of the row that this object wrote last, whose seal is known to be right
 
     def __repr__(self) -> str:
         return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
@@ -71,24 +71,31 @@ class Steps:
         LedgerError
             If the step cannot be stored; it was then not taken, or, where the disk failed at the last moment, the next call finds it.
         """
+        found = None if words else self._store.singly(lambda run: self._try(run, event, work))
+        return found or self._store.atomic(lambda db: self._insist(db, event, work, words))
+
+    def _try(self, run: Run, event: str, work: Work) -> tuple[Step, bool] | None:
+        """Take the step by one statement, which the ledger's rules refuse if the stream has moved since its row was read: then None."""
         number = self.entry.sequence
-        if not words:
-            with self._store.statements() as one:
-                row = one.run(ROW, (number,))
-                found = one.run(FIND, (number, event)) if event else None  # after the row, so that none is missed that it counts
-                if found:
-                    return Step(*found[0]), False
-                taken, values = self._next(row, event, work, [])
-                if one.run(MOVE, values) is not None:
-                    self._mine = hash((taken.number, *values[6:8], taken.hash, values[8]))
-                    return taken, True
-        with self._store.atomic() as db:  # while nobody else can write
-            earlier = find(db, number, event) if event else None
-            if earlier is not None:
-                return earlier, False
-            counts = [_count(db, number, word) for word in words]
-            taken, values = self._next(db.execute(ROW, (number,)).fetchall(), event, work, counts)
-            db.execute(MOVE, values)
+        row = run(ROW, (number,))
+        found = run(FIND, (number, event)) if event else None  # after the row, so that none is missed that it counts
+        if found:
+            return Step(*found[0]), False
+        taken, values = self._next(row, event, work, [])
+        if run(MOVE, values) is None:
+            return None
+        self._mine = _mark((taken.number, *values[6:8], taken.hash, values[8]))  # type: ignore[arg-type]
+        return taken, True
+
+    def _insist(self, db: sqlite3.Connection, event: str, work: Work, words: Sequence[bytes]) -> tuple[Step, bool]:
+        """Take the step while nobody else can write."""
+        number = self.entry.sequence
+        earlier = find(db, number, event) if event else None
+        if earlier is not None:
+            return earlier, False
+        counts = [_count(db, number, word) for word in words]
+        taken, values = self._next(db.execute(ROW, (number,)).fetchall(), event, work, counts)
+        db.execute(MOVE, values)
         return taken, True
 
     def _next(self, rows: list[Row] | None, event: str, work: Work, counts: list[int]) -> tuple[Step, tuple[object, ...]]:
@@ -96,10 +103,9 @@ class Steps:
         if not rows:
             raise _spoilt(self.entry)
         number, ((step, state, tallied, head, seal),) = self.entry.sequence, rows
-        sound = hash(rows[0]) == self._mine or (
-            isinstance(state, bytes) and seal == sealed(number, self._spec_digest, step, state, tallied, head)
-        )
-        if not sound:
+        if not isinstance(state, bytes):
+            raise _spoilt(self.entry)
+        if _mark(rows[0]) != self._mine and seal != sealed(number, self._spec_digest, step, state, tallied, head):
             raise _spoilt(self.entry)
         step, tallied = step + 1, tallied + len(counts)
         state, output = work(step, state, counts)
@@ -111,8 +117,8 @@ class Steps:
         """All steps after a given one (None: all there are), in order, each checked against its hash."""
         number, head = (0, self.entry.hash) if last is None else (last.number, last.hash)
         query = "SELECT step, event, output, hash FROM steps WHERE stream = ? AND step > ? ORDER BY step"
-        with self._store.reading() as db:
-            found = [Step(*columns) for columns in db.execute(query, (self.entry.sequence, number))]
+        values = self.entry.sequence, number
+        found = self._store.reading(lambda db: [Step(*columns) for columns in db.execute(query, values)])
         for step in found:
             number += 1
             sound = step.number == number and isinstance(step.output, bytes)
@@ -123,8 +129,8 @@ class Steps:
 
     def head(self) -> tuple[int, str]:
         """How many steps were taken, and the hash that covers them."""
-        with self._store.reading() as db:
-            step, head = db.execute("SELECT step, head FROM streams WHERE stream = ?", (self.entry.sequence,)).fetchone()
+        query = "SELECT step, head FROM streams WHERE stream = ?"
+        step, head = self._store.reading(lambda db: db.execute(query, (self.entry.sequence,)).fetchone())
         return step, head
 
 
@@ -165,6 +171,12 @@ def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> 
     whose, at, name = str(stream), str(step), event.encode("utf-8", "surrogatepass")
     before = f"4:step{len(previous)}:{previous}{len(whose)}:{whose}{len(at)}:{at}{len(name)}:{event}{len(output)}:"
     return hashlib.sha256(before.encode("utf-8", "surrogatepass") + output).hexdigest()
+
+
+def _mark(row: Row) -> int:
+    """A hash of a stream's row by the process's own key: quick, and of no use to anyone else. Written out, since 1 and 2^61 hash alike."""
+    step, state, tallied, head, seal = row
+    return hash((state, repr((step, tallied, head, seal))))
 
 
 def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:

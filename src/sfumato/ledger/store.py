@@ -14,16 +14,17 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from sfumato.errors import LedgerError
 
 T = TypeVar("T")
+Run: TypeAlias = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]] | None]
+"""Runs one statement, and returns its rows; None if the ledger's rules refuse it, and then nothing was changed."""
 
 APPLICATION = 0x53666D74  # "Sfmt", in the file's header
 PATIENCE = 60.0  # seconds to wait for a file that others keep busy
@@ -83,12 +84,16 @@ def _patiently(action: Callable[[], T]) -> T:
 
 
 class Store:
-    """A file of entries, or one in memory. All use of the connection goes through `atomic` and `reading`."""
+    """A file of entries, or one in memory. All use of the connection goes through `atomic`, `reading` and `singly`.
+
+    What is to be done is given to them as a function, and is not the body of a ``with``: an interrupt on the way into such a block, or
+    at the first instruction of its end, would leave a lock or a transaction behind. The lock's own ``with`` has no such gap.
+    """
 
     def __init__(self, where: str | Path | None, *, create: bool = True) -> None:
         self.path = None if where is None or str(where) == ":memory:" else os.path.realpath(where)
         self.label = "the ledger in memory" if self.path is None else f"the ledger {str(where)!r}"
-        self._lock = threading.RLock()
+        self._lock, self._entered = threading.RLock(), False
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._pid, self._closed = os.getpid(), False
@@ -98,20 +103,58 @@ class Store:
 
     # --- transactions ------------------------------------------------------------------------------------------------------
 
-    def atomic(self) -> Transaction:
-        """One transaction that writes: all of it is durable when the block is left, or none of it ever was."""
-        return Transaction(self, "BEGIN IMMEDIATE")
+    def atomic(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """One transaction that writes: what the action did is durable when this returns; if it raises, nothing was done."""
+        return self._alone(lambda connection: self._transaction("BEGIN IMMEDIATE", connection, action))
 
-    def reading(self) -> Transaction:
+    def reading(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """One consistent view."""
-        return Transaction(self, "BEGIN")
+        return self._alone(lambda connection: self._transaction("BEGIN", connection, action))
 
-    def statements(self) -> Statements:
-        """Statements each of which is a transaction of its own, in a block in which this thread has the connection alone."""
-        return Statements(self)
+    def singly(self, action: Callable[[Run], T]) -> T:
+        """Statements each of which is a transaction of its own, and durable when it returns."""
+        return self._alone(lambda connection: action(partial(self._run, connection)))
+
+    def _alone(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Let nobody else use the connection meanwhile; not even this thread, in a signal handler that interrupts it here."""
+        with self._lock:
+            if self._entered:
+                raise LedgerError(self.label, "this thread is in the middle of using it", "Use it outside of signal handlers")
+            self._entered = True
+            try:
+                return action(self._ready())
+            finally:
+                self._entered = False
+
+    def _transaction(self, begin: str, connection: sqlite3.Connection, action: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            _patiently(lambda: connection.execute(begin))
+            found = action(connection)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                connection.rollback()
+            if isinstance(error, sqlite3.Error):
+                raise self._broken(error) from error
+            raise
+        return found
+
+    def _run(self, connection: sqlite3.Connection, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]] | None:
+        try:
+            try:
+                return connection.execute(statement, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if code(error) not in BUSY:
+                    raise
+            return _patiently(lambda: connection.execute(statement, values).fetchall())
+        except sqlite3.IntegrityError:
+            return None
+        except sqlite3.Error as error:
+            raise self._broken(error) from error
 
     def _broken(self, error: sqlite3.Error) -> LedgerError:
         self._drop()
+        error.__traceback__ = None  # its frames hold what was to be written
         return self._failure(error)
 
     def _failure(self, error: sqlite3.Error) -> LedgerError:
@@ -127,10 +170,16 @@ class Store:
             raise LedgerError(self.label, "it was opened by another process", "Open a ledger in a file, once in each process")
         if self._connection is None:
             self._connect(create=False)
-        elif self.path is not None and self._named() != self._identity:
-            raise LedgerError(self.label, "its file was moved or replaced while it was open", "Put the file back, and open it again")
+        else:
+            self._check_name()
         assert self._connection is not None
+        if self._connection.in_transaction:  # left behind by an interrupt: nobody was told of what is in it
+            self._connection.rollback()
         return self._connection
+
+    def _check_name(self) -> None:
+        if self.path is not None and self._identity is not None and self._named() != self._identity:
+            raise LedgerError(self.label, "its file was moved or replaced while it was open", "Put the file back, and open it again")
 
     def _named(self) -> tuple[int, int] | None:
         """Which file the path names now. A second name for it would mean a second write-ahead log, so there may be only one."""
@@ -145,6 +194,7 @@ class Store:
 
     def _connect(self, *, create: bool) -> None:
         try:
+            self._check_name()
             if self.path is not None and not os.path.lexists(self.path):
                 self._create(create)
             address = ":memory:" if self.path is None else f"file:{quote(self.path)}?mode=rw"
@@ -153,6 +203,7 @@ class Store:
             raise self._failure(error) from error
         try:
             _patiently(lambda: self._prepare(connection))
+            self._check_name()
             identity = None if self.path is None else self._named()
         except sqlite3.Error as error:
             connection.close()
@@ -236,86 +287,6 @@ class Store:
     def __del__(self) -> None:
         with suppress(AttributeError, sqlite3.Error):
             self.close()
-
-
-class Transaction:
-    """A block in which a store's connection is this thread's alone. (A class, because a stream enters one with every step.)"""
-
-    __slots__ = ("_begin", "_connection", "_store")
-
-    def __init__(self, store: Store, begin: str) -> None:
-        self._store, self._begin = store, begin
-
-    def __enter__(self) -> sqlite3.Connection:
-        store = self._store
-        store._lock.acquire()
-        try:
-            connection = self._connection = store._ready()
-            try:
-                _patiently(lambda: connection.execute(self._begin))
-            except sqlite3.Error as error:
-                raise store._broken(error) from error
-        except BaseException:
-            store._lock.release()
-            raise
-        return connection
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        store, connection = self._store, self._connection
-        try:
-            if error is None:
-                try:
-                    connection.execute("COMMIT")
-                except BaseException as late:
-                    self._undo()
-                    if isinstance(late, sqlite3.Error):
-                        raise store._broken(late) from late
-                    raise
-            else:
-                self._undo()
-                if isinstance(error, sqlite3.Error):
-                    raise store._broken(error) from error
-        finally:
-            store._lock.release()
-
-    def _undo(self) -> None:
-        with suppress(sqlite3.Error):
-            self._connection.rollback()
-
-
-class Statements:
-    """A block in which a store's connection is this thread's alone, and each statement is durable when it returns."""
-
-    __slots__ = ("_connection", "_store")
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def __enter__(self) -> Statements:
-        self._store._lock.acquire()
-        try:
-            self._connection = self._store._ready()
-        except BaseException:
-            self._store._lock.release()
-            raise
-        return self
-
-    def run(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]] | None:
-        """Run one, and return its rows; None if the ledger's rules refuse it, and then nothing was changed."""
-        try:
-            try:
-                return self._connection.execute(statement, values).fetchall()
-            except sqlite3.OperationalError as error:
-                if code(error) not in BUSY:
-                    raise
-            return _patiently(lambda: self._connection.execute(statement, values).fetchall())
-        except sqlite3.IntegrityError:
-            return None
-        except sqlite3.Error as error:
-            raise self._store._broken(error) from error
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._store._lock.release()
 
 
 # A connection must not cross a fork: the child would believe it holds locks that it does not, and could write into a log that

@@ -45,14 +45,16 @@ class Errors:
 
     def __init__(self, machine: AnyMachine, grain: Fraction, alpha: float) -> None:
         self._machine, self._grain, self._alpha = machine, grain, alpha
-        self._first, self._found = 0, list[Error]()
+        self._last: tuple[int, list[Error]] = (-BLOCK, [])
 
     def at(self, step: int) -> Error:
         """The error of the total after one step."""
-        first = step - (step - 1) % BLOCK
-        if first != self._first:
-            self._found, self._first = self._block(first), first
-        return self._found[step - first]
+        first, found = self._last
+        if not first <= step < first + BLOCK:
+            first = step - (step - 1) % BLOCK
+            found = self._block(first)
+            self._last = first, found
+        return found[step - first]
 
     def _block(self, first: int) -> list[Error]:
         machine, grain = self._machine, float(self._grain)
