@@ -42,16 +42,18 @@ def _commit() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Write which long tests ran, how they ended and how long they took."""
+    """Write which long tests ran, how they ended, how long they took and for which commit; those that did not run now keep their line."""
     folder: Path | None = config.getoption("--evidence")
     if folder is None:
         return
-    rows = [
-        r for name in ("passed", "failed", "skipped") for r in terminalreporter.stats.get(name, []) if r.when == "call" or name == "skipped"
-    ]
-    lines = [f"| `{r.nodeid}` | {r.outcome} | {r.duration:.1f} s |" for r in sorted(rows, key=lambda r: r.nodeid)]
-    head = (
-        f"# The long tests\n\n`make deep` on {_commit()}, Python {platform.python_version()}.\n\n| test | outcome | time |\n|---|---|---|\n"
-    )
+    stats, commit = terminalreporter.stats, _commit()
+    reports = [r for name in ("passed", "failed", "skipped") for r in stats.get(name, []) if r.when == "call" or name == "skipped"]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "deep.md").write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    page = folder / "deep.md"
+    rows = {line.split("`")[1]: line for line in page.read_text("utf-8").splitlines() if "`tests/" in line} if page.exists() else {}
+    rows |= {r.nodeid: f"| `{r.nodeid}` | {r.outcome} | {r.duration:.1f} s | {commit} |" for r in reports}
+    kept = [rows[test] for test in sorted(rows) if (ROOT / test.split("::")[0]).exists()]
+    head = (
+        f"# The long tests\n\n`make deep`, Python {platform.python_version()}.\n\n| test | outcome | time | commit |\n|---|---|---|---|\n"
+    )
+    page.write_text(head + "\n".join(kept) + "\n", encoding="utf-8")
