@@ -53,7 +53,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     rows = {line.split("`")[1]: line for line in page.read_text("utf-8").splitlines() if "`tests/" in line} if page.exists() else {}
     rows |= {r.nodeid: f"| `{r.nodeid}` | {r.outcome} | {r.duration:.1f} s | {commit} |" for r in reports}
     kept = [rows[test] for test in sorted(rows) if (ROOT / test.split("::")[0]).exists()]
-    head = (
-        f"# The long tests\n\n`make deep`, Python {platform.python_version()}.\n\n| test | outcome | time | commit |\n|---|---|---|---|\n"
-    )
+    head = f"# The long tests\n\n`make deep`, Python {platform.python_version()}.\n\n"
+    head += "| test | outcome | time | commit |\n|---|---|---|---|\n"
     page.write_text(head + "\n".join(kept) + "\n", encoding="utf-8")

@@ -174,7 +174,10 @@ class Store:
             self._check_name()
         assert self._connection is not None
         if self._connection.in_transaction:  # left behind by an interrupt: nobody was told of what is in it
-            self._connection.rollback()
+            try:
+                self._connection.rollback()
+            except sqlite3.Error as error:
+                raise self._broken(error) from error
         return self._connection
 
     def _check_name(self) -> None:
