@@ -21,7 +21,7 @@ from sfumato.errors import InternalError
 
 
 @click.command()
-@click.option("--quick/--deep", default=True, help="About a minute, or a quarter of an hour: larger data, more runs.  [default: quick]")
+@click.option("--quick/--deep", default=True, help="About a minute, or half an hour: larger data, more runs.  [default: quick]")
 @click.option("--only", metavar="TEXT", help="Audit the subjects with this text in their name.")
 @click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @json_option

@@ -32,8 +32,9 @@ Mechanism: TypeAlias = Literal["laplace", "geometric", "stability", "truncated-g
 MECHANISMS: tuple[Mechanism, ...] = ("laplace", "geometric", "stability", "truncated-geometric")
 WITH_DELTA = ("stability", "truncated-geometric")
 STABILITY_SENSITIVITY = 2
-LEAST_ALPHA, SMALLEST, LARGEST = 1e-300, 1e-6, 2.0**20
-ROUNDS = 200
+LEAST_ALPHA = 1e-300
+SMALLEST, LARGEST = math.log(1e-6), math.log(2.0**20)  # between which an epsilon is looked for, as logarithms
+STRIDE, TOLERANCE = 0.5, 4e-14
 
 
 def histogram_accuracy(
@@ -162,6 +163,13 @@ class _Asked:
                 return DiscreteLaplace(self.unit.counts_l1 / epsilon).half_width(self.alpha)
         return key_law(ApproxDP(epsilon, self.delta), self.unit).reach(self.alpha)
 
+    def excess(self, epsilon: Fraction, accuracy: int) -> float:
+        """By how much, in logarithms, a discrete mechanism misses an accuracy more often than it may; 0 or less: it is enough."""
+        if self.mechanism == "geometric":
+            return DiscreteLaplace(self.unit.counts_l1 / epsilon).log_tail(accuracy) - math.log(self.alpha)
+        missed = key_law(ApproxDP(epsilon, self.delta), self.unit).misses(accuracy)
+        return math.log(max(missed, LEAST_ALPHA)) - math.log(self.alpha)
+
     @property
     def _stability_log(self) -> float:
         return math.log(2) - math.log(self.alpha) - (math.log(self.delta.numerator) - math.log(self.delta.denominator))
@@ -176,7 +184,9 @@ class _Asked:
                         f"accuracy = {decimal(accuracy)} by stability", "its accuracy is always above 1", "Ask for an accuracy above 1"
                     )
                 return STABILITY_SENSITIVITY * self.unit.rows_per_person * self._stability_log / float(accuracy - 1)
-        return _smallest(lambda epsilon: self.accuracy(Fraction(epsilon)) <= accuracy, f"an accuracy of {decimal(accuracy)}")
+        start = self.unit.counts_l1 * (self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha))
+        asked = f"an accuracy of {decimal(accuracy)}"
+        return _smallest(lambda epsilon: self.excess(Fraction(epsilon), math.floor(accuracy)), start / max(float(accuracy), 1.0), asked)
 
 
 def _whole(value: object, name: str, obstacle: str) -> int:
@@ -185,28 +195,44 @@ def _whole(value: object, name: str, obstacle: str) -> int:
     return int(value.__index__())
 
 
-def _smallest(enough: Callable[[float], bool], asked: str) -> float:
-    """The smallest epsilon that is enough, found by halving its logarithm; the returned one is enough."""
+def _smallest(excess: Callable[[float], float], start: float, asked: str) -> float:
+    """The smallest epsilon without an excess, which falls as epsilon grows, to a relative 1e-13; the returned one has none.
 
-    def holds(epsilon: float) -> bool:
+    The logarithm of an epsilon is enclosed from ``start`` on, and found where the excess crosses nought; as that is a matter of the last
+    digits, and the excess may jump, its neighbours are then looked at.
+    """
+
+    def over(position: float) -> float:
         try:
-            return enough(epsilon)
+            return excess(math.exp(position))
         except UsageError:  # so small an epsilon has no law
-            return False
+            return math.inf
 
-    high = 1.0
-    while not holds(high):
-        high *= 2
+    high = low = math.log(start)
+    while over(high) > 0:
+        low, high = high, high + STRIDE
         if high > LARGEST:
-            raise Infeasible(asked, f"no epsilon up to {LARGEST:,.0f} is enough", "Ask for a larger accuracy, or a larger alpha")
-    low = high / 2
-    while holds(low):
-        low /= 2
+            raise Infeasible(asked, f"no epsilon up to {math.exp(LARGEST):,.0f} is enough", "Ask for a larger accuracy, or a larger alpha")
+    while low == high or over(low) <= 0:
+        low, high = low - STRIDE, low
         if low < SMALLEST:
-            raise Infeasible(asked, f"an epsilon of {SMALLEST:g} is more than enough", "Ask for a smaller accuracy")
-    for _ in range(ROUNDS):
-        middle = math.sqrt(low * high)
-        if not low < middle < high or high / low <= 1 + 1e-13:
-            break
-        low, high = (low, middle) if holds(middle) else (middle, high)
+            raise Infeasible(asked, f"an epsilon of {math.exp(SMALLEST):g} is more than enough", "Ask for a smaller accuracy")
+    return math.exp(_crossing(over, low, high))
+
+
+def _crossing(over: Callable[[float], float], low: float, high: float) -> float:
+    """Where a falling function, above nought at ``low`` and not at ``high``, is no longer above it; from above."""
+    from scipy.optimize import brentq
+
+    near = brentq(lambda x: min(over(x), 1e3), low, high, xtol=TOLERANCE)
+    step = TOLERANCE
+    while over(near + step) > 0:
+        low, step = near + step, 4 * step
+    high, step = min(high, near + step), TOLERANCE
+    while near - step > low and over(near - step) <= 0:
+        high, step = near - step, 4 * step
+    low = max(low, near - step)
+    while high - low > 2 * TOLERANCE:
+        middle = (low + high) / 2
+        low, high = (middle, high) if over(middle) > 0 else (low, middle)
     return high

@@ -76,18 +76,18 @@ class KeyNoise(msgspec.Struct, frozen=True):
         """The smallest integer k with P(|noise| > k) <= alpha."""
         return _least(lambda k: bool(self.tail(np.array(k + 1)) + 1 - self.tail(np.array(-k)) <= alpha), start=0)
 
-    def reach(self, alpha: float) -> int:
-        """The smallest a such that, whatever the count, what is published is off by more than a with probability <= alpha.
+    def misses(self, a: int) -> float:
+        """How often, at most, what is published is off by more than a, whatever the count.
 
         A key that is not shown is read as a count of nought, as the source's accuracy of stability does. The worst count is
         a + 1: below, not being shown is no error; above, it is rarer.
         """
+        lowest = max(self.threshold - a - 1, -a)
+        return float(1 - self.tail(np.array(lowest)) + self.tail(np.array(a + 1)))
 
-        def misses(a: int) -> float:
-            lowest = max(self.threshold - a - 1, -a)
-            return float(1 - self.tail(np.array(lowest)) + self.tail(np.array(a + 1)))
-
-        return _least(lambda a: misses(a) <= alpha, start=0)
+    def reach(self, alpha: float) -> int:
+        """The smallest a that is exceeded with probability at most alpha, whatever the count."""
+        return _least(lambda a: self.misses(a) <= alpha, start=0)
 
     def interval(self, values: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
         """Ends of intervals for the true counts of keys that were shown: int64 ndarrays like ``values``.
