@@ -48,7 +48,6 @@ class Steps:
     def __init__(self, entry: Entry, spec: bytes, store: Store) -> None:
         self.entry, self.spec = entry, spec
         self._store, self._spec_digest = store, payload_digest(spec)
-        self._mine: int | None = None  # the mark of the row that this object wrote last, whose seal is known to be right
 
     def __repr__(self) -> str:
         return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
@@ -82,10 +81,7 @@ class Steps:
         if found:
             return Step(*found[0]), False
         taken, values = self._next(row, event, work, [])
-        if run(MOVE, values) is None:
-            return None
-        self._mine = _mark((taken.number, *values[6:8], taken.hash, values[8]))  # type: ignore[arg-type]
-        return taken, True
+        return None if run(MOVE, values) is None else (taken, True)
 
     def _insist(self, db: sqlite3.Connection, event: str, work: Work, words: Sequence[bytes]) -> tuple[Step, bool]:
         """Take the step while nobody else can write."""
@@ -103,9 +99,7 @@ class Steps:
         if not rows:
             raise _spoilt(self.entry)
         number, ((step, state, tallied, head, seal),) = self.entry.sequence, rows
-        if not isinstance(state, bytes):
-            raise _spoilt(self.entry)
-        if _mark(rows[0]) != self._mine and seal != sealed(number, self._spec_digest, step, state, tallied, head):
+        if not isinstance(state, bytes) or seal != sealed(number, self._spec_digest, step, state, tallied, head):
             raise _spoilt(self.entry)
         step, tallied = step + 1, tallied + len(counts)
         state, output = work(step, state, counts)
@@ -171,12 +165,6 @@ def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> 
     whose, at, name = str(stream), str(step), event.encode("utf-8", "surrogatepass")
     before = f"4:step{len(previous)}:{previous}{len(whose)}:{whose}{len(at)}:{at}{len(name)}:{event}{len(output)}:"
     return hashlib.sha256(before.encode("utf-8", "surrogatepass") + output).hexdigest()
-
-
-def _mark(row: Row) -> int:
-    """A hash of a stream's row by the process's own key: quick, and of no use to anyone else. Written out, since 1 and 2^61 hash alike."""
-    step, state, tallied, head, seal = row
-    return hash((state, repr((step, tallied, head, seal))))
 
 
 def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:
