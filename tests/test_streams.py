@@ -7,6 +7,7 @@ import gc
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -502,3 +503,22 @@ def test_toeplitz_sums_are_exact_whatever_the_increments(large: int) -> None:
         with override(Scripted()) as none:
             state, (output,) = machine.step(state, (increment,), none)  # type: ignore[arg-type]
         assert output == sum(w * x for w, x in zip(weights, reversed(increments[:step]), strict=False))
+
+
+def test_a_person_of_a_class_of_its_own_is_the_same_person(tmp_path: Path) -> None:
+    class Who(StrEnum):
+        ANN = "ann"
+
+    class Number(int):
+        pass
+
+    with sf.Publisher(source(person="who"), ledger=tmp_path / "b.db", budget="1") as publisher, override(Scripted()):
+        with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
+            stream.push(3, persons=["ann", Who.ANN, np.str_("ann")])
+            assert stream.push(3, persons=[7, Number(7), np.int64(7)]).value == 2
+
+
+def test_names_that_are_nearly_numbers_are_compared_as_text(publisher: sf.Publisher) -> None:
+    with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
+        for event in ("--5", "-3", "3", "x"):
+            stream.push(1, event=event)

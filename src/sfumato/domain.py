@@ -241,7 +241,7 @@ class Domain(Mapping[str, "Axis"]):
         return len(self._axes)
 
     def __hash__(self) -> int:
-        return hash(tuple(self._axes.items()))
+        return hash(frozenset(self._axes.items()))  # as for any mapping, the order does not count
 
     def __repr__(self) -> str:
         return f"Domain({', '.join(f'{name}={axis!r}' for name, axis in self._axes.items())})"

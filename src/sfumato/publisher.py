@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from sfumato.cube import Cube
 from sfumato.data import Source
 from sfumato.data.bounding import fresh_key
 from sfumato.domain import Axis, Domain, Lattice
-from sfumato.errors import BudgetExceeded, InternalError, LedgerError, SfumatoError, UsageError
+from sfumato.errors import BudgetExceeded, DataError, InternalError, LedgerError, SfumatoError, UsageError
 from sfumato.exact import Exactly
 from sfumato.ledger import Account, Hold, Ledger, open_ledger
 from sfumato.ledger.ledger import written
@@ -181,9 +182,10 @@ class Publisher:
         self._name = "default" if account is None else account
         found = self.ledger.account(self._name) if total is None else self.ledger.open_account(self._name, rule_of(total), total_of(total))
         self._rule = found.rule
+        self._counting = threading.RLock()  # around all that follows
         self._cubes: list[Cube] = []
-        self._counted = ""  # the label of the data behind them
-        self._choice = b""  # the secret that chose each person's rows: the same rows on every lattice
+        self._counted: tuple[str, Bits] | None = None  # the label of the data behind them, and where the next came from:
+        self._choice = b""  # the secret that chose each person's rows, the same rows on every lattice
 
     @property
     def account(self) -> Account:
@@ -292,7 +294,9 @@ class Publisher:
         digest = self._digest(order)
         with self._reserve(_key(key, digest, fresh), digest, order) as hold:
             if hold.stored is None:
-                hold.store(_after_charge(hold, lambda: to_bytes(self._answers(order, hold, progress))))
+                with self._counting:
+                    answer = _after_charge(hold, lambda: to_bytes(self._answers(order, hold, progress)))
+                hold.store(answer)
             stored = hold.stored
         releases = _read(stored or b"[]", hold)
         return releases[0] if isinstance(question, AnyQuestion) else releases
@@ -379,8 +383,9 @@ class Publisher:
             raise
 
     def _answers(self, order: _Order, hold: Hold, progress: Progress | None) -> list[Release]:
-        if self.source.in_memory:
-            self._cubes, self._choice = [], fresh_key()  # the table may have been changed in place since it was counted
+        now = self.source.label, order.noise
+        if self.source.in_memory or self._counted is None or self._counted[0] != now[0] or self._counted[1] is not now[1]:
+            self._cubes, self._counted, self._choice = [], now, fresh_key()  # a table in memory may have been changed in place
         cubes, unit, number = self._count(order.lattices, progress), self.source.unit, len(order.lattices)
         answers, charged = list[Release](), written(self._rule, order.money)
         for i, (question, cube, cost) in enumerate(zip(order.plan.questions, cubes, order.costs, strict=True), 1):
@@ -389,14 +394,15 @@ class Publisher:
         return answers
 
     def _count(self, lattices: list[Lattice], progress: Progress | None) -> list[Cube]:
-        """Count in one scan whatever no cube at hand can answer."""
-        if self._counted != self.source.label:
-            self._cubes, self._counted, self._choice = [], self.source.label, fresh_key()
+        """Count in one scan whatever no cube at hand can answer. The data are to stay what they were: persons keep their rows."""
         missing = [lattice for lattice in dict.fromkeys(lattices) if self._cached(lattice) is None]
         needed = [one for one in missing if not any(other != one and other.refines(one) for other in missing)]
         if needed:
             for cube in self.source.count(needed, progress, key=self._choice):
                 self._cubes.append(replace(cube, rescan=lambda finer: self._count([finer], progress)[0]))
+            if self._counted is None or self._counted[0] != self.source.label:
+                self._counted = None
+                raise DataError(self.source.title, "it was changed while it was read", "Ask again when nobody writes to it")
         cubes = [self._cached(lattice) for lattice in lattices]
         return [cube for cube in cubes if cube is not None]
 
@@ -432,11 +438,11 @@ def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
     """Let no exception out that could carry a value: ours pass with a word on the charge, others become a fault of ours."""
     try:
         return action()
-    except (SfumatoError, KeyboardInterrupt) as error:
+    except (SfumatoError, KeyboardInterrupt, GeneratorExit) as error:
         error.add_note(f"The charge stands: entry {hold.entry.sequence} of account {hold.entry.account!r}. Nothing was published.")
         error.add_note("The same key resumes once without paying again.")
         raise
-    except Exception as error:
+    except BaseException as error:  # engines panic by exceptions of this kind, which quote values
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
     # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.

@@ -201,6 +201,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and to_bytes(self) == to_bytes(other)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(to_bytes(self))
 

@@ -291,8 +291,14 @@ class Stream:
 
     def _word(self, person: object) -> bytes:
         """A keyed hash of a person's name; text, whole numbers and bytes are told apart."""
-        plain = person.item() if hasattr(person, "item") else person
-        if not isinstance(plain, str | int | bytes) or isinstance(plain, bool):
+        plain: object = person.item() if hasattr(person, "item") else person
+        if isinstance(plain, str):  # one of a class of its own, as of an enumeration, is the same person
+            plain = str.__str__(plain)
+        elif isinstance(plain, bytes):
+            plain = b"".join([plain])
+        elif isinstance(plain, int) and not isinstance(plain, bool):
+            plain = int.__int__(plain)
+        else:
             raise UsageError(f"a person of type {type(person).__name__}", "a person is a text or a whole number", "Give such ids")
         key = bytes.fromhex(self._opening.secret)
         return hashlib.blake2b(f"{type(plain).__name__} {plain!r}".encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()

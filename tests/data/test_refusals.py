@@ -223,8 +223,11 @@ def test_labels_tell_data_sets_apart(tmp_path: Path) -> None:
     assert str(path.resolve()) not in before[1]
     assert before[1].startswith("census modified ")
     os.utime(path, ns=(1, 1))
-    assert (src.label, named.label) == (f"{path.resolve()} modified 1", "census modified 1")
+    assert (src.label, named.label) == (f"{path.resolve()} modified 1 of 6 bytes", "census modified 1 of 6 bytes")
     assert before[0] != src.label
+    path.write_text("age\n1\n2\n")
+    os.utime(path, ns=(1, 1))
+    assert named.label == "census modified 1 of 8 bytes"
 
 
 def test_only_files_are_pickled(tmp_path: Path) -> None:
@@ -237,4 +240,5 @@ def test_only_files_are_pickled(tmp_path: Path) -> None:
 
 
 def test_the_first_row_of_a_file_without_a_header_is_not_quoted(tmp_path: Path) -> None:
-    refuses(write(tmp_path, f"{CANARY},a\n31,b\n"), "column 'age'", "no column of that name", "Give the file a header")
+    refuses(write(tmp_path, f"x{CANARY},a\nx31,b\n"), "column 'age'", "no column of that name", "give the file a header")
+    refuses(write(tmp_path, f"{CANARY},a\n31,b\n"), "column 'age'", "no column of that name", "give the file a header")

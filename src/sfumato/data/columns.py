@@ -51,6 +51,14 @@ def misfit(column: Column, type_: Any) -> str | None:
     return None if kind in ("number", "boolean") else "the domain declares numbers"
 
 
+def type_name(type_: Any) -> str:
+    """What to call a type: without names of fields and numbers of digits, which an engine may have read off the values."""
+    plain = plain_type(type_)
+    if pt.is_decimal(plain):
+        return "decimal"
+    return str(type_) if _kind(plain) != "other" or pt.is_primitive(plain) else "an engine's own or a nested one"
+
+
 def keys_kind(type_: Any) -> str | None:
     """What keys a column holds: ``"text"``, ``"boolean"``, ``"number"``, ``"null"`` for nothing at all; None for no keys."""
     plain = plain_type(type_)
@@ -108,7 +116,7 @@ def ids_form(types: Sequence[Any]) -> Any | None:
         return pa.large_binary()
     if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in plain):
         return pa.int64()
-    return pa.float64() if all(pt.is_floating(type_) for type_ in plain) else None
+    return None
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------------

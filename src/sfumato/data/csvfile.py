@@ -10,6 +10,7 @@ anything is charged, later on during the scan. That a file is well formed is tak
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pyarrow import csv
 from sfumato.data.columns import Column, forms
 from sfumato.data.tables import Columns, Single, check_file, guarded, guarded_batches
 from sfumato.domain import LabelAxis
+from sfumato.errors import DataError
 
 BLOCK_BYTES = 2**22
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
@@ -29,7 +31,7 @@ MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
 class CsvFile(Single):
     """A CSV file, read block by block."""
 
-    in_memory = False
+    in_memory, has_schema = False, False
 
     def __init__(self, path: Path, name: str, person: str | None = None) -> None:
         self.path, self.name = path, name
@@ -48,11 +50,21 @@ class CsvFile(Single):
 
     def schema(self, columns: Columns) -> Any:
         """Settle the form of each column."""
-        candidates = {name: forms(column, name == self._person) for name, column in columns.items()}
+        candidates = {name: self._forms(name, column) for name, column in columns.items()}
         types = {name: several[0] for name, several in candidates.items()}
         if not self._reads(types):
             types = {name: self._form(name, several) for name, several in candidates.items()}
         return pa.schema(list(types.items()))
+
+    def _forms(self, name: str, column: Column) -> tuple[Any, ...]:
+        """What a column may be read as. No value may choose for others between forms in which they are not the same."""
+        if name == self._person and pa.float64() in forms(column):
+            raise DataError(
+                f"{self.name}, column {name!r}",
+                "it names the person, as text, and is an axis of numbers at the same time",
+                "Write it twice, under two names, or write the table as Parquet",
+            )
+        return (pa.float64(),) if _is_whole(column) else forms(column)
 
     def _form(self, name: str, candidates: tuple[Any, ...]) -> Any:
         for type_ in candidates[:-1]:
@@ -75,9 +87,36 @@ class CsvFile(Single):
     def batches(self, columns: Columns) -> Iterator[Any]:
         """Read the columns wanted, in the form settled."""
         schema = self.schema(columns)
-        types = {name: schema.field(name).type for name in columns}
+        types = {name: pa.string() if _is_whole(column) else schema.field(name).type for name, column in columns.items()}
         for batch in guarded_batches(self.name, lambda: self._open(types)):
-            yield pa.RecordBatch.from_arrays([_with_missing(batch[name], columns[name]) for name in columns], names=list(columns))
+            yield guarded(self.name, lambda batch=batch: _read(batch, columns))  # type: ignore[misc]
+
+
+def _read(batch: Any, columns: Columns) -> Any:
+    read = {name: _with_missing(batch[name], column) for name, column in columns.items()}
+    read |= {name: _whole(read[name], column) for name, column in columns.items() if _is_whole(column)}
+    return pa.RecordBatch.from_arrays(list(read.values()), names=list(read))
+
+
+def _is_whole(column: Column) -> bool:
+    """Whether labels are whole numbers: read one by one, since as doubles long ones would meet."""
+    return isinstance(column, LabelAxis) and pa.int64() in forms(column)
+
+
+def _whole(texts: Any, axis: Any) -> Any:
+    """Labels that are listed as they are, and some number that is not listed for all others."""
+    other = next(number for number in count() if number not in axis.listed)
+    encoded = texts.dictionary_encode()
+    found = [_number(text) for text in encoded.dictionary.to_pylist()]
+    numbers = pa.array([number if number in axis.listed else other for number in found], pa.int64())
+    return pa.DictionaryArray.from_arrays(encoded.indices, numbers)
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def _with_missing(array: Any, column: Column) -> Any:

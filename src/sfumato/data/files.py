@@ -28,7 +28,8 @@ class ParquetFile(Single):
 
     def _open(self, labels: Sequence[str] = ()) -> Any:
         check_file(self.path, self.name)
-        return guarded(self.name, lambda: pq.ParquetFile(self.path, pre_buffer=False, read_dictionary=list(labels) or None))
+        more = {"read_dictionary": list(labels) or None, "coerce_int96_timestamp_unit": "us"}  # nanoseconds would wrap after 2262
+        return guarded(self.name, lambda: pq.ParquetFile(self.path, pre_buffer=False, **more))
 
     def names(self) -> list[str]:
         """Names of the columns, from the footer."""
@@ -79,7 +80,8 @@ class Files:
         """Name the state of the files: it changes when one of them changes, comes or goes."""
         files = files_of(self._given)
         if len(files) == 1 and files[0].name == self._given[0]:
-            return f"{name or files[0].path.resolve()} modified {stat_file(files[0].path, files[0].name).st_mtime_ns}"
+            state = stat_file(files[0].path, files[0].name)
+            return f"{name or files[0].path.resolve()} modified {state.st_mtime_ns} of {state.st_size} bytes"
         return f"{name or 'files'} modified {stamp(files, named=name is not None)}"
 
     def rows(self) -> int | None:

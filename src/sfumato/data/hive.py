@@ -36,7 +36,7 @@ class Partitioned(Single):
     in_memory = False
 
     def __init__(self, file: Part, values: Sequence[tuple[str, str | None]], person: str | None) -> None:
-        self.name = file.name
+        self.name, self.has_schema = file.name, file.has_schema
         self._file, self._values, self._person = file, list(values), person
 
     def names(self) -> list[str]:

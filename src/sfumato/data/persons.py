@@ -35,6 +35,8 @@ def ids(column: Any) -> Any:
     if pt.is_floating(found.type):
         found = found.cast(pa.float64())
         return pc.if_else(pc.is_nan(found), None, pc.add(found, 0.0))
+    if pt.is_date64(found.type):  # counted in milliseconds, whatever the time of day
+        return pc.floor_temporal(found.cast(pa.timestamp("ms")), unit="day")
     return found.cast(pa.int8()) if pt.is_null(found.type) or pt.is_boolean(found.type) else found
 
 

@@ -131,16 +131,19 @@ class Source:
         UsageError
             If a lattice has an axis that the domain does not have.
         """
+        from sfumato.data.spill import memory
+
         columns = self._columns(lattices)
         schemas = [self._fitting(part, columns) for part in self._table.parts()]
         if (person := self.unit.person) is not None:
+            memory()
             self._check_ids([schema.field(person).type for schema in schemas])
         for name in (name for name, column in columns.items() if isinstance(column, KeyAxis)):
             self._check_keys(name, [schema.field(name).type for schema in schemas])
 
     def _fitting(self, table: Part, columns: dict[str, Column]) -> Any:
         """The schema of one table, if it has each column once and of a type that fits."""
-        from sfumato.data.columns import misfit
+        from sfumato.data.columns import misfit, type_name
 
         self._check_names(table, columns)
         schema = table.schema(columns)
@@ -150,28 +153,28 @@ class Source:
                 if wanted := misfit(each, held):
                     raise DataError(
                         f"{table.name}, column {name!r}",
-                        f"it is of type {held}, and {wanted}",
+                        f"it is of type {type_name(held)}, and {wanted}",
                         "Convert the column, or declare it as what it is",
                     )
         return schema
 
     def _check_ids(self, types: list[Any]) -> None:
-        from sfumato.data.columns import ids_form
+        from sfumato.data.columns import ids_form, type_name
 
         if ids_form(types) is None:
             raise DataError(
                 f"{self._table.name}, column {self.unit.person!r}",
-                f"ids of persons are of different types in different files: {' and '.join(sorted(set(map(str, types))))}",
+                f"ids of persons are of different types in different files: {' and '.join(sorted(set(map(type_name, types))))}",
                 "Write the files with ids of one type, so that a person is the same in all of them",
             )
 
     def _check_keys(self, name: str, types: list[Any]) -> None:
-        from sfumato.data.columns import keys_kind
+        from sfumato.data.columns import keys_kind, type_name
 
         if len({keys_kind(type_) for type_ in types} - {"null"}) > 1:
             raise DataError(
                 f"{self._table.name}, column {name!r}",
-                f"its keys are of different types in different files: {' and '.join(sorted(set(map(str, types))))}",
+                f"its keys are of different types in different files: {' and '.join(sorted(set(map(type_name, types))))}",
                 "Write the files with keys of one type, so that a key is the same in all of them",
             )
 
@@ -188,7 +191,7 @@ class Source:
         names = table.names()
         for name in columns:
             if name not in names:
-                raise DataError(f"{table.name}, column {name!r}", *_no_column(name, names))
+                raise DataError(f"{table.name}, column {name!r}", *_no_column(name, names, header=not table.has_schema))
             if names.count(name) > 1:
                 raise DataError(f"{table.name}, column {name!r}", "several columns have that name", "Rename the columns")
 
@@ -231,16 +234,9 @@ class Source:
         return source, (self._data, self.domain, unit.person, unit.rows_per_person, unit.neighbours, self._name)
 
 
-def _no_column(name: str, names: Sequence[str]) -> tuple[str, str]:
-    """Say what a table without that column has. The first row of a file that lacks a header passes for names: it is not quoted."""
-    if any(_reads_as_number(each) for each in names):
-        return "there is no column of that name, and what stands for the names of the columns holds numbers", "Give the file a header"
-    return f"there is no column of that name; {nearest(name, names)}", "Name the axis as the column is named"
-
-
-def _reads_as_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
+def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]:
+    """Say what a table without that column has; of a file's first line, which may hold data, only what is nearly the name asked for."""
+    found = nearest(name, names)
+    if header and not found.startswith("did you mean"):
+        return "there is no column of that name in the first line", "Name the axis as the column is named, or give the file a header"
+    return f"there is no column of that name; {found}", "Name the axis as the column is named"

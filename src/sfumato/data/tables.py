@@ -29,9 +29,10 @@ class Part(Protocol):
 
     name: str
     in_memory: bool
+    has_schema: bool
 
     def names(self) -> list[str]:
-        """Names of the columns."""
+        """Names of the columns; where there is no schema, of what stands in their place."""
 
     def schema(self, columns: Columns) -> Any:
         """Arrow schema with at least the columns asked for, which exist."""
@@ -64,6 +65,8 @@ class Table(Protocol):
 
 class Single:
     """A table that is not made of others."""
+
+    has_schema = True
 
     def parts(self) -> list[Part]:
         """Itself."""
@@ -107,9 +110,9 @@ def guarded(name: str, action: Callable[[], T]) -> T:
     """Do something with an engine; if it fails, say what kind of failure it was, and nothing that it quotes."""
     try:
         return action()
-    except (SfumatoError, InternalError):
+    except (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit):
         raise
-    except Exception as error:  # engines have trees of errors of their own
+    except BaseException as error:  # engines have trees of errors of their own, and some panic
         obstacle, remedy = _kind_of(error)
     raise DataError(name, obstacle, remedy)  # outside the except block: no context, which would quote values
 

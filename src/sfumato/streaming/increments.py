@@ -169,7 +169,7 @@ def event_text(event: object) -> str:
 
 def precedes(one: str, other: str) -> bool:
     """Whether an event comes before another: whole numbers by size, anything else as text, so that ISO dates sort as dates do."""
-    if all(text.lstrip("-").isdecimal() and text.isascii() for text in (one, other)):
+    if all(text.removeprefix("-").isdecimal() and text.isascii() for text in (one, other)):
         return int(one) < int(other)
     return one < other
 
