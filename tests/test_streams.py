@@ -513,12 +513,26 @@ def test_a_person_of_a_class_of_its_own_is_the_same_person(tmp_path: Path) -> No
         pass
 
     with sf.Publisher(source(person="who"), ledger=tmp_path / "b.db", budget="1") as publisher, override(Scripted()):
-        with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
-            stream.push(3, persons=["ann", Who.ANN, np.str_("ann")])
-            assert stream.push(3, persons=[7, Number(7), np.int64(7)]).value == 2
+        stream = publisher.open(sf.Counter(9), epsilon="1", key="k")
+        stream.push(3, persons=["ann", Who.ANN, np.str_("ann")])
+        assert stream.push(3, persons=[7, Number(7), np.int64(7)]).value == 2
 
 
 def test_names_that_are_nearly_numbers_are_compared_as_text(publisher: sf.Publisher) -> None:
     with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
         for event in ("--5", "-3", "3", "x"):
             stream.push(1, event=event)
+
+
+@pytest.mark.parametrize("bounds", [(1, 11, 2), (0.5, 10.5, 1), (1, 4, 3), (-7, -1, 3), (0, 1, 0.01)])
+def test_values_on_the_lattice_are_counted_as_they_are(bounds: tuple[float, float, float]) -> None:
+    low, high, step = bounds
+    with sf.Publisher(source(), budget="1") as publisher, override(Scripted()):
+        stream = publisher.open(sf.Counter(9, value=sf.Interval(low, high, step=step)), epsilon="1", key="k")
+        assert stream.push([low] * 1000).value == pytest.approx(1000 * low)
+        assert stream.push([low + step]).value == pytest.approx(1001 * low + step)
+
+
+def test_values_too_far_from_nought_for_their_width_are_refused(publisher: sf.Publisher) -> None:
+    with pytest.raises(sf.UsageError, match="more than 2\\^53 units"):
+        publisher.open(sf.Counter(9, value=sf.Interval(1e15, 1e15 + 1)), epsilon="1", key="k")

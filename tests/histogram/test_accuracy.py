@@ -44,6 +44,8 @@ def test_the_vectors_of_the_inverse() -> None:
 @pytest.mark.parametrize("more", [{}, {"neighbours": "add-remove"}, {"n_bins": 40, "simultaneous": True}, {"rows_per_person": 3}], ids=str)
 @pytest.mark.parametrize("epsilon", [1e-3, 0.2, 1.0, 17.3])
 def test_inverses_of_continuous_laws(mechanism: str, more: dict, epsilon: float) -> None:
+    if mechanism == "stability" and more.get("rows_per_person"):
+        pytest.skip("by the law that selects, which is discrete")
     accuracy = sf.histogram_accuracy(mechanism, epsilon=epsilon, **more)
     assert sf.histogram_epsilon(mechanism, accuracy=accuracy, **more) == pytest.approx(epsilon, rel=1e-12)
 
@@ -55,6 +57,18 @@ def test_inverses_of_discrete_laws_are_the_smallest(mechanism: str, more: dict, 
     epsilon = sf.histogram_epsilon(mechanism, accuracy=accuracy, **more)
     assert sf.histogram_accuracy(mechanism, epsilon=epsilon, **more) <= accuracy
     assert sf.histogram_accuracy(mechanism, epsilon=epsilon * (1 - 1e-11), **more) > accuracy
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+@pytest.mark.parametrize("rows", [1, 3, 50])
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "10"])
+def test_stability_is_as_accurate_as_the_law_that_selects(neighbours: str, rows: int, epsilon: str) -> None:
+    more = {"neighbours": neighbours, "rows_per_person": rows}
+    accuracy = sf.histogram_accuracy("stability", epsilon=epsilon, **more)
+    assert key_law(sf.ApproxDP(epsilon, "1e-6"), sf.Unit(**more), "stability").misses(int(accuracy)) <= 0.05
+    least = sf.histogram_epsilon("stability", accuracy=accuracy, **more)
+    assert least <= float(epsilon) * (1 + 1e-12)
+    assert sf.histogram_accuracy("stability", epsilon=least * (1 + 1e-12), **more) <= accuracy
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])

@@ -1,5 +1,6 @@
 """Several quantiles at once: JointExp against enumeration, through all of its paths, and against what is known to be broken."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -236,3 +237,29 @@ def test_what_is_too_much_at_once_is_refused():
     assert tuples(3, 5) == 35
     assert tuples(3, 5, True) == 10
     assert jointexp.LARGEST_CLAMP + 50 <= jointexp.REACH
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("epsilon", [1, 10, 100, 1000])
+def test_large_atoms_and_empty_cells_have_a_law(epsilon):
+    """Whether a run fails would tell one row's presence, so none may: beginnings that cannot be have no weight, and set no scale."""
+    rng = np.random.default_rng(epsilon)
+    for _ in range(60):
+        cells = int(rng.integers(5, 200))
+        parts = min(int(rng.choice([3, 7, 10, 16])), cells)
+        heavy = int(rng.choice([1, 30, 1000, 10**5, 10**9]))
+        counts = rng.integers(0, 3, cells) * (rng.random(cells) < rng.choice([0.05, 0.4, 1])) * heavy + rng.integers(0, 2, cells)
+        at = [Fraction(i, parts) for i in range(1, parts)]
+        law = JointLaw(Ranks.of_counts(counts, 1, cells), at, Fraction(epsilon), Unit(), distinct=True)
+        chosen = law.draw(current())
+        assert (np.diff(chosen) > 0).all()
+        assert np.isfinite(law.log_probabilities(np.array([chosen]))).all()
+    outcomes = np.array(list(itertools.combinations(range(1, 9), 4)))
+    law = JointLaw(
+        Ranks.of_counts(np.array([0, 0, 0, 0, 10**6, 0, 0, 3, 0]), 1, 9),
+        [Fraction(i, 5) for i in range(1, 5)],
+        Fraction(epsilon),
+        Unit(),
+        distinct=True,
+    )
+    assert np.exp(law.log_probabilities(outcomes)).sum() == pytest.approx(1, abs=1e-12)

@@ -6,7 +6,8 @@ each (Sidak: the noise is independent).
 
 * ``laplace``: the source's formula, (s / eps) ln(1 / alpha), for continuous noise, which is never added here.
 * ``geometric``: discrete Laplace noise, which is what a release adds: the smallest integer k with 2 q^(k + 1) / (1 + q) <= alpha.
-* ``stability``: the source's formula, (2 / eps) ln(2 / (alpha delta)) + 1; its sensitivity is 2 under either relation.
+* ``stability``: the source's formula, (2 / eps) ln(2 / (alpha delta)) + 1; its sensitivity is 2 under either relation. Where a person
+  has several rows, which the source does not know, the threshold must lie higher: then as the next, by the law that selects.
 * ``truncated-geometric``: the law that selects keys: the smallest integer a that is exceeded with probability at most alpha
   whatever the true count, a key that is not shown being read as a count of nought, as the source reads it.
 
@@ -24,7 +25,7 @@ from typing import Literal, TypeAlias
 from sfumato.errors import Infeasible, UsageError, nearest
 from sfumato.exact import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.mechanisms.thresholds import key_law
+from sfumato.mechanisms.thresholds import KeyLaw, key_law
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Neighbours, Unit
 
@@ -70,7 +71,7 @@ def histogram_accuracy(
 
     Returns
     -------
-    float, or int for the two discrete mechanisms
+    float, or int for the discrete mechanisms
 
     Raises
     ------
@@ -157,17 +158,20 @@ class _Asked:
         match self.mechanism:
             case "laplace":
                 return float(self.unit.counts_l1 / epsilon) * -math.log(self.alpha)
-            case "stability":
-                return STABILITY_SENSITIVITY * self.unit.rows_per_person * self._stability_log / float(epsilon) + 1
+            case "stability" if self.unit.rows_per_person == 1:
+                return STABILITY_SENSITIVITY * self._stability_log / float(epsilon) + 1
             case "geometric":
                 return DiscreteLaplace(self.unit.counts_l1 / epsilon).half_width(self.alpha)
-        return key_law(ApproxDP(epsilon, self.delta), self.unit).reach(self.alpha)
+        return self._keys(epsilon).reach(self.alpha)
+
+    def _keys(self, epsilon: Fraction) -> KeyLaw:
+        return key_law(ApproxDP(epsilon, self.delta), self.unit, "stability" if self.mechanism == "stability" else "truncated-geometric")
 
     def excess(self, epsilon: Fraction, accuracy: int) -> float:
         """By how much, in logarithms, a discrete mechanism misses an accuracy more often than it may; 0 or less: it is enough."""
         if self.mechanism == "geometric":
             return DiscreteLaplace(self.unit.counts_l1 / epsilon).log_tail(accuracy) - math.log(self.alpha)
-        missed = key_law(ApproxDP(epsilon, self.delta), self.unit).misses(accuracy)
+        missed = self._keys(epsilon).misses(accuracy)
         return math.log(max(missed, LEAST_ALPHA)) - math.log(self.alpha)
 
     @property
@@ -183,7 +187,8 @@ class _Asked:
                     raise UsageError(
                         f"accuracy = {decimal(accuracy)} by stability", "its accuracy is always above 1", "Ask for an accuracy above 1"
                     )
-                return STABILITY_SENSITIVITY * self.unit.rows_per_person * self._stability_log / float(accuracy - 1)
+                if self.unit.rows_per_person == 1:
+                    return STABILITY_SENSITIVITY * self._stability_log / float(accuracy - 1)
         start = self.unit.counts_l1 * (self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha))
         asked = f"an accuracy of {decimal(accuracy)}"
         return _smallest(lambda epsilon: self.excess(Fraction(epsilon), math.floor(accuracy)), start / max(float(accuracy), 1.0), asked)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.errors import InternalError
+
 NEVER = -(2**61)
 """The exponent of an empty sum."""
 BLOCK = 2**14
@@ -33,8 +35,19 @@ def running(terms: Terms, rate: float, span: float) -> Terms:
     """Sums of the first 1, 2, ... terms.
 
     ``span`` bounds how far rate * P may rise within a block: below it, a common reference of the block loses no term that is
-    within 690 - span of the largest.
+    within 690 - span of the largest. Sums before the first term of any weight are empty: the exponents of such terms, which may lie
+    on either side of NEVER, are no references.
     """
+    weighty = np.flatnonzero(terms.weights)
+    first = int(weighty[0]) if len(weighty) else len(terms.weights)
+    found = _running(Terms(terms.exponents[first:], terms.weights[first:]), rate, span)
+    if not np.isfinite(found.weights).all():
+        raise InternalError("A sum of exponentials is not finite.")
+    empty = np.full(first, NEVER), np.zeros(first)
+    return Terms(np.append(empty[0], found.exponents), np.append(empty[1], found.weights)) if first else found
+
+
+def _running(terms: Terms, rate: float, span: float) -> Terms:
     peaks = np.maximum.accumulate(terms.exponents)
     sums = np.empty(len(peaks))
     carry, carried = 0.0, NEVER
@@ -51,6 +64,8 @@ def running(terms: Terms, rate: float, span: float) -> Terms:
 def _blocks(peaks: np.ndarray, rate: float, span: float) -> list[tuple[int, int]]:
     """Cut where the peak has risen by ``span`` or after 2^14 terms."""
     size = len(peaks)
+    if not size:
+        return []
     if size <= BLOCK and rate * float(peaks[-1] - peaks[0]) <= span:
         return [(0, size)]
     steps = np.floor(rate * (peaks - peaks[0]).astype(np.float64) / span)

@@ -135,10 +135,11 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         labels = None if axis is None else tuple(axis.all_labels)
         if labels is not None and len(labels) > MOST_CELLS:
             raise UsageError(self.title, f"it would have {len(labels):,} categories, and the limit is {MOST_CELLS:,}", "Take fewer")
-        reach = Reach(unit, bounds_of(self.value))
+        grain = grain_of(self.value)
+        reach = Reach(unit, bounds_of(self.value, grain))
         machine, used = machine_for(self.method, self.steps, 1 if labels is None else len(labels), reach, cost)
         name = self.by if isinstance(self.by, str) else "category"
-        return Settled(self, machine, used, unit, grain_of(self.value), name, labels, axis is not None and axis.other is not None)
+        return Settled(self, machine, used, unit, grain, name, labels, axis is not None and axis.other is not None)
 
     def _axis(self, domain: Domain | None) -> Categories | None:
         if not isinstance(self.by, str):
@@ -162,7 +163,7 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
             rows,
             machine=machine,
             grain=settled.grain,
-            reach=bounds_of(self.value),
+            reach=bounds_of(self.value, settled.grain),
         )
 
 
@@ -195,7 +196,7 @@ class Settled(msgspec.Struct, frozen=True):
 
     def reader(self) -> Reader:
         """What reads its increments."""
-        return Reader(self.counter.value, self.labels, self.other)
+        return Reader(self.counter.value, self.grain, self.labels, self.other)
 
     def guarantee(self, private: bool) -> Guarantee:
         """What its stream promises."""

@@ -27,19 +27,29 @@ LONGEST_EVENT = 1024
 
 
 def grain_of(value: int | Interval) -> Fraction:
-    """The unit in which values are counted: 1, the Interval's own step, or 2^-16 of its width."""
+    """The unit in which values are counted: 1, the largest of which the Interval's lattice has multiples only, or 2^-16 of its width."""
     if not isinstance(value, Interval):
         return Fraction(1)
     low, high = (Fraction(str(end)) for end in value.numbers)
-    return Fraction(str(value.step)) if value.step is not None else (high - low) / LATTICE
+    if value.step is None:
+        return (high - low) / LATTICE
+    step = Fraction(str(value.step))
+    below = low.denominator * step.denominator
+    return Fraction(math.gcd(int(low * below), int(step * below)), below)
 
 
-def bounds_of(value: int | Interval) -> tuple[int, int]:
+def bounds_of(value: int | Interval, grain: Fraction) -> tuple[int, int]:
     """The least and the largest number of grains that one row can bring."""
     if not isinstance(value, Interval):
         return 0, 1
-    grain, (low, high) = grain_of(value), value.numbers
-    return math.ceil(Fraction(str(low)) / grain), math.floor(Fraction(str(high)) / grain)
+    low, high = (Fraction(str(end)) / grain for end in value.numbers)
+    if max(abs(low), abs(high)) > LARGEST_COUNT:
+        raise UsageError(
+            f"values from {value.lower} to {value.upper}",
+            "they would be counted in more than 2^53 units",
+            "Give bounds nearer to nought, or a step that divides the lower one",
+        )
+    return math.ceil(low), math.floor(high)
 
 
 class Reader:
@@ -48,17 +58,19 @@ class Reader:
     Parameters
     ----------
     value : 1 or Interval
+    grain : Fraction
+        In which values are counted.
     labels : tuple of labels, or None
     other : bool
         The last label takes every value that is not listed.
     """
 
-    def __init__(self, value: int | Interval, labels: tuple[Label, ...] | None, other: bool) -> None:
+    def __init__(self, value: int | Interval, grain: Fraction, labels: tuple[Label, ...] | None, other: bool) -> None:
         self.value, self.labels = value, labels
         listed = () if labels is None else labels[:-1] if other else labels
         self._cells = {_key(label): i for i, label in enumerate(listed)}
         self._unlisted = len(listed) if other else None
-        self._grain, self._bounds = float(grain_of(value)), bounds_of(value)
+        self._grain, self._bounds = float(grain), bounds_of(value, grain)
 
     @property
     def cells(self) -> int:
