@@ -6,6 +6,7 @@ answer. Releases are values: they travel as JSON and can be rebuilt from it bit 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from fractions import Fraction
@@ -116,6 +117,10 @@ class Preview(msgspec.Struct, frozen=True):
     rows : int or None
         As stated by the holder.
     notes : tuple of str
+    worst : like ``law``, or None
+        The most noise that any number may get, where they differ; None: all have the same law.
+    terms : int or None
+        Of how many counts a number is the sum, at most; None where that depends on a noisy count and no ``rows`` was stated.
     """
 
     question: str
@@ -125,22 +130,37 @@ class Preview(msgspec.Struct, frozen=True):
     law: Law | KeyLaw
     rows: int | None = None
     notes: tuple[str, ...] = ()
+    worst: Law | None = None
+    terms: int | None = 1
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
-        """Half-width of the interval of each number; ``simultaneous``: all of them hold together."""
+        """Half-width of the interval of each number, of the least accurate one; ``simultaneous``: all of them hold together."""
         alpha = error_probability(confidence)
         if simultaneous and self.cells is None:
             raise UsageError("simultaneous accuracy", "the number of cells depends on a noisy count", "State rows= to preview it")
-        return self.law.half_width(sidak(alpha, self.cells or 1) if simultaneous else alpha)
+        if self.terms is None:
+            raise UsageError("the accuracy of sums of counts", "how many there are depends on a noisy count", "State rows= to preview it")
+        law, share = self.worst or self.law, sidak(alpha, self.cells or 1) if simultaneous else alpha
+        if self.terms == 1 or not isinstance(law, Law):
+            return law.half_width(share)
+        return math.ceil(float(law.sum_half_width(np.array([float(self.terms)]), share)[0]))
 
     def __str__(self) -> str:
         lines = [f"{self.question} at {self.cost}, for {self.unit}:"]
         many = "each of an unknown number of counts" if self.cells is None else f"each of {self.cells:,} counts"
-        lines.append(f"  adds {self.law} to {'one count' if self.cells == 1 else many}")
-        lines.append(f"  each count is within +-{self.accuracy():,} of the truth with 95 % confidence")
-        if self.cells is not None and self.cells > 1:
+        which = "each count, and numbers are sums of them" if self.terms != 1 else "one count" if self.cells == 1 else many
+        lines.append(f"  adds {self.law} to {which}")
+        if self.terms is None:
+            lines.append("  how accurate each number is depends on how many rows there are: state rows= to preview it")
+        elif self.worst is None:
+            what = "count" if self.terms == 1 else "number"
+            lines.append(f"  each {what} is within +-{self.accuracy():,} of the truth with 95 % confidence")
+        else:
+            best, worst = self.law.half_width(0.05), self.accuracy()
+            lines.append(f"  counts are within +-{best:,} of the truth at best, and within +-{worst:,} at worst, with 95 % confidence")
+        if self.cells is not None and self.cells > 1 and self.terms is not None:
             lines.append(f"  all of them at once are within +-{self.accuracy(simultaneous=True):,}")
-        if self.rows and self.cells:
+        if self.rows and self.cells and self.terms == 1:
             average = self.rows / self.cells
             lines.append(f"  a cell of average size ({average:,.1f} rows) is known to +-{self.accuracy() / average:.1%}")
         lines.append(f"  {belief.sentence(self.cost, self.unit)}")

@@ -135,7 +135,9 @@ def test_the_preview_is_what_the_release_then_has(method, rows, cost, unit):
     assert release.law == preview.law
     assert preview.cost == release.guarantee.measure
     if release.partition is not None:
-        assert preview.cells == len(release.partition.counts)
+        assert preview.terms == len(release.partition.counts)
+        assert preview.accuracy() >= release.accuracy().max()
+        assert preview.accuracy(simultaneous=True) >= release.accuracy(simultaneous=True).max()
     else:
         assert preview.accuracy() == release.accuracy()[0]
     assert str(preview)
@@ -145,6 +147,8 @@ def test_a_preview_without_rows_promises_no_more_than_holds():
     for method in METHODS:
         preview = sf.preview(sf.KMeans(3, method=method), domain=PLANE, unit=sf.Unit(), epsilon="1")
         assert str(preview)
+    with pytest.raises(sf.UsageError, match="State rows="):
+        sf.preview(sf.KMeans(3, method="eugkm"), domain=PLANE, unit=sf.Unit(), epsilon="1").accuracy()
     worst = sf.KMeans(3, method="dplloyd").preview(PLANE, sf.Unit(), sf.PureDP(1))
     assert worst.accuracy() >= sf.KMeans(3, method="dplloyd").preview(PLANE, sf.Unit(), sf.PureDP(1), 1000).accuracy()
 

@@ -82,6 +82,17 @@ def test_previews_know_the_measure_and_touch_nothing(question, cost):
 
 
 @pytest.mark.parametrize("question", EVERY, ids=lambda q: q.title)
+@pytest.mark.parametrize("cost", [ONE, ZCDP("0.5")], ids=str)
+def test_no_cell_is_less_accurate_than_the_preview_says(question, cost):
+    crowd = np.random.default_rng(1).beta(0.4, 8, (20_000, 2))
+    domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
+    publisher = sf.Publisher(sf.source(crowd, domain), budget=cost)
+    paid = {"rho": cost.rho} if isinstance(cost, ZCDP) else {"epsilon": cost.epsilon}
+    promised = sf.preview(question, domain=domain, unit=Unit(), rows=len(crowd), **paid).accuracy()
+    assert promised >= publisher.release(question, **paid).accuracy().max()
+
+
+@pytest.mark.parametrize("question", EVERY, ids=lambda q: q.title)
 @pytest.mark.parametrize("rows", [(), ((0.3, 0.7),) * 400], ids=["none", "one place"])
 def test_little_data(question, rows):
     p = answer(question, SMALL, rows)

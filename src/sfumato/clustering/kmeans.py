@@ -104,30 +104,29 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
         pure, lattice = without_delta(cost), self.needs(domain)
         look, rest = self._looks(pure, unit)
         method = self._method(MANY if rows is None else rows, lattice, unit, rest)
-        cells, law, notes = self._expected(method, lattice, unit, rest, rows)
+        terms, law, notes = self._expected(method, lattice, unit, rest, rows)
         if look is not None:
             notes = (*notes, f"a noisy number of rows ({look}) decides how many steps or cells there are")
         if self.method == "auto":
             notes = (*notes, f"with {'many' if rows is None else f'{rows:,}'} rows the method is {method}")
-        return Preview(self.title, pure, unit, cells, law, rows, notes)
+        return Preview(self.title, pure, unit, self.n_clusters, law, rows, notes, terms=terms)
 
     def _expected(
         self, method: Method, lattice: Lattice, unit: Unit, cost: CentralMeasure, rows: int | None
     ) -> tuple[int | None, Law, tuple[str, ...]]:
-        """How many counts there will be, the most noise on each, and what else is known beforehand."""
+        """How many counts a weight may be the sum of, the most noise on each count, and what else is known beforehand."""
         space, k = Space(lattice), self.n_clusters
         if method == "eugkm":
             law = UniformPartitioner(lattice.names, partitions=None if self.method == "eugkm" else 1).laws(cost, unit)[1]
-            cells = None
-            if rows is not None:
-                aim, m = eugkm_cells(rows, methods.effective_epsilon(cost, unit), d=space.d)
-                cells = math.prod(cells_per_axis(m, space.d, aim))
-            return cells, law, ("each count is a cell of a grid; the weight of a cluster adds up the cells of its group",)
+            if rows is None:
+                return None, law, GROUPS
+            aim, m = eugkm_cells(rows, methods.effective_epsilon(cost, unit), d=space.d)
+            return math.prod(cells_per_axis(m, space.d, aim)), law, GROUPS
         if method == "dplloyd":
             parts, _, (_, law) = methods.lloyd_laws(space, k, MANY if rows is None else rows, unit, cost)
-            return k, law, (f"the counts of the last of {len(parts)} steps",)
+            return 1, law, (f"the counts of the last of {len(parts)} steps",)
         law = methods.most_noise(space, unit, cost)
-        return k, law, (f"the counts of the last of up to {MOST_STEPS} steps; with fewer steps there is less noise",)
+        return 1, law, (f"the counts of the last of up to {MOST_STEPS} steps; with fewer steps there is less noise",)
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> KMeansRelease:
         """Find the centres, spending exactly ``cost``."""
@@ -174,6 +173,7 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
         return "eugkm" if rows * methods.effective_epsilon(cost, unit) < FEW and len(lattice.axes) <= GRIDS else "privtree"
 
 
+GROUPS = ("each count is a cell of a grid; the weight of a cluster adds up the cells of its group, at most all there are",)
 MANY = 10**15  # rows, where nobody says how many
 FEW = 1500  # rows times epsilon, below which a grid is taken
 GRIDS = 6  # axes up to which it is

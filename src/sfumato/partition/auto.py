@@ -75,13 +75,13 @@ class AutoPartitioner(OverAxes, frozen=True, tag="auto", omit_defaults=True, for
     )
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
-        """Say how accurate cells on even ground would be; deeper ones have less left."""
+        """Say how accurate cells would be on even ground, and at worst: deeper ones have less left, and at least one slice."""
         pure = without_delta(cost)
         self.needs(domain)
         slice_ = units_of(pure) // SLICES
-        count_law(of_units(pure, slice_), unit)
+        worst, best = count_law(of_units(pure, slice_), unit), count_law(of_units(pure, units_of(pure) - slice_), unit)
         notes = ("noisy counts decide how many cells there are, and where; cells in crowds get less of the cost",)
-        return Preview(self.title, pure, unit, None, count_law(of_units(pure, units_of(pure) - slice_), unit), rows, notes)
+        return Preview(self.title, pure, unit, None, best, rows, notes, worst)
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count, judge, cut; then count the cells."""

@@ -114,15 +114,15 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         return DiscreteLaplace(scale), math.ceil(float(scale) * math.log(b) * (1 + 1e-12))
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
-        """Say how accurate cells would be that have no counts above them; deeper ones have somewhat less."""
+        """Say how accurate cells would be that have no counts above them, and at worst: deeper ones have less, and at least one slice."""
         pure = without_delta(cost)
         law, delta = self.test_law(pure, unit)
         self.needs(domain)
         each = units_of(pure) // SLICES
-        count_law(of_units(pure, each), unit)
+        worst = count_law(of_units(pure, each), unit)
         left = count_law(of_units(pure, units_of(pure) - (TESTS + BLOCKS + 1) * each), unit)
         notes = (f"{law} in each test whether a box is split; each level asks for {delta} rows more",)
-        return Preview(self.title, pure, unit, None, left, rows, notes)
+        return Preview(self.title, pure, unit, None, left, rows, notes, worst)
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Lay and count the blocks, grow their trees from tests, then count down those."""
