@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import sys
 import threading
+import time
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -328,11 +328,18 @@ def test_equal_edges_shares_and_steps_are_one_question() -> None:
     assert len({to_bytes(sf.Interval(0, 10, step=step)) for step in steps}) == 1  # type: ignore[arg-type]
 
 
-def test_threads_may_share_a_publisher() -> None:
+def test_threads_may_share_a_publisher(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one has counted, and by which choice of rows, is not changed by another in the middle of an answer."""
     people = pa.table({"x": POINTS[:, 0], "who": np.arange(500) % 100})
     source = sf.source(people, sf.Domain(x=sf.Interval(0, 1)), person="who", rows_per_person=2, name="people")
     publisher, failed = sf.Publisher(source, budget=100), []
+    cached = publisher._cached
+
+    def slow(lattice: object) -> object:
+        time.sleep(0.002)  # for others to come in between
+        return cached(lattice)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(publisher, "_cached", slow)
 
     def ask(who: int) -> None:
         for i in range(6):
@@ -341,15 +348,10 @@ def test_threads_may_share_a_publisher() -> None:
             except Exception as error:
                 failed.append(error)
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=ask, args=(who,)) for who in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
+    threads = [threading.Thread(target=ask, args=(who,)) for who in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not failed
     assert publisher.remaining == 100 - 24 * Fraction(1, 10)
