@@ -81,6 +81,15 @@ class InternalError(Exception):
     exit_code = 70
 
 
+def place_of(error: BaseException) -> str:
+    """The kind of an unforeseen error and where it came from; its own text might quote data, so it is left out."""
+    import traceback
+    from pathlib import Path
+
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Name the known word closest to a wrong one, as half a sentence.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from sfumato.cube import Cube
 from sfumato.data import Source
 from sfumato.data.bounding import fresh_key
 from sfumato.domain import Axis, Domain, Lattice
-from sfumato.errors import BudgetExceeded, DataError, InternalError, LedgerError, SfumatoError, UsageError
+from sfumato.errors import BudgetExceeded, DataError, InternalError, LedgerError, SfumatoError, UsageError, place_of
 from sfumato.exact import Exactly
 from sfumato.ledger import Account, Hold, Ledger, open_ledger
 from sfumato.ledger.ledger import written
@@ -443,7 +442,6 @@ def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
         error.add_note("The same key resumes once without paying again.")
         raise
     except BaseException as error:  # engines panic by exceptions of this kind, which quote values
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
+        place = place_of(error)
     # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.
     raise InternalError(f"Answering failed after the charge: {place}. Nothing was published. Please report this line; it holds no data.")

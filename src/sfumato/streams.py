@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -20,7 +18,7 @@ import numpy as np
 
 from sfumato import __version__
 from sfumato.data.feed import Arrival
-from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError
+from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
 from sfumato.ledger import Entry, Step, Steps
 from sfumato.ledger.steps import Work
 from sfumato.random.bits import Bits
@@ -105,7 +103,7 @@ class Stream:
         self._settled, self._machine = self._opening.settled, self._opening.settled.machine
         kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
-        self._calendar, self._horizon = self._settled.counter.calendar, self._machine.horizon
+        self._calendar = self._settled.counter.calendar
         self._reader, self._shown, self._lock = self._settled.reader(), _Shown(self._settled), threading.RLock()
         self._errors = Errors(self._machine, self._settled.grain, error_probability(CONFIDENCE))
         self._catch_up()
@@ -125,7 +123,7 @@ class Stream:
     @property
     def horizon(self) -> int | None:
         """How many steps there may be; None: any number."""
-        return self._horizon
+        return self._machine.horizon
 
     @property
     def remaining(self) -> int | None:
@@ -223,7 +221,7 @@ class Stream:
             after, output = self._machine.step(state, self._summed(kept), self._noise)
             return msgspec.json.encode((name or last, after)), msgspec.json.encode(output)
 
-        taken, fresh = self._guarded(name, work, [word for _, word in known] if known else [])
+        taken, fresh = self._guarded(name, work, [word for _, word in known])
         if taken.number == len(self._shown) + 1:
             self._shown.add(taken)
         elif taken.number > len(self._shown):
@@ -242,8 +240,7 @@ class Stream:
             error.__traceback__ = None
             raise
         except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
+            place = place_of(error)
         # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.
         raise InternalError(f"A step failed: {place}. Please report this line; it holds no data. {AGAIN}")
 
@@ -307,9 +304,10 @@ class Stream:
         return count <= self._settled.unit.rows_per_person
 
     def _check(self, number: int, name: str, last: str) -> None:
-        if self._horizon is not None and number > self._horizon:
+        horizon = self._machine.horizon
+        if horizon is not None and number > horizon:
             remedy = "Open another stream under another key, which pays anew, or state a longer horizon, or None, from the start"
-            raise UsageError(f"step {number:,} of a stream", f"its horizon of {self._horizon:,} steps is reached", remedy)
+            raise UsageError(f"step {number:,} of a stream", f"its horizon of {horizon:,} steps is reached", remedy)
         if self._calendar is not None and name != self._calendar.name(number - 1):
             raise UsageError(
                 "a step of a calendar", "it is not the next one", "Push the steps in order; those that are left out are published"

@@ -110,10 +110,7 @@ def _explain(args: list[str], message: str, error: Exception, code: int) -> int:
 
 
 def _fault(error: Exception) -> str:
-    """Name the place of an unforeseen error; its own text might quote data, so it is not shown."""
-    import traceback
-    from pathlib import Path
+    """Name the place of an unforeseen error."""
+    from sfumato.errors import place_of
 
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
-    return f"a fault of ours, {place}. Please report this line; it holds no data."
+    return f"a fault of ours, {place_of(error)}. Please report this line; it holds no data."

@@ -13,7 +13,27 @@ from sfumato.errors import DataError, UsageError
 PICTURES = (".svg", ".png", ".pdf")
 
 
-class NewFile(click.Path):
+class _Target(click.Path):
+    """A path to be written. Subclasses say what stands in its way."""
+
+    doing, remedy = "writing", "Choose a path that can be written"
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        obstacle = self.obstacle(path)
+        if obstacle is not None:
+            raise DataError(f"{self.doing} {path}", obstacle, self.remedy)
+        return path
+
+    def obstacle(self, path: Path) -> str | None:
+        """Why it cannot be written, or None."""
+        raise NotImplementedError
+
+
+class NewFile(_Target):
     """A file to be written, or written over.
 
     Raises
@@ -22,15 +42,12 @@ class NewFile(click.Path):
         If its folder does not exist, or it cannot be written there.
     """
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path, readable=False)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        obstacle = _file_obstacle(path)
-        if obstacle is not None:
-            raise DataError(f"writing {path}", obstacle, "Choose a path that can be written")
-        return path
+    def obstacle(self, path: Path) -> str | None:
+        if path.is_dir():
+            return "it is a folder"
+        if path.exists():
+            return None if os.access(path, os.W_OK) else "the file may not be written"
+        return _folder_obstacle(path.parent) if path.parent.exists() else "its folder does not exist"
 
 
 class Picture(NewFile):
@@ -43,7 +60,7 @@ class Picture(NewFile):
         return path
 
 
-class NewFolder(click.Path):
+class NewFolder(_Target):
     """A folder to write into, made where there is none.
 
     Raises
@@ -52,24 +69,10 @@ class NewFolder(click.Path):
         If it cannot be made or written.
     """
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path, readable=False)
+    doing, remedy = "saving to", "Choose a folder that can be written"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-        obstacle = _folder_obstacle(there)
-        if obstacle is not None:
-            raise DataError(f"saving to {path}", obstacle, "Choose a folder that can be written")
-        return path
-
-
-def _file_obstacle(path: Path) -> str | None:
-    if path.is_dir():
-        return "it is a folder"
-    if path.exists():
-        return None if os.access(path, os.W_OK) else "the file may not be written"
-    return _folder_obstacle(path.parent) if path.parent.exists() else "its folder does not exist"
+    def obstacle(self, path: Path) -> str | None:
+        return _folder_obstacle(next(folder for folder in (path, *path.absolute().parents) if folder.exists()))
 
 
 def _folder_obstacle(folder: Path) -> str | None:

@@ -136,7 +136,7 @@ class Source:
         columns = self._columns(lattices)
         schemas = [self._fitting(part, columns) for part in self._table.parts()]
         if (person := self.unit.person) is not None:
-            memory()
+            memory()  # refused here, if it is no limit, and not after the charge
             self._check_ids([schema.field(person).type for schema in schemas])
         for name in (name for name, column in columns.items() if isinstance(column, KeyAxis)):
             self._check_keys(name, [schema.field(name).type for schema in schemas])

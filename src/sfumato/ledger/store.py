@@ -28,7 +28,6 @@ Run: TypeAlias = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]] | Non
 
 APPLICATION = 0x53666D74  # "Sfmt", in the file's header
 PATIENCE = 60.0  # seconds to wait for a file that others keep busy
-BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 SHORTEST, LONGEST = 0.001, 0.008  # seconds between two tries
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "foreign_keys = ON", "trusted_schema = OFF")
 
@@ -78,7 +77,7 @@ def _patiently(action: Callable[[], T]) -> T:
         try:
             return action()
         except sqlite3.OperationalError as error:
-            if code(error) not in BUSY or time.monotonic() > until:
+            if code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > until:
                 raise
         time.sleep(random.uniform(SHORTEST, LONGEST))
 
@@ -141,11 +140,6 @@ class Store:
 
     def _run(self, connection: sqlite3.Connection, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]] | None:
         try:
-            try:
-                return connection.execute(statement, values).fetchall()
-            except sqlite3.OperationalError as error:
-                if code(error) not in BUSY:
-                    raise
             return _patiently(lambda: connection.execute(statement, values).fetchall())
         except sqlite3.IntegrityError:
             return None

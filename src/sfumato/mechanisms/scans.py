@@ -38,13 +38,15 @@ def running(terms: Terms, rate: float, span: float) -> Terms:
     within 690 - span of the largest. Sums before the first term of any weight are empty: the exponents of such terms, which may lie
     on either side of NEVER, are no references.
     """
+    found = Terms(np.full(len(terms.weights), NEVER), np.zeros(len(terms.weights)))
     weighty = np.flatnonzero(terms.weights)
-    first = int(weighty[0]) if len(weighty) else len(terms.weights)
-    found = _running(Terms(terms.exponents[first:], terms.weights[first:]), rate, span)
+    if len(weighty):
+        held = slice(int(weighty[0]), None)
+        sums = _running(Terms(terms.exponents[held], terms.weights[held]), rate, span)
+        found.exponents[held], found.weights[held] = sums.exponents, sums.weights
     if not np.isfinite(found.weights).all():
         raise InternalError("A sum of exponentials is not finite.")
-    empty = np.full(first, NEVER), np.zeros(first)
-    return Terms(np.append(empty[0], found.exponents), np.append(empty[1], found.weights)) if first else found
+    return found
 
 
 def _running(terms: Terms, rate: float, span: float) -> Terms:
@@ -64,8 +66,6 @@ def _running(terms: Terms, rate: float, span: float) -> Terms:
 def _blocks(peaks: np.ndarray, rate: float, span: float) -> list[tuple[int, int]]:
     """Cut where the peak has risen by ``span`` or after 2^14 terms."""
     size = len(peaks)
-    if not size:
-        return []
     if size <= BLOCK and rate * float(peaks[-1] - peaks[0]) <= span:
         return [(0, size)]
     steps = np.floor(rate * (peaks - peaks[0]).astype(np.float64) / span)
