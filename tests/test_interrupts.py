@@ -23,6 +23,7 @@ import sfumato as sf
 from sfumato.audit.runs import Scripted
 from sfumato.random.bits import override
 from sfumato.streams import Stream
+from support.tampering import secrets_of
 
 EMPTY = pa.table({"x": pa.array([], pa.float64()), "who": pa.array([], pa.string())})
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))
@@ -109,7 +110,7 @@ def test_an_interrupt_anywhere_leaves_a_stream_that_goes_on(tmp_path: Path, kind
         _, again = opened(path, setting["counter"], person)
         assert again.history().events == stream.history().events
         assert again.history().values.tolist() == stream.history().values.tolist()
-        with closing(sqlite3.connect(path)) as db:
+        with closing(sqlite3.connect(secrets_of(path))) as db:
             assert db.execute("SELECT count(*) FROM steps").fetchone() == (len(shown),)
 
 
@@ -224,10 +225,10 @@ def test_a_ledger_that_was_replaced_while_nothing_was_open_is_noticed(tmp_path: 
     """As after a fork, or an error of the disk."""
     publisher, stream = opened(tmp_path / "b.db", sf.Counter(9))
     stream.push(1)
-    with closing(sqlite3.connect(tmp_path / "b.db")) as db:
+    with closing(sqlite3.connect(secrets_of(tmp_path / "b.db"))) as db:
         db.execute("VACUUM INTO ?", (str(tmp_path / "old.db"),))
     stream.push(1)
-    publisher.ledger._store._drop()  # type: ignore[attr-defined]
-    (tmp_path / "old.db").replace(tmp_path / "b.db")
+    publisher.ledger._kept.store._drop()  # type: ignore[attr-defined]
+    (tmp_path / "old.db").replace(secrets_of(tmp_path / "b.db"))
     with pytest.raises(sf.LedgerError, match="moved or replaced"):
         stream.push(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -40,18 +41,109 @@ def test_the_same_question_again_is_the_same_answer_for_free(tmp_path: Path) -> 
     assert answers[0].receipt == answers[1].receipt
 
 
-@pytest.mark.parametrize("change", ["question", "cost", "unit", "source", "account"])
-def test_another_question_cost_unit_source_or_account_is_paid_anew(tmp_path: Path, change: str) -> None:
-    with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+PEOPLE = pa.table({"x": POINTS[:, 0], "y": POINTS[:, 1], "who": np.arange(500) % 100})
+
+
+def people(limit: int = 2, name: str | None = "points", **unit: Any) -> Source:
+    return sf.source(PEOPLE, DOMAIN, **({"person": "who"} | unit), rows_per_person=limit, name=name)
+
+
+@pytest.mark.parametrize("change", ["question", "cost", "limit", "account"])
+def test_another_question_cost_limit_or_account_is_paid_anew(tmp_path: Path, change: str) -> None:
+    with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
         first = publisher.release(sf.Histogram("x"), epsilon="0.25")
-    src = table(name="other" if change == "source" else "points", **({"neighbours": "replace"} if change == "unit" else {}))
-    account = "b" if change == "account" else "a"
+    src, account = people(limit=3 if change == "limit" else 2), "b" if change == "account" else "a"
     with sf.Publisher(src, ledger=tmp_path / "b.db", account=account, budget="1") as publisher:
         before = publisher.account.spent
         question = sf.Histogram("y") if change == "question" else sf.Histogram("x")
         second = publisher.release(question, epsilon="0.125" if change == "cost" else "0.25")
         assert publisher.account.spent > before
+        assert not second.replayed
     assert first.receipt != second.receipt
+
+
+OTHERS = {
+    "another person column": {"person": "y"},
+    "no person column": {"person": None},
+    "another relation": {"neighbours": "replace"},
+    "another data set": {"name": "other"},
+    "a data set without a name": {"name": None},
+}
+
+
+@pytest.mark.parametrize("change", OTHERS)
+def test_an_account_is_charged_for_one_unit_and_data_set_only(tmp_path: Path, change: str) -> None:
+    """Costs for different persons, relations or data add up to a number that guarantees nothing."""
+    with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+        publisher.release(sf.Histogram("x"), epsilon="0.25")
+    src = sf.source(PEOPLE.rename_columns(["x", "z", "y"]), sf.Domain(x=sf.Interval(0, 1)), **({"person": "y"} | OTHERS[change]))  # type: ignore[arg-type]
+    src = people(**OTHERS[change]) if change != "another person column" else src  # type: ignore[arg-type]
+    with pytest.raises(sf.UsageError, match="account"):
+        sf.Publisher(src, ledger=tmp_path / "b.db", account="a", budget="1").release(sf.Histogram("x"), epsilon="0.25")
+    with open_ledger(tmp_path / "b.db") as ledger:
+        assert ledger.account("a").spent == (250_000_000, 0)
+        assert ledger.verify().ok
+
+
+def test_an_account_that_nothing_has_bound_is_bound_by_its_first_charge(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "b.db") as ledger:
+        ledger.open_account("a", "pure", (10**9, 0))
+        sf.Publisher(people(), ledger=ledger, account="a").release(sf.Histogram("x"), epsilon="0.25")
+        found = ledger.account("a")
+        assert (found.protects, found.data) == ("one who, added or removed", "points")
+        with pytest.raises(sf.UsageError, match="one row"):
+            sf.Publisher(people(person=None, limit=1), ledger=ledger, account="a")
+        assert ledger.verify().ok
+
+
+def test_a_data_set_has_one_ceiling_over_all_accounts(tmp_path: Path) -> None:
+    """Three accounts on one source were all granted."""
+    for number, account in enumerate("abc"):
+        with sf.Publisher(people(), ledger=tmp_path / "b.db", account=account, budget="1", ceiling="2") as publisher:
+            if number < 2:
+                publisher.release(sf.Histogram("x"), epsilon="0.8", key=account)
+                continue
+            with pytest.raises(sf.BudgetExceeded, match="ceiling"):
+                publisher.release(sf.Histogram("x"), epsilon="0.8", key=account)
+            publisher.release(sf.Histogram("x"), epsilon="0.4", key=account)
+            assert publisher.ledger.verify().ok
+    with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", ceiling="3") as publisher:
+        with pytest.raises(sf.UsageError, match="ceiling"):
+            publisher.release(sf.Histogram("y"), epsilon="0.1")
+        publisher.release(sf.Histogram("x"), epsilon="0.8", key="a")  # a stored answer costs nothing
+    with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a") as publisher:
+        with pytest.raises(sf.BudgetExceeded, match="ceiling"):
+            publisher.release(sf.Histogram("y"), epsilon="0.1")
+    for wrong in (sf.ZCDP("1"), "0", "-1"):
+        with pytest.raises(sf.UsageError):
+            sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", ceiling=wrong)
+    with pytest.raises(sf.UsageError, match="name"):
+        sf.Publisher(people(name=None), budget="1", ceiling="2")
+
+
+def test_an_account_in_memory_says_once_that_it_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.publisher._warned", False)
+    with pytest.warns(sf.errors.SfumatoWarning, match="forgets"):
+        sf.Publisher(table(), budget="1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sf.Publisher(table(), budget="1")
+        monkeypatch.setattr("sfumato.publisher._warned", False)
+        sf.Publisher(table(), budget="1", ledger=open_ledger(None))
+
+
+def test_a_stored_answer_says_that_it_is_one(tmp_path: Path) -> None:
+    for replayed in (False, True):
+        with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+            answers = publisher.release([sf.Histogram("x"), sf.Histogram("y")], epsilon="0.25")
+            assert [answer.replayed for answer in answers] == [replayed, replayed]
+            again = publisher.release([sf.Histogram("x"), sf.Histogram("y")], epsilon="0.25")
+            assert again == answers
+            assert to_bytes(again) == to_bytes(answers)
+            assert again[0].replayed
+    loaded = sf.load(answers[0].save(tmp_path / "r.json"))
+    assert loaded == answers[0]
+    assert (loaded.loaded, loaded.replayed, answers[0].loaded) == (True, False, False)
 
 
 def test_fresh_pays_for_a_new_draw() -> None:

@@ -303,9 +303,9 @@ def test_intervals_hold_as_often_as_they_say() -> None:
 def test_a_state_that_was_put_back_or_edited_is_refused(publisher: sf.Publisher, tmp_path: Path) -> None:
     with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
         stream.push(1)
-        before = sqlite3.connect(tmp_path / "b.db").execute("SELECT state FROM streams").fetchone()[0]
+        before = sqlite3.connect(tmp_path / "b.db.secrets").execute("SELECT state FROM streams").fetchone()[0]
         stream.push(1)
-    with sqlite3.connect(tmp_path / "b.db") as db:
+    with sqlite3.connect(tmp_path / "b.db.secrets") as db:
         db.execute("DROP TRIGGER streams_forward")
         db.execute("UPDATE streams SET state = ?", (before,))
     db.close()
@@ -317,8 +317,9 @@ def test_the_state_holds_the_total_and_belongs_to_its_owner(publisher: sf.Publis
     """What the documents say of the state at rest: it is secret, so the file is its owner's only."""
     with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
         stream.push(918_273)
-    assert (tmp_path / "b.db").stat().st_mode & 0o077 == 0
-    with closing(sqlite3.connect(tmp_path / "b.db")) as db:
+    secrets = tmp_path / "b.db.secrets"
+    assert secrets.stat().st_mode & 0o077 == 0
+    with closing(sqlite3.connect(secrets)) as db:
         _, state = msgspec.json.decode(db.execute("SELECT state FROM streams").fetchone()[0])
     assert state["totals"] == [918_273]
     with open_ledger(tmp_path / "b.db") as ledger:

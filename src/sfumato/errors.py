@@ -13,7 +13,12 @@ InternalError           a fault of ours; asks for a report                  exit
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class SfumatoError(Exception):
@@ -79,6 +84,39 @@ class InternalError(Exception):
     """A fault of ours: please report it, with the message, which holds no data."""
 
     exit_code = 70
+
+
+class SfumatoWarning(UserWarning):
+    """Something works, and is not what most people want."""
+
+
+def without_frames(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a public function raise its errors without the frames below it.
+
+    Their local variables hold rows and true counts, and tools that report errors store local variables. Nothing else
+    is lost: the message says what happened, and a fault of ours names its place.
+    """
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*args, **named)
+        except BaseException as error:
+            failure = error
+        # Outside the except block, so that Python adds no context again.
+        del args, named
+        bare(failure)
+        try:
+            raise failure
+        finally:
+            del failure
+
+    return guarded
+
+
+def bare(error: BaseException) -> None:
+    """Take from an error its frames, and the errors behind it, whose texts may quote what they met."""
+    error.__traceback__ = error.__cause__ = error.__context__ = None
 
 
 def place_of(error: BaseException) -> str:

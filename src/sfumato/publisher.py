@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,19 +18,29 @@ from sfumato.cube import Cube
 from sfumato.data import Source
 from sfumato.data.bounding import fresh_key
 from sfumato.domain import Axis, Domain, Lattice
-from sfumato.errors import BudgetExceeded, DataError, InternalError, LedgerError, SfumatoError, UsageError, place_of
+from sfumato.errors import (
+    BudgetExceeded,
+    DataError,
+    InternalError,
+    LedgerError,
+    SfumatoError,
+    SfumatoWarning,
+    UsageError,
+    place_of,
+    without_frames,
+)
 from sfumato.exact import Exactly
-from sfumato.ledger import Account, Hold, Ledger, open_ledger
+from sfumato.ledger import Account, Amount, Binding, Hold, Ledger, open_ledger
 from sfumato.ledger.ledger import written
 from sfumato.plan import Plan, as_plan
 from sfumato.privacy.composition import charge, in_measure, rule_of
 from sfumato.privacy.measures import CentralMeasure, Money, PureDP, asked_cost, total_of
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits, current
-from sfumato.release import Preview, Release, from_bytes, to_bytes
+from sfumato.release import Preview, Release, from_bytes, marked, to_bytes
 from sfumato.releases import UNREADABLE, AnyQuestion, AnyRelease
 from sfumato.streaming.counter import Counter, CounterPreview
-from sfumato.streams import Opening, Stream, first_state, receipt_of, spec
+from sfumato.streams import Opening, Stream, first_state, receipt_of, signed, spec
 
 if TYPE_CHECKING:
     from sfumato.data.scan import Progress
@@ -138,17 +149,20 @@ class Publisher:
     source : Source
         From ``sf.source``.
     ledger : path, Ledger or None
-        A file that keeps the account; None: an account in memory that ends with this process.
+        A file that keeps the account; None: an account in memory that ends with this process, with a warning, once.
     account : str or None
         Its name; None: "default".
     budget : number, text, PureDP, ApproxDP, ZCDP or None
         The account's total; a number is a pure epsilon. None: the account exists. A total that differs from the existing
         account's raises.
+    ceiling : number, text, PureDP, ApproxDP, ZCDP or None
+        What all accounts of this ledger may spend together on the data set that the source names.
 
     Raises
     ------
     UsageError
-        If the account does not exist and no budget is given, or its total differs.
+        If the account does not exist and no budget is given, or its total differs; if it protects someone else (another
+        person column, or another relation between neighbours), or pays for a data set of another name.
     LedgerError
         If the ledger cannot be opened.
 
@@ -168,23 +182,44 @@ class Publisher:
         ledger: str | Path | Ledger | None = None,
         account: str | None = None,
         budget: Exactly | CentralMeasure | None = None,
+        ceiling: Exactly | CentralMeasure | None = None,
     ) -> None:
         if not isinstance(source, Source):
             raise UsageError(
                 f"a publisher of {type(source).__name__}", "it publishes from a source", "Write sf.Publisher(sf.source(data, domain), ...)"
             )
         self.source = source
-        total = budget if budget is None or isinstance(budget, CentralMeasure) else PureDP(budget)
+        total = _measure(budget)
         self.ledger = open_ledger(ledger) if ledger is None or isinstance(ledger, str | Path) else ledger
         if not hasattr(self.ledger, "reserve"):
             raise UsageError(f"ledger = {type(ledger).__name__}", "it is neither a path nor a ledger", 'Write ledger="budget.db"')
+        if ledger is None:
+            _warn_that_it_forgets()
         self._name = "default" if account is None else account
-        found = self.ledger.account(self._name) if total is None else self.ledger.open_account(self._name, rule_of(total), total_of(total))
+        self._binding = Binding(source.unit.protects, source.name or "")
+        if total is None:
+            found = self.ledger.account(self._name)
+        else:
+            found = self.ledger.open_account(self._name, rule_of(total), total_of(total), self._binding)
+        self.ledger.fits(found, self._binding)
         self._rule = found.rule
+        if ceiling is not None:
+            self._binding = replace(self._binding, ceiling=self._ceiling(ceiling))
         self._counting = threading.RLock()  # around all that follows
         self._cubes: list[Cube] = []
         self._counted: tuple[str, Bits] | None = None  # the label of the data behind them, and where the next came from:
         self._choice = b""  # the secret that chose each person's rows, the same rows on every lattice
+
+    def _ceiling(self, ceiling: Exactly | CentralMeasure) -> Amount:
+        """Read a ceiling in the units of the account."""
+        asked = _measure(ceiling)
+        if asked is None or rule_of(asked) != self._rule:
+            raise UsageError(f"ceiling = {ceiling}", "it is in another measure than the account", "Write it as the budget is written")
+        if self.source.name is None:
+            raise UsageError(
+                f"ceiling = {ceiling}", "a ceiling is that of a data set, and this source has no name", "Give sf.source(..., name=...)"
+            )
+        return total_of(asked)
 
     @property
     def account(self) -> Account:
@@ -235,6 +270,7 @@ class Publisher:
         fresh: bool = False,
         progress: Progress | None = None,
     ) -> list[Release]: ...
+    @without_frames
     def release(
         self,
         question: AnyQuestion | Plan | Sequence[AnyQuestion],
@@ -255,8 +291,8 @@ class Publisher:
         epsilon, delta, rho : number or text
             Give epsilon (with delta) or rho. Delta is charged only where a question needs it.
         key : str or None
-            The same key asked again returns the same stored answer and costs nothing. None: derived from account,
-            question, cost, unit and the source's label.
+            The same key asked again returns the same stored answer and costs nothing. None: a random one, found again by
+            the ledger when the same question is asked at the same cost of the same data.
         fresh : bool
             Pay for a new draw although the answer is stored.
         progress : callable or None
@@ -290,16 +326,17 @@ class Publisher:
             raise UsageError(f"progress = {type(progress).__name__}", "it cannot be called", "Give a function of rows done and rows in all")
         order = self._order(as_plan(question), asked_cost(epsilon=epsilon, delta=delta, rho=rho))
         self.source.check(order.lattices)
-        digest = self._digest(order)
-        with self._reserve(_key(key, digest, fresh), digest, order) as hold:
+        with self._reserve(key, fresh, order) as hold:
+            replayed = hold.stored is not None
             if hold.stored is None:
                 with self._counting:
                     answer = _after_charge(hold, lambda: to_bytes(self._answers(order, hold, progress)))
                 hold.store(answer)
             stored = hold.stored
-        releases = _read(stored or b"[]", hold)
+        releases = [marked(one, replayed=replayed) for one in _read(stored or b"[]", hold)]
         return releases[0] if isinstance(question, AnyQuestion) else releases
 
+    @without_frames
     def open(
         self, counter: Counter, *, epsilon: Exactly | None = None, delta: Exactly = 0, rho: Exactly | None = None, key: str | None = None
     ) -> Stream:
@@ -311,7 +348,8 @@ class Publisher:
         epsilon, delta, rho : number or text
             Give epsilon (with delta) or rho: the cost of the whole stream. Delta is charged only where the noise needs it.
         key : str or None
-            The same key opens the same stream again and costs nothing. None: derived from account, counter, cost and unit.
+            The same key opens the same stream again and costs nothing. None: a random one, found again by the ledger for the
+            same counter, cost, unit and source.
 
         Raises
         ------
@@ -332,13 +370,22 @@ class Publisher:
         money = charge(settled.cost, self._rule)
         seed = "private" if noise.private else "public seed"
         what = (self._name, "stream", counter, settled.cost, unit, settled.axis, settled.labels, seed)
-        digest = hashlib.sha256(to_bytes(what)).hexdigest()
-        opening = Opening(settled, secrets.token_hex(32), noise.private, written(self._rule, money), self.source.title)
+        # Streams of two sources under one key would add up rows of both, so the source's name is part of what is asked.
+        asked = f"{_fingerprint(what)} of {self.source.title}"
+        opening = Opening(settled, noise.private, written(self._rule, money), self.source.title)
         with self._refusals(money):
             steps = self.ledger.stream(
-                self._name, _key(key, digest, False), digest, money, counter.title[:200], spec=spec(opening), state=first_state(settled)
+                self._name,
+                key,
+                asked,
+                money,
+                counter.title[:200],
+                spec=spec(opening),
+                state=first_state(settled),
+                secret=secrets.token_bytes(32),
+                binding=self._binding,
             )
-        return Stream(steps, noise)
+        return Stream(steps, noise, self.ledger)
 
     def close(self) -> None:
         """Close the ledger; closing twice is harmless."""
@@ -358,17 +405,23 @@ class Publisher:
         total = sum(part[0] for part in money), sum(part[1] for part in money)
         return _Order(plan, costs, [q.needs(space) for q in plan.questions], total, current())
 
-    def _digest(self, order: _Order) -> str:
-        """Fix what is asked, of which data, for what price; noise from a public seed is another thing altogether."""
+    def _asked(self, order: _Order) -> str:
+        """Fix what is asked, of which data, for what price; noise from a public seed is another thing altogether.
+
+        This knows the state of the data, so it goes nowhere but into the ledger's secrets. Its form is that of version 0.1,
+        whose answers are still found by it.
+        """
         source, seed = self.source, "private" if order.noise.private else "public seed"
         asked = [msgspec.structs.replace(q, axes=source.domain.select(q.axes)) for q in order.plan.questions]  # None: their names
-        what = (self._name, asked, order.costs, list(source.domain.items()), source.unit, source.label, seed)
-        return hashlib.sha256(to_bytes(what)).hexdigest()
+        return _fingerprint((self._name, asked, order.costs, list(source.domain.items()), source.unit, source.label, seed))
 
     @contextmanager
-    def _reserve(self, key: str, digest: str, order: _Order) -> Iterator[Hold]:
+    def _reserve(self, key: str | None, fresh: bool, order: _Order) -> Iterator[Hold]:
+        if fresh:
+            key = f"{key or secrets.token_hex(8)}+{secrets.token_hex(8)}"
+        title = order.plan.title[:200]
         with self._refusals(order.money):
-            hold = self.ledger.reserve(self._name, key, digest, order.money, order.plan.title[:200])
+            hold = self.ledger.reserve(self._name, key, self._asked(order), order.money, title, binding=self._binding)
         with hold:
             yield hold
 
@@ -389,7 +442,8 @@ class Publisher:
         answers, charged = list[Release](), written(self._rule, order.money)
         for i, (question, cube, cost) in enumerate(zip(order.plan.questions, cubes, order.costs, strict=True), 1):
             answer = question.answer(cube, unit, cost, order.noise)
-            answers.append(msgspec.structs.replace(answer, receipt=receipt_of(hold.entry, charged, self.source.title, f"{i} of {number}")))
+            receipt = receipt_of(hold.entry, charged, self.source.title, f"{i} of {number}")
+            answers.append(signed(msgspec.structs.replace(answer, receipt=receipt), self.ledger))
         return answers
 
     def _count(self, lattices: list[Lattice], progress: Progress | None) -> list[Cube]:
@@ -414,10 +468,25 @@ def _check_key(key: object) -> None:
         raise UsageError(f"key of type {type(key).__name__}", "a key is a text that is not empty", "Name the release, or leave the key out")
 
 
-def _key(key: str | None, digest: str, fresh: bool) -> str:
-    """Name the charge: as the user says, or by what was asked; ``fresh`` makes it another one."""
-    base = digest[:32] if key is None else key
-    return f"{base}+{secrets.token_hex(8)}" if fresh else base
+def _measure(amount: Exactly | CentralMeasure | None) -> CentralMeasure | None:
+    """A total as it may be given: a number is a pure epsilon."""
+    return amount if amount is None or isinstance(amount, CentralMeasure) else PureDP(amount)
+
+
+def _fingerprint(what: object) -> str:
+    return hashlib.sha256(to_bytes(what)).hexdigest()
+
+
+_warned = False
+
+
+def _warn_that_it_forgets() -> None:
+    """Say once that an account in memory forgets; every process that asks again spends again."""
+    global _warned  # noqa: PLW0603 (once in a process)
+    if not _warned:
+        _warned = True
+        text = 'This account is in memory, and forgets what it spent when the program ends. Write ledger="budget.db" to keep it.'
+        warnings.warn(text, SfumatoWarning, stacklevel=3)
 
 
 def _read(stored: bytes, hold: Hold) -> list[Release]:

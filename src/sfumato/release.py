@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -31,6 +31,7 @@ from sfumato.random.bits import Bits
 if TYPE_CHECKING:
     import pyarrow as pa
 
+R = TypeVar("R", bound="Release")
 LEAST = Fraction(1, 10**9)  # the smallest probability of error that intervals are computed for
 
 
@@ -51,13 +52,17 @@ class Question(Protocol):
         """Answer from counts, spending exactly ``cost``."""
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a release stands in the ledger.
+
+    Nothing in it depends on the data: key (unless the user named it) and digest are random, and the time is that of the
+    charge, before a row was read.
 
     Attributes
     ----------
     account, key, digest : str
-        ``digest`` fixes question, cost, unit, source and account; the same key with another digest is refused.
+        ``digest`` is a random number that stands for question, cost, unit, source and account. What it stands for is
+        known to the ledger's secrets only.
     entry : int
         Sequence number of the charge in the ledger.
     entry_hash : str
@@ -72,6 +77,8 @@ class Receipt(msgspec.Struct, frozen=True):
         The label of the data.
     version : str
         Of the library.
+    signature, signer : str
+        An Ed25519 signature of the release without it, and the public key, where the ledger has one; else "".
     """
 
     account: str
@@ -84,6 +91,8 @@ class Receipt(msgspec.Struct, frozen=True):
     part: str
     source: str
     version: str
+    signature: str = ""
+    signer: str = ""
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -167,11 +176,24 @@ class Preview(msgspec.Struct, frozen=True):
         return "\n".join(lines + [f"  {note}" for note in self.notes])
 
 
-class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """The answer to a question. Subclasses add what they hold; every one has these attributes and verbs."""
+
+    # What becomes of an answer after it was given is not part of it: it is kept in ``__dict__``, which is neither stored
+    # nor compared.
 
     guarantee: Guarantee
     receipt: Receipt | None = None
+
+    @property
+    def replayed(self) -> bool:
+        """Whether this is a stored answer that was given before; then nothing was spent now."""
+        return bool(self.__dict__.get("replayed"))
+
+    @property
+    def loaded(self) -> bool:
+        """Whether it was read from a file, which anyone may have edited."""
+        return bool(self.__dict__.get("loaded"))
 
     @property
     def values(self) -> np.ndarray:
@@ -251,6 +273,21 @@ def edge_array(edges: np.ndarray, time: str | None) -> np.ndarray:
     if time is None:
         return edges
     return np.asarray(edges).astype("int64").astype("datetime64[D]" if time == "day" else "datetime64[us]")
+
+
+def marked(release: R, **marks: bool) -> R:
+    """The same release, with a mark of what became of it: ``replayed`` or ``loaded``."""
+    release.__dict__.update(marks)
+    return release
+
+
+def signed_part(release: Release) -> bytes:
+    """The bytes that a signature covers: the release with its signature left out."""
+    receipt = release.receipt
+    if receipt is None:
+        return to_bytes(release)
+    unsigned = msgspec.structs.replace(receipt, signature="")
+    return to_bytes(msgspec.structs.replace(release, receipt=unsigned))
 
 
 def to_bytes(value: Any) -> bytes:

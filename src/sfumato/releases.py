@@ -22,7 +22,7 @@ from sfumato.partition import (
     UniformPartitioner,
 )
 from sfumato.quantiles import Quantiles, QuantilesRelease
-from sfumato.release import Release, from_bytes
+from sfumato.release import Release, from_bytes, marked
 from sfumato.streaming.counter import CounterRelease
 
 AnyPartitioner: TypeAlias = (
@@ -60,5 +60,5 @@ def load(path: str | os.PathLike[str]) -> Release:
         except UNREADABLE:
             reason = "the file does not hold a release of this version"
         else:
-            return release
+            return marked(release, loaded=True)
     raise DataError(asked, reason, "Name a file that release.save wrote")

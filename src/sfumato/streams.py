@@ -11,18 +11,18 @@ import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from sfumato import __version__
 from sfumato.data.feed import Arrival
-from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
-from sfumato.ledger import Entry, Step, Steps
-from sfumato.ledger.steps import Work
+from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of, without_frames
+from sfumato.ledger import Entry, Ledger, Step, Steps
+from sfumato.ledger.steps import OVER, Work
 from sfumato.random.bits import Bits
-from sfumato.release import Receipt, error_probability, from_bytes, to_bytes
+from sfumato.release import Receipt, Release, error_probability, from_bytes, signed_part, to_bytes
 from sfumato.releases import UNREADABLE
 from sfumato.streaming.bands import Errors
 from sfumato.streaming.counter import Counter, CounterRelease, Settled, scaled
@@ -35,10 +35,9 @@ _OUTPUT = msgspec.json.Decoder(tuple[int, ...])
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """What is stored with the charge. ``secret`` keys the hashes that stand for persons."""
+    """What is stored with the charge. All of it is public."""
 
     settled: Settled
-    secret: str
     private: bool
     charged: str
     source: str
@@ -97,8 +96,9 @@ class Stream:
     (2, True, (2,))
     """
 
-    def __init__(self, steps: Steps, noise: Bits) -> None:
+    def __init__(self, steps: Steps, noise: Bits, ledger: Ledger) -> None:
         self._steps, self._noise, self._closed = steps, noise, False
+        self._ledger = ledger
         self._opening = _opening(steps)
         self._settled, self._machine = self._opening.settled, self._opening.settled.machine
         kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
@@ -145,6 +145,7 @@ class Stream:
 
     # --- what it does ------------------------------------------------------------------------------------------------------
 
+    @without_frames
     def push(self, increment: Any, event: object = None, *, persons: Sequence[object] | None = None) -> Total:
         """Take one step, durably, and return the running total.
 
@@ -184,6 +185,7 @@ class Stream:
                 if fresh or event is not None:  # else another took what was the next step: then the one after it
                     return self._total(taken.number)
 
+    @without_frames
     def advance(self, until: object = None) -> list[Total]:
         """Publish the steps of the calendar that are not published yet, as steps without rows, and return their totals.
 
@@ -215,11 +217,14 @@ class Stream:
         known = [] if words is None else [(row, word) for row, word in zip(rows, words, strict=True) if row[0] >= 0]
 
         def work(number: int, stored: bytes, counts: list[int]) -> tuple[bytes, bytes]:
+            self._check_horizon(number)
             last, state = self._decoder.decode(stored)
             self._check(number, name, last)
             kept = rows if words is None else [row for (row, _), count in zip(known, counts, strict=True) if self._fits(count)]
             after, output = self._machine.step(state, self._summed(kept), self._noise)
-            return msgspec.json.encode((name or last, after)), msgspec.json.encode(output)
+            # The last step leaves nothing behind that could tell what the increments were.
+            left = OVER if number == self.horizon else msgspec.json.encode((name or last, after))
+            return left, msgspec.json.encode(output)
 
         taken, fresh = self._guarded(name, work, [word for _, word in known])
         if taken.number == len(self._shown) + 1:
@@ -244,6 +249,7 @@ class Stream:
         # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.
         raise InternalError(f"A step failed: {place}. Please report this line; it holds no data. {AGAIN}")
 
+    @without_frames
     def history(self) -> CounterRelease:
         """All totals so far, as a release: values, intervals, guarantee, receipt, frame, plot. Costs nothing."""
         with self._lock:
@@ -251,13 +257,14 @@ class Stream:
             steps = self._shown.steps()
         opening, entry = self._opening, self._steps.entry
         receipt = receipt_of(entry, opening.charged, opening.source)
-        return CounterRelease(
+        release = CounterRelease(
             settled=self._settled,
             outputs=tuple(map(_output, steps)),
             events=tuple(step.event for step in steps),
             guarantee=self._settled.guarantee(opening.private),
             receipt=receipt,
         )
+        return signed(release, self._ledger)
 
     def __len__(self) -> int:
         return self.step
@@ -266,6 +273,7 @@ class Stream:
         """The totals that were published so far, in order."""
         return self.totals()
 
+    @without_frames
     def totals(self, first: int = 1) -> Iterator[Total]:
         """The totals that were published so far, from a step on."""
         with self._lock:
@@ -297,17 +305,19 @@ class Stream:
             plain = int.__int__(plain)
         else:
             raise UsageError(f"a person of type {type(person).__name__}", "a person is a text or a whole number", "Give such ids")
-        key = bytes.fromhex(self._opening.secret)
-        return hashlib.blake2b(f"{type(plain).__name__} {plain!r}".encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
+        text = f"{type(plain).__name__} {plain!r}".encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, key=self._steps.secret, digest_size=16).digest()
 
     def _fits(self, count: int) -> bool:
         return count <= self._settled.unit.rows_per_person
 
-    def _check(self, number: int, name: str, last: str) -> None:
+    def _check_horizon(self, number: int) -> None:
         horizon = self._machine.horizon
         if horizon is not None and number > horizon:
             remedy = "Open another stream under another key, which pays anew, or state a longer horizon, or None, from the start"
             raise UsageError(f"step {number:,} of a stream", f"its horizon of {horizon:,} steps is reached", remedy)
+
+    def _check(self, number: int, name: str, last: str) -> None:
         if self._calendar is not None and name != self._calendar.name(number - 1):
             raise UsageError(
                 "a step of a calendar", "it is not the next one", "Push the steps in order; those that are left out are published"
@@ -376,6 +386,20 @@ def receipt_of(entry: Entry, charged: str, source: str, part: str = "1 of 1") ->
         source=source,
         version=__version__,
     )
+
+
+R = TypeVar("R", bound=Release)
+
+
+def signed(release: R, ledger: Ledger) -> R:
+    """A release with the ledger's signature, where the ledger has a key."""
+    signer = ledger.signer()
+    if signer is None or release.receipt is None:
+        return release
+    receipt = msgspec.structs.replace(release.receipt, signer=signer)
+    message = signed_part(msgspec.structs.replace(release, receipt=receipt))
+    receipt = msgspec.structs.replace(receipt, signature=ledger.sign(message))
+    return msgspec.structs.replace(release, receipt=receipt)
 
 
 def pour(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:

@@ -98,15 +98,15 @@ def test_a_file_that_changes_between_label_and_scan_gets_no_second_answer(tmp_pa
     file = tmp_path / "m.parquet"
     pq.write_table(pa.table({"x": [1.0] * 50}), file)
     publisher = sf.Publisher(sf.source(file, DOMAIN), budget=2)
-    digest = publisher._digest
+    asked = publisher._asked
 
     def late(order: Any) -> str:
-        found = digest(order)
+        found = asked(order)
         pq.write_table(pa.table({"x": [9.0] * 50}), file)
         os.utime(file, ns=(time.time_ns(), time.time_ns() + 10**9))
         return found
 
-    monkeypatch.setattr(publisher, "_digest", late)
+    monkeypatch.setattr(publisher, "_asked", late)
     publisher.release(QUESTION, epsilon=1, key="k")
     monkeypatch.undo()
     with pytest.raises(sf.UsageError):

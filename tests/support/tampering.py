@@ -12,6 +12,11 @@ from sfumato.ledger import Verification, open_ledger
 RULES = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
 
 
+def secrets_of(path: Path) -> Path:
+    """The file beside a ledger that holds its secrets."""
+    return path.with_name(path.name + ".secrets")
+
+
 @contextmanager
 def unguarded(path: Path) -> Iterator[sqlite3.Connection]:
     """The file without its rules, which are put back afterwards."""
@@ -26,9 +31,9 @@ def unguarded(path: Path) -> Iterator[sqlite3.Connection]:
             db.execute(sql)
 
 
-def verified_after(path: Path, statements: str) -> Verification:
-    """What a verification finds after some statements, divided by semicolons."""
-    with unguarded(path) as db:
+def verified_after(path: Path, statements: str, edited: Path | None = None) -> Verification:
+    """What a verification of a ledger finds after some statements in its file, or in another one."""
+    with unguarded(edited or path) as db:
         for statement in statements.split(";"):
             db.execute(statement)
     with open_ledger(path) as ledger:

@@ -52,6 +52,7 @@ EVERY = 0.5  # seconds between two reports of progress
 @click.option("--rho", help="Cost of the whole stream in zero-concentrated privacy: Gaussian noise.")
 @click.option("--account", default="default", show_default=True, help="Account in the ledger.")
 @click.option("--budget", help="Total of the account when it is new: an epsilon (with --delta's delta), or a rho with --rho.")
+@click.option("--name", help="Public name of the data set. Left out: the file's name. Files of one stream share a --name.")
 @click.option("--key", required=True, help="Name of the stream: the same key goes on where it stopped, and costs nothing.")
 @ledger_option
 @click.option("--follow", is_flag=True, help="Wait for more lines at the end of FILE, until interrupted.")
@@ -82,7 +83,7 @@ def stream(
         feed.look(file, columns)
     plan = _Plan(file, columns, counter.calendar, options["until"], follow)
     halt = Halt()
-    with halt.on_signals(), _publisher(columns, **options) as publisher:
+    with halt.on_signals(), _publisher(file, columns, **options) as publisher:
         cost = {name: options[name] for name in ("epsilon", "delta", "rho")}
         with publisher.open(counter, key=options["key"], **cost) as opened:
             _run(opened, plan, first=opened.step + 1 if more else 1, history=history, halt=halt)
@@ -281,7 +282,7 @@ def _value(text: str | None, by_column: bool) -> tuple[str | None, Interval | No
     return name, axis
 
 
-def _publisher(columns: feed.Columns | None, **options: Any) -> Publisher:
+def _publisher(file: Path, columns: feed.Columns | None, **options: Any) -> Publisher:
     """A publisher of no rows: the stream's own rows come by pushes."""
     import pyarrow as pa
 
@@ -291,14 +292,16 @@ def _publisher(columns: feed.Columns | None, **options: Any) -> Publisher:
     axes: dict[str, Axis] = {"step": Interval(0, 1)}
     if columns is not None and columns.by is not None:
         axes |= parse_axes((options["by"],))
-    empty = pa.table({name: pa.array([], pa.string()) for name in {*axes, *([options["person"]] if options["person"] else [])}})
+    # The stream's rows come by pushes; the file gives the source its title, so that two files do not share a key unseen.
+    missing = {*axes, *([options["person"]] if options["person"] else [])}
+    rows: Any = file if str(file) != "-" else pa.table({name: pa.array([], pa.string()) for name in missing})
     src = source(
-        empty,
+        rows,
         Domain(axes),
         person=options["person"],
         rows_per_person=options["rows_per_person"],
         neighbours=options["neighbours"],
-        name=f"stream {options['key']}",
+        name=options["name"],
     )
     total: Any = options["budget"]
     if total is not None and options["rho"] is not None:

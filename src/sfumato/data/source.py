@@ -103,6 +103,11 @@ class Source:
         return bool(self._table.in_memory)
 
     @property
+    def name(self) -> str | None:
+        """The public name of the data set, if one was given."""
+        return self._name
+
+    @property
     def title(self) -> str:
         """What a receipt calls this data set: its name, or the file's, without the folders that lead to it."""
         return self._name or os.path.basename(self._table.name)

@@ -9,26 +9,66 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from sfumato.ledger import steps
-from sfumato.ledger.chain import COLUMNS, entry_of, fields, link, opening, payload_digest, row
+from sfumato.ledger.chain import (
+    COLUMNS,
+    binding,
+    capping,
+    entry_of,
+    fields,
+    link,
+    opening,
+    payload_digest,
+    row,
+)
 from sfumato.ledger.ledger import LARGEST, NOTHING, Amount, Entry, Verification
-from sfumato.ledger.store import Store
+from sfumato.ledger.store import Kind, Store
 
 MOST_FAULTS = 100
 OBJECTS = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 
 
-def audit(db: sqlite3.Connection, known: Entry | tuple[int, str] | None, expected: Mapping[str, str]) -> Verification:
+def audit(
+    db: sqlite3.Connection,
+    known: Entry | tuple[int, str] | None,
+    expected: Mapping[str, str],
+) -> Verification:
     """Check the file, its tables and rules, and every entry, in one consistent view."""
-    faults = [*_damage(db), *_differences(db, expected)]
-    found = _Audit(_books(db), known, faults).run()
-    return dataclasses.replace(found, faults=(*found.faults, *steps.faults(db))[:MOST_FAULTS])
+    return _Audit(_books(db), known, form(db, expected)).run()
+
+
+def form(db: sqlite3.Connection, expected: Mapping[str, str]) -> list[str]:
+    """What is wrong with a file as SQLite sees it, and with its tables and rules."""
+    return [*_damage(db), *differences(db, expected)]
+
+
+def paid(db: sqlite3.Connection) -> dict[int, str]:
+    """The hash of each reservation."""
+    query = "SELECT sequence, hash FROM entries WHERE kind = 'reserve'"
+    return dict(db.execute(query).fetchall())
+
+
+def first_look(db: sqlite3.Connection, expected: Mapping[str, str]) -> str | None:
+    """The first fault that can be seen at once, before anything is charged: rules, last entry, totals."""
+    found = differences(db, expected)
+    if found:
+        return found[0]
+    last = db.execute(f"SELECT {COLUMNS} FROM entries ORDER BY sequence DESC LIMIT 1").fetchone()
+    if last is not None:
+        entry = entry_of(last)
+        if not _well_formed(entry) or entry.hash != link(*fields(entry)):
+            return f"entry {entry.sequence} was edited: its hash does not match its content"
+    opened = "SELECT note FROM entries WHERE account = ? AND kind = 'open'"
+    for name, rule, *total in db.execute("SELECT * FROM accounts").fetchall():
+        note = db.execute(opened, (name,)).fetchone()
+        if note is None or note[0] != opening(rule, (total[0], total[1])):
+            return f"account {name!r} was edited: its rule or total is not the one with which it was opened"
+    return None
 
 
 @cache
-def expected_objects() -> Mapping[str, str]:
-    """The tables, indexes and triggers of this version. Asked for outside any transaction: it opens a store of its own."""
-    store = Store(None)
+def expected_objects(kind: Kind) -> Mapping[str, str]:
+    """The tables, indexes and triggers of a kind of file. Asked for outside any transaction: it opens a store of its own."""
+    store = Store(None, kind=kind)
     try:
         return store.reading(lambda db: dict(db.execute(OBJECTS).fetchall()))
     finally:
@@ -41,7 +81,7 @@ def _damage(db: sqlite3.Connection) -> list[str]:
     return [] if found == ["ok"] else [f"the file is damaged: {line}" for line in found]
 
 
-def _differences(db: sqlite3.Connection, expected: Mapping[str, str]) -> list[str]:
+def differences(db: sqlite3.Connection, expected: Mapping[str, str]) -> list[str]:
     """Tables, indexes and triggers that are not what this version creates."""
     found = dict(db.execute(OBJECTS).fetchall())
     names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
@@ -51,9 +91,15 @@ def _differences(db: sqlite3.Connection, expected: Mapping[str, str]) -> list[st
 def _books(db: sqlite3.Connection) -> Books:
     accounts = {name: (rule, (first, second)) for name, rule, first, second in db.execute("SELECT * FROM accounts")}
     payloads = {number: _hash_of(payload) for number, payload in db.execute("SELECT sequence, payload FROM payloads")}
+    settled = {
+        ("bind", account): binding(protects, data) for account, protects, data in db.execute("SELECT account, protects, data FROM bindings")
+    } | {
+        ("cap", data): capping(data, rule, (first, second))
+        for data, rule, first, second in db.execute("SELECT data, rule, first, second FROM ceilings")
+    }
     highest = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
     entries = (entry_of(columns) for columns in db.execute(f"SELECT {COLUMNS} FROM entries ORDER BY sequence"))
-    return Books(entries, accounts, payloads, highest[0] if highest else 0)
+    return Books(entries, accounts, payloads, highest[0] if highest else 0, settled)
 
 
 def _hash_of(payload: object) -> str:
@@ -68,6 +114,8 @@ class Books:
     accounts: Mapping[str, tuple[object, Amount]]
     payloads: Mapping[int, str]
     highest: int
+    settled: Mapping[tuple[str, str], str]
+    """What was fixed for an account ("bind") or a data set ("cap"), as the entry that fixed it says."""
 
 
 @dataclass(slots=True)
@@ -92,6 +140,7 @@ class _Audit:
     _totals: dict[str, Amount] = dataclasses.field(default_factory=dict)
     _keys: dict[tuple[str, str], _Key] = dataclasses.field(default_factory=dict)
     _stores: set[int] = dataclasses.field(default_factory=set)
+    _settled: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
     def run(self) -> Verification:
         """Walk the chain once, then compare what is left over on either side."""
@@ -109,6 +158,8 @@ class _Audit:
             self._fault(self._unmet(known))
         for name in sorted(self.books.accounts.keys() - self._totals.keys(), key=str):
             self._fault(f"account {name!r} has no entry that opens it")
+        for kind, whose in sorted(self.books.settled.keys() - self._settled):
+            self._fault(f"what is settled for {whose!r} has no entry that settles it ({kind})")
         for number in sorted(self.books.payloads.keys() - self._stores):
             self._fault(f"an answer is stored under entry {number}, which does not store one")
         return Verification(count, self._head, tuple(self.faults))
@@ -157,6 +208,9 @@ class _Audit:
         if entry.kind == "open":
             self._open(entry)
             return
+        if entry.kind in ("bind", "cap"):
+            self._settle(entry)
+            return
         place = (entry.account, entry.key)
         key = self._keys.get(place)
         if entry.account not in self._totals:
@@ -184,6 +238,19 @@ class _Audit:
         except (ValueError, TypeError, KeyError):
             self._fault(f"entry {entry.sequence} opens account {entry.account!r} without a total")
             self._totals[entry.account] = NOTHING
+
+    def _settle(self, entry: Entry) -> None:
+        try:
+            said = json.loads(entry.note)
+            whose = entry.account if entry.kind == "bind" else str(said["data"])
+        except (ValueError, TypeError, KeyError):
+            self._fault(f"entry {entry.sequence} settles nothing that can be read")
+            return
+        if (entry.kind, whose) in self._settled:
+            self._fault(f"entry {entry.sequence} settles a second time what holds for {whose!r}")
+        if self.books.settled.get((entry.kind, whose)) != entry.note:
+            self._fault(f"what entry {entry.sequence} settled for {whose!r} was edited")
+        self._settled.add((entry.kind, whose))
 
     def _step(self, entry: Entry, key: _Key) -> None:
         match entry.kind:

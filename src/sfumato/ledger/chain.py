@@ -47,3 +47,13 @@ def entry_of(columns: tuple[object, ...]) -> Entry:
 def opening(rule: str, total: Amount) -> str:
     """What the entry that opens an account says of it, so that the chain covers rule and total."""
     return json.dumps({"rule": rule, "total": list(total)}, ensure_ascii=True)
+
+
+def binding(protects: str, data: str) -> str:
+    """What the entry that binds an account says."""
+    return json.dumps({"protects": protects, "data": data}, ensure_ascii=True)
+
+
+def capping(data: str, rule: str, amount: Amount) -> str:
+    """What the entry that sets a data set's ceiling says."""
+    return json.dumps({"data": data, "rule": rule, "ceiling": list(amount)}, ensure_ascii=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sfumato.ledger.steps import Steps
 
 Amount: TypeAlias = tuple[int, int]
-Kind: TypeAlias = Literal["open", "reserve", "resume", "abandon", "store", "hand"]
+Kind: TypeAlias = Literal["open", "bind", "cap", "reserve", "resume", "abandon", "store", "hand"]
 
 LARGEST = 2**63 - 1
 NOTHING: Amount = (0, 0)
@@ -49,12 +49,17 @@ def written(rule: str, amount: Amount) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What an account may spend in all, and what it has spent."""
+    """What an account may spend in all, and what it has spent.
+
+    ``protects`` and ``data`` say whom, and which data set it pays for; "" where no charge has fixed them.
+    """
 
     name: str
     rule: str
     total: Amount
     spent: Amount
+    protects: str = ""
+    data: str = ""
 
     @property
     def remaining(self) -> Amount:
@@ -63,13 +68,34 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
+class Binding:
+    """What an account's charges must have in common, so that they add up.
+
+    Attributes
+    ----------
+    protects : str
+        Whose presence is hidden, and how: two charges for different persons add up to nothing.
+    data : str
+        The public name of the data set; "" where it has none.
+    ceiling : tuple of two int, or None
+        What all accounts of the data set may spend together, in the units of the account's rule.
+    """
+
+    protects: str
+    data: str = ""
+    ceiling: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the ledger, as it was written.
 
-    ``kind`` is ``open`` (an account), ``reserve`` (the only kind that costs), ``resume`` (a caller took over a reservation without
+    ``kind`` is ``open`` (an account), ``bind`` (it is fixed whom the account protects), ``cap`` (a data set gets a
+    ceiling), ``reserve`` (the only kind that costs), ``resume`` (a caller took over a reservation without
     an answer), ``abandon`` (a holder gave up), ``store`` (an answer is durable) or ``hand`` (it was handed out). ``spent`` is what
     the account has spent, this entry included. ``until`` and ``holder`` say when a lease ends and which process holds it.
-    ``hash`` covers every other field, ``previous`` is the hash of the entry before.
+    ``hash`` covers every other field, ``previous`` is the hash of the entry before. ``key``, if nobody gave one, and
+    ``digest`` are random. Entries that follow a reservation carry its time, not their own.
     """
 
     sequence: int
@@ -154,8 +180,20 @@ class Hold:
 class Ledger(Protocol):
     """An account book for many processes and threads, in which nothing is changed and nothing is removed."""
 
-    def open_account(self, name: str, rule: str, total: Amount | None) -> Account:
-        """Create an account, or check that it exists with exactly this rule and total (None: with any total)."""
+    def open_account(self, name: str, rule: str, total: Amount | None, binding: Binding | None = None) -> Account:
+        """Create an account, or check that it exists with exactly this rule and total (None: with any total).
+
+        A new account gets the binding, if one is given; else its first charge fixes it.
+        """
+
+    def fits(self, account: Account, binding: Binding) -> None:
+        """Refuse a binding that differs from the account's own, if it has one."""
+
+    def signer(self, *, create: bool = False) -> str | None:
+        """The public key under which this ledger signs releases; None where the holder made none."""
+
+    def sign(self, message: bytes) -> str:
+        """Sign bytes under the ledger's key; "" where it has none."""
 
     def accounts(self) -> list[Account]:
         """All accounts, in the order in which they were opened."""
@@ -166,11 +204,12 @@ class Ledger(Protocol):
     def reserve(
         self,
         account: str,
-        key: str,
-        digest: str,
+        key: str | None,
+        asked: str,
         cost: Amount,
         note: str,
         *,
+        binding: Binding | None = None,
         lease: float = 900.0,
         wait: float = 60.0,
         resumes: int | None = 1,
@@ -179,11 +218,16 @@ class Ledger(Protocol):
 
         Parameters
         ----------
-        account, key, digest : str
-            The key names the charge within its account; the digest says what for. The same key with another digest is refused.
+        account : str
+        key : str or None
+            Names the charge within its account. None: the key that was made for this question, or a new random one.
+        asked : str
+            What the charge is for. It is kept among the secrets, as an HMAC; the same key for something else is refused.
         cost : tuple of two int
         note : str
             For the reader of the log.
+        binding : Binding or None
+            What all charges of the account have in common. The first fixes it, others are refused.
         lease : float
             Seconds after which another caller may take the key over, if no answer is stored. A holder that has ended, as far as this
             machine can tell, loses it at once.
@@ -203,15 +247,29 @@ class Ledger(Protocol):
             The ledger cannot be written, or another process is still answering this key.
         """
 
-    def stream(self, account: str, key: str, digest: str, cost: Amount, note: str, *, spec: bytes, state: bytes) -> Steps:
+    def stream(
+        self,
+        account: str,
+        key: str | None,
+        asked: str,
+        cost: Amount,
+        note: str,
+        *,
+        spec: bytes,
+        state: bytes,
+        secret: bytes = b"",
+        binding: Binding | None = None,
+    ) -> Steps:
         """Charge an account for a stream of steps, durably; or go on with the stream that the key has paid for.
 
         Parameters
         ----------
-        account, key, digest, cost, note
+        account, key, asked, cost, note, binding
             As for `reserve`. There is no lease: every step is a transaction of its own, whoever takes it.
-        spec, state : bytes
-            What the stream is, and the state before its first step; stored with the charge, and ignored where the stream exists.
+        spec : bytes
+            What the stream is: public, stored with the charge, and ignored where the stream exists.
+        state, secret : bytes
+            The state before its first step, and what else its steps need: kept among the secrets until the last step.
 
         Raises
         ------
@@ -243,15 +301,19 @@ class Ledger(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
-def open_ledger(where: str | Path | None, *, create: bool = True) -> Ledger:
+def open_ledger(where: str | Path | None, *, create: bool = True, anchor: str | Path | None = None) -> Ledger:
     """Open the ledger in a file, or one in memory that ends with its process.
 
     Parameters
     ----------
     where : str, Path or None
-        A file, created readable by its owner only; None or ``":memory:"`` for an account book in memory.
+        A file, created readable by its owner only, with a file of secrets beside it; None or ``":memory:"`` for an
+        account book in memory.
     create : bool
         Whether a missing file is created.
+    anchor : str, Path or None
+        A second file, best on another disk, to which every charge appends the ledger's head. An older copy of the
+        ledger that is put back is then refused.
 
     >>> with open_ledger(None) as ledger:
     ...     _ = ledger.open_account("trips", "pure", (3_000_000_000, 0))
@@ -262,4 +324,4 @@ def open_ledger(where: str | Path | None, *, create: bool = True) -> Ledger:
     """
     from sfumato.ledger.sqlite import SQLiteLedger
 
-    return SQLiteLedger(where, create=create)
+    return SQLiteLedger(where, create=create, anchor=anchor)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -12,12 +14,22 @@ from pathlib import Path
 from types import TracebackType
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import holder, rows, steps
-from sfumato.ledger.audit import audit, expected_objects
+from sfumato.ledger import audit, holder, rows, signing, steps
+from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.chain import COLUMNS, entry_of, payload_digest
-from sfumato.ledger.ledger import LARGEST, Account, Amount, Entry, Hold, Verification, written
+from sfumato.ledger.ledger import (
+    LARGEST,
+    Account,
+    Amount,
+    Binding,
+    Entry,
+    Hold,
+    Verification,
+    written,
+)
+from sfumato.ledger.secrets import Conflict, Secrets, Unknown, beside
 from sfumato.ledger.steps import Steps
-from sfumato.ledger.store import Store
+from sfumato.ledger.store import BOOK, SECRETS, Store
 
 LONGEST_TEXT = 4096  # bytes
 LONGEST_LEASE = 366 * 86400.0  # seconds
@@ -27,22 +39,32 @@ BATCH = 500  # entries of the log that are read at a time
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a caller of `reserve` asks for."""
+    """What a caller of `reserve` asks for. ``digest`` is that of the ledger: random, and found with the key."""
 
     account: str
-    key: str
-    digest: str
+    key: str | None
+    asked: str
     cost: Amount
     note: str
     lease: float
     resumes: int | None
+    binding: Binding | None = None
+    digest: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("account", "key", "digest", "note"):
+        for name in ("account", "asked", "note"):
             _check_text(name, getattr(self, name), empty=name == "note")
+        if self.key is not None:
+            _check_text("key", self.key)
         _check_amount("cost", self.cost)
         if not 0 <= self.lease <= LONGEST_LEASE:
             raise UsageError(f"lease={self.lease!r}", "a lease lasts from 0 seconds to a year", "Choose a lease such as 900 seconds")
+
+    @property
+    def name(self) -> str:
+        """The key, once it is found."""
+        assert self.key is not None
+        return self.key
 
     def until(self) -> str:
         """When a lease that begins now ends."""
@@ -50,12 +72,26 @@ class _Request:
 
 
 class SQLiteLedger:
-    """An account book in a SQLite file; see `Ledger` for what each verb promises."""
+    """An account book in a SQLite file; see `Ledger` for what each verb promises.
 
-    def __init__(self, where: str | Path | None, *, create: bool = True) -> None:
+    Its secrets are in a second file beside it, which is opened when it is needed: whoever reads or verifies a copy needs
+    the book alone.
+    """
+
+    def __init__(
+        self,
+        where: str | Path | None,
+        *,
+        create: bool = True,
+        anchor: str | Path | None = None,
+    ) -> None:
         if where is not None and "://" in str(where):
             raise UsageError(f"ledger={str(where)!r}", "a ledger is a file on this machine", 'Give a path such as "budget.db"')
         self._store = Store(where, create=create)
+        self._anchor = None if anchor is None else Anchor(anchor)
+        self._kept: Secrets | None = None
+        self._streams: list[Steps] = []
+        self._looked = False
 
     def __repr__(self) -> str:
         return f"SQLiteLedger({self._store.path or ':memory:'!r})"
@@ -68,26 +104,108 @@ class SQLiteLedger:
 
     def close(self) -> None:
         """Close the ledger; closing twice is harmless."""
-        self._store.close()
+        opened, self._streams = self._streams, []
+        try:
+            self._anchor_streams(opened)
+        finally:
+            if self._kept is not None:
+                self._kept.close()
+            self._store.close()
+
+    # --- the two files -----------------------------------------------------------------------------------------------------
+
+    def _secrets(self) -> Secrets:
+        """The secrets, opened before any transaction that needs them begins."""
+        if self._kept is None:
+            identity = self._store.reading(rows.identity_if_any) or self._store.atomic(rows.identity)
+            # A ledger that was charged had secrets. New ones would let its streams begin again under their old charge.
+            create = not self._store.reading(_charged_ever)
+            self._kept = Secrets(beside(self._store.path), identity, create=create)
+        return self._kept
+
+    def _secrets_if_any(self) -> Secrets | None:
+        path = beside(self._store.path)
+        if self._kept is None and (path is None or not os.path.lexists(path)):
+            return None
+        return self._secrets()
+
+    def _look(self) -> Secrets:
+        """Look once, before anything is written, at what a damaged or older ledger would show."""
+        secrets = self._secrets()
+        if self._looked:
+            return secrets
+        expected = audit.expected_objects(BOOK)
+        fault = self._store.reading(lambda db: audit.first_look(db, expected))
+        if fault is not None:
+            raise LedgerError(self._store.label, fault, "Restore a copy that verifies; do not publish from this one")
+        if self._store.open_to_others() and secrets.store.reading(_has_streams):
+            obstacle = "others than its owner may open it, and it holds streams"
+            raise LedgerError(self._store.label, obstacle, f"Run `chmod 600 {self._store.path}`, then ask again")
+        self._check_anchor(secrets)
+        self._looked = True
+        return secrets
+
+    def _check_anchor(self, secrets: Secrets) -> None:
+        if self._anchor is None:
+            return
+        reached = self._anchor.read()
+        found = self._store.reading(lambda db: rows.hash_of(db, reached.entry[0]))
+        sound = reached.entry[0] == 0 or found == reached.entry[1]
+        for number, (step, digest) in reached.streams.items():
+            at = secrets.store.reading(lambda db, n=number, s=step: steps.hash_at(db, n, s))  # type: ignore[misc]
+            sound = sound and (step == 0 or at == digest)
+        if not sound:
+            obstacle = f"it is not the ledger that {self._anchor.label} knows: an older copy was put back, or its history was rewritten"
+            raise LedgerError(self._store.label, obstacle, "Restore the latest copy, with its secrets")
+
+    def _anchor_head(self) -> None:
+        if self._anchor is not None:
+            sequence, digest = self._store.reading(rows.head)
+            self._anchor.note(f"entry {sequence} {digest}")
+
+    def _anchor_streams(self, opened: list[Steps]) -> None:
+        if self._anchor is not None:
+            heads = [(stream.entry.sequence, *stream.head()) for stream in opened]
+            self._anchor.note(*(f"stream {n} {step} {digest}" for n, step, digest in heads if step))
+
+    # --- signatures --------------------------------------------------------------------------------------------------------
+
+    def signer(self, *, create: bool = False) -> str | None:
+        """The public key under which this ledger signs releases; None where the holder made none."""
+        private = self._secrets().about(signing.NAME, signing.new_key if create else None)
+        return None if private is None else signing.public_of(private)
+
+    def sign(self, message: bytes) -> str:
+        """Sign bytes under the ledger's key; "" where it has none."""
+        private = self._secrets().about(signing.NAME)
+        return "" if private is None else signing.sign(private, message)
 
     # --- accounts ----------------------------------------------------------------------------------------------------------
 
-    def open_account(self, name: str, rule: str, total: Amount | None) -> Account:
-        """Create an account, or check that it exists with exactly this rule and total (None: with any total)."""
+    def open_account(self, name: str, rule: str, total: Amount | None, binding: Binding | None = None) -> Account:
+        """Create an account, or check that it exists with exactly this rule and total. See `Ledger.open_account`."""
         _check_text("account", name)
         _check_text("rule", rule)
         if total is None:
             found = self.account(name)
         else:
             _check_amount("total", total)
-            found = self._find_or_open(name, rule, total)
+            found = self._find_or_open(name, rule, total, binding)
         if found.rule != rule or (total is not None and found.total != tuple(total)):
             raise _differs(found, rule, total)
         return found
 
-    def _find_or_open(self, name: str, rule: str, total: Amount) -> Account:
+    def _find_or_open(self, name: str, rule: str, total: Amount, binding: Binding | None) -> Account:
+        self._look()
         found = self._store.reading(lambda db: rows.account(db, name))
-        return found or self._store.atomic(lambda db: rows.account(db, name) or rows.open_account(db, name, rule, total))
+        return found or self._store.atomic(lambda db: _open(db, name, rule, total, binding))
+
+    def fits(self, account: Account, binding: Binding) -> None:
+        """Refuse a binding that differs from the account's own, if it has one."""
+        if account.protects and account.protects != binding.protects:
+            raise _protects_others(account, binding)
+        if account.data and account.data != binding.data:
+            raise _other_data(account, binding)
 
     def accounts(self) -> list[Account]:
         """All accounts, in the order in which they were opened."""
@@ -109,17 +227,19 @@ class SQLiteLedger:
     def reserve(
         self,
         account: str,
-        key: str,
-        digest: str,
+        key: str | None,
+        asked: str,
         cost: Amount,
         note: str,
         *,
+        binding: Binding | None = None,
         lease: float = 900.0,
         wait: float = 60.0,
         resumes: int | None = 1,
     ) -> Hold:
         """Charge an account, durably, before anything is counted; or replay what the key has paid for. See `Ledger.reserve`."""
-        request = _Request(account, key, digest, cost, note, lease, resumes)
+        request = _Request(account, key, asked, cost, note, lease, resumes, binding)
+        self._look()
         deadline, pause = time.monotonic() + wait, FIRST_PAUSE
         found = self._attempt(request)
         while isinstance(found, Entry):
@@ -139,38 +259,79 @@ class SQLiteLedger:
             return past[-1]
         first = past[0] if past else mine
         assert first is not None
+        if mine is not None:
+            self._anchor_head()
         stored = self._hand_out(first) if mine is None else None
         return Hold(first, stored, partial(self._keep, first), partial(self._abandon, mine))
 
     def _settle(self, db: sqlite3.Connection, request: _Request) -> tuple[list[Entry], Entry | None]:
         """What was entered under the key before, and the entry by which the caller may work now."""
-        past = rows.of_key(db, request.account, request.key)
+        request, past = self._named(db, request)
         if not past:
             return past, self._charge(db, request)
-        if past[0].digest != request.digest:
-            raise _conflict(past[0])
         if _answered(past) or _live(past[-1]):
             return past, None
         return past, _take_over(db, request, past)
+
+    def _named(self, db: sqlite3.Connection, request: _Request) -> tuple[_Request, list[Entry]]:
+        """The request under its key and digest, and what was entered under them before.
+
+        Every charge holds the ledger's write lock here, so nobody else can give the question another name meanwhile.
+        """
+        account = request.account
+        try:
+            key, digest = self._secrets().request(account, request.key, request.asked, lambda key: bool(rows.of_key(db, account, key)))
+        except Conflict:
+            failure: UsageError | LedgerError = _conflict(rows.of_key(db, account, str(request.key))[0])
+        except Unknown:
+            failure = _unknown(rows.of_key(db, account, str(request.key))[0])
+        else:
+            return dataclasses.replace(request, key=key, digest=digest), rows.of_key(db, account, key)
+        raise failure
 
     def _charge(self, db: sqlite3.Connection, request: _Request) -> Entry:
         account, cost = self._known(db, request.account), request.cost
         left = account.remaining
         if cost[0] > left[0] or cost[1] > left[1]:
             raise _exceeded(account, cost)
+        if request.binding is not None:
+            self._bind(db, account, request.binding, cost)
         r = request
         lease = {"until": r.until(), "holder": holder.current()}
-        return rows.append(db, rows.Draft(r.account, "reserve", r.key, r.digest, (cost[0], cost[1]), r.note, **lease))
+        return rows.append(db, rows.Draft(r.account, "reserve", r.name, r.digest, (cost[0], cost[1]), r.note, **lease))
+
+    def _bind(self, db: sqlite3.Connection, account: Account, wish: Binding, cost: Amount) -> None:
+        """Fix what the account protects with its first charge, and refuse what would not add up."""
+        if not account.protects:
+            rows.bind(db, account.name, wish.protects, wish.data)
+        else:
+            self.fits(account, wish)
+        data = account.data if account.protects else wish.data
+        if data:
+            self._cap(db, account, data, wish.ceiling, cost)
+
+    def _cap(self, db: sqlite3.Connection, account: Account, data: str, wish: Amount | None, cost: Amount) -> None:
+        """Hold all accounts of one data set together under its ceiling."""
+        kept = rows.ceiling(db, data)
+        if kept is None:
+            if wish is None:
+                return
+            rows.cap(db, account.name, data, account.rule, wish)
+            kept = (account.rule, wish)
+        rule, ceiling = kept
+        if rule != account.rule or (wish is not None and wish != ceiling):
+            raise _other_ceiling(account, data, rule, ceiling)
+        theirs = [other for other in rows.of_data(db, data) if other.name != account.name]
+        if any(other.rule != rule and any(other.spent) for other in theirs):
+            raise _other_ceiling(account, data, rule, ceiling)
+        spent = [sum(other.spent[i] for other in (*theirs, account)) for i in (0, 1)]
+        left = (ceiling[0] - spent[0], ceiling[1] - spent[1])
+        if cost[0] > left[0] or cost[1] > left[1]:
+            raise _above_ceiling(account, data, cost, left, ceiling)
 
     def _keep(self, first: Entry, payload: bytes) -> bytes:
         """Store an answer if there is none, then hand out what is there."""
-
-        def keep(db: sqlite3.Connection) -> None:
-            if not rows.has(db, first, "store"):
-                stored = rows.append(db, rows.follow(first, "store", payload_hash=payload_digest(payload)))
-                db.execute("INSERT INTO payloads (sequence, payload) VALUES (?, ?)", (stored.sequence, payload))
-
-        self._store.atomic(keep)
+        self._store.atomic(lambda db: _store_answer(db, first, payload))
         return self._hand_out(first)
 
     def _hand_out(self, first: Entry) -> bytes:
@@ -180,6 +341,7 @@ class SQLiteLedger:
             raise _spoilt(first)
         if not handed:
             self._store.atomic(lambda db: rows.has(db, first, "hand") or rows.append(db, rows.follow(first, "hand")))
+            self._anchor_head()
         return found[1]
 
     def _abandon(self, mine: Entry | None) -> None:
@@ -198,20 +360,40 @@ class SQLiteLedger:
 
     # --- streams -----------------------------------------------------------------------------------------------------------
 
-    def stream(self, account: str, key: str, digest: str, cost: Amount, note: str, *, spec: bytes, state: bytes) -> Steps:
-        """Charge an account for a stream, durably, or go on with the one that the key has paid for. See `Ledger.stream`."""
-        request = _Request(account, key, digest, cost, note, 0.0, None)
+    def stream(
+        self,
+        account: str,
+        key: str | None,
+        asked: str,
+        cost: Amount,
+        note: str,
+        *,
+        spec: bytes,
+        state: bytes,
+        secret: bytes = b"",
+        binding: Binding | None = None,
+    ) -> Steps:
+        """Charge an account for a stream, durably, or go on with the one that the key has paid for. See `Ledger.stream`.
 
-        def open_(db: sqlite3.Connection) -> Steps:
-            past = rows.of_key(db, account, key)
-            if past and past[0].digest != digest:
-                raise _conflict(past[0])
-            entry = past[0] if past else self._charge(db, request)
-            if not past:
-                steps.begin(db, entry, spec, state)
-            return Steps(entry, steps.spec_of(db, entry), self._store)
+        The charge comes first, then the stream among the secrets, then the entry which says that it is there. A process that
+        ends in between leaves the next one to go on. After that entry a missing stream is an error: begun anew, it would
+        spend its charge a second time.
+        """
+        request = _Request(account, key, asked, cost, note, 0.0, None, binding)
+        secrets = self._look().store
+        entry, begun = self._store.atomic(lambda db: self._paid(db, request))
+        if not begun:
+            secrets.atomic(lambda db: steps.begin(db, entry, spec, state, secret))
+            self._store.atomic(lambda db: _store_answer(db, entry, spec))
+            self._anchor_head()
+        found = secrets.reading(lambda db: steps.found(db, entry, secrets))
+        self._streams.append(found)
+        return found
 
-        return self._store.atomic(open_)
+    def _paid(self, db: sqlite3.Connection, request: _Request) -> tuple[Entry, bool]:
+        """The charge of a stream, and whether the stream was begun."""
+        request, past = self._named(db, request)
+        return (past[0], _answered(past)) if past else (self._charge(db, request), False)
 
     # --- the log -----------------------------------------------------------------------------------------------------------
 
@@ -236,13 +418,61 @@ class SQLiteLedger:
 
     def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
         """Recompute the whole ledger and compare. See `Ledger.verify` for what can be found, and what cannot."""
-        expected = expected_objects()
         try:
-            return self._store.reading(lambda db: audit(db, head, expected))
+            return self._verify(head)
         except LedgerError as error:
             if not isinstance(error.__cause__, sqlite3.Error):
                 raise
             return Verification(0, (0, ""), (f"the ledger cannot be read: {error.obstacle}",))
+
+    def _verify(self, head: Entry | tuple[int, str] | None) -> Verification:
+        secrets = self._secrets_if_any()
+        known = (head.sequence, head.hash) if isinstance(head, Entry) else head
+        if secrets is not None and known is not None:
+            known = self._upgraded(secrets, known)
+        expected = audit.expected_objects(BOOK)
+        found, paid = self._store.reading(lambda db: (audit.audit(db, known, expected), audit.paid(db)))
+        if secrets is None:
+            return found
+        objects = audit.expected_objects(SECRETS)
+        theirs = secrets.store.reading(lambda db: [*audit.form(db, objects), *steps.faults(db, paid, found.head[0])])
+        faults = (*found.faults, *theirs)[: audit.MOST_FAULTS]
+        return dataclasses.replace(found, faults=faults)
+
+    def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
+        """An entry known by the hash that it had before the ledger was upgraded, by the one it has now."""
+        query = "SELECT hash FROM replaced WHERE sequence = ?"
+        before = secrets.store.reading(lambda db: db.execute(query, (known[0],)).fetchone())
+        if before is None or before[0] != known[1]:
+            return known
+        return known[0], self._store.reading(lambda db: rows.hash_of(db, known[0])) or ""
+
+
+def _open(db: sqlite3.Connection, name: str, rule: str, total: Amount, binding: Binding | None) -> Account:
+    """An account, opened unless it is there by now."""
+    found = rows.account(db, name)
+    if found is not None:
+        return found
+    opened = rows.open_account(db, name, rule, total)
+    if binding is None:
+        return opened
+    rows.bind(db, name, binding.protects, binding.data)
+    return dataclasses.replace(opened, protects=binding.protects, data=binding.data)
+
+
+def _charged_ever(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM entries WHERE kind = 'reserve' LIMIT 1").fetchone() is not None
+
+
+def _has_streams(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM streams LIMIT 1").fetchone() is not None
+
+
+def _store_answer(db: sqlite3.Connection, first: Entry, payload: bytes) -> None:
+    """Enter an answer, if there is none."""
+    if not rows.has(db, first, "store"):
+        stored = rows.append(db, rows.follow(first, "store", payload_hash=payload_digest(payload)))
+        db.execute("INSERT INTO payloads (sequence, payload) VALUES (?, ?)", (stored.sequence, payload))
 
 
 def _answered(past: list[Entry]) -> bool:
@@ -286,7 +516,51 @@ def _exceeded(account: Account, cost: Amount) -> BudgetExceeded:
 def _conflict(first: Entry) -> UsageError:
     obstacle = f"it has stood for another question, cost, unit or source since {first.time}"
     return UsageError(
-        f"key {first.key!r} in account {first.account!r}", obstacle, "Choose another key, or ask exactly what was asked before"
+        f"key {first.key!r} in account {first.account!r}",
+        obstacle,
+        "Choose another key, or ask exactly what was asked before, of a source of the same name",
+    )
+
+
+def _unknown(first: Entry) -> LedgerError:
+    obstacle = "it was charged, and the ledger's secrets do not say what for: they are not the ones it was charged with"
+    return LedgerError(f"key {first.key!r}", obstacle, "Put back the secrets of the ledger, or choose another key", account=first.account)
+
+
+def _protects_others(account: Account, wish: Binding) -> UsageError:
+    return UsageError(
+        f"charging account {account.name!r} to protect {wish.protects}",
+        f"it protects {account.protects}, and the two costs do not add up",
+        "Open an account of its own for this one",
+    )
+
+
+def _other_data(account: Account, wish: Binding) -> UsageError:
+    asked = f"the data set {wish.data!r}" if wish.data else "a data set without a name"
+    return UsageError(
+        f"charging account {account.name!r} for {asked}",
+        f"it pays for the data set {account.data!r}",
+        f"Write name={account.data!r} if this is that data set, or open another account",
+    )
+
+
+def _other_ceiling(account: Account, data: str, rule: str, ceiling: Amount) -> UsageError:
+    return UsageError(
+        f"charging account {account.name!r} for the data set {data!r}",
+        f"that data set has a ceiling of {written(rule, ceiling)} for all accounts together",
+        "Use accounts in that measure, and leave the ceiling out or repeat it exactly",
+    )
+
+
+def _above_ceiling(account: Account, data: str, cost: Amount, left: Amount, ceiling: Amount) -> BudgetExceeded:
+    rule = account.rule
+    return BudgetExceeded(
+        f"a charge of {written(rule, cost)} for the data set {data!r}",
+        f"{written(rule, left)} is left of its ceiling of {written(rule, ceiling)}, over all accounts",
+        "Ask for less, or stop publishing from this data set: what is spent is never given back",
+        requested=cost,
+        remaining=left,
+        account=account.name,
     )
 
 

@@ -1,5 +1,8 @@
 """Streams: charges that are answered step by step. One statement stores what a step publishes and the state it leaves behind.
 
+They are kept among the ledger's secrets. The last step leaves no state: it wipes the state before it, the tallies of persons and
+the secret that stood for them, and the file's log is cut.
+
 A step is computed from a row that holds the state, stored only if that row is still the stream's, and shown only when it is on disk.
 So two processes cannot both take one step, and a process that is killed leaves either nothing or the whole step. What was computed from
 a row that was not the stream's any more is forgotten: nobody has seen it.
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sfumato.errors import LedgerError
@@ -19,6 +22,8 @@ from sfumato.ledger.store import Run, Store
 
 Work: TypeAlias = Callable[[int, bytes, list[int]], tuple[bytes, bytes]]
 Row: TypeAlias = tuple[int, bytes, int, str, str]
+
+OVER = b""  # the state of a stream that has taken its last step
 
 ROW = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
 MOVE = "INSERT INTO moves VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -34,6 +39,14 @@ class Step(NamedTuple):
     hash: str
 
 
+class _Taken(NamedTuple):
+    """A step, whether it was taken now, and whether it was the last."""
+
+    step: Step
+    fresh: bool
+    over: bool = False
+
+
 class Steps:
     """A stream in the hands of its caller. Any number of processes may hold it; its steps are taken one after another.
 
@@ -43,11 +56,14 @@ class Steps:
         The reservation that paid for the stream.
     spec : bytes
         What was given when the stream was first opened.
+    secret : bytes
+        Likewise; empty when the stream is over.
     """
 
-    def __init__(self, entry: Entry, spec: bytes, store: Store) -> None:
-        self.entry, self.spec = entry, spec
-        self._store, self._spec_digest = store, payload_digest(spec)
+    def __init__(self, entry: Entry, spec: bytes, secret: bytes, store: Store) -> None:
+        self.entry, self.spec, self.secret = entry, spec, secret
+        self._store = store
+        self._spec_digest, self._over_digest = opened(spec, secret), opened(spec, b"")
 
     def __repr__(self) -> str:
         return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
@@ -62,6 +78,7 @@ class Steps:
         work : callable
             From the number of the step, the state before it, and how often each of the words was counted by then, to the state after it
             and the output. If it raises, nothing is changed. It may be called twice, if another process takes the step meanwhile.
+            A state of `OVER` after it says that this step is the last; before it, that there is no further one.
         words : sequence of bytes
             To be counted with the step.
 
@@ -71,41 +88,50 @@ class Steps:
             If the step cannot be stored; it was then not taken, or, where the disk failed at the last moment, the next call finds it.
         """
         found = None if words else self._store.singly(lambda run: self._try(run, event, work))
-        return found or self._store.atomic(lambda db: self._insist(db, event, work, words))
+        taken = found or self._store.atomic(lambda db: self._insist(db, event, work, words))
+        if taken.over:
+            self._store.forget_log()
+        return taken.step, taken.fresh
 
-    def _try(self, run: Run, event: str, work: Work) -> tuple[Step, bool] | None:
+    def _try(self, run: Run, event: str, work: Work) -> _Taken | None:
         """Take the step by one statement, which the ledger's rules refuse if the stream has moved since its row was read: then None."""
         number = self.entry.sequence
         row = run(ROW, (number,))
         found = run(FIND, (number, event)) if event else None  # after the row, so that none is missed that it counts
         if found:
-            return Step(*found[0]), False
+            return _Taken(Step(*found[0]), fresh=False)
         taken, values = self._next(row, event, work, [])
-        return None if run(MOVE, values) is None else (taken, True)
+        return None if run(MOVE, values) is None else taken
 
-    def _insist(self, db: sqlite3.Connection, event: str, work: Work, words: Sequence[bytes]) -> tuple[Step, bool]:
+    def _insist(self, db: sqlite3.Connection, event: str, work: Work, words: Sequence[bytes]) -> _Taken:
         """Take the step while nobody else can write."""
         number = self.entry.sequence
         earlier = find(db, number, event) if event else None
         if earlier is not None:
-            return earlier, False
+            return _Taken(earlier, fresh=False)
         counts = [_count(db, number, word) for word in words]
         taken, values = self._next(db.execute(ROW, (number,)).fetchall(), event, work, counts)
         db.execute(MOVE, values)
-        return taken, True
+        return taken
 
-    def _next(self, rows: list[Row] | None, event: str, work: Work, counts: list[int]) -> tuple[Step, tuple[object, ...]]:
+    def _next(self, rows: list[Row] | None, event: str, work: Work, counts: list[int]) -> tuple[_Taken, tuple[object, ...]]:
         """Compute a step from the stream's row: what is published, and what stores it together with the row that it leaves behind."""
         if not rows:
             raise _spoilt(self.entry)
-        number, ((step, state, tallied, head, seal),) = self.entry.sequence, rows
-        if not isinstance(state, bytes) or seal != sealed(number, self._spec_digest, step, state, tallied, head):
+        number = self.entry.sequence
+        ((step, state, tallied, head, seal),) = rows
+        spec = self._over_digest if state == OVER else self._spec_digest
+        if not isinstance(state, bytes) or seal != sealed(number, spec, step, state, tallied, head):
             raise _spoilt(self.entry)
-        step, tallied = step + 1, tallied + len(counts)
+        step += 1
         state, output = work(step, state, counts)
         head = linked(head, number, step, event, output)
-        after = sealed(number, self._spec_digest, step, state, tallied, head)
-        return Step(step, event, output, head), (number, seal, step, event, output, head, state, tallied, after)
+        over = state == OVER
+        tallied = 0 if over else tallied + len(counts)
+        spec = self._over_digest if over else self._spec_digest
+        after = sealed(number, spec, step, state, tallied, head)
+        values = (number, seal, step, event, output, head, state, tallied, after)
+        return _Taken(Step(step, event, output, head), fresh=True, over=over), values
 
     def since(self, last: Step | None) -> list[Step]:
         """All steps after a given one (None: all there are), in order, each checked against its hash."""
@@ -139,19 +165,30 @@ def _count(db: sqlite3.Connection, stream: int, who: bytes) -> int:
     return 1 if found is None else int(found[0]) + 1
 
 
-def begin(db: sqlite3.Connection, entry: Entry, spec: bytes, state: bytes) -> None:
-    """Write a stream of no steps beside the charge that pays for it."""
+def begin(db: sqlite3.Connection, entry: Entry, spec: bytes, state: bytes, secret: bytes) -> None:
+    """Write a stream of no steps, if it is not there yet."""
     number = entry.sequence
-    seal = sealed(number, payload_digest(spec), 0, state, 0, entry.hash)
-    db.execute("INSERT INTO streams VALUES (?, ?, 0, ?, 0, ?, ?)", (number, spec, state, entry.hash, seal))
+    if has(db, entry):
+        return
+    seal = sealed(number, opened(spec, secret), 0, state, 0, entry.hash)
+    columns = (number, spec, secret, 0, state, 0, entry.hash, seal)
+    db.execute("INSERT INTO streams VALUES (?, ?, ?, ?, ?, ?, ?, ?)", columns)
 
 
-def spec_of(db: sqlite3.Connection, entry: Entry) -> bytes:
-    """What a stream was opened with."""
-    found = db.execute("SELECT spec FROM streams WHERE stream = ?", (entry.sequence,)).fetchone()
-    if found is None:
+def has(db: sqlite3.Connection, entry: Entry) -> bool:
+    """Whether there is a stream that a reservation paid for."""
+    query = "SELECT 1 FROM streams WHERE stream = ?"
+    return db.execute(query, (entry.sequence,)).fetchone() is not None
+
+
+def found(db: sqlite3.Connection, entry: Entry, store: Store) -> Steps:
+    """The stream that a reservation paid for."""
+    query = "SELECT spec, secret FROM streams WHERE stream = ?"
+    columns = db.execute(query, (entry.sequence,)).fetchone()
+    if columns is None or not all(isinstance(column, bytes) for column in columns):
         raise _spoilt(entry)
-    return bytes(found[0])
+    spec, secret = columns
+    return Steps(entry, spec, secret, store)
 
 
 def find(db: sqlite3.Connection, stream: int, event: str) -> Step | None:
@@ -167,6 +204,12 @@ def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> 
     return hashlib.sha256(before.encode("utf-8", "surrogatepass") + output).hexdigest()
 
 
+def opened(spec: bytes, secret: bytes) -> str:
+    """The hash of what a stream was opened with."""
+    public = payload_digest(spec)
+    return payload_digest(public.encode() + secret) if secret else public
+
+
 def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:
     """The hash of a stream's own row."""
     whose, at, count = str(stream), str(step), str(tallied)
@@ -174,27 +217,38 @@ def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int,
     return hashlib.sha256(before.encode() + state + f"{len(count)}:{count}{len(head)}:{head}".encode()).hexdigest()
 
 
-def faults(db: sqlite3.Connection) -> Iterator[str]:
-    """What does not follow in any stream, as sentences that quote neither states nor outputs."""
-    paid = dict(db.execute("SELECT sequence, hash FROM entries WHERE kind = 'reserve'").fetchall())
+def hash_at(db: sqlite3.Connection, stream: int, step: int) -> str | None:
+    """The hash of one step; None where it was not taken."""
+    query = "SELECT hash FROM steps WHERE stream = ? AND step = ?"
+    found = db.execute(query, (stream, step)).fetchone()
+    return None if found is None else str(found[0])
+
+
+def faults(db: sqlite3.Connection, paid: Mapping[int, str], last: int) -> Iterator[str]:
+    """What does not follow in any stream, as sentences that quote neither states nor outputs.
+
+    ``paid`` has the hash of each reservation up to entry ``last`` of the ledger; streams that were paid for later are
+    not judged.
+    """
     named = {number for (number,) in db.execute("SELECT stream FROM streams")}
     for table in ("steps", "tallies"):
         for (number,) in db.execute(f"SELECT DISTINCT stream FROM {table}"):
             if number not in named:
                 yield f"{table} belong to stream {number}, which is missing"
-    for columns in db.execute("SELECT stream, spec, step, state, tallied, head, seal FROM streams ORDER BY stream"):
-        number, seal = columns[0], columns[-1]
+    query = "SELECT stream, spec, secret, step, state, tallied, head, seal FROM streams ORDER BY stream"
+    for number, spec, secret, step, state, tallied, head, seal in db.execute(query):
+        if number > last:
+            continue
         if number not in paid:
             yield f"stream {number} has no charge"
             continue
-        spec, state = columns[1], columns[3]
-        sound = isinstance(spec, bytes) and isinstance(state, bytes)
-        if not sound or sealed(number, payload_digest(spec), columns[2], state, *columns[4:6]) != seal:
+        sound = all(isinstance(column, bytes) for column in (spec, secret, state))
+        if not sound or sealed(number, opened(spec, secret), step, state, tallied, head) != seal:
             yield f"the state of stream {number} was edited: its hash does not match"
         rows = db.execute("SELECT step, event, output, hash FROM steps WHERE stream = ? ORDER BY step", (number,))
-        yield from _walk(number, paid[number], rows, (columns[2], columns[5]))
-        counted = db.execute("SELECT coalesce(sum(rows), 0) FROM tallies WHERE stream = ?", (number,)).fetchone()[0]
-        if counted != columns[4]:
+        yield from _walk(number, paid[number], rows, (step, head))
+        total = "SELECT coalesce(sum(rows), 0) FROM tallies WHERE stream = ?"
+        if db.execute(total, (number,)).fetchone()[0] != tallied:
             yield f"the tallies of stream {number} were edited: their sum does not match"
 
 

@@ -1,4 +1,4 @@
-"""The file under a ledger: one SQLite connection, opened with care, shared by threads, safe across fork.
+"""A file under a ledger: one SQLite connection, opened with care, shared by threads, safe across fork.
 
 Write-ahead log with a full sync at each commit. SQLite's own wait for a busy file sleeps ever longer and starves some processes for
 seconds (measured: 16 writers, one got 1 turn while another got 7,910), so waiting is done here, in short uneven sleeps.
@@ -6,6 +6,7 @@ seconds (measured: 16 writers, one got 1 turn while another got 7,910), so waiti
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import sqlite3
@@ -14,6 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
@@ -26,7 +28,30 @@ T = TypeVar("T")
 Run: TypeAlias = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]] | None]
 """Runs one statement, and returns its rows; None if the ledger's rules refuse it, and then nothing was changed."""
 
-APPLICATION = 0x53666D74  # "Sfmt", in the file's header
+
+@dataclass(frozen=True)
+class Kind:
+    """What a file is: how its header marks it, which script makes it, and what messages call it."""
+
+    application: int
+    version: int
+    script: str
+    noun: str
+    pragmas: tuple[str, ...] = ()
+    owner_only: bool = False
+
+
+BOOK = Kind(0x53666D74, 4, "book.sql", "the ledger")  # "Sfmt"
+SECRETS = Kind(
+    0x53666D73,  # "Sfms"
+    1,
+    "secrets.sql",
+    "the secrets of the ledger",
+    # What is overwritten or deleted is zeroed in the file, so that a wiped state is gone.
+    pragmas=("secure_delete = ON",),
+    owner_only=True,
+)
+OTHERS = 0o077  # the bits of a file's mode that let anyone but its owner in
 PATIENCE = 60.0  # seconds to wait for a file that others keep busy
 SHORTEST, LONGEST = 0.001, 0.008  # seconds between two tries
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "foreign_keys = ON", "trusted_schema = OFF")
@@ -48,10 +73,9 @@ UNKNOWN = ("the file cannot be used", "Verify the ledger, and restore the latest
 
 
 @cache
-def migrations() -> tuple[str, ...]:
-    """The scripts that lead from an empty file to the present version, in order; version n is what n of them leave behind."""
-    folder = resources.files("sfumato.ledger")
-    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in ("schema.sql", "streams.sql", "moves.sql"))
+def script(kind: Kind) -> str:
+    """The statements that make an empty file one of a kind."""
+    return resources.files("sfumato.ledger").joinpath(kind.script).read_text(encoding="utf-8")
 
 
 def statements(script: str) -> Iterator[str]:
@@ -82,6 +106,15 @@ def _patiently(action: Callable[[], T]) -> T:
         time.sleep(random.uniform(SHORTEST, LONGEST))
 
 
+def _cut_log(connection: sqlite3.Connection) -> None:
+    """Write a log back into its file and truncate it; without waiting for others."""
+    with suppress(sqlite3.OperationalError):  # someone else is writing
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+_NUMBERS = itertools.count()
+
+
 class Store:
     """A file of entries, or one in memory. All use of the connection goes through `atomic`, `reading` and `singly`.
 
@@ -89,9 +122,11 @@ class Store:
     at the first instruction of its end, would leave a lock or a transaction behind. The lock's own ``with`` has no such gap.
     """
 
-    def __init__(self, where: str | Path | None, *, create: bool = True) -> None:
+    def __init__(self, where: str | Path | None, *, kind: Kind = BOOK, create: bool = True) -> None:
+        self.kind, self.number = kind, next(_NUMBERS)
         self.path = None if where is None or str(where) == ":memory:" else os.path.realpath(where)
-        self.label = "the ledger in memory" if self.path is None else f"the ledger {str(where)!r}"
+        whose = "in memory" if self.path is None else repr(str(where))
+        self.label = f"{kind.noun} {whose}"
         self._lock, self._entered = threading.RLock(), False
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
@@ -178,6 +213,17 @@ class Store:
         if self.path is not None and self._identity is not None and self._named() != self._identity:
             raise LedgerError(self.label, "its file was moved or replaced while it was open", "Put the file back, and open it again")
 
+    def _check_mode(self) -> None:
+        if self.kind.owner_only and self.open_to_others():
+            obstacle = "others than its owner may open it"
+            raise LedgerError(self.label, obstacle, f"Run `chmod 600 {self.path}`, then ask again")
+
+    def open_to_others(self) -> bool:
+        """Whether anyone but its owner may read or write the file."""
+        if self.path is None or os.name != "posix":
+            return False
+        return bool(os.stat(self.path).st_mode & OTHERS)
+
     def _named(self) -> tuple[int, int] | None:
         """Which file the path names now. A second name for it would mean a second write-ahead log, so there may be only one."""
         assert self.path is not None
@@ -199,7 +245,10 @@ class Store:
         except sqlite3.Error as error:
             raise self._failure(error) from error
         try:
+            self._check_mode()
             _patiently(lambda: self._prepare(connection))
+            if self.kind is SECRETS:
+                _cut_log(connection)
             self._check_name()
             identity = None if self.path is None else self._named()
         except sqlite3.Error as error:
@@ -235,36 +284,52 @@ class Store:
             version = self._version(connection)
         finally:
             connection.rollback()
-        for pragma in PRAGMAS:
+        for pragma in (*PRAGMAS, *self.kind.pragmas):
             connection.execute(f"PRAGMA {pragma}")
         if self.path is not None and connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise LedgerError(self.label, "its file system allows no write-ahead log", "Keep the ledger on a local disk")
-        if version < len(migrations()):
-            self._migrate(connection)
+        if not version:
+            self._make(connection)
 
     def _version(self, connection: sqlite3.Connection) -> int:
+        """The version of the file's tables; 0 where there are none yet."""
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        if application != APPLICATION and (application or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
-            raise LedgerError(self.label, "the file is a database, but not a ledger", "Give the path of a ledger, or of a new file")
-        if version > len(migrations()):
-            obstacle = f"it has version {version}, and this library knows versions up to {len(migrations())}"
+        known = self.kind.version
+        if application != self.kind.application:
+            if application or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+                obstacle = "the file is a database, but not a ledger"
+                raise LedgerError(self.label, obstacle, "Give the path of a ledger, or of a new file")
+        elif version > known:
+            obstacle = f"it has version {version}, and this library knows versions up to {known}"
             raise LedgerError(self.label, obstacle, "Use the newer library that wrote it")
+        elif 0 < version < known:
+            obstacle = "it was written by version 0.1, whose receipts give away the size of a data file"
+            remedy = "Run `sfumato ledger upgrade OLD NEW`, and go on with the new file"
+            raise LedgerError(self.label, obstacle, remedy)
         return version
 
-    def _migrate(self, connection: sqlite3.Connection) -> None:
+    def _make(self, connection: sqlite3.Connection) -> None:
+        """Write the tables and rules of an empty file, once, however many processes try."""
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for script in migrations()[self._version(connection) :]:
-                for statement in statements(script):
+            if not self._version(connection):
+                for statement in statements(script(self.kind)):
                     connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {len(migrations())}")
+                connection.execute(f"PRAGMA application_id = {self.kind.application}")
+                connection.execute(f"PRAGMA user_version = {self.kind.version}")
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.rollback()
             raise
+
+    def forget_log(self) -> None:
+        """Move what the log holds into the file and cut the log, so that it holds no older state.
+
+        Others who are reading keep the log alive. Then the next one who opens the file cuts it.
+        """
+        self._alone(_cut_log)
 
     def _drop(self) -> None:
         """Forget a connection to a file after an error, so that the next use starts clean. One in memory is all there is, and stays."""
@@ -288,7 +353,8 @@ class Store:
 
 # A connection must not cross a fork: the child would believe it holds locks that it does not, and could write into a log that
 # another process removes. So connections are closed just before, and opened again, where needed, on either side.
-# Locks are taken in one order, first _OPENING, then those of single stores, and no transaction takes _OPENING.
+# Locks are taken in one order, first _OPENING, then those of single stores as they were made (a ledger before its
+# secrets), and no transaction takes _OPENING.
 
 _OPENING = threading.RLock()
 _LIVE: weakref.WeakSet[Store] = weakref.WeakSet()
@@ -297,7 +363,7 @@ _FORKING: list[Store] = []
 
 def _before_fork() -> None:
     _OPENING.acquire()
-    stores = sorted(_LIVE, key=id)
+    stores = sorted(_LIVE, key=lambda store: store.number)
     for store in stores:
         store._lock.acquire()
         store._drop()

@@ -62,6 +62,21 @@ class Unit(msgspec.Struct, frozen=True):
         """How far one person moves any one count."""
         return self.rows_per_person
 
+    @property
+    def protects(self) -> str:
+        """Whose presence is hidden, and how: what the charges of one account must have in common to add up.
+
+        Limits on rows may differ where a column names the person, since they are enforced. Without one they are the
+        custodian's word about the same table, and two different words cannot both be true.
+        """
+        if self.person is not None:
+            who = f"one {self.person}"
+        elif self.rows_per_person == 1:
+            who = "one row"
+        else:
+            who = f"one person of at most {self.rows_per_person} rows"
+        return f"{who}, {'replaced by another' if self.neighbours == 'replace' else 'added or removed'}"
+
     def sum_sensitivity(self, lower: Fraction, upper: Fraction) -> Fraction:
         """How far one person moves a sum of values clamped to [lower, upper]."""
         if self.neighbours == "replace":

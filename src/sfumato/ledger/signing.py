@@ -1,0 +1,33 @@
+"""Signatures under which a release is known to be the custodian's: Ed25519, the key among the ledger's secrets."""
+
+from __future__ import annotations
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+NAME = "signing key"
+
+
+def new_key() -> bytes:
+    """A new private key, 32 random bytes."""
+    return Ed25519PrivateKey.generate().private_bytes_raw()
+
+
+def public_of(private: bytes) -> str:
+    """The public key of a private one, as 64 hexadecimal digits."""
+    return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw().hex()
+
+
+def sign(private: bytes, message: bytes) -> str:
+    """A signature, as 128 hexadecimal digits."""
+    return Ed25519PrivateKey.from_private_bytes(private).sign(message).hex()
+
+
+def valid(public: str, signature: str, message: bytes) -> bool:
+    """Whether a signature is that of the message under a public key; False also for what is no key or signature."""
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+        key.verify(bytes.fromhex(signature), message)
+    except (ValueError, InvalidSignature):
+        return False
+    return True
