@@ -18,7 +18,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.cube import Cube
-from sfumato.data import Source
+from sfumato.data import Source, count
 from sfumato.ledger import open_ledger
 from sfumato.release import to_bytes
 from support.canary import sightings
@@ -111,9 +111,8 @@ def test_a_data_set_has_one_ceiling_over_all_accounts(tmp_path: Path) -> None:
         with pytest.raises(sf.UsageError, match="ceiling"):
             publisher.release(sf.Histogram("y"), epsilon="0.1")
         publisher.release(sf.Histogram("x"), epsilon="0.8", key="a")  # a stored answer costs nothing
-    with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a") as publisher:
-        with pytest.raises(sf.BudgetExceeded, match="ceiling"):
-            publisher.release(sf.Histogram("y"), epsilon="0.1")
+    with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a") as publisher, pytest.raises(sf.BudgetExceeded, match="ceiling"):
+        publisher.release(sf.Histogram("y"), epsilon="0.1")
     for wrong in (sf.ZCDP("1"), "0", "-1"):
         with pytest.raises(sf.UsageError):
             sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", ceiling=wrong)
@@ -170,7 +169,7 @@ def test_a_new_draw_is_paid_for_only_where_it_is_asked_for_in_so_many_words() ->
 
 
 def test_beyond_the_budget_nothing_is_read_and_nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Source, "count", lambda *_, **__: pytest.fail("the data were read"))
+    monkeypatch.setattr("sfumato.publisher.count", lambda *_, **__: pytest.fail("the data were read"))
     with sf.Publisher(table(), budget="1") as publisher:
         with pytest.raises(sf.BudgetExceeded) as refusal:
             publisher.release(sf.Histogram("x"), epsilon="1.5")
@@ -179,14 +178,12 @@ def test_beyond_the_budget_nothing_is_read_and_nothing_is_spent(monkeypatch: pyt
 
 
 def test_the_charge_is_durable_before_the_data_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Source.count
-
-    def look_first(self: Source, *args: object, **named: object) -> list[Cube]:
+    def look_first(*args: object, **named: object) -> list[Cube]:
         with open_ledger(tmp_path / "b.db") as ledger:
             assert ledger.account("a").spent == (250_000_000, 0)
-        return counted(self, *args, **named)  # type: ignore[arg-type]
+        return count(*args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Source, "count", look_first)
+    monkeypatch.setattr("sfumato.publisher.count", look_first)
     with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
         publisher.release(sf.Histogram("x"), epsilon="0.25")
 
@@ -195,7 +192,7 @@ def test_a_failure_after_the_charge_publishes_nothing_and_the_key_resumes_free(m
     question = sf.Histogram("x")
     with sf.Publisher(table(), budget="1") as publisher:
         with monkeypatch.context() as patch:
-            patch.setattr(Source, "count", lambda *_, **__: 1 / 0)
+            patch.setattr("sfumato.publisher.count", lambda *_, **__: 1 / 0)
             with pytest.raises(sf.InternalError, match=r"ZeroDivisionError in test_publisher\.py") as fault:
                 publisher.release(question, epsilon="0.25")
             assert fault.value.__context__ is None
@@ -208,9 +205,9 @@ def test_a_plan_scans_once_and_charges_once(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": POINTS[:, 0], "y": POINTS[:, 1]}), path)
     scans = []
-    counted = Source.count
     monkeypatch.setattr(
-        Source, "count", lambda self, lattices, *rest, **named: scans.append(len(lattices)) or counted(self, lattices, *rest, **named)
+        "sfumato.publisher.count",
+        lambda src, lattices, *rest, **named: scans.append(len(lattices)) or count(src, lattices, *rest, **named),
     )
     with sf.Publisher(sf.source(path, DOMAIN), budget="1") as publisher:
         plan = sf.Plan([sf.Histogram("x", bins=8), sf.Histogram("x", bins=16), sf.Histogram("y")], shares=[1, 1, 2])
@@ -285,15 +282,14 @@ def test_nothing_true_is_held_by_what_is_handed_out() -> None:
     with sf.Publisher(sf.source(data, sf.Domain(x=sf.Interval(0, 1)), name="c"), budget="1") as publisher:
         answer = publisher.release(sf.Histogram("x", bins=2), epsilon="0.001")
         assert answer.values[1] != canary
-        publisher.source.count([sf.Histogram("x", bins=2).needs(publisher.source.domain)])
+        count(publisher.source, [sf.Histogram("x", bins=2).needs(publisher.source.domain)])
         assert not sightings(canary, answer, publisher, publisher.source, publisher._cubes[0], answer.guarantee, answer.receipt)
 
 
 def test_a_second_scan_keeps_the_same_rows_of_each_person(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of a table that did not change; one in memory may have, between two releases."""
     keys = []
-    counted = Source.count
-    monkeypatch.setattr(Source, "count", lambda self, *rest, key: keys.append(key) or counted(self, *rest, key=key))
+    monkeypatch.setattr("sfumato.publisher.count", lambda *rest, key: keys.append(key) or count(*rest, key=key))
     pq.write_table(pa.table({"x": POINTS[:, 0]}), tmp_path / "x.parquet")
     for src in (sf.source(tmp_path / "x.parquet", sf.Domain(x=sf.Interval(0, 1))), table()):
         with sf.Publisher(src, budget="1") as publisher:

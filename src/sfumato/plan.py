@@ -93,6 +93,7 @@ class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows_per_person: int = 1
     neighbours: Neighbours = "add-remove"
     name: str | None = None
+    version: str | int | None = None
 
 
 class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

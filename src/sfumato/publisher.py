@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 import msgspec
 
 from sfumato.cube import Cube
-from sfumato.data import Source
+from sfumato.data import Source, count
 from sfumato.data.bounding import fresh_key
 from sfumato.domain import Axis, Domain, Lattice
 from sfumato.errors import (
@@ -325,7 +325,7 @@ class Publisher:
         if progress is not None and not callable(progress):
             raise UsageError(f"progress = {type(progress).__name__}", "it cannot be called", "Give a function of rows done and rows in all")
         order = self._order(as_plan(question), asked_cost(epsilon=epsilon, delta=delta, rho=rho))
-        self.source.check(order.lattices)
+        self.source.require(order.lattices)
         with self._reserve(key, fresh, order) as hold:
             replayed = hold.stored is not None
             if hold.stored is None:
@@ -451,7 +451,7 @@ class Publisher:
         missing = [lattice for lattice in dict.fromkeys(lattices) if self._cached(lattice) is None]
         needed = [one for one in missing if not any(other != one and other.refines(one) for other in missing)]
         if needed:
-            for cube in self.source.count(needed, progress, key=self._choice):
+            for cube in count(self.source, needed, progress, key=self._choice):
                 self._cubes.append(replace(cube, rescan=lambda finer: self._count([finer], progress)[0]))
             if self._counted is None or self._counted[0] != self.source.label:
                 self._counted = None

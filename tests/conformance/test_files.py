@@ -17,7 +17,7 @@ import pytest
 
 import sfumato as sf
 from data import made
-from sfumato.data import Source, source
+from sfumato.data import Source, count, source
 from sfumato.domain import Categories, Domain, Interval, LabelAxis, Lattice, grid_axis
 from sfumato.errors import DataError, SfumatoError, UsageError
 
@@ -42,7 +42,7 @@ def parquet(path: Path, ages: list[int], **more: Any) -> Path:
 
 def refused(src: Source, kind: type[SfumatoError], *words: str, lattice: Lattice = BY_AGE) -> None:
     """Before a charge as in the count, and without a word of what a name may tell."""
-    for action in (lambda: src.check([lattice]), lambda: src.count([lattice])):
+    for action in (lambda: src.require([lattice]), lambda: count(src, [lattice])):
         with pytest.raises(kind) as caught:
             action()
         assert all(word in str(caught.value) for word in words), str(caught.value)
@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def tens(data: object, lattice: Lattice = BY_AGE) -> dict[int, int]:
-    return {cell[0]: count for cell, count in made.found(source(data, AGE).count([lattice])[0]).items()}
+    return {cell[0]: count for cell, count in made.found(count(source(data, AGE), [lattice])[0]).items()}
 
 
 def test_patterns_and_directories(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_ids_of_several_files(tmp_path: Path) -> None:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         for i, column in enumerate(ids):
             parquet(folder / f"{i}.parquet", [1], who=column)
-        assert source(folder, AGE, person="who").count([BY_AGE])[0].total == total
+        assert count(source(folder, AGE, person="who"), [BY_AGE])[0].total == total
     parquet(folder / "z.parquet", [1], who=pa.array(["7"]))
     refused(source(folder, AGE, person="who"), DataError, "different types in different files")
     for i, width in enumerate((pa.float32(), pa.float64())):  # 0.1 of one is not 0.1 of the other
@@ -157,7 +157,7 @@ def test_folders_are_columns_of_the_declared_types(tmp_path: Path) -> None:
         assert tens(data) == {0: 6}
     refused(source(f"{tmp_path}/d/year=2013/*", AGE), DataError, "no column", lattice=BY_YEAR)
     src = source(tmp_path / "d", AGE, person="year", rows_per_person=1)
-    assert src.count([BY_AGE, BY_YEAR])[0].total == 3
+    assert count(src, [BY_AGE, BY_YEAR])[0].total == 3
     parquet(tmp_path / "d" / f"year=x{CANARY}" / "place=a" / "day=2020-01-02" / "t.parquet", [1])
     refused(source(tmp_path / "d", AGE), DataError, "declared type", "file 4", lattice=BY_YEAR)
 
@@ -217,14 +217,14 @@ def test_what_several_files_are_called(folder: Path) -> None:
     assert source(f"{folder}/", AGE).title == "d"
     assert source([folder / "a.parquet", folder / "b.parquet"], AGE).title == "a.parquet and 1 more"
     again = pickle.loads(pickle.dumps(source([folder / "a.parquet", folder / "b.parquet"], AGE)))
-    assert again.count([BY_AGE])[0].total == 3
+    assert count(again, [BY_AGE])[0].total == 3
 
 
 def test_a_dataset_whose_fragments_differ_is_refused(folder: Path) -> None:
     schema = pa.schema({"age": pa.int64(), "year": pa.int32()})
     parquet(folder / "b.parquet", [1], year=pa.array([2013], pa.int32()))
     refused(source(ds.dataset(folder, schema=schema), AGE), DataError, "fragment 1", "'year'", lattice=BY_YEAR)
-    assert source(ds.dataset(folder, schema=schema), AGE).count([BY_AGE])[0].total == 5
+    assert count(source(ds.dataset(folder, schema=schema), AGE), [BY_AGE])[0].total == 5
 
 
 def test_datasets_with_folders_filters_children_and_in_memory(tmp_path: Path) -> None:
@@ -248,9 +248,9 @@ def test_a_relation_is_not_disturbed_by_other_queries() -> None:
 
     connection = duckdb.connect()
     src = source(connection.sql("SELECT range % 120 AS age FROM range(300000)"), AGE)
-    src.check([BY_AGE])
+    src.require([BY_AGE])
     assert connection.sql("SELECT 1").fetchall() == [(1,)]
-    assert src.count([BY_AGE])[0].total == src.count([BY_AGE])[0].total == 300_000
+    assert count(src, [BY_AGE])[0].total == count(src, [BY_AGE])[0].total == 300_000
 
 
 def test_failures_inside_engines_quote_nothing(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_failures_inside_engines_quote_nothing(tmp_path: Path) -> None:
     for data in broken:
         src = source(data, AGE)
         with pytest.raises(DataError) as caught:
-            src.count([BY_AGE])
+            count(src, [BY_AGE])
         assert CANARY not in str(caught.value)
         assert caught.value.__context__ is None
 

@@ -15,13 +15,13 @@ FILES, ROWS = 12, 2**20
 
 MEASURE = """
 import resource, sys
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))
 for pattern in ("0.parquet", "*.parquet"):
     {make}
-    print(source(data, domain).count([lattice])[0].total)
+    print(count(source(data, domain), [lattice])[0].total)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform != "darwin" else 2**20))
 """
 MAKE = {

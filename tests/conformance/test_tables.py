@@ -15,7 +15,7 @@ import pytest
 from conformance.kinds import KINDS, bounded, people, table
 from data import made
 from sfumato.cube import Cube
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 
 ROWS = 700
@@ -38,14 +38,14 @@ def wanted(rows: list[dict[str, Any]]) -> list[tuple[dict[tuple[int, ...], int],
 def test_every_kind_of_table_gives_the_cube_of_plain_python(kind: str, rows: Any, wanted: Any, tmp_path: Path) -> None:
     data = KINDS[kind](rows, tmp_path)
     plain = source(data, made.DOMAIN)
-    plain.check(made.LATTICES)
-    _same(plain.count(made.LATTICES), [one for one, _ in wanted])
+    plain.require(made.LATTICES)
+    _same(count(plain, made.LATTICES), [one for one, _ in wanted])
     if kind == "arrow, reader":  # it can be read once
         data = KINDS[kind](rows, tmp_path)
     src = source(data, made.DOMAIN, person="who", rows_per_person=MOST)
-    _same(src.count(made.LATTICES, key=KEY), [one for _, one in wanted])
+    _same(count(src, made.LATTICES, key=KEY), [one for _, one in wanted])
     if kind != "arrow, reader":
-        _same(src.count(made.LATTICES[:2], key=KEY), [one for _, one in wanted[:2]])
+        _same(count(src, made.LATTICES[:2], key=KEY), [one for _, one in wanted[:2]])
 
 
 def _same(cubes: list[Cube], wanted: list[dict[tuple[int, ...], int]]) -> None:
@@ -75,8 +75,8 @@ def test_a_numpy_array_is_as_the_table_of_its_columns(order: Any, dtype: type) -
     a, b = grid_axis("a", Interval(-3, 5), 16), grid_axis("b", Interval(0, 2**60), 2**30)
     lattices = [Lattice((a,)), Lattice((a, b))]
     for person in (None, "who"):
-        one = source(array, domain, person=person, rows_per_person=2).count(lattices, key=KEY)
-        other = source(frame, domain, person=person, rows_per_person=2).count(lattices, key=KEY)
+        one = count(source(array, domain, person=person, rows_per_person=2), lattices, key=KEY)
+        other = count(source(frame, domain, person=person, rows_per_person=2), lattices, key=KEY)
         assert [made.found(cube) for cube in one] == [made.found(cube) for cube in other]
         assert one[0].total > 0
 
@@ -86,9 +86,9 @@ def test_many_batches_are_as_one(tmp_path: Path) -> None:
     import duckdb
     import polars as pl
 
-    count = 3 * 2**16 + 5
+    many = 3 * 2**16 + 5
     draw = np.random.default_rng(0)
-    frame = pa.table({"x": draw.normal(3, 4, count), "who": draw.integers(0, 9000, count)})
+    frame = pa.table({"x": draw.normal(3, 4, many), "who": draw.integers(0, 9000, many)})
     pq.write_table(frame, tmp_path / "t.parquet", row_group_size=50_001)
     lattice = Lattice((made.grid("x", 2**10),))
     kinds = {
@@ -101,7 +101,7 @@ def test_many_batches_are_as_one(tmp_path: Path) -> None:
         "reader": frame.to_reader(777),
     }
     cubes = {
-        kind: source(data, {"x": made.DOMAIN["x"]}, person="who", rows_per_person=4).count([lattice], key=KEY)[0]
+        kind: count(source(data, {"x": made.DOMAIN["x"]}, person="who", rows_per_person=4), [lattice], key=KEY)[0]
         for kind, data in kinds.items()
     }
     assert 0 < cubes["arrow"].total <= 4 * 9000
@@ -123,12 +123,12 @@ class NotInstalled:
 
 sys.meta_path.insert(0, NotInstalled())
 {make}
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 domain = Domain(x=Interval(0, 4, step=1))
 lattice = Lattice((grid_axis("x", domain["x"], 4),))
 for person in (None, "who"):
-    assert source(data, domain, person=person).count([lattice])[0].counts.tolist() == [1, 1, 0, 0]
+    assert count(source(data, domain, person=person), [lattice])[0].counts.tolist() == [1, 1, 0, 0]
 assert not sys.modules.keys() & set({others!r})
 """
 MAKE = {
@@ -153,6 +153,6 @@ def test_no_rows_at_all(tmp_path: Path) -> None:
         (tmp_path / kind).mkdir()
         if kind in ("arrow, record batch", "arrow, dictionaries"):
             continue
-        cubes = source(make([], tmp_path / kind), made.DOMAIN, person="who").count(made.LATTICES[:3])
+        cubes = count(source(make([], tmp_path / kind), made.DOMAIN, person="who"), made.LATTICES[:3])
         assert [cube.total for cube in cubes] == [0, 0, 0], kind
-    assert source(table([]).to_pandas(), made.DOMAIN).count(made.LATTICES[:1])[0].total == 0
+    assert count(source(table([]).to_pandas(), made.DOMAIN), made.LATTICES[:1])[0].total == 0

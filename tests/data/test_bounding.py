@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from data import made
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, Priorities, fresh_key, kept
 from sfumato.domain import Categories, Domain, Interval, Lattice, grid_axis
 from sfumato.errors import DataError
@@ -94,7 +94,7 @@ def test_through_a_source_the_kept_rows_are_uniform_and_few(allowed: str, monkey
     monkeypatch.setenv("SFUMATO_MEMORY", allowed)  # through files, and in memory
     persons, per_person = 20_000, 5
     frame = pa.table({"x": np.repeat(np.arange(per_person), persons), "p": np.tile(np.arange(persons), per_person)})
-    counts = source(frame, Domain(x=DOMAIN["x"]), person="p").count([FINE])[0].counts
+    counts = count(source(frame, Domain(x=DOMAIN["x"]), person="p"), [FINE])[0].counts
     assert counts.sum() == persons
     each = persons / per_person
     assert ((counts[:per_person] - each) ** 2 / each).sum() < chi2.isf(FALSE_ALARM, per_person - 1)
@@ -135,7 +135,7 @@ def test_each_lattice_keeps_as_many_rows_as_it_may(kind: str, r: int, tmp_path: 
         tables.append(tmp_path / "t.parquet")
     rows = plain.to_pylist()
     for data in tables:
-        for cube, axis in zip(source(data, DOMAIN, person="p", rows_per_person=r).count([FINE, OTHER]), "xy", strict=True):
+        for cube, axis in zip(count(source(data, DOMAIN, person="p", rows_per_person=r), [FINE, OTHER]), "xy", strict=True):
             own = Counter(row["p"] for row in rows if row["p"] is not None and row[axis] is not None)
             assert cube.total == sum(min(r, count) for count in own.values())
             everyone = made.expected([row for row in rows if row["p"] is not None], cube.lattice)
@@ -145,7 +145,7 @@ def test_each_lattice_keeps_as_many_rows_as_it_may(kind: str, r: int, tmp_path: 
 def test_no_cell_holds_more_than_r_rows_of_one_person() -> None:
     frame = pa.table({"x": [5] * 50_000, "y": [0.1] * 50_000, "p": ["one"] * 50_000})
     for r in (1, 7):
-        assert [cube.total for cube in source(frame, DOMAIN, person="p", rows_per_person=r).count([FINE, OTHER])] == [r, r]
+        assert [cube.total for cube in count(source(frame, DOMAIN, person="p", rows_per_person=r), [FINE, OTHER])] == [r, r]
 
 
 def test_ids_of_every_length_stay_apart_in_csv(tmp_path: Path) -> None:
@@ -153,19 +153,19 @@ def test_ids_of_every_length_stay_apart_in_csv(tmp_path: Path) -> None:
     domain = Domain(x=DOMAIN["x"], p=Interval(0, 2**62))
     by_person = Lattice((grid_axis("p", domain["p"], 4),))
     with pytest.raises(DataError, match="an axis of numbers at the same time"):
-        source(tmp_path / "t.csv", domain, person="p").check([FINE, by_person])
-    assert source(tmp_path / "t.csv", Domain(x=DOMAIN["x"]), person="p").count([FINE])[0].total == 2
+        source(tmp_path / "t.csv", domain, person="p").require([FINE, by_person])
+    assert count(source(tmp_path / "t.csv", Domain(x=DOMAIN["x"]), person="p"), [FINE])[0].total == 2
 
 
 def test_the_two_zeros_are_one_person() -> None:
     frame = pa.table({"x": [1, 2], "p": [0.0, -0.0]})
-    assert source(frame, Domain(x=DOMAIN["x"]), person="p").count([FINE])[0].total == 1
+    assert count(source(frame, Domain(x=DOMAIN["x"]), person="p"), [FINE])[0].total == 1
 
 
 def test_one_key_is_one_choice_for_every_lattice_and_scan() -> None:
     src, key = source(_frame(), DOMAIN, person="p", rows_per_person=2), bytes(KEY_BYTES)
     coarse = Lattice((grid_axis("x", DOMAIN["x"], 500),))
-    first, second, alone = *src.count([FINE, coarse], key=key), src.count([coarse], key=key)[0]
+    first, second, alone = *count(src, [FINE, coarse], key=key), count(src, [coarse], key=key)[0]
     assert made.found(first.on(coarse)) == made.found(second) == made.found(alone)
 
 
@@ -173,13 +173,13 @@ def test_keys_are_fresh() -> None:
     assert len({fresh_key() for _ in range(100)}) == 100
     assert len(fresh_key()) == KEY_BYTES
     src = source(pa.table({"x": np.arange(1000), "p": np.arange(1000) % 20}), Domain(x=DOMAIN["x"]), person="p")
-    assert made.found(src.count([FINE])[0]) != made.found(src.count([FINE])[0])
+    assert made.found(count(src, [FINE])[0]) != made.found(count(src, [FINE])[0])
 
 
 def test_sparse_lattices_are_bounded_too() -> None:
     domain = Domain(x=DOMAIN["x"], y=DOMAIN["y"], k=Categories(["a"]))
     frame = _frame().append_column("k", pa.array(["a"] * 3000))
     lattice = Lattice((*(grid_axis(name, domain[name], 2**40) for name in "xy"),))
-    cube = source(frame, domain, person="p", rows_per_person=2).count([lattice])[0]
+    cube = count(source(frame, domain, person="p", rows_per_person=2), [lattice])[0]
     own = Counter(row["p"] for row in frame.to_pylist() if None not in row.values())
     assert cube.total == sum(min(2, count) for count in own.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.demo import cities_domain, cities_path, flights_domain, flights_path
 from sfumato.domain import Categories, Domain, Interval, LabelAxis, Lattice, grid_axis
 
@@ -27,15 +27,15 @@ def test_they_are_small() -> None:
 @pytest.mark.parametrize("missing", [{"dep_delay": 8255, "arr_delay": 9430}])
 def test_flights(missing: dict[str, int]) -> None:
     lattices = _each_axis(flights_domain())
-    for cube in source(flights_path(), flights_domain()).count(lattices):
+    for cube in count(source(flights_path(), flights_domain()), lattices):
         assert cube.total == 336_776 - missing.get(cube.lattice.names[0], 0)
     tails = pq.read_table(flights_path(), columns=["tailnum"])["tailnum"]
     assert tails.null_count == 2512
-    for cube in source(flights_path(), flights_domain(), person="tailnum", rows_per_person=2).count(lattices[:1]):
+    for cube in count(source(flights_path(), flights_domain(), person="tailnum", rows_per_person=2), lattices[:1]):
         counts = tails.value_counts().to_pylist()
         assert cube.total == sum(min(2, each["counts"]) for each in counts if each["values"] is not None)
 
 
 def test_cities() -> None:
-    for cube in source(cities_path(), cities_domain()).count(_each_axis(cities_domain())):
+    for cube in count(source(cities_path(), cities_domain()), _each_axis(cities_domain())):
         assert cube.total == 234_908

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.domain import Categories, Domain, Interval, LabelAxis, Lattice, grid_axis
 from sfumato.errors import DataError
 
@@ -23,9 +23,9 @@ def test_a_wide_file_is_read_by_the_columns_that_are_needed(columns: int, tmp_pa
     table = pa.Table.from_arrays([values] * columns, [*(f"c{i}" for i in range(columns - 1)), "x"])
     pq.write_table(table, tmp_path / "wide.parquet", compression="none", write_statistics=False)
     for data in (table, tmp_path / "wide.parquet"):
-        assert source(data, Domain(x=X)).count([LATTICE])[0].counts.tolist() == [1, 0, 1, 0]
+        assert count(source(data, Domain(x=X)), [LATTICE])[0].counts.tolist() == [1, 0, 1, 0]
     with pytest.raises(DataError) as caught:
-        source(table, Domain(y=X)).count([Lattice((grid_axis("y", X, 4),))])
+        count(source(table, Domain(y=X)), [Lattice((grid_axis("y", X, 4),))])
     assert len(str(caught.value)) < 1000  # the columns are not all listed
 
 
@@ -36,9 +36,9 @@ def test_a_nested_column_is_refused_where_it_is_asked_for_and_left_alone_where_n
     table = pa.table({"x": [0.1, 0.6], "n": nested})
     pq.write_table(table, tmp_path / "nested.parquet")
     for data in (table, tmp_path / "nested.parquet"):
-        assert source(data, Domain(x=X)).count([LATTICE])[0].total == 2
+        assert count(source(data, Domain(x=X)), [LATTICE])[0].total == 2
         with pytest.raises(DataError):
-            source(data, Domain(n=X)).count([Lattice((grid_axis("n", X, 4),))])
+            count(source(data, Domain(n=X)), [Lattice((grid_axis("n", X, 4),))])
 
 
 @pytest.mark.parametrize("encoded", [False, True])
@@ -48,5 +48,5 @@ def test_a_million_distinct_words_on_an_axis_of_three(encoded: bool, tmp_path: P
     axis = Categories(["5", "77", "absent"])
     pq.write_table(table, tmp_path / "words.parquet")
     for data in (table, tmp_path / "words.parquet"):
-        cube = source(data, Domain(kind=axis)).count([Lattice((LabelAxis("kind", axis.labels),))])[0]
+        cube = count(source(data, Domain(kind=axis)), [Lattice((LabelAxis("kind", axis.labels),))])[0]
         assert cube.counts.tolist() == [1, 1, 0]

@@ -17,6 +17,7 @@ import pytest
 
 import sfumato as sf
 from sfumato import testing
+from sfumato.data import count
 from sfumato.data.tables import guarded
 from sfumato.domain import Lattice, grid_axis
 
@@ -52,7 +53,7 @@ def test_python_objects_of_polars_are_no_ids(frame: Any) -> None:
     one = str(uuid.uuid4())
     data = frame({"p": [uuid.UUID(one) for _ in range(9)], "x": [1.0] * 9})
     with pytest.raises(sf.DataError, match="Python objects"):
-        sf.source(data, sf.Domain(x=X), person="p").check([HALVES])
+        sf.source(data, sf.Domain(x=X), person="p").require([HALVES])
 
 
 @pytest.mark.parametrize("extra", ["0.5", "1e3", "inf", "99999999999999999999", "7", "nan"])
@@ -63,7 +64,7 @@ def test_one_odd_number_in_a_csv_leaves_long_labels_apart(tmp_path: Path, extra:
     assert counts(path, "code", sf.Categories([HUGE, HUGE + 1], other="rest")) == [6, 4, 0 if extra == "nan" else 1]
     path.write_text("code\n1\nx\n")
     with pytest.raises(sf.DataError, match="not of the declared type"):
-        sf.source(path, sf.Domain(code=sf.Categories([1, 2]))).check([sf.Histogram("code").needs(sf.Domain(code=sf.Categories([1, 2])))])
+        sf.source(path, sf.Domain(code=sf.Categories([1, 2]))).require([sf.Histogram("code").needs(sf.Domain(code=sf.Categories([1, 2])))])
 
 
 def test_a_choice_of_rows_from_a_public_seed_is_not_kept(tmp_path: Path) -> None:
@@ -85,13 +86,13 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path, monkeyp
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": [0.5, 1.5]}), path)
     source = sf.source(path, sf.Domain(x=X))
-    publisher, count = sf.Publisher(source, budget=10), source.count
+    publisher = sf.Publisher(source, budget=10)
 
     def meanwhile(*arguments: Any, **more: Any) -> Any:
         pq.write_table(pa.table({"x": [0.5, 1.5, 1.5]}), path)
         return count(*arguments, **more)
 
-    monkeypatch.setattr(source, "count", meanwhile)
+    monkeypatch.setattr("sfumato.publisher.count", meanwhile)
     with pytest.raises(sf.DataError, match="changed while it was read"):
         publisher.release(sf.Histogram("x", bins=2), epsilon=1)
 
@@ -99,7 +100,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path, monkeyp
 def test_types_that_an_engine_read_off_the_values_are_not_printed() -> None:
     for value in ({"John Smith": 1}, [{"John Smith": 1}]):
         with pytest.raises(sf.DataError) as refused:
-            sf.source(pd.DataFrame({"x": [value]}), sf.Domain(x=X)).check([HALVES])
+            sf.source(pd.DataFrame({"x": [value]}), sf.Domain(x=X)).require([HALVES])
         assert "John" not in str(refused.value)
 
 

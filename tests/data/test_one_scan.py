@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import made
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.data.scan import PENDING_ROWS, Dense, Packing, Sparse
 from sfumato.domain import GridAxis, Lattice
 
@@ -35,16 +35,16 @@ def test_three_lattices_take_one_scan_of_the_columns_they_need(parquet: Path, mo
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
     src = source(parquet, made.DOMAIN)
-    src.check(THREE)
+    src.require(THREE)
     assert read == []  # no column is touched before the charge
-    src.count(THREE)
+    count(src, THREE)
     assert [sorted(columns) for columns in read] == [["flag", "n", "word", "x"]]
-    assert src.count([]) == []
+    assert count(src, []) == []
 
 
 def test_progress_ends_at_the_number_of_rows(parquet: Path) -> None:
     steps: list[tuple[int, int | None]] = []
-    source(parquet, made.DOMAIN).count(THREE, lambda done, total: steps.append((done, total)))
+    count(source(parquet, made.DOMAIN), THREE, lambda done, total: steps.append((done, total)))
     assert steps[-1] == (500, 500)
     assert [done for done, _ in steps] == sorted({done for done, _ in steps})
 
@@ -54,14 +54,14 @@ def test_errors_of_progress_are_the_callers_own(parquet: Path) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        source(parquet, made.DOMAIN).count(THREE, stop)
+        count(source(parquet, made.DOMAIN), THREE, stop)
 
 
 def test_what_is_given_is_not_changed() -> None:
     values = np.random.default_rng(0).random((1000, 1))
     before = values.copy()
     frame = pa.table({"x": values[:, 0]})
-    source(frame, {"x": made.DOMAIN["x"]}).count([Lattice((made.grid("x", 5),)), Lattice((made.grid("x", 7), made.grid("x", 5)))])
+    count(source(frame, {"x": made.DOMAIN["x"]}), [Lattice((made.grid("x", 5),)), Lattice((made.grid("x", 7), made.grid("x", 5)))])
     assert (values == before).all()
 
 
@@ -92,12 +92,12 @@ def test_counters_are_widened_before_they_run_over(monkeypatch: pytest.MonkeyPat
 
 MEASURE = """
 import resource, sys
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))
 for path in sys.argv[1:]:
-    assert source(path, domain).count([lattice])[0].total > 0
+    assert count(source(path, domain), [lattice])[0].total > 0
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 if sys.platform != "darwin" else 1024))
 """
 

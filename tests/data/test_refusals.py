@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.data import Source, source
+from sfumato.data import Source, count, source
 from sfumato.data.csvfile import BLOCK_BYTES
 from sfumato.domain import Categories, Domain, Interval, LabelAxis, Lattice, grid_axis
 from sfumato.errors import BoundsRequired, DataError, SfumatoError, UsageError
@@ -47,8 +47,8 @@ def refused(action: Callable[[], object], kind: type[SfumatoError], *words: str)
 def refuses(data: object, *words: str, domain: Domain = AGE, lattice: Lattice = BY_AGE, **more: Any) -> None:
     """Both before the charge and in the count."""
     src = source(data, domain, **more)
-    refused(lambda: src.check([lattice]), DataError, *words)
-    refused(lambda: src.count([lattice]), DataError, *words)
+    refused(lambda: src.require([lattice]), DataError, *words)
+    refused(lambda: count(src, [lattice]), DataError, *words)
 
 
 def write(folder: Path, content: bytes | str, name: str = "t.csv") -> Path:
@@ -91,7 +91,7 @@ def test_parquet_with_damaged_pages_is_refused_in_the_count(tmp_path: Path) -> N
     pq.write_table(pa.table({"age": np.random.default_rng(0).integers(0, 100, 50_000)}), tmp_path / "t.parquet", compression="zstd")
     whole = bytearray((tmp_path / "t.parquet").read_bytes())
     whole[200:5000] = bytes(4800)
-    refused(lambda: source(write(tmp_path, bytes(whole), "t.parquet"), AGE).count([BY_AGE]), DataError)
+    refused(lambda: count(source(write(tmp_path, bytes(whole), "t.parquet"), AGE), [BY_AGE]), DataError)
 
 
 RAGGED = f"age,p\n1,u\n2,{CANARY},{CANARY}\n"
@@ -125,8 +125,8 @@ def test_csv_files_with_a_fault_further_on(fault: str, tmp_path: Path) -> None:
     lines = "12,someone\n"
     path = write(tmp_path, "age,p\n" + lines * (2 * BLOCK_BYTES // len(lines)) + fault)
     src = source(path, AGE)
-    src.check([BY_AGE])
-    refused(lambda: src.count([BY_AGE]), DataError)
+    src.require([BY_AGE])
+    refused(lambda: count(src, [BY_AGE]), DataError)
 
 
 NUMBER, DATES, TIMES = Interval(0, 9), Interval("2020-01-01", "2021-01-01"), Interval("2020-01-01T00:00", "2021-01-01T00:00")
@@ -189,7 +189,7 @@ def test_what_source_refuses_at_once() -> None:
         refused(lambda bad=bad: source(frame, AGE, person=bad), UsageError, "person")
         refused(lambda bad=bad: source(frame, AGE, name=bad), UsageError, "name")
     refused(lambda: source(np.zeros((2, 1)), AGE, person="p"), UsageError, "person")
-    refused(lambda: source(frame, AGE).check([BY_KIND]), UsageError, "no axis")
+    refused(lambda: source(frame, AGE).require([BY_KIND]), UsageError, "no axis")
     refuses(np.array([[1j]]), "complex128")
     refuses(np.array([[CANARY]], object), "dtype object")
     refuses(np.array([[CANARY]]), "column 'age'")
@@ -197,9 +197,9 @@ def test_what_source_refuses_at_once() -> None:
 
 def test_a_reader_can_be_read_once() -> None:
     src = source(pa.table({"age": [1]}).to_reader(), AGE)
-    src.check([BY_AGE])
-    assert src.count([BY_AGE])[0].total == 1
-    refused(lambda: src.check([BY_AGE]), DataError, "once")
+    src.require([BY_AGE])
+    assert count(src, [BY_AGE])[0].total == 1
+    refused(lambda: src.require([BY_AGE]), DataError, "once")
 
 
 def test_what_a_source_shows(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_only_files_are_pickled(tmp_path: Path) -> None:
         refused(lambda data=data: copy.copy(source(data, AGE)), UsageError, "in memory")
     again = pickle.loads(pickle.dumps(source(write(tmp_path, "age,p\n1,u\n"), AGE, person="p", rows_per_person=2, name="n")))
     assert isinstance(again, Source)
-    assert (again.unit.rows_per_person, again.label.split()[0], again.count([BY_AGE])[0].total) == (2, "n", 1)
+    assert (again.unit.rows_per_person, again.label.split()[0], count(again, [BY_AGE])[0].total) == (2, "n", 1)
 
 
 def test_the_first_row_of_a_file_without_a_header_is_not_quoted(tmp_path: Path) -> None:

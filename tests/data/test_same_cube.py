@@ -18,7 +18,7 @@ import pytest
 
 from data import made
 from sfumato.cube import DENSE_LIMIT
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.domain import Categories, Domain, EdgesAxis, Interval, LabelAxis, Lattice, grid_axis
 
 Build = Callable[[list[dict[str, Any]], Path], object]
@@ -97,8 +97,8 @@ def test_the_cube_is_that_of_plain_python(engine: str, tmp_path: Path) -> None:
     if engine == "pandas, numpy types":  # pandas turns integers with gaps into doubles before we see them, as we do
         rows = [row for row in rows if None not in (row["flag"], row["yes"])]
     src = source(BUILDS[engine](rows, tmp_path), made.DOMAIN)
-    src.check(lattices)
-    for lattice, cube in zip(lattices, src.count(lattices), strict=True):
+    src.require(lattices)
+    for lattice, cube in zip(lattices, count(src, lattices), strict=True):
         assert (cube.coordinates is None) == (lattice.size <= DENSE_LIMIT)
         assert cube.counts.dtype == np.int64
         assert made.found(cube) == made.expected(rows, lattice)
@@ -115,20 +115,20 @@ def test_numpy(dtype: type, order: Any) -> None:
     if dtype is not bool:
         lattices.append(Lattice((LabelAxis("c", (0, 1, 7)),)))
     rows = [dict(zip("abc", row, strict=True)) for row in np.array(values, order=order).astype(float).tolist()]
-    for lattice, cube in zip(lattices, source(np.array(values, order=order), domain).count(lattices), strict=True):
+    for lattice, cube in zip(lattices, count(source(np.array(values, order=order), domain), lattices), strict=True):
         assert made.found(cube) == made.expected(rows, lattice)
 
 
 def test_numpy_masks_times_and_text() -> None:
     domain = Domain(a=Interval(0, 4, step=1))
     masked = np.ma.masked_array([[0.0], [1.0], [2.0]], mask=[[False], [True], [False]])
-    assert source(masked, domain).count([_whole(domain)])[0].counts.tolist() == [1, 0, 1, 0]
+    assert count(source(masked, domain), [_whole(domain)])[0].counts.tolist() == [1, 0, 1, 0]
     days = Domain(a=Interval("2020-01-01", "2020-01-04"))
     times = np.array([["2020-01-01T23:59"], ["2020-01-03T00:00"], ["NaT"]], "datetime64[s]")
-    assert source(times, days).count([_whole(days)])[0].counts.tolist() == [1, 0, 1]
+    assert count(source(times, days), [_whole(days)])[0].counts.tolist() == [1, 0, 1]
     words = Domain(a=Categories(["u", "v"]))
     lattice = Lattice((LabelAxis("a", ("u", "v")),))
-    assert source(np.array([["v"], ["v"], ["w"]]), words).count([lattice])[0].counts.tolist() == [0, 2]
+    assert count(source(np.array([["v"], ["v"], ["w"]]), words), [lattice])[0].counts.tolist() == [0, 2]
 
 
 def _whole(domain: Domain) -> Lattice:
@@ -144,10 +144,10 @@ def test_every_unit_of_time_is_floored_to_the_same_instant() -> None:
     cubes = []
     for unit, factor in (("s", 1), ("ms", 1000), ("us", 10**6), ("ns", 10**9)):
         ticks = pa.array([None if v.as_py() is None else v.as_py() * factor for v in moment], pa.int64()).cast(pa.timestamp(unit))
-        cubes.append(made.found(source(pa.table({"a": ticks}), domain).count([lattice])[0]))
+        cubes.append(made.found(count(source(pa.table({"a": ticks}), domain), [lattice])[0]))
     assert all(cube == cubes[0] for cube in cubes)
     below = pa.table({"a": pa.array([-1], pa.int64()).cast(pa.timestamp("ns"))})
-    assert made.found(source(below, domain).count([lattice])[0]) == {(2 * 86400 * 1000 - 1,): 1}
+    assert made.found(count(source(below, domain), [lattice])[0]) == {(2 * 86400 * 1000 - 1,): 1}
 
 
 @pytest.mark.parametrize("unit", ["s", "ms"])
@@ -156,9 +156,9 @@ def test_times_beyond_all_bounds_are_clamped_not_wrapped(unit: str) -> None:
     far = pa.table({"a": pa.array([2**62, -(2**62), 2**63 - 1, -(2**63)], pa.int64()).cast(pa.timestamp(unit))})
     for domain in (days, times):
         lattice = Lattice((grid_axis("a", domain["a"], 2),))
-        assert source(far, domain).count([lattice])[0].counts.tolist() == [2, 2]
+        assert count(source(far, domain), [lattice])[0].counts.tolist() == [2, 2]
     distant = pa.table({"a": pa.array([2**31 - 1, -(2**31)], pa.int32()).cast(pa.date32())})
-    assert source(distant, times).count([Lattice((grid_axis("a", times["a"], 2),))])[0].counts.tolist() == [1, 1]
+    assert count(source(distant, times), [Lattice((grid_axis("a", times["a"], 2),))])[0].counts.tolist() == [1, 1]
 
 
 def test_decimals_are_rounded_once() -> None:
@@ -168,9 +168,9 @@ def test_decimals_are_rounded_once() -> None:
     doubles = [float(value) for value in values]
     domain = Domain(a=Interval(0, 1))
     lattice = Lattice((EdgesAxis("a", (0.0, *sorted([*doubles, *(math.nextafter(x, 1) for x in doubles)]), 1.0)),))
-    plain = source(pa.table({"a": doubles}), domain).count([lattice])[0]
+    plain = count(source(pa.table({"a": doubles}), domain), [lattice])[0]
     for type_ in (pa.decimal128(30, 3), pa.decimal256(60, 5)):
-        exact = source(pa.table({"a": pa.array(values, type_)}), domain).count([lattice])[0]
+        exact = count(source(pa.table({"a": pa.array(values, type_)}), domain), [lattice])[0]
         assert (plain.counts == exact.counts).all()
 
 
@@ -184,24 +184,24 @@ def test_forms_of_times_in_csv(text: str, tmp_path: Path) -> None:
         (Domain(a=Interval("2020-01-01T00:00", "2020-01-03T00:00")), 5),
     ):
         lattice = Lattice((grid_axis("a", domain["a"], 2 if cell == 0 else 48),))
-        assert made.found(source(tmp_path / "t.csv", domain).count([lattice])[0]) == {(cell,): 1}
+        assert made.found(count(source(tmp_path / "t.csv", domain), [lattice])[0]) == {(cell,): 1}
 
 
 def test_what_csv_takes_for_missing(tmp_path: Path) -> None:
     texts = ["", "NA", "NaN", "null", "NULL", "N/A", "b"]
     (tmp_path / "t.csv").write_text("\ufeffw,x\n" + "".join(f"{text},{'' if text == 'b' else text}\n" for text in texts), encoding="utf-8")
     lattice = Lattice((LabelAxis("w", ("b", "else"), True),))
-    assert source(tmp_path / "t.csv", Domain(w=Categories(["b"], other="else"))).count([lattice])[0].counts.tolist() == [1, 0]
+    assert count(source(tmp_path / "t.csv", Domain(w=Categories(["b"], other="else"))), [lattice])[0].counts.tolist() == [1, 0]
     lattice = Lattice((LabelAxis("w", ("NA", "b", "else"), True),))
-    assert source(tmp_path / "t.csv", Domain(w=Categories(["NA", "b"], other="else"))).count([lattice])[0].counts.tolist() == [1, 1, 0]
+    assert count(source(tmp_path / "t.csv", Domain(w=Categories(["NA", "b"], other="else"))), [lattice])[0].counts.tolist() == [1, 1, 0]
     numbers = Domain(x=Interval(0, 1))
-    assert source(tmp_path / "t.csv", numbers).count([Lattice((grid_axis("x", numbers["x"], 2),))])[0].total == 0
+    assert count(source(tmp_path / "t.csv", numbers), [Lattice((grid_axis("x", numbers["x"], 2),))])[0].total == 0
 
 
 def test_whole_labels_written_with_a_point_in_csv(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("c,b\n1.0,true\n2.0,False\n,\n")
     lattices = [Lattice((LabelAxis("c", (1, 2)),)), Lattice((LabelAxis("b", (True, False)),))]
-    cubes = source(tmp_path / "t.csv", Domain(c=Categories([1, 2]), b=Categories([True, False]))).count(lattices)
+    cubes = count(source(tmp_path / "t.csv", Domain(c=Categories([1, 2]), b=Categories([True, False]))), lattices)
     assert [cube.counts.tolist() for cube in cubes] == [[1, 1], [1, 1]]
 
 
@@ -211,7 +211,7 @@ def test_text_that_is_no_utf8_is_an_unlisted_label(tmp_path: Path) -> None:
     pq.write_table(broken, tmp_path / "t.parquet")
     lattice = Lattice((LabelAxis("w", ("a", "else"), True),))
     for data in (tmp_path / "t.csv", broken, tmp_path / "t.parquet"):
-        assert source(data, Domain(w=Categories(["a"], other="else"))).count([lattice])[0].counts.tolist() == [2, 1]
+        assert count(source(data, Domain(w=Categories(["a"], other="else"))), [lattice])[0].counts.tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("person", [None, "p"])
@@ -220,7 +220,7 @@ def test_no_rows_make_a_zero_cube(person: str | None, tmp_path: Path) -> None:
     pq.write_table(empty, tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text(",".join([*made.TYPES, "p"]) + "\n")
     for data in (empty, tmp_path / "t.parquet", tmp_path / "t.csv", pl.from_arrow(empty), empty.to_pandas()):
-        for cube in source(data, made.DOMAIN, person=person).count(made.LATTICES):
+        for cube in count(source(data, made.DOMAIN, person=person), made.LATTICES):
             assert cube.total == 0
             assert made.found(cube) == {}
 
@@ -228,7 +228,7 @@ def test_no_rows_make_a_zero_cube(person: str | None, tmp_path: Path) -> None:
 def test_a_column_of_nothing_but_nulls_fits_everything() -> None:
     nothing = pa.table({name: pa.nulls(3) for name in [*made.TYPES, "p"]})
     for person in (None, "p"):
-        assert [cube.total for cube in source(nothing, made.DOMAIN, person=person).count(made.LATTICES)] == [0] * len(made.LATTICES)
+        assert [cube.total for cube in count(source(nothing, made.DOMAIN, person=person), made.LATTICES)] == [0] * len(made.LATTICES)
 
 
 def test_names_with_dots_and_nested_neighbours(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_names_with_dots_and_nested_neighbours(tmp_path: Path) -> None:
     domain = Domain({"a.b": Interval(0, 1)})
     lattice = Lattice((grid_axis("a.b", domain["a.b"], 2),))
     for data in (nested, tmp_path / "t.parquet"):
-        assert source(data, domain).count([lattice])[0].counts.tolist() == [1, 1]
+        assert count(source(data, domain), [lattice])[0].counts.tolist() == [1, 1]
 
 
 def test_gzipped_csv(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_gzipped_csv(tmp_path: Path) -> None:
 
     (tmp_path / "T.CSV.gz").write_bytes(gzip.compress(b"a\n0.25\n0.75\n0.8\n"))
     domain = Domain(a=Interval(0, 1))
-    assert source(tmp_path / "T.CSV.gz", domain).count([Lattice((grid_axis("a", domain["a"], 2),))])[0].counts.tolist() == [1, 2]
+    assert count(source(tmp_path / "T.CSV.gz", domain), [Lattice((grid_axis("a", domain["a"], 2),))])[0].counts.tolist() == [1, 2]
 
 
 def test_a_date_is_a_date_in_all_engines() -> None:
@@ -253,18 +253,18 @@ def test_a_date_is_a_date_in_all_engines() -> None:
     day = dt.date(2020, 1, 2)
     frames = (pl.DataFrame({"a": [day]}), pd.DataFrame({"a": pd.to_datetime([day])}), pd.DataFrame({"a": [day]}), pa.table({"a": [day]}))
     for frame in frames:
-        assert source(frame, domain).count([_whole(domain)])[0].counts.tolist() == [0, 1, 0]
+        assert count(source(frame, domain), [_whole(domain)])[0].counts.tolist() == [0, 1, 0]
 
 
 def test_line_breaks_in_quotation_marks_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.data.csvfile.BLOCK_BYTES", 64)
     (tmp_path / "t.csv").write_text("w,x\n" + '"a\n\n\nb",0.5\n' * 200)
     domain = Domain(w=Categories(["a\n\n\nb"]))
-    assert source(tmp_path / "t.csv", domain).count([Lattice((LabelAxis("w", ("a\n\n\nb",)),))])[0].counts.tolist() == [200]
+    assert count(source(tmp_path / "t.csv", domain), [Lattice((LabelAxis("w", ("a\n\n\nb",)),))])[0].counts.tolist() == [200]
 
 
 @pytest.mark.parametrize("dtype", [">f8", "<f8", ">i4", "longdouble", "float16", "uint8"])
 def test_numbers_of_every_make_of_numpy(dtype: str) -> None:
     lattice = Lattice((grid_axis("x", Interval(0, 4), 4),))
     rows = np.array([[0.0], [1.0], [1.0], [3.0]]).astype(dtype)
-    assert source(rows, Domain(x=Interval(0, 4))).count([lattice])[0].counts.tolist() == [1, 2, 0, 1]
+    assert count(source(rows, Domain(x=Interval(0, 4))), [lattice])[0].counts.tolist() == [1, 2, 0, 1]

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import made
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, Bounder, Priorities
 from sfumato.data.persons import Words
 from sfumato.data.scan import CHUNK_ROWS
@@ -49,7 +49,7 @@ FRAME = _frame(20_000)
 
 
 def _cubes(data: object, r: int = 2) -> list[dict[tuple[int, ...], int]]:
-    return [made.found(cube) for cube in source(data, DOMAIN, person="p", rows_per_person=r).count(LATTICES, key=KEY)]
+    return [made.found(cube) for cube in count(source(data, DOMAIN, person="p", rows_per_person=r), LATTICES, key=KEY)]
 
 
 def _in_plain_python(frame: pa.Table, r: int) -> list[dict[tuple[int, ...], int]]:
@@ -145,7 +145,7 @@ def test_files_are_closed_whatever_happens(
         monkeypatch.setattr("sfumato.data.scan.Dense.add", stop)
     src = source(pa.concat_tables([FRAME] * 4), DOMAIN, person="p", rows_per_person=2)
     with pytest.raises(error):
-        src.count(LATTICES, progress)
+        count(src, LATTICES, progress)
     assert opened
     assert all(file.closed for file in opened)
     assert list(place.iterdir()) == []
@@ -155,7 +155,7 @@ SCAN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 import pyarrow as pa, numpy as np
-from sfumato.data import source, spill
+from sfumato.data import count, source, spill
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 domain = Domain(x=Interval(0, 1))
 frame = pa.table({"x": np.random.default_rng(0).random(400_000), "p": np.arange(400_000)})
@@ -165,7 +165,7 @@ def shout(self):
     print("spilled", flush=True)
 spill.Parts._spill = shout
 while True:
-    source(frame, domain, person="p").count([Lattice((grid_axis("x", domain["x"], 10),))])
+    count(source(frame, domain, person="p"), [Lattice((grid_axis("x", domain["x"], 10),))])
 """
 
 
@@ -261,12 +261,12 @@ def test_parts_are_even_for_consecutive_ids() -> None:
 MEASURE = """
 import sys
 from pathlib import Path
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 domain = Domain(x=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64),))
 for path in sys.argv[1:]:
-    assert source(path, domain, person="p", rows_per_person=4).count([lattice])[0].total > 0
+    assert count(source(path, domain, person="p", rows_per_person=4), [lattice])[0].total > 0
     print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 

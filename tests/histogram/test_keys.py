@@ -15,6 +15,7 @@ import pytest
 import sfumato as sf
 from sfumato.audit.runs import Scripted
 from sfumato.cube import Cube, plain_keys
+from sfumato.data import count
 from sfumato.exact import sidak
 from sfumato.mechanisms.thresholds import key_law, released
 from sfumato.random import Bits, PublicSeed, current
@@ -91,7 +92,7 @@ def test_the_cube_is_the_same_whatever_the_form_and_order(tmp_path: Path) -> Non
     pq.write_table(plain, tmp_path / "t.parquet", row_group_size=70)
     plain.to_pandas().to_csv(tmp_path / "t.csv", index=False)
     forms = [plain, coded, wide, view, table(SHOPS, seed=9), tmp_path / "t.parquet", tmp_path / "t.csv", plain.to_pandas()]
-    cubes = [sf.source(data, DOMAIN).count([lattice])[0] for data in forms]
+    cubes = [count(sf.source(data, DOMAIN), [lattice])[0] for data in forms]
     truth = Counter(shop for shop in SHOPS if shop is not None)
     for cube in cubes:
         assert plain_keys(cube.keys["shop"]) == sorted(truth)
@@ -108,10 +109,10 @@ def test_many_keys_in_many_batches_and_persons(monkeypatch: pytest.MonkeyPatch) 
     keys, who = draw.integers(0, 2000, 5000), draw.integers(0, 700, 5000)
     parts = [pa.table({"shop": keys[i : i + 90], "who": who[i : i + 90]}) for i in range(0, 5000, 90)]
     lattice = sf.Histogram("shop").needs(DOMAIN)
-    free = sf.source(pa.concat_tables(parts), DOMAIN).count([lattice])[0]
+    free = count(sf.source(pa.concat_tables(parts), DOMAIN), [lattice])[0]
     truth = Counter(keys.tolist())
     assert dict(zip(plain_keys(free.keys["shop"]), free.counts.tolist(), strict=True)) == dict(truth)
-    bounded = sf.source(pa.concat_tables(parts), DOMAIN, person="who", rows_per_person=2).count([lattice])[0]
+    bounded = count(sf.source(pa.concat_tables(parts), DOMAIN, person="who", rows_per_person=2), [lattice])[0]
     assert bounded.total == sum(min(2, rows) for rows in Counter(who.tolist()).values())
     assert all(rows <= truth[key] for key, rows in zip(_keys(bounded), bounded.counts.tolist(), strict=True))
 
@@ -123,7 +124,7 @@ def _keys(cube: Cube) -> list:
 def test_cubes_of_parts_add_up() -> None:
     lattice = sf.Histogram(["shop", "kind"]).needs(DOMAIN)
     whole = table(SHOPS)
-    one, other, both = (sf.source(t, DOMAIN).count([lattice])[0] for t in (whole.slice(0, 400), whole.slice(400), whole))
+    one, other, both = (count(sf.source(t, DOMAIN), [lattice])[0] for t in (whole.slice(0, 400), whole.slice(400), whole))
     summed = one + other
     assert summed.keys["shop"] == plain_keys(both.keys["shop"])
     assert (summed.coordinates == both.coordinates).all()
@@ -155,7 +156,7 @@ def test_keys_of_two_types_in_two_files_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"shop": ["a"]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"shop": [1]}), tmp_path / "2.parquet")
     with pytest.raises(sf.DataError, match="different types"):
-        sf.source(tmp_path, DOMAIN).check([sf.Histogram("shop").needs(DOMAIN)])
+        sf.source(tmp_path, DOMAIN).require([sf.Histogram("shop").needs(DOMAIN)])
 
 
 def test_what_cannot_be_released_is_refused_before_the_charge() -> None:
@@ -189,7 +190,7 @@ def test_a_key_that_is_not_shown_is_seen_nowhere() -> None:
     data = table([*SHOPS, secret])
     question = sf.Histogram(["shop", "kind"])
     src = sf.source(data, DOMAIN, name="shops")
-    cube = src.count([question.needs(DOMAIN)])[0]
+    cube = count(src, [question.needs(DOMAIN)])[0]
     assert secret in plain_keys(cube.keys["shop"])
     publisher = sf.Publisher(src, budget=sf.ApproxDP(10, "1e-3"))
     release = publisher.release(question, epsilon=1, delta="1e-6")
@@ -254,7 +255,7 @@ def test_intervals_that_forget_the_selection_hold_too_seldom() -> None:
 def test_a_finer_cube_gives_the_coarser_one_with_its_keys() -> None:
     src = sf.source(table(SHOPS), sf.Domain(shop=sf.Keys(), at=sf.Interval(0, 4)))
     fine, coarse = (sf.Histogram(["shop", "at"], bins=bins).needs(src.domain) for bins in (4, 2))
-    cube, counted = src.count([fine])[0].on(coarse), src.count([coarse])[0]
+    cube, counted = count(src, [fine])[0].on(coarse), count(src, [coarse])[0]
     assert plain_keys(cube.keys["shop"]) == plain_keys(counted.keys["shop"])
     assert (cube.coordinates == counted.coordinates).all()
     assert (cube.counts == counted.counts).all()
@@ -266,7 +267,7 @@ def test_the_docstring_holds_the_proof_for_keys() -> None:
 
 
 def test_keys_refuse_to_be_pickled() -> None:
-    cube = sf.source(table(SHOPS), DOMAIN).count([sf.Histogram("shop").needs(DOMAIN)])[0]
+    cube = count(sf.source(table(SHOPS), DOMAIN), [sf.Histogram("shop").needs(DOMAIN)])[0]
     assert cube.keys["shop"][0] == "bar"
     with pytest.raises(sf.UsageError):
         pickle.dumps(cube.keys["shop"])

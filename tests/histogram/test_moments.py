@@ -11,6 +11,7 @@ import pytest
 import sfumato as sf
 from sfumato.audit.runs import count
 from sfumato.cube import Cube
+from sfumato.data import count as data_count
 from sfumato.histogram import moments
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
@@ -161,7 +162,7 @@ def test_missing_values_are_dropped_or_have_a_place_of_their_own() -> None:
     data = {"k": ["a", None, "zzz", None], "f": [True, None, None, False]}
     import pyarrow as pa
 
-    cubes = sf.source(pa.table(data), words).count([sf.Histogram("k").needs(words), sf.Histogram("f").needs(words)])
+    cubes = data_count(sf.source(pa.table(data), words), [sf.Histogram("k").needs(words), sf.Histogram("f").needs(words)])
     assert [cube.counts.tolist() for cube in cubes] == [[1, 0, 1, 2], [1, 1, 2]]
 
 

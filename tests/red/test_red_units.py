@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.data import count
 
 PERSONS: dict[str, tuple[Any, list[Any]]] = {
     "int64": (pa.int64(), [1, 1, 2, None]),
@@ -33,7 +34,7 @@ PERSONS: dict[str, tuple[Any, list[Any]]] = {
 
 def counted(data: object, axis: sf.Interval | sf.Categories, question: sf.Histogram, **options: Any) -> list[int]:
     src = sf.source(data, {"x": axis}, **options)
-    return src.count([question.needs(src.domain)])[0].counts.tolist()
+    return count(src, [question.needs(src.domain)])[0].counts.tolist()
 
 
 @pytest.mark.parametrize("kind", PERSONS)

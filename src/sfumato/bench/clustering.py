@@ -22,7 +22,7 @@ from sfumato.bench.tables import Chart, Row
 from sfumato.centers import kmeans
 from sfumato.clustering import KMeans
 from sfumato.cube import Cube
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.domain import Domain, Interval
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
@@ -122,7 +122,7 @@ def _domain(d: int) -> Domain:
 def counted(table: Table) -> Cube:
     """The cube that k-means asks for."""
     src = source(table.points, _domain(table.points.shape[1]), name="bench")
-    return src.count([KMeans(table.k).needs(src.domain)])[0]
+    return count(src, [KMeans(table.k).needs(src.domain)])[0]
 
 
 def private_losses(table: Table, cube: Cube, method: str, epsilon: str, runs: int) -> Losses:

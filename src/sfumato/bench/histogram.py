@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.bench.tables import Chart, Row, medians
 from sfumato.cube import Cube
-from sfumato.data import source
+from sfumato.data import count, source
 from sfumato.domain import Domain, Interval, Keys
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import RULES, key_law, released
@@ -65,7 +65,7 @@ def _ways(path: Path) -> dict[str, Callable[[], object]]:
     return {
         "decode": decode,
         "Arrow's value_counts": lambda: len(pq.read_table(path)["key"].value_counts()),
-        "sfumato, scan of keys": lambda: source(path, domain).count([lattice]),
+        "sfumato, scan of keys": lambda: count(source(path, domain), [lattice]),
     }
 
 

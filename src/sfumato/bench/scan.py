@@ -45,13 +45,13 @@ def ours(path: str, side: int, person: str | None = None) -> Callable[[], object
     """One scan of a source; imports are made by a scan of nothing."""
     import numpy as np
 
-    from sfumato.data import source
+    from sfumato.data import count, source
     from sfumato.domain import Domain, Interval, Lattice, grid_axis
 
     axes = {name: Interval(0, 1) for name in "xy"}
     lattice = Lattice(tuple(grid_axis(name, axis, side) for name, axis in axes.items()))
-    source(np.zeros((1, 2)), Domain(axes)).count([lattice])
-    return lambda: source(path, Domain(axes), person=person, rows_per_person=ROWS_PER_PERSON if person else 1).count([lattice])
+    count(source(np.zeros((1, 2)), Domain(axes)), [lattice])
+    return lambda: count(source(path, Domain(axes), person=person, rows_per_person=ROWS_PER_PERSON if person else 1), [lattice])
 
 
 def duckdb(path: str, side: int) -> Callable[[], object]:

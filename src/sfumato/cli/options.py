@@ -49,6 +49,7 @@ def source_options(optional: bool = False) -> Callable[[F], F]:
             show_default=True,
             help="Hide whether a person is in the table, or only what their rows say.",
         ),
+        click.option("--data-version", help="Version of the data, such as 2 or 2026-11: a new one is counted and paid for anew."),
         click.option("--account", default="default", show_default=True, help="Account in the ledger."),
         click.option("--budget", help="Total of the account when it is new: EPSILON, or EPSILON,DELTA; with --rho, a rho."),
     ]

@@ -71,7 +71,15 @@ def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh
 
     spec = read_plan(plan)
     where = spec.source
-    src = source(where.path, domain_of(spec), where.person, where.rows_per_person, where.neighbours, where.name)
+    src = source(
+        where.path,
+        domain_of(spec),
+        where.person,
+        where.rows_per_person,
+        where.neighbours,
+        where.name,
+        where.version,
+    )
     publisher = Publisher(src, ledger=ledger, account=spec.budget.account, budget=spec.budget.total)
     before = publisher.account.spent
     with scanning() as progress:

@@ -20,6 +20,7 @@ def publish(
     person: str | None,
     rows_per_person: int,
     neighbours: str,
+    data_version: str | None,
     account: str,
     budget: str | None,
     epsilon: str | None,
@@ -36,7 +37,14 @@ def publish(
     from sfumato.ledger.ledger import written
     from sfumato.publisher import Publisher
 
-    src = source(file, domain, person=person, rows_per_person=rows_per_person, neighbours=neighbours)  # type: ignore[arg-type]
+    src = source(
+        file,
+        domain,
+        person=person,
+        rows_per_person=rows_per_person,
+        neighbours=neighbours,  # type: ignore[arg-type]
+        version=data_version,
+    )
     publisher = Publisher(src, ledger=ledger, account=account, budget=_total(budget, rho is not None))
     with scanning() as progress:
         answer = publisher.release(question, epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, progress=progress)

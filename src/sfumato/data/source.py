@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import secrets
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ def source(
     rows_per_person: int = 1,
     neighbours: Neighbours = "add-remove",
     name: str | None = None,
+    version: str | int | dt.date | None = None,
 ) -> Source:
     """Say where the rows are, what is publicly known of them, and what one person can change.
 
@@ -47,6 +50,10 @@ def source(
     neighbours : {"add-remove", "replace"}
     name : str or None
         Names the data set in the ledger's keys, instead of the path (files) or a random token (objects).
+    version : str, int, date or None
+        Tells one state of the data set from another, such as 2 or "2026-11". Under a new version the same
+        question is a new question, which is charged and counted again. A table in memory under a name needs
+        one whenever its rows change: the name alone stands for the first rows that were counted.
 
     Raises
     ------
@@ -62,7 +69,7 @@ def source(
     >>> from sfumato.domain import Interval, Lattice, grid_axis
     >>> domain = Domain(age=Interval(0, 120, step=1))
     >>> src = source(np.array([[31.0], [31.5], [64.0]]), domain)
-    >>> src.count([Lattice((grid_axis("age", domain["age"], 3),))])[0].counts.tolist()
+    >>> count(src, [Lattice((grid_axis("age", domain["age"], 3),))])[0].counts.tolist()
     [2, 1, 0]
     """
     from sfumato.data.tables import open_table
@@ -72,15 +79,41 @@ def source(
             f"domain = {type(domain).__name__}", "it is neither a Domain nor a dict", "Write Domain(age=Interval(0, 121, step=1))"
         )
     domain = domain if isinstance(domain, Domain) else Domain(domain)
-    for what, text in (("person", person), ("name", name)):
-        if text == "" or not isinstance(text, str | None):
-            raise UsageError(f"{what} = {type(text).__name__}", "it must be a text that is not empty", "Give a name, or leave it out")
+    if person == "" or not isinstance(person, str | None):
+        raise UsageError(
+            f"person = {type(person).__name__}",
+            "it must be a text that is not empty",
+            "Give a name, or leave it out",
+        )
+    name = _public_text("name", name)
+    version = _public_text("version", _version_text(version))
     unit = Unit(rows_per_person, neighbours, person)
     if not isinstance(data, str | os.PathLike) and person is not None and type(data).__module__ == "numpy" and person not in domain:
         raise UsageError(
             f"person = {person!r}", "an array's columns are the domain's axes, and none has that name", "Give a frame, or declare the axis"
         )
-    return Source(open_table(data, tuple(domain), person), domain, unit, name, data)
+    return Source(open_table(data, tuple(domain), person), domain, unit, name, version, data)
+
+
+def _version_text(version: object) -> object:
+    """One form for each version, so that 2 and "2" are the same."""
+    if isinstance(version, dt.date):
+        return version.isoformat()
+    if isinstance(version, int) and not isinstance(version, bool):
+        return str(version)
+    return version
+
+
+def _public_text(what: str, text: object) -> str | None:
+    """Check a text that receipts print, and that the ledger's keys are made of."""
+    if text is None:
+        return None
+    if not isinstance(text, str) or not text:
+        remedy = "Give a text, a whole number or a date" if what == "version" else "Give a name, or leave it out"
+        raise UsageError(f"{what} = {type(text).__name__}", "it must be a text that is not empty", remedy)
+    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in text):
+        raise UsageError(what, "it holds a control character", "Use letters, digits, spaces and signs")
+    return text
 
 
 class Source:
@@ -90,11 +123,27 @@ class Source:
     ----------
     domain : Domain
     unit : Unit
+    name : str or None
+        The public name that was given, if any.
+    version : str or None
+        The version that was given, as text, if any.
     """
 
-    def __init__(self, table: Table, domain: Domain, unit: Unit, name: str | None, data: object) -> None:
-        self.domain, self.unit = domain, unit
-        self._table, self._name, self._data = table, name, data
+    def __init__(
+        self,
+        table: Table,
+        domain: Domain,
+        unit: Unit,
+        name: str | None,
+        version: str | None,
+        data: object,
+    ) -> None:
+        self.domain = domain
+        self.unit = unit
+        self.name = name
+        self.version = version
+        self._table = table
+        self._data = data
         self._token = secrets.token_hex(16)
 
     @property
@@ -103,14 +152,10 @@ class Source:
         return bool(self._table.in_memory)
 
     @property
-    def name(self) -> str | None:
-        """The public name of the data set, if one was given."""
-        return self._name
-
-    @property
     def title(self) -> str:
-        """What a receipt calls this data set: its name, or the file's, without the folders that lead to it."""
-        return self._name or os.path.basename(self._table.name)
+        """What a receipt calls this data set: its name, or the file's without the folders that lead to it, and its version."""
+        called = self.name or os.path.basename(self._table.name)
+        return called if self.version is None else f"{called}, version {self.version}"
 
     @property
     def label(self) -> str:
@@ -119,11 +164,14 @@ class Source:
         A file: its name or resolved path, and its time of modification; several: names, sizes and times of all, in one
         digest. They are looked up anew each time. A table in memory, a dataset, a lazy frame or a relation: its name, or a
         random token of this object, so that two never share a key; where a dataset lies in files, also their state.
+        The version, if there is one, is part of all of them.
         """
-        name = self._name or (f"in memory {self._token}" if self._table.in_memory else None)
-        return self._table.label(name)
+        name = self.name or (f"in memory {self._token}" if self._table.in_memory else None)
+        label = self._table.label(name)
+        # A zero character parts the two: it is in no path, and refused in names, so that no other name reads the same.
+        return label if self.version is None else f"{label}\0version {self.version}"
 
-    def check(self, lattices: Sequence[Lattice]) -> None:
+    def require(self, lattices: Sequence[Lattice]) -> None:
         """Refuse a table on which the lattices cannot be counted; to be called before anything is charged.
 
         Looks at the file's header or footer and at the types of the columns, of CSV also at the form of the first block;
@@ -200,35 +248,6 @@ class Source:
             if names.count(name) > 1:
                 raise DataError(f"{table.name}, column {name!r}", "several columns have that name", "Rename the columns")
 
-    def count(self, lattices: Sequence[Lattice], progress: Progress | None = None, *, key: bytes | None = None) -> list[Cube]:
-        """Count the rows in every cell of each lattice, in one scan of the columns needed.
-
-        Values outside bounds are clamped; a row with a missing value in a column of a lattice, or without a person, is
-        dropped for that lattice; labels not listed go to ``other``, or their rows are dropped. All of it silently.
-
-        Parameters
-        ----------
-        lattices : sequence of Lattice
-        progress : callable or None
-            Called after each part with the rows done, and all rows or None: private facts, for the holder's screen only.
-        key : bytes of length 32 or None
-            The secret that chooses which rows a person keeps; None draws a fresh one. Give the same to two scans of one
-            table, and each person keeps the same rows in both.
-
-        Raises
-        ------
-        DataError
-            As ``check``; or if the file turns out to be damaged further on.
-        """
-        from sfumato.data.bounding import Bounder, fresh_key
-        from sfumato.data.scan import scan
-
-        self.check(lattices)
-        if not lattices:
-            return []
-        bounder = None if self.unit.person is None else Bounder(key or fresh_key(), self.unit.rows_per_person)
-        return scan(self._table, self._columns(lattices), lattices, person=self.unit.person, bounder=bounder, progress=progress)
-
     def __repr__(self) -> str:
         return f"<Source {self.title}: {', '.join(self.domain)}; {self.unit}>"
 
@@ -236,7 +255,54 @@ class Source:
         if self._table.in_memory:
             raise UsageError("pickling a Source", "it holds data in memory", "Write the table to a file, and pickle a source of that")
         unit = self.unit
-        return source, (self._data, self.domain, unit.person, unit.rows_per_person, unit.neighbours, self._name)
+        return source, (self._data, self.domain, unit.person, unit.rows_per_person, unit.neighbours, self.name, self.version)
+
+
+def count(
+    source: Source,
+    lattices: Sequence[Lattice],
+    progress: Progress | None = None,
+    *,
+    key: bytes | None = None,
+) -> list[Cube]:
+    """Count the rows in every cell of each lattice, in one scan of the columns needed.
+
+    These are true counts: nothing of them may be published, and only a publisher that has charged for them should ask.
+
+    Values outside bounds are clamped; a row with a missing value in a column of a lattice, or without a person, is
+    dropped for that lattice; labels not listed go to ``other``, or their rows are dropped. All of it silently.
+
+    Parameters
+    ----------
+    source : Source
+    lattices : sequence of Lattice
+    progress : callable or None
+        Called after each part with the rows done, and all rows or None: private facts, for the holder's screen only.
+    key : bytes of length 32 or None
+        The secret that chooses which rows a person keeps; None draws a fresh one. Give the same to two scans of one
+        table, and each person keeps the same rows in both.
+
+    Raises
+    ------
+    DataError
+        As ``Source.require``; or if the file turns out to be damaged further on.
+    """
+    from sfumato.data.bounding import Bounder, fresh_key
+    from sfumato.data.scan import scan
+
+    source.require(lattices)
+    if not lattices:
+        return []
+    unit = source.unit
+    bounder = None if unit.person is None else Bounder(key or fresh_key(), unit.rows_per_person)
+    return scan(
+        source._table,
+        source._columns(lattices),
+        lattices,
+        person=unit.person,
+        bounder=bounder,
+        progress=progress,
+    )
 
 
 def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]:
