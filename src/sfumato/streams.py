@@ -255,16 +255,7 @@ class Stream:
         with self._lock:
             self._catch_up()
             steps = self._shown.steps()
-        opening, entry = self._opening, self._steps.entry
-        receipt = receipt_of(entry, opening.charged, opening.source)
-        release = CounterRelease(
-            settled=self._settled,
-            outputs=tuple(map(_output, steps)),
-            events=tuple(step.event for step in steps),
-            guarantee=self._settled.guarantee(opening.private),
-            receipt=receipt,
-        )
-        return signed(release, self._ledger)
+        return signed(_history(self._opening, self._steps.entry, steps), self._ledger)
 
     def __len__(self) -> int:
         return self.step
@@ -385,6 +376,21 @@ def receipt_of(entry: Entry, charged: str, source: str, part: str = "1 of 1") ->
         part=part,
         source=source,
         version=__version__,
+    )
+
+
+def history_of(steps: Steps, number: int) -> CounterRelease:
+    """The first steps of a stream as a release, unsigned; all there are, if there are fewer."""
+    return _history(_opening(steps), steps.entry, steps.since(None)[:number])
+
+
+def _history(opening: Opening, entry: Entry, steps: Sequence[Step]) -> CounterRelease:
+    return CounterRelease(
+        settled=opening.settled,
+        outputs=tuple(map(_output, steps)),
+        events=tuple(step.event for step in steps),
+        guarantee=opening.settled.guarantee(opening.private),
+        receipt=receipt_of(entry, opening.charged, opening.source),
     )
 
 

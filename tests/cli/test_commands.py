@@ -203,7 +203,7 @@ def test_the_ledger_speaks(sfumato: Run) -> None:
     assert sfumato("release", "plan.toml", "--ledger", "b.db")[0] == 0
     code, out, _ = sfumato("ledger", "log", "--ledger", "b.db")
     assert code == 0
-    assert [line.split("\t")[3] for line in out.splitlines()[1:]] == ["open", "reserve", "store", "hand"]
+    assert [line.split("\t")[3] for line in out.splitlines()[1:]] == ["open", "bind", "reserve", "store", "hand"]
     code, out, _ = sfumato("ledger", "verify", "--ledger", "b.db")
     assert code == 0
     head = out.split("Head: ")[1].strip()

@@ -29,6 +29,7 @@ COMMANDS = {
     "release": ("sfumato.cli.plans", "Publish the answers to a plan, or print them again for free."),
     "report": ("sfumato.cli.report", "Turn saved releases into one HTML page."),
     "stream": ("sfumato.cli.stream", "Publish a running total of what comes in, step by step."),
+    "verify": ("sfumato.cli.verify", "Check that a release is the one that was published."),
 }
 
 STOPPED = 130  # what a shell reports of a program ended by Ctrl-C

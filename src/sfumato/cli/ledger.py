@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import click
 
 from sfumato.cli.options import json_option, ledger_option
 from sfumato.cli.output import emit_json, table, talk
+from sfumato.cli.targets import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
 from sfumato.exact import fraction
 from sfumato.ledger import Account, Entry, open_ledger
+from sfumato.ledger.export import exported
 from sfumato.ledger.ledger import written
 from sfumato.privacy.composition import rule_of
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, total_of
@@ -78,11 +81,72 @@ def verify(head: str | None, ledger: Path, as_json: bool) -> None:
         raise LedgerError(f"verifying {ledger}", str(found.fault), "Restore a copy that verifies; do not publish from this one")
 
 
+@ledger.command()
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@json_option
+def upgrade(old: Path, new: Path, as_json: bool) -> None:
+    """Copy OLD, a ledger of version 0.1, to the file NEW, and go on with that one.
+
+    Receipts of version 0.1 give away the size of a data file. The copy has new ones; stored answers are found by the
+    same questions, and streams go on. OLD is only read: delete it when NEW is in use.
+    """
+    from sfumato.upgrading import upgrade_ledger
+
+    done = upgrade_ledger(old, new)
+    if as_json:
+        emit_json(dataclasses.asdict(done))
+        return
+    streams = f"{done.streams} streams, {done.finished} of them over" if done.streams else "no streams"
+    click.echo(f"{done.entries} entries and {streams}: {new}")
+    for account in done.mixed:
+        talk(f"Account {account!r} was charged for different persons or relations: its total guarantees nothing.")
+    talk(f"Keep {new} and {new}.secrets together. Delete {old}, and replace what was published from it.")
+
+
+@ledger.command()
+@click.option("--out", type=NewFile(), help="File to write; left out: standard output.")
+@ledger_option
+@click.option("--json", "as_json", is_flag=True, help="Accepted as everywhere; the output is JSON in any case.")
+def export(out: Path | None, ledger: Path, as_json: bool) -> None:
+    """Write the public part as JSON, for an auditor: accounts, entries, stored answers, published steps; no secrets."""
+    del as_json
+    with open_ledger(ledger, create=False) as book:
+        text = json.dumps(exported(book), indent=1)
+    if out is None:
+        click.echo(text)
+    else:
+        write_text(out, text + "\n")
+        talk(f"Exported: {out}")
+
+
+@ledger.command()
+@ledger_option
+@json_option
+def key(ledger: Path, as_json: bool) -> None:
+    """Print the public key that releases are signed with from now on; the first time, make it."""
+    with open_ledger(ledger, create=False) as book:
+        public = book.signer(create=True)
+    if as_json:
+        emit_json({"signer": public})
+    else:
+        click.echo(public)
+        talk("Publish it where readers trust you. They check a release by `sfumato verify RELEASE --key KEY`.")
+
+
 def _said(entry: Entry, rule: str) -> tuple[str, str]:
     """Cost and note of an entry for people; an account's opening states its total."""
-    if entry.kind == "open":
-        return "", f"total {written(rule, tuple(json.loads(entry.note)['total']))}"
-    return written(rule, entry.cost) if any(entry.cost) else "", entry.note
+    if entry.kind not in ("open", "bind", "cap"):
+        return written(rule, entry.cost) if any(entry.cost) else "", entry.note
+    note = json.loads(entry.note)
+    match entry.kind:
+        case "open":
+            return "", f"total {written(rule, tuple(note['total']))}"
+        case "bind":
+            data = f", of the data set {note['data']!r}" if note["data"] else ""
+            return "", f"protects {note['protects']}{data}"
+        case _:
+            return "", f"ceiling of {note['data']!r} {written(note['rule'], tuple(note['ceiling']))}"
 
 
 def _total(epsilon: str | None, delta: str, rho: str | None) -> CentralMeasure:
@@ -106,7 +170,20 @@ def _head(text: str | None) -> tuple[int, str] | None:
 
 def _show(accounts: list[Account], as_json: bool) -> None:
     if as_json:
-        emit_json([{"name": a.name, "rule": a.rule, "total": a.total, "spent": a.spent, "remaining": a.remaining} for a in accounts])
+        emit_json(
+            [
+                {
+                    "name": a.name,
+                    "rule": a.rule,
+                    "total": a.total,
+                    "spent": a.spent,
+                    "remaining": a.remaining,
+                    "protects": a.protects,
+                    "data": a.data,
+                }
+                for a in accounts
+            ]
+        )
         return
-    rows = [(a.name, *(written(a.rule, amount) for amount in (a.total, a.spent, a.remaining))) for a in accounts]
-    table(["account", "total", "spent", "remaining"], rows)
+    rows = [(a.name, *(written(a.rule, amount) for amount in (a.total, a.spent, a.remaining)), a.protects) for a in accounts]
+    table(["account", "total", "spent", "remaining", "protects"], rows)

@@ -75,6 +75,17 @@ class NewFolder(_Target):
         return _folder_obstacle(next(folder for folder in (path, *path.absolute().parents) if folder.exists()))
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file; what goes wrong at the last moment, such as a full disk, is an error in three parts, too."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or "the file cannot be written"
+    else:
+        return
+    raise DataError(f"writing {path}", reason, "Choose a path that can be written")
+
+
 def _folder_obstacle(folder: Path) -> str | None:
     if not folder.is_dir():
         return f"{folder} is no folder"

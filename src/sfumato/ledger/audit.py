@@ -36,6 +36,12 @@ def audit(
     return _Audit(_books(db), known, form(db, expected)).run()
 
 
+def verified(entries: Iterable[Entry], past: sqlite3.Connection) -> Verification:
+    """Check the entries of a ledger of version 0.1, which bound no accounts."""
+    accounts, payloads, highest = _columns(past)
+    return _Audit(Books(entries, accounts, payloads, highest, {}), None, _damage(past)).run()
+
+
 def form(db: sqlite3.Connection, expected: Mapping[str, str]) -> list[str]:
     """What is wrong with a file as SQLite sees it, and with its tables and rules."""
     return [*_damage(db), *differences(db, expected)]
@@ -89,17 +95,23 @@ def differences(db: sqlite3.Connection, expected: Mapping[str, str]) -> list[str
 
 
 def _books(db: sqlite3.Connection) -> Books:
-    accounts = {name: (rule, (first, second)) for name, rule, first, second in db.execute("SELECT * FROM accounts")}
-    payloads = {number: _hash_of(payload) for number, payload in db.execute("SELECT sequence, payload FROM payloads")}
+    entries = (entry_of(columns) for columns in db.execute(f"SELECT {COLUMNS} FROM entries ORDER BY sequence"))
     settled = {
         ("bind", account): binding(protects, data) for account, protects, data in db.execute("SELECT account, protects, data FROM bindings")
     } | {
         ("cap", data): capping(data, rule, (first, second))
         for data, rule, first, second in db.execute("SELECT data, rule, first, second FROM ceilings")
     }
+    return Books(entries, *_columns(db), settled)
+
+
+def _columns(db: sqlite3.Connection) -> tuple[Mapping[str, tuple[object, Amount]], Mapping[int, str], int]:
+    """Accounts, hashes of answers, and the highest number that was given out."""
+    query = "SELECT name, rule, total_first, total_second FROM accounts"
+    accounts = {name: (rule, (first, second)) for name, rule, first, second in db.execute(query)}
+    payloads = {number: _hash_of(payload) for number, payload in db.execute("SELECT sequence, payload FROM payloads")}
     highest = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
-    entries = (entry_of(columns) for columns in db.execute(f"SELECT {COLUMNS} FROM entries ORDER BY sequence"))
-    return Books(entries, accounts, payloads, highest[0] if highest else 0, settled)
+    return accounts, payloads, highest[0] if highest else 0
 
 
 def _hash_of(payload: object) -> str:

@@ -100,7 +100,7 @@ class Entry:
 
     sequence: int
     account: str
-    kind: str
+    kind: Kind
     time: str
     key: str
     digest: str
@@ -279,6 +279,15 @@ class Ledger(Protocol):
 
     def log(self, account: str | None = None) -> Iterator[Entry]:
         """Entries in order, of one account or of all."""
+
+    def answer(self, entry: int) -> bytes | None:
+        """What is stored under a charge: its answer, or what a stream was opened with; None where there is none."""
+
+    def steps(self, entry: int) -> Steps | None:
+        """The stream that a charge paid for; None where there is none."""
+
+    def was(self, entry: int) -> str | None:
+        """The hash that an entry had before the ledger was upgraded; None where it has no other."""
 
     def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
         """Recompute the whole ledger and compare.

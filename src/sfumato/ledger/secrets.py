@@ -127,6 +127,12 @@ class Secrets:
         """Take over the name of a question from an older ledger."""
         self.store.atomic(lambda db: _keep(db, account, request, tag, derived=derived))
 
+    def replaced(self, sequence: int) -> str | None:
+        """The hash that an entry had before the ledger was upgraded."""
+        query = "SELECT hash FROM replaced WHERE sequence = ?"
+        found = self.store.reading(lambda db: db.execute(query, (sequence,)).fetchone())
+        return None if found is None else str(found[0])
+
     def about(self, name: str, make: Callable[[], bytes] | None = None) -> bytes | None:
         """One of the values kept here, made now if it is missing; None where it is neither there nor made."""
 

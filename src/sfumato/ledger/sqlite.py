@@ -416,6 +416,33 @@ class SQLiteLedger:
     def _read(self, query: str, values: dict[str, object]) -> list[Entry]:
         return self._store.reading(lambda db: [entry_of(columns) for columns in db.execute(query, values)])
 
+    def answer(self, entry: int) -> bytes | None:
+        """What is stored under a charge. See `Ledger.answer`."""
+        first = self._charge_of(entry)
+        found = None if first is None else self._store.reading(lambda db: rows.answer(db, first))
+        if found is None:
+            return None
+        if not isinstance(found[1], bytes) or payload_digest(found[1]) != found[0].payload_hash:
+            raise _spoilt(found[0])
+        return found[1]
+
+    def steps(self, entry: int) -> Steps | None:
+        """The stream that a charge paid for. See `Ledger.steps`."""
+        first, secrets = self._charge_of(entry), self._secrets_if_any()
+        if first is None or secrets is None:
+            return None
+        store = secrets.store
+        return store.reading(lambda db: steps.found(db, first, store) if steps.has(db, first) else None)
+
+    def _charge_of(self, entry: int) -> Entry | None:
+        query = f"SELECT {COLUMNS} FROM entries WHERE sequence = :entry AND kind = 'reserve'"
+        return next(iter(self._read(query, {"entry": entry})), None)
+
+    def was(self, entry: int) -> str | None:
+        """The hash that an entry had before the ledger was upgraded. See `Ledger.was`."""
+        secrets = self._secrets_if_any()
+        return None if secrets is None else secrets.replaced(entry)
+
     def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
         """Recompute the whole ledger and compare. See `Ledger.verify` for what can be found, and what cannot."""
         try:
@@ -441,9 +468,7 @@ class SQLiteLedger:
 
     def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
         """An entry known by the hash that it had before the ledger was upgraded, by the one it has now."""
-        query = "SELECT hash FROM replaced WHERE sequence = ?"
-        before = secrets.store.reading(lambda db: db.execute(query, (known[0],)).fetchone())
-        if before is None or before[0] != known[1]:
+        if secrets.replaced(known[0]) != known[1]:
             return known
         return known[0], self._store.reading(lambda db: rows.hash_of(db, known[0])) or ""
 

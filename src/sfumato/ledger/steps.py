@@ -109,7 +109,7 @@ class Steps:
         earlier = find(db, number, event) if event else None
         if earlier is not None:
             return _Taken(earlier, fresh=False)
-        counts = [_count(db, number, word) for word in words]
+        counts = [count(db, number, word) for word in words]
         taken, values = self._next(db.execute(ROW, (number,)).fetchall(), event, work, counts)
         db.execute(MOVE, values)
         return taken
@@ -125,13 +125,28 @@ class Steps:
             raise _spoilt(self.entry)
         step += 1
         state, output = work(step, state, counts)
+        tallied += len(counts)
+        return self._after(seal, head, step, event, output, state=state, tallied=tallied)
+
+    def _after(
+        self, seal: str, head: str, step: int, event: str, output: bytes, *, state: bytes, tallied: int
+    ) -> tuple[_Taken, tuple[object, ...]]:
+        """A step, and what stores it after the row of a seal and a head."""
+        number = self.entry.sequence
         head = linked(head, number, step, event, output)
         over = state == OVER
-        tallied = 0 if over else tallied + len(counts)
+        if over:
+            tallied = 0
         spec = self._over_digest if over else self._spec_digest
         after = sealed(number, spec, step, state, tallied, head)
         values = (number, seal, step, event, output, head, state, tallied, after)
         return _Taken(Step(step, event, output, head), fresh=True, over=over), values
+
+    def put(self, db: sqlite3.Connection, event: str, output: bytes, *, state: bytes, tallied: int) -> None:
+        """Write a step that was published elsewhere, with the state that it leaves here."""
+        ((step, _, _, head, seal),) = db.execute(ROW, (self.entry.sequence,)).fetchall()
+        _, values = self._after(seal, head, step + 1, event, output, state=state, tallied=tallied)
+        db.execute(MOVE, values)
 
     def since(self, last: Step | None) -> list[Step]:
         """All steps after a given one (None: all there are), in order, each checked against its hash."""
@@ -154,7 +169,7 @@ class Steps:
         return step, head
 
 
-def _count(db: sqlite3.Connection, stream: int, who: bytes) -> int:
+def count(db: sqlite3.Connection, stream: int, who: bytes) -> int:
     """Count a word, and return how often it was counted by now."""
     where = (stream, who)
     found = db.execute("SELECT rows FROM tallies WHERE stream = ? AND who = ?", where).fetchone()
@@ -246,13 +261,13 @@ def faults(db: sqlite3.Connection, paid: Mapping[int, str], last: int) -> Iterat
         if not sound or sealed(number, opened(spec, secret), step, state, tallied, head) != seal:
             yield f"the state of stream {number} was edited: its hash does not match"
         rows = db.execute("SELECT step, event, output, hash FROM steps WHERE stream = ? ORDER BY step", (number,))
-        yield from _walk(number, paid[number], rows, (step, head))
+        yield from walk(number, paid[number], rows, (step, head))
         total = "SELECT coalesce(sum(rows), 0) FROM tallies WHERE stream = ?"
         if db.execute(total, (number,)).fetchone()[0] != tallied:
             yield f"the tallies of stream {number} were edited: their sum does not match"
 
 
-def _walk(stream: int, head: str, rows: Iterable[tuple[int, str, bytes, str]], last: tuple[int, str]) -> Iterator[str]:
+def walk(stream: int, head: str, rows: Iterable[tuple[int, str, bytes, str]], last: tuple[int, str]) -> Iterator[str]:
     """Follow the chain of one stream to the step that its state has reached."""
     at = 0
     for step, event, output, hashed in rows:

@@ -1,0 +1,46 @@
+"""``sfumato verify``: is this release the one that was published?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli.options import json_option
+from sfumato.cli.output import emit_json
+from sfumato.errors import DataError, UsageError
+
+
+@click.command(short_help="Check that a release is the one that was published.")
+@click.argument("release", type=click.Path(path_type=Path))
+@click.option("--ledger", type=click.Path(path_type=Path), help="The ledger that was charged for it.")
+@click.option("--key", help="The custodian's public key, as `sfumato ledger key` printed it.")
+@json_option
+def verify(release: Path, ledger: Path | None, key: str | None, as_json: bool) -> None:
+    """Compare RELEASE, a JSON file, with the ledger that was charged for it, or with the custodian's key.
+
+    Exit code 4 if it was edited, or is not to be found.
+    """
+    from sfumato.ledger import open_ledger
+    from sfumato.releases import load
+    from sfumato.verifying import verify as compare
+    from sfumato.verifying import verify_signature
+
+    if (ledger is None) == (key is None):
+        remedy = "Give one of them: a custodian has the ledger, a reader has the key"
+        raise UsageError(f"verifying {release}", "it takes --ledger or --key", remedy)
+    held = load(release)
+    if ledger is not None:
+        with open_ledger(ledger, create=False) as book:
+            verdict = compare(held, book)
+    else:
+        assert key is not None
+        verdict = verify_signature(held, key)
+    if not verdict.ok:
+        obstacle = verdict.reason.rstrip(".").replace("It ", "it ", 1)
+        remedy = "Do not publish it; ask the custodian for the release that was published"
+        raise DataError(f"verifying {release}", obstacle, remedy)
+    if as_json:
+        emit_json({"ok": verdict.ok, "reason": verdict.reason})
+    else:
+        click.echo(verdict.reason)

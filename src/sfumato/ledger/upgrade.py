@@ -1,0 +1,300 @@
+"""Copy a ledger of version 0.1 to a new file, without what it should not have kept.
+
+Version 0.1 hashed the state of the data file into digests and default keys, noted when an answer was ready, and kept
+streams with their secrets in the one file. The copy has random digests and keys, the time of the charge on everything
+that follows from it, and secrets in a file of their own, without those of streams that are over. Entries keep their
+numbers; their hashes are new. The old hashes are among the secrets, so that receipts of that time can still be checked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple, Protocol
+from urllib.parse import quote
+
+from sfumato.errors import LedgerError, UsageError
+from sfumato.ledger import audit, rows, steps
+from sfumato.ledger.chain import COLUMNS, entry_of, payload_digest
+from sfumato.ledger.ledger import Binding, Entry
+from sfumato.ledger.secrets import DIGEST_BYTES, KEY_BYTES, Request, Secrets, beside
+from sfumato.ledger.store import BOOK, Store, statements
+
+SCRIPTS = ("schema.sql", "streams.sql", "moves.sql")  # what versions 1, 2 and 3 each added
+HANGER_ON = b"-"  # stands for the states of steps that are long past
+
+
+class OldStream(NamedTuple):
+    """What a stream of version 0.1 was opened with, taken apart."""
+
+    spec: bytes
+    secret: bytes
+    title: str
+    horizon: int | None
+
+
+class Reader(Protocol):
+    """What a ledger cannot know by itself: how its answers and streams are to be read."""
+
+    def answer(self, payload: bytes, entry: Entry) -> bytes:
+        """A stored answer whose receipts name the entry as it is now."""
+
+    def binding(self, payload: bytes) -> Binding | None:
+        """What a stored answer protects; None where it does not say one thing."""
+
+    def stream(self, spec: bytes) -> OldStream:
+        """What a stream was opened with."""
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """What was copied.
+
+    Attributes
+    ----------
+    entries, streams, finished : int
+        ``finished`` streams have lost their secrets.
+    mixed : tuple of str
+        Accounts whose charges protect different persons: their totals guarantee nothing.
+    """
+
+    entries: int
+    streams: int
+    finished: int
+    mixed: tuple[str, ...]
+
+
+def upgrade(old: str | Path, new: str | Path, reader: Reader) -> Upgraded:
+    """Copy a ledger of version 0.1 to a new file; the old one is only read.
+
+    Raises
+    ------
+    UsageError
+        If there is a file at ``new`` already.
+    LedgerError
+        If the old file is no ledger of version 0.1, or does not verify.
+    """
+    target = os.path.realpath(new)
+    made = [target + end for end in ("", ".secrets", "-wal", "-shm", ".secrets-wal", ".secrets-shm")]
+    for path in made:
+        if os.path.lexists(path):
+            raise UsageError(f"upgrading to {str(new)!r}", "there is such a file already", "Name a file that does not exist yet")
+    with closing(_opened(old)) as past:
+        _check(old, past)
+        try:
+            return _Copy(past, target, reader).run()
+        except BaseException:
+            for path in made:
+                with suppress(FileNotFoundError):
+                    os.remove(path)
+            raise
+
+
+def _opened(old: str | Path) -> sqlite3.Connection:
+    """The old ledger in memory, with the tables that the last of the old versions had."""
+    label, place = f"the ledger {str(old)!r}", os.path.realpath(old)
+    if not os.path.lexists(place):
+        raise LedgerError(label, "there is no such file", "Check the path")
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        with closing(sqlite3.connect(f"file:{quote(place)}?mode=ro", uri=True)) as file:
+            file.backup(memory)
+        application = memory.execute("PRAGMA application_id").fetchone()[0]
+        version = memory.execute("PRAGMA user_version").fetchone()[0]
+        if application == BOOK.application and version in range(1, BOOK.version):
+            folder = resources.files("sfumato.ledger").joinpath("old")
+            for name in SCRIPTS[version:]:
+                for statement in statements(folder.joinpath(name).read_text(encoding="utf-8")):
+                    memory.execute(statement)
+            return memory
+        obstacle = "it is not a ledger of version 0.1"
+    except sqlite3.Error as error:
+        obstacle = f"it cannot be read ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
+    memory.close()
+    raise LedgerError(label, obstacle, "Name a ledger that version 0.1 wrote; later ones need no upgrade")
+
+
+def _check(old: str | Path, past: sqlite3.Connection) -> None:
+    """Refuse a ledger that was edited: a copy would make its history look whole."""
+    found = audit.verified(_entries(past), past)
+    faults = [*found.faults, *_stream_faults(past)]
+    if faults:
+        remedy = "Restore a copy that verifies, and upgrade that one"
+        raise LedgerError(f"the ledger {str(old)!r}", faults[0], remedy)
+
+
+def _entries(past: sqlite3.Connection) -> list[Entry]:
+    query = f"SELECT {COLUMNS} FROM entries ORDER BY sequence"
+    return [entry_of(columns) for columns in past.execute(query).fetchall()]
+
+
+class _Stream(NamedTuple):
+    stream: int
+    spec: bytes
+    step: int
+    state: bytes
+    tallied: int
+    head: str
+    seal: str
+
+
+def _streams(past: sqlite3.Connection) -> list[_Stream]:
+    query = "SELECT stream, spec, step, state, tallied, head, seal FROM streams ORDER BY stream"
+    return [_Stream(*columns) for columns in past.execute(query).fetchall()]
+
+
+def _steps(past: sqlite3.Connection, stream: int) -> list[tuple[int, str, bytes, str]]:
+    query = "SELECT step, event, output, hash FROM steps WHERE stream = ? ORDER BY step"
+    return past.execute(query, (stream,)).fetchall()
+
+
+def _stream_faults(past: sqlite3.Connection) -> list[str]:
+    faults: list[str] = []
+    paid = audit.paid(past)
+    for old in _streams(past):
+        number = old.stream
+        seal = steps.sealed(number, payload_digest(old.spec), *old[2:6])
+        if seal != old.seal:
+            faults.append(f"the state of stream {number} was edited: its hash does not match")
+        reached = (old.step, old.head)
+        faults.extend(steps.walk(number, paid[number], _steps(past, number), reached))
+    return faults
+
+
+class _Copy:
+    """One upgrade: from the old tables to the new files."""
+
+    def __init__(self, past: sqlite3.Connection, target: str, reader: Reader) -> None:
+        self._past, self._reader = past, reader
+        self._entries = _entries(past)
+        self._opened = {old.stream: reader.stream(old.spec) for old in _streams(past)}
+        self._names: dict[tuple[str, str], Request] = {}
+        self._charges: dict[tuple[str, str], Entry] = {}
+        self._found: dict[str, set[Binding | None]] = {}
+        self._book = Store(target, kind=BOOK)
+        identity = self._book.atomic(rows.identity)
+        self._secrets = Secrets(beside(target), identity, create=True)
+
+    def run(self) -> Upgraded:
+        """Copy everything, and verify the copy."""
+        try:
+            self._name_requests()
+            self._book.atomic(self._copy_entries)
+            finished = sum(self._copy_stream(old) for old in _streams(self._past))
+            mixed = self._book.atomic(self._bind)
+            self._secrets.store.forget_log()
+        finally:
+            self._secrets.close()
+            self._book.close()
+        return Upgraded(len(self._entries), len(self._opened), finished, mixed)
+
+    def _name_requests(self) -> None:
+        """Give each question a random digest, and a random key where the old one was made of the old digest."""
+        for entry in self._entries:
+            if entry.kind != "reserve":
+                continue
+            made = entry.digest[:32]
+            derived = entry.key == made
+            random = derived or entry.key.startswith(f"{made}+")
+            request = Request(
+                secrets.token_hex(KEY_BYTES) if random else entry.key,
+                secrets.token_hex(DIGEST_BYTES),
+            )
+            stream = self._opened.get(entry.sequence)
+            asked = entry.digest if stream is None else f"{entry.digest} of {stream.title}"
+            tag = self._secrets.tag(entry.account, asked)
+            self._secrets.adopt(entry.account, request, tag, derived=derived)
+            self._names[entry.account, entry.key] = request
+        hashes = [(entry.sequence, entry.hash) for entry in self._entries]
+        self._secrets.store.atomic(lambda db: db.executemany("INSERT INTO replaced VALUES (?, ?)", hashes))
+
+    def _copy_entries(self, db: sqlite3.Connection) -> None:
+        for columns in self._past.execute("SELECT * FROM accounts ORDER BY rowid").fetchall():
+            db.execute("INSERT INTO accounts VALUES (?, ?, ?, ?)", columns)
+        for entry in self._entries:
+            self._copy_entry(db, entry)
+        for number, opened in self._opened.items():
+            charge = next(c for c in self._charges.values() if c.sequence == number)
+            _store(db, rows.follow(charge, "store"), opened.spec)
+
+    def _copy_entry(self, db: sqlite3.Connection, old: Entry) -> None:
+        place = (old.account, old.key)
+        request = self._names.get(place, Request(old.key, old.digest))
+        # Only charges, openings and resumptions read the clock before the data were read.
+        charge = self._charges.get(place)
+        time = old.time if charge is None or old.kind == "resume" else charge.time
+        draft = rows.Draft(
+            old.account,
+            old.kind,
+            request.key,
+            request.digest,
+            old.cost,
+            old.note,
+            until=old.until,
+            holder=old.holder,
+            time=time,
+        )
+        if old.kind != "store":
+            entry = rows.append(db, draft)
+            if old.kind == "reserve":
+                self._charges[place] = entry
+            return
+        query = "SELECT payload FROM payloads WHERE sequence = ?"
+        payload = self._past.execute(query, (old.sequence,)).fetchone()[0]
+        assert charge is not None
+        self._found.setdefault(old.account, set()).add(self._reader.binding(payload))
+        _store(db, draft, self._reader.answer(payload, charge))
+
+    def _copy_stream(self, old: _Stream) -> bool:
+        """Copy one stream; whether it is over, and its secrets were left behind."""
+        opened, past = self._opened[old.stream], self._past
+        charge = next(c for c in self._charges.values() if c.sequence == old.stream)
+        over = opened.horizon == old.step
+        secret = b"" if over else opened.secret
+        query = "SELECT who, rows FROM tallies WHERE stream = ?"
+        tallies = [] if over else past.execute(query, (old.stream,)).fetchall()
+        taken = _steps(past, old.stream)
+
+        def copy(db: sqlite3.Connection) -> None:
+            state = HANGER_ON if taken else old.state
+            steps.begin(db, charge, opened.spec, state, secret)
+            found = steps.found(db, charge, self._secrets.store)
+            for number, event, output, _ in taken:
+                last = number == old.step
+                found.put(
+                    db,
+                    event,
+                    output,
+                    state=(steps.OVER if over else old.state) if last else HANGER_ON,
+                    tallied=old.tallied if last and not over else 0,
+                )
+            for who, count in tallies:
+                for _ in range(count):
+                    steps.count(db, old.stream, who)
+
+        self._secrets.store.atomic(copy)
+        self._found.setdefault(charge.account, set()).add(self._reader.binding(opened.spec))
+        return over
+
+    def _bind(self, db: sqlite3.Connection) -> tuple[str, ...]:
+        """Bind each account that protects one thing; name those that do not."""
+        mixed = []
+        for account, found in self._found.items():
+            wishes = {dataclasses.replace(one, data="") for one in found if one is not None}
+            if len(wishes) == 1 and None not in found:
+                rows.bind(db, account, wishes.pop().protects, "")
+            else:
+                mixed.append(account)
+        return tuple(mixed)
+
+
+def _store(db: sqlite3.Connection, draft: rows.Draft, payload: bytes) -> None:
+    """Enter an answer."""
+    stored = rows.append(db, dataclasses.replace(draft, payload_hash=payload_digest(payload)))
+    db.execute("INSERT INTO payloads (sequence, payload) VALUES (?, ?)", (stored.sequence, payload))

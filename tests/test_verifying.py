@@ -1,0 +1,122 @@
+"""An edited release is not believed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.cli import run
+from sfumato.ledger import open_ledger
+from sfumato.release import marked
+from sfumato.upgrading import upgrade_ledger
+from sfumato.verifying import standing, verify, verify_signature
+
+BEFORE = Path(__file__).parent / "fixtures" / "v0_1"
+SOURCE = sf.source(np.zeros((50, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> dict[str, Path]:
+    """A histogram, the second part of a plan, and three steps of a stream, as files beside their ledger."""
+    with sf.Publisher(SOURCE, ledger=tmp_path / "b.db", account="a", budget="9") as publisher:
+        publisher.ledger.signer(create=True)
+        one = publisher.release(sf.Histogram("x", bins=2), epsilon="1")
+        _, two = publisher.release([sf.Histogram("x", bins=3), sf.Histogram("x", bins=4)], epsilon="1")
+        stream = publisher.open(sf.Counter(9), epsilon="1", key="k")
+        for _ in range(3):
+            stream.push(5)
+        three = stream.history()
+        stream.push(5)
+    names = {"histogram": one, "plan": two, "stream": three}
+    return {name: release.save(tmp_path / f"{name}.json") for name, release in names.items()}
+
+
+def test_what_was_published_is_verified(saved: dict[str, Path], tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "b.db") as ledger:
+        signer = ledger.signer()
+        assert signer is not None
+        for path in saved.values():
+            release = sf.load(path)
+            assert verify(release, ledger).ok
+            assert verify_signature(release, signer).ok
+            assert standing(release).startswith("signed with the key")
+
+
+EDITS = {
+    "histogram": lambda plain: plain["counts"].__setitem__(0, plain["counts"][0] + 1),
+    "plan": lambda plain: plain["receipt"].__setitem__("part", "1 of 2"),
+    "stream": lambda plain: plain["outputs"][1].__setitem__(0, 99),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_what_was_edited_is_not(saved: dict[str, Path], tmp_path: Path, name: str) -> None:
+    plain = json.loads(saved[name].read_text())
+    EDITS[name](plain)
+    saved[name].write_text(json.dumps(plain))
+    release = sf.load(saved[name])
+    with open_ledger(tmp_path / "b.db") as ledger:
+        signer = ledger.signer()
+        assert signer is not None
+        assert "differs" in verify(release, ledger).reason
+        assert "was edited" in verify_signature(release, signer).reason
+        assert "not verified" in standing(release)
+
+
+def test_another_ledger_another_key_and_no_signature(saved: dict[str, Path], tmp_path: Path) -> None:
+    release = sf.load(saved["histogram"])
+    with open_ledger(None) as other:
+        assert not verify(release, other).ok
+    assert "another key" in verify_signature(release, "0" * 64).reason
+    with pytest.raises(sf.UsageError, match="64"):
+        verify_signature(release, "0")
+    with sf.Publisher(SOURCE, budget="1") as publisher:
+        unsigned = publisher.release(sf.Histogram("x"), epsilon="1")
+    assert "not signed" in verify_signature(unsigned, "0" * 64).reason
+    assert standing(unsigned) == ""
+    assert "not verified" in standing(marked(unsigned, loaded=True))
+
+
+def test_a_release_of_version_0_1_is_verified_by_the_upgraded_ledger(tmp_path: Path) -> None:
+    upgrade_ledger(BEFORE / "ledger.sqlite", tmp_path / "new.db")
+    with open_ledger(tmp_path / "new.db") as ledger:
+        for path in sorted(BEFORE.glob("*.json")):
+            found = verify(sf.load(path), ledger)
+            assert found.ok, (path.name, found.reason)
+            assert "size of the data file" in found.reason
+            edited = json.loads(path.read_text())
+            edited["receipt"]["entry_hash"] = "0" * 64
+            (tmp_path / "edited.json").write_text(json.dumps(edited))
+            assert not verify(sf.load(tmp_path / "edited.json"), ledger).ok
+
+
+def test_the_commands(saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["verify", "histogram.json", "--ledger", "b.db"]) == 0
+    assert "is the answer stored under entry" in capsys.readouterr().out
+    assert run(["ledger", "key", "--ledger", "b.db"]) == 0
+    key = capsys.readouterr().out.strip()
+    assert run(["verify", "stream.json", "--key", key, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+    plain = json.loads(saved["histogram"].read_text())
+    plain["counts"][0] += 1
+    Path("edited.json").write_text(json.dumps(plain))
+    for words in (["edited.json", "--ledger", "b.db"], ["edited.json", "--key", key], ["none.json", "--key", key]):
+        assert run(["verify", *words]) == 4
+    assert run(["verify", "edited.json"]) == 2
+    assert run(["verify", "edited.json", "--key", "x"]) == 2
+    assert run(["verify", "edited.json", "--ledger", "none.db"]) == 5
+    capsys.readouterr()
+    assert run(["ledger", "export", "--ledger", "b.db", "--out", "public.json"]) == 0
+    assert json.loads(Path("public.json").read_text())["signer"] == key
+    assert run(["ledger", "upgrade", str(BEFORE / "ledger.sqlite"), "new.db"]) == 0
+    assert run(["ledger", "upgrade", str(BEFORE / "ledger.sqlite"), "new.db"]) == 2
+    assert run(["ledger", "verify", "--ledger", "new.db"]) == 0
+    assert run(["ledger", "upgrade", "b.db", "newer.db"]) == 5
+    assert run(["ledger", "log", "--ledger", "new.db"]) == 0
+    assert run(["ledger", "show", "--ledger", "new.db"]) == 0
+    assert "one patient, added or removed" in capsys.readouterr().out
