@@ -119,10 +119,13 @@ def test_persons_are_bounded_over_all_steps(tmp_path: Path) -> None:
         with publisher.open(sf.Counter(9, by="kind"), epsilon="0.01", key="k") as stream:
             assert stream.push([None, "b", "b", "a", "b"], persons=["bob", "bob", "bob", 7, "7"]).value.tolist() == [4, 2, 0]
             assert "first 2 count" in str(stream.history().guarantee)
-            for wrong in ({"increment": ["a"]}, {"increment": ["a"], "persons": ["x", "y"]}, {"increment": ["a"], "persons": [1.5]}):
+            for wrong in ({"increment": ["a"]}, {"increment": ["a"], "persons": ["x", "y"]}, {"increment": ["a"], "persons": [["x"]]}):
                 with pytest.raises(sf.UsageError):
                     stream.push(**wrong)  # type: ignore[arg-type]
             assert stream.step == 2
+            missing = [None, float("nan"), 1.5, np.float64("nan")]
+            assert stream.push(["b"] * 5, persons=[*missing, "eve"]).value.tolist() == [4, 3, 0], "nobody's rows are dropped"
+            assert stream.push(["c"] * 3, persons=[8.0, 8, np.int64(8)]).value.tolist() == [4, 3, 2], "one person, however held"
         assert publisher.ledger.verify().ok
 
 

@@ -120,3 +120,18 @@ def test_the_commands(saved: dict[str, Path], tmp_path: Path, monkeypatch: pytes
     assert run(["ledger", "log", "--ledger", "new.db"]) == 0
     assert run(["ledger", "show", "--ledger", "new.db"]) == 0
     assert "one patient, added or removed" in capsys.readouterr().out
+
+
+def test_an_anchor_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("x\n1\n2\n")
+    asked = ["histogram", "t.csv", "--axis", "x=0..4", "--epsilon", "1", "--budget", "9", "--ledger", "b.db", "--anchor", "anchor"]
+    assert run(asked) == 0
+    copies = {name: Path(name).read_bytes() for name in ("b.db", "b.db.secrets")}
+    assert run([*asked, "--fresh"]) == 0
+    assert run(asked) == 0
+    assert "Nothing was spent: this is the stored answer." in capsys.readouterr().err
+    for name, content in copies.items():
+        Path(name).write_bytes(content)
+    assert run(asked) == 5
+    assert "older copy" in capsys.readouterr().err

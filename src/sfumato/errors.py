@@ -91,18 +91,24 @@ class SfumatoWarning(UserWarning):
 
 
 def without_frames(function: Callable[P, T]) -> Callable[P, T]:
-    """Let a public function raise its errors without the frames below it.
+    """Let a public function raise its errors without the frames below it, and unforeseen ones without their words.
 
-    Their local variables hold rows and true counts, and tools that report errors store local variables. Nothing else
-    is lost: the message says what happened, and a fault of ours names its place.
+    The frames' local variables hold rows and true counts, and tools that report errors store local variables; what an
+    engine says of a value may quote it. Nothing else is lost: our own messages stay whole, and a fault of ours names
+    its place.
     """
 
     @functools.wraps(function)
     def guarded(*args: P.args, **named: P.kwargs) -> T:
+        failure: BaseException
         try:
             return function(*args, **named)
-        except BaseException as error:
+        except (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit) as error:
             failure = error
+        except BaseException as error:
+            called = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+            # Arguments that do not fit the function at all are an error of its caller.
+            failure = InternalError(_fault(error)) if called else error
         # Outside the except block, so that Python adds no context again.
         del args, named
         bare(failure)
@@ -112,6 +118,10 @@ def without_frames(function: Callable[P, T]) -> Callable[P, T]:
             del failure
 
     return guarded
+
+
+def _fault(error: BaseException) -> str:
+    return f"A fault of ours: {place_of(error)}. Please report this line; it holds no data."
 
 
 def bare(error: BaseException) -> None:

@@ -212,9 +212,10 @@ class Stream:
         for missing in range(len(self._shown), place):
             self._take(self._calendar.name(missing), [], None if self._settled.unit.person is None else [])  # type: ignore[union-attr]
 
-    def _take(self, name: str, rows: list[Row], words: list[bytes] | None) -> tuple[Step, bool]:
+    def _take(self, name: str, rows: list[Row], words: list[bytes | None] | None) -> tuple[Step, bool]:
         """Take a step, durably, or find the one that was taken under this name, and say which."""
-        known = [] if words is None else [(row, word) for row, word in zip(rows, words, strict=True) if row[0] >= 0]
+        paired = [] if words is None else zip(rows, words, strict=True)
+        known = [(row, word) for row, word in paired if row[0] >= 0 and word is not None]
 
         def work(number: int, stored: bytes, counts: list[int]) -> tuple[bytes, bytes]:
             self._check_horizon(number)
@@ -273,7 +274,7 @@ class Stream:
 
     # --- how it does it ----------------------------------------------------------------------------------------------------
 
-    def _read(self, increment: Any, persons: Sequence[object] | None) -> tuple[list[Row], list[bytes] | None]:
+    def _read(self, increment: Any, persons: Sequence[object] | None) -> tuple[list[Row], list[bytes | None] | None]:
         """Rows in grains, and for each a word that stands for its person."""
         named = self._settled.unit.person
         if named is None:
@@ -285,9 +286,16 @@ class Stream:
         whose = list(persons.tolist() if hasattr(persons, "tolist") else persons)
         return self._reader.each(increment, len(whose)), [self._word(person) for person in whose]
 
-    def _word(self, person: object) -> bytes:
-        """A keyed hash of a person's name; text, whole numbers and bytes are told apart."""
+    def _word(self, person: object) -> bytes | None:
+        """A keyed hash of a person's name; text, whole numbers and bytes are told apart.
+
+        A missing name gives None: rows without a person are dropped, as everywhere.
+        """
         plain: object = person.item() if hasattr(person, "item") else person
+        if isinstance(plain, float) and plain.is_integer():
+            plain = int(plain)  # as pandas holds whole numbers beside missing ones
+        if plain is None or isinstance(plain, float):
+            return None
         if isinstance(plain, str):  # one of a class of its own, as of an enumeration, is the same person
             plain = str.__str__(plain)
         elif isinstance(plain, bytes):

@@ -10,10 +10,10 @@ import click
 
 from sfumato.choosing.costs import Kind, Wish, Within, least_alone
 from sfumato.cli.options import (
+    charged_option,
     cost_options,
     fresh_option,
     json_option,
-    ledger_option,
     out_option,
     parse_axes,
     parse_bins,
@@ -43,7 +43,7 @@ from sfumato.privacy.unit import Neighbours, Unit
 @click.option("--confidence", default="0.95", show_default=True, help="With --accuracy: how surely each count is.")
 @click.option("--simultaneous", is_flag=True, help="With --accuracy: all counts at once.")
 @click.option("--preview", "only_preview", is_flag=True, help="Say cost and accuracy; publish nothing, touch no data.")
-@ledger_option
+@charged_option
 @fresh_option
 @out_option
 @click.option("--plot", type=Picture(), help="Also draw it, as SVG, PNG or PDF.")

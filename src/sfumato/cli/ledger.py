@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.options import json_option, ledger_option
+from sfumato.cli.options import charged_option, json_option, ledger_option, opened
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.cli.targets import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
@@ -30,14 +30,14 @@ def ledger() -> None:
 @click.option("--epsilon", help="Total epsilon.")
 @click.option("--delta", default="0", show_default=True, help="Total delta.")
 @click.option("--rho", help="Total rho, for an account in zero-concentrated privacy.")
-@ledger_option
+@charged_option
 @json_option
 def init(account: str, epsilon: str | None, delta: str, rho: str | None, ledger: Path, as_json: bool) -> None:
     """Open ACCOUNT with a total, or check that it exists with exactly that total."""
     total = _total(epsilon, delta, rho)
-    with open_ledger(ledger) as book:
-        opened = book.open_account(account, rule_of(total), total_of(total))
-    _show([opened], as_json)
+    with opened(ledger) as book:
+        found = book.open_account(account, rule_of(total), total_of(total))
+    _show([found], as_json)
 
 
 @ledger.command()

@@ -11,11 +11,15 @@ import click
 from sfumato.cli.targets import NewFolder
 from sfumato.domain import Axis, Categories, Interval, Keys
 from sfumato.errors import BoundsRequired, UsageError
+from sfumato.ledger import Ledger, open_ledger
 
 F = TypeVar("F", bound=Callable[..., Any])
 AXIS_HELP = "NAME=LOW..HIGH[/STEP], NAME=a,b,c, or NAME=* for keys not known beforehand; again for each."
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+ANCHOR = "sfumato anchor"  # where the context keeps what --anchor says
+
+
 ledger_option = click.option(
     "--ledger",
     type=click.Path(path_type=Path),
@@ -24,6 +28,31 @@ ledger_option = click.option(
     show_default=True,
     help="File that keeps the accounts.",
 )
+
+
+def charged_option(command: F) -> F:
+    """--ledger and --anchor, for commands that charge the ledger."""
+    anchor = click.option(
+        "--anchor",
+        type=click.Path(path_type=Path),
+        envvar="SFUMATO_ANCHOR",
+        expose_value=False,
+        callback=_remember_anchor,
+        help="File, best on another disk, that notices an older copy of the ledger put back.",
+    )
+    return ledger_option(anchor(command))
+
+
+def _remember_anchor(context: click.Context, _: click.Parameter, value: Path | None) -> None:
+    context.meta[ANCHOR] = value
+
+
+def opened(ledger: Path) -> Ledger:
+    """The ledger that a command charges, with its anchor."""
+    anchor = click.get_current_context().meta.get(ANCHOR)
+    return open_ledger(ledger, anchor=anchor)
+
+
 out_option = click.option("--out", type=NewFolder(), help="Folder for the releases as JSON.")
 fresh_option = click.option("--fresh", is_flag=True, help="Pay for a new draw although the answer is stored.")
 

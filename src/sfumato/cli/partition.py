@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sfumato.cli.options import cost_options, fresh_option, json_option, ledger_option, out_option, parse_axes, source_options
+from sfumato.cli.options import charged_option, cost_options, fresh_option, json_option, out_option, parse_axes, source_options
 from sfumato.cli.output import talk
 from sfumato.cli.publishing import publish
 from sfumato.cli.targets import NewFile, Picture
@@ -46,7 +46,7 @@ PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
 @click.option("--stop-below", type=float, help="binary, median, quantile: a box with fewer rows, by a noisy count, is not split.")
 @click.option("--geojson", type=NewFile(), help="Also write the cells as GeoJSON.")
 @cost_options
-@ledger_option
+@charged_option
 @fresh_option
 @out_option
 @click.option("--plot", type=Picture(), help="Also draw it, as SVG, PNG or PDF.")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.options import fresh_option, json_option, ledger_option, out_option
+from sfumato.cli.options import charged_option, fresh_option, json_option, opened, out_option
 from sfumato.cli.output import emit_json, scanning, show_releases, talk
 from sfumato.cli.targets import NewFile
 from sfumato.plan import domain_of, read_plan
@@ -55,7 +55,7 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
 
 @click.command(short_help="Publish a plan.")
 @click.argument("plan", type=click.Path(path_type=Path))
-@ledger_option
+@charged_option
 @out_option
 @click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @fresh_option
@@ -80,9 +80,11 @@ def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh
         where.name,
         where.version,
     )
-    publisher = Publisher(src, ledger=ledger, account=spec.budget.account, budget=spec.budget.total)
-    before = publisher.account.spent
-    with scanning() as progress:
+    account = spec.budget
+    with (
+        Publisher(src, ledger=opened(ledger), account=account.account, budget=account.total) as publisher,
+        scanning() as progress,
+    ):
         releases: list[Release] = publisher.release(
             spec.plan(),
             key=spec.release.key,
@@ -90,8 +92,8 @@ def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh
             progress=progress,
             **spec.release.arguments(),  # type: ignore[arg-type]
         )
-    after = publisher.account
-    paid = "Nothing was spent: the answers were stored." if after.spent == before else "Paid."
+        after = publisher.account
+    paid = "Nothing was spent: these are the stored answers." if releases[0].replayed else "Paid."
     show_releases(releases, as_json=as_json, out=out, charged=f"{paid} Remaining: {written(after.rule, after.remaining)}.")
     if page is not None:
         from sfumato.pages import report

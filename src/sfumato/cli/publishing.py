@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sfumato.cli.options import opened
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.domain import Domain
 from sfumato.errors import DataError
@@ -45,11 +46,15 @@ def publish(
         neighbours=neighbours,  # type: ignore[arg-type]
         version=data_version,
     )
-    publisher = Publisher(src, ledger=ledger, account=account, budget=_total(budget, rho is not None))
-    with scanning() as progress:
+    total = _total(budget, rho is not None)
+    with (
+        Publisher(src, ledger=opened(ledger), account=account, budget=total) as publisher,
+        scanning() as progress,
+    ):
         answer = publisher.release(question, epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, progress=progress)
-    state = publisher.account
-    show_releases([answer], as_json=as_json, out=out, charged=f"Remaining: {written(state.rule, state.remaining)}.")
+        state = publisher.account
+    paid = "Nothing was spent: this is the stored answer. " if answer.replayed else ""
+    show_releases([answer], as_json=as_json, out=out, charged=f"{paid}Remaining: {written(state.rule, state.remaining)}.")
     if plot is not None:
         save_plot(answer, plot)
         talk(f"Plot: {plot}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sfumato.cli.options import cost_options, fresh_option, json_option, ledger_option, out_option, parse_axes, source_options
+from sfumato.cli.options import charged_option, cost_options, fresh_option, json_option, out_option, parse_axes, source_options
 from sfumato.cli.publishing import publish
 from sfumato.cli.targets import Picture
 from sfumato.domain import Domain, Interval
@@ -22,7 +22,7 @@ from sfumato.quantiles import Quantiles
     "--method", type=click.Choice(["auto", "joint", "recursive", "tree"]), default="auto", show_default=True, help="How they are chosen."
 )
 @cost_options
-@ledger_option
+@charged_option
 @fresh_option
 @out_option
 @click.option("--plot", type=Picture(), help="Also draw them, as SVG, PNG or PDF.")

@@ -15,7 +15,7 @@ from typing import Any
 import click
 import numpy as np
 
-from sfumato.cli.options import ledger_option, parse_axes
+from sfumato.cli.options import charged_option, opened, parse_axes
 from sfumato.cli.output import talk
 from sfumato.cli.publishing import save_plot
 from sfumato.cli.targets import NewFile, Picture
@@ -54,7 +54,7 @@ EVERY = 0.5  # seconds between two reports of progress
 @click.option("--budget", help="Total of the account when it is new: an epsilon (with --delta's delta), or a rho with --rho.")
 @click.option("--name", help="Public name of the data set. Left out: the file's name. Files of one stream share a --name.")
 @click.option("--key", required=True, help="Name of the stream: the same key goes on where it stopped, and costs nothing.")
-@ledger_option
+@charged_option
 @click.option("--follow", is_flag=True, help="Wait for more lines at the end of FILE, until interrupted.")
 @click.option(
     "--more", is_flag=True, help="Lines without names go on after the last step, instead of being the same input from its beginning."
@@ -308,4 +308,4 @@ def _publisher(file: Path, columns: feed.Columns | None, **options: Any) -> Publ
         total = ZCDP(total)
     elif total is not None and options["delta"] != "0":
         total = ApproxDP(total, options["delta"])
-    return Publisher(src, ledger=options["ledger"], account=options["account"], budget=total)
+    return Publisher(src, ledger=opened(options["ledger"]), account=options["account"], budget=total)
