@@ -176,7 +176,8 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=Tr
             if label is not None and not isinstance(label, str):
                 raise UsageError(asked, f"{name} must be a text", f'Write {name}="{name}", or leave it out')
         if not all(isinstance(label, str | int) and _is_writable(label) for label in self.all_labels):
-            raise UsageError(asked, "labels must be text, integers or booleans", "Turn other values into text, or declare an Interval")
+            obstacle = "labels must be text, integers of 64 bits or booleans"
+            raise UsageError(asked, obstacle, "Turn other values into text, or declare an Interval")
         if not self.labels or len({(type(x), x) for x in self.all_labels}) < len(self.all_labels):
             raise UsageError(asked, "labels must be distinct, and there must be one", "Name each category once")
 
@@ -525,7 +526,7 @@ def fine_lattice(intervals: Mapping[str, Interval]) -> Lattice:
 def as_number(value: object, time: Time | None, name: str) -> float:
     """Read one coordinate of an axis: a number, or a date or time where the axis counts them."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        return float(_plain_number(value))
     try:
         number = _number(_plain_bound(value))
     except UsageError:
@@ -540,7 +541,10 @@ def as_number(value: object, time: Time | None, name: str) -> float:
 
 
 def _is_writable(label: Label) -> bool:
-    return not isinstance(label, str) or label.isascii() or not any("\ud800" <= c <= "\udfff" for c in label)
+    """Whether a file can hold the label: text without lone surrogates, or an integer that columns and JSON hold."""
+    if not isinstance(label, str):
+        return -(2**63) <= label < 2**64
+    return label.isascii() or not any("\ud800" <= c <= "\udfff" for c in label)
 
 
 def _missing(value: object) -> bool:

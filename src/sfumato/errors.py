@@ -14,11 +14,61 @@ from __future__ import annotations
 
 import difflib
 import functools
+import unicodedata
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+LONGEST_SHOWN = 80
+LONGEST_WHOLE = 10**40
+_STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_JOINERS = "\u200c\u200d"  # part of words in Persian and Indian scripts, and of emoji
+
+
+def printable(text: str) -> str:
+    """Write what would break a line, steer a terminal or hide in it as its escape.
+
+    Control characters, line and paragraph separators, bidirectional marks and overrides, invisible format characters and lone
+    surrogates: whoever chose a label or the name of a column must not choose what the terminal does.
+
+    >>> printable("a\\tb")
+    'a\\\\tb'
+    >>> printable("total\\u202e5")
+    'total\\\\u202e5'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in _STEERING and c not in _JOINERS else c for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of several lines: the line breaks are ours, and stay."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def shown(value: object) -> str:
+    """A parameter as a message may quote it: in short, whatever it is.
+
+    Python refuses to print integers of more than 4,300 digits, and nobody reads one of forty.
+
+    >>> shown("0,5"), shown(10**5000)
+    ("'0,5'", 'an integer of more than 40 digits')
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= LONGEST_WHOLE:
+        return "an integer of more than 40 digits"
+    if isinstance(value, str) and len(value) > LONGEST_SHOWN:
+        return f"{value[:LONGEST_SHOWN]!r}... ({len(value):,} characters)"
+    try:
+        text = repr(value)
+    except ValueError:  # a list or a Fraction that holds such an integer
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= 2 * LONGEST_SHOWN else f"{text[: 2 * LONGEST_SHOWN]}..."
 
 
 class SfumatoError(Exception):
@@ -35,7 +85,9 @@ class SfumatoError(Exception):
         self.asked, self.obstacle, self.remedy = asked, obstacle, remedy
 
     def __str__(self) -> str:
-        return f"{self.asked}: {self.obstacle}{'' if self.obstacle.endswith('?') else '.'} {self.remedy}."
+        # The parts name columns, labels and paths, which others may have chosen.
+        asked, obstacle, remedy = map(printable, (self.asked, self.obstacle, self.remedy))
+        return f"{asked}: {obstacle}{'' if obstacle.endswith('?') else '.'} {remedy}."
 
 
 class UsageError(SfumatoError, ValueError):
@@ -138,7 +190,7 @@ def place_of(error: BaseException) -> str:
     return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: object, known: Iterable[str]) -> str:
     """Name the known word closest to a wrong one, as half a sentence.
 
     >>> nearest("carier", ["carrier", "hour"])
@@ -147,8 +199,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     "there are 'carrier', 'hour'"
     """
     words = [str(word) for word in known]
-    close = difflib.get_close_matches(name, words, n=1)
+    # The search takes time in proportion to both lengths.
+    close = difflib.get_close_matches((name if isinstance(name, str) else shown(name))[:LONGEST_SHOWN], words, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    shown = ", ".join(repr(word) for word in words[:12])
-    return f"there are {shown}" + (", ..." if len(words) > 12 else "") if words else "there are none"
+    listed = ", ".join(repr(word) for word in words[:12])
+    return f"there are {listed}" + (", ..." if len(words) > 12 else "") if words else "there are none"

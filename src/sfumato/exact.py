@@ -6,13 +6,14 @@ Money is counted in integers: epsilon in units of 1e-9, delta in units of 1e-18,
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+import re
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 
 Exactly: TypeAlias = "str | int | Fraction | Decimal | float"
 
@@ -24,6 +25,18 @@ else:
 EPSILON_UNITS = 10**9
 DELTA_UNITS = 10**18
 RHO_UNITS = 10**12
+SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)  # what is safely a double
+
+
+# Work on a number grows with its digits, so the digits are bounded before anything is converted: 400 are more than any parameter
+# has, and an exponent of 999 is beyond every double. A Fraction that was computed may be as long as text of both kinds together.
+MOST_DIGITS = 400
+MOST_EXPONENT = 999
+MOST_BITS = 4700  # of numerator and denominator: 10^(400 + 999) has 4,648
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 
 
 def fraction(value: Exactly, name: str) -> Fraction:
@@ -32,6 +45,7 @@ def fraction(value: Exactly, name: str) -> Fraction:
     Parameters
     ----------
     value : str, int, Fraction, Decimal or float
+        Text holds ASCII digits, at most 400 characters and an exponent of at most three digits.
     name : str
         What the number is called in an error message.
 
@@ -40,23 +54,69 @@ def fraction(value: Exactly, name: str) -> Fraction:
     >>> fraction("1/3", "risk")
     Fraction(1, 3)
     """
-    asked = f"{name} = {value!r}" if isinstance(value, str | int | float) else f"{name} as {type(value).__name__}"
-    wrong = UsageError(asked, "it is not a finite number", f'Give {name} as a number or as text such as "0.5" or "1/3"')
-    if isinstance(value, bool) or (isinstance(value, str) and _is_monstrous(value)):
-        raise wrong
+    exact = _exact(value)
+    if exact is None:
+        asked = f"{name} = {shown(value)}" if isinstance(value, str | int | float) else f"{name} as {type(value).__name__}"
+        remedy = f'Give {name} as a number or as text such as "0.5" or "1/3"'
+        raise UsageError(asked, f"it is not a finite number of at most {MOST_DIGITS} digits", remedy)
+    return exact
+
+
+def _exact(value: object) -> Fraction | None:
+    """The number that a value is, or None; the work is bounded whatever the value."""
+    match value:
+        case bool():
+            return None
+        case int() | Fraction():
+            short = max(value.numerator.bit_length(), value.denominator.bit_length()) <= MOST_BITS
+            return Fraction(value) if short else None
+        case Decimal():
+            return _of_decimal(value)
+        case _:
+            return _read(str(value))  # a float, of Python or of numpy: its shortest decimal
+
+
+def _of_decimal(value: Decimal) -> Fraction | None:
+    """A Decimal as a Fraction: its exponent is looked at before any power of ten is written out."""
+    if not value.is_finite() or abs(value.adjusted()) > MOST_EXPONENT:
+        return None
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)  # it is finite
+    return Fraction(value) if abs(exponent) <= MOST_EXPONENT + MOST_DIGITS else None
+
+
+def _read(text: str) -> Fraction | None:
+    """Read a decimal or a ratio in ASCII digits; Python's own readers take underscores and the digits of every script."""
+    plain = text.strip()
+    if len(plain) > MOST_DIGITS or not (_DECIMAL.fullmatch(plain) or _RATIO.fullmatch(plain)):
+        return None
     try:
-        if isinstance(value, str | int | Fraction | Decimal):
-            return Fraction(value)
-        return Fraction(str(value))  # a float, of Python or of numpy: its shortest decimal
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise wrong
+        return Fraction(plain)
+    except ZeroDivisionError:
+        return None
 
 
-def _is_monstrous(text: str) -> bool:
-    """Whether a short text would stand for a number too long to work with, such as 1e9999999."""
-    power = text.lower().rpartition("e")[2].strip().lstrip("+-")
-    return len(text) > 400 or ("e" in text.lower() and (not power.isdecimal() or len(power) > 3))
+def whole_of_text(text: str) -> int | None:
+    """The integer that a text holds in ASCII digits, or None.
+
+    >>> whole_of_text("12"), whole_of_text("1_2"), whole_of_text("\u0661")
+    (12, None, None)
+    """
+    plain = text.strip()
+    return int(plain) if len(plain) <= MOST_DIGITS and _WHOLE.fullmatch(plain) else None
+
+
+def float_of_text(text: str) -> float | None:
+    """The finite double nearest to the decimal number that a text holds in ASCII digits, or None.
+
+    >>> float_of_text("0.5"), float_of_text("1_0"), float_of_text("1e999"), float_of_text("nan")
+    (0.5, None, None, None)
+    """
+    plain = text.strip()
+    if len(plain) > MOST_DIGITS or not _DECIMAL.fullmatch(plain):
+        return None
+    number = float(plain)
+    return number if math.isfinite(number) else None
 
 
 def positive(value: Exactly, name: str) -> Fraction:
@@ -124,10 +184,18 @@ def decimal(value: Fraction, digits: int = 6) -> str:
     """
     if value.denominator == 1 and abs(value) < 10**12:
         return str(value.numerator)
+    if value and not SMALLEST <= abs(value) <= LARGEST:
+        return _scientific(value, digits)
     for places in range(1, 13):
         if (value * 10**places).denominator == 1 and abs(value) >= Fraction(1, 10**6):
             return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
     return f"{float(value):.{digits}g}"
+
+
+def _scientific(value: Fraction, digits: int) -> str:
+    """Print a number that no double holds."""
+    with localcontext(prec=digits):
+        return f"{(Decimal(value.numerator) / Decimal(value.denominator)).normalize():e}"
 
 
 def rounded(value: Fraction | float, digits: int, *, up: bool) -> str:

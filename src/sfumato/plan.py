@@ -12,9 +12,11 @@ from typing import Any
 
 import msgspec
 
-from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.cube import DENSE_LIMIT
+from sfumato.domain import Categories, Domain, Interval, Keys, Lattice
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.exact import Exactly, Number, fraction, positive
+from sfumato.limits import require_plan
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours
@@ -70,6 +72,14 @@ class Plan(msgspec.Struct, frozen=True):
     def costs(self, cost: CentralMeasure) -> list[CentralMeasure]:
         """What each question may spend; together, exactly the cost."""
         return share(cost, list(self.shares or [Fraction(1)] * len(self.questions)))
+
+    def needs(self, domain: Domain) -> list[Lattice]:
+        """The lattice of each question, once it is known that all can be counted, answered and stored: before the charge."""
+        lattices = [question.needs(domain) for question in self.questions]
+        numbers = sum(question.most_numbers(lattice) for question, lattice in zip(self.questions, lattices, strict=True))
+        counted = sum(lattice.size for lattice in set(lattices) if lattice.size <= DENSE_LIMIT)
+        require_plan(f"a plan of {len(self.questions)} questions", numbers, counted)
+        return lattices
 
     @property
     def title(self) -> str:

@@ -126,6 +126,7 @@ def preview(
         return question.preview(space, unit, cost, rows)
     plan = as_plan(question)
     parts = plan.costs(cost)
+    plan.needs(space)
     found = [q.preview(space, unit, part, rows) for q, part in zip(plan.questions, parts, strict=True)]
     return found[0] if isinstance(question, AnyQuestion) else found
 
@@ -403,7 +404,7 @@ class Publisher:
         used = [q.preview(space, unit, part).cost for q, part in zip(plan.questions, costs, strict=True)]
         money = [charge(part, self._rule) for part in used]
         total = sum(part[0] for part in money), sum(part[1] for part in money)
-        return _Order(plan, costs, [q.needs(space) for q in plan.questions], total, current())
+        return _Order(plan, costs, plan.needs(space), total, current())
 
     def _asked(self, order: _Order) -> str:
         """Fix what is asked, of which data, for what price; noise from a public seed is another thing altogether.

@@ -45,6 +45,9 @@ class Question(Protocol):
     def needs(self, domain: Domain) -> Lattice:
         """Name the lattice on which the rows are to be counted, from public things only."""
 
+    def most_numbers(self, lattice: Lattice) -> int:
+        """Bound how many numbers the answer may hold, from public things only."""
+
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the answer would be at this cost. ``rows`` is the holder's own public guess."""
 

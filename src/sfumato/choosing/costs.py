@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from sfumato.domain import Domain
-from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest
+from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest, shown
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
 from sfumato.plan import Plan
 from sfumato.privacy.measures import LARGEST_EPSILON, LARGEST_RHO, ZCDP, ApproxDP, CentralMeasure, PureDP
@@ -95,7 +95,7 @@ class Kind:
         """Read a measure by its name; with a delta above 0, "pure" becomes (epsilon, delta)."""
         slack = fraction(delta, "delta")
         if measure not in _KINDS:
-            raise UsageError(f"measure {measure!r}", f"it is unknown; {nearest(str(measure), _KINDS)}", 'Choose "pure" or "zcdp"')
+            raise UsageError(f"measure {shown(measure)}", f"it is unknown; {nearest(measure, _KINDS)}", 'Choose "pure" or "zcdp"')
         if slack and measure == "zcdp":
             raise UsageError("rho with delta", "zero-concentrated privacy has no delta", "Leave delta out")
         kind = _KINDS[measure]

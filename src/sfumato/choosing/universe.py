@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from sfumato import risk as risks
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.exact import Exactly
 from sfumato.risk import Choice, Choices
 from sfumato.risk.queries import QueryName
@@ -59,7 +59,7 @@ def choose(
     0.525149687
     """
     if missing not in ("refuse", "drop"):
-        raise UsageError(f"missing = {missing!r}", 'there are "refuse" and "drop"', "Name one of them")
+        raise UsageError(f"missing = {shown(missing)}", 'there are "refuse" and "drop"', "Name one of them")
     found = _columns(universe, columns)
     if found is None:
         return _one(universe, size, query, risk, missing)

@@ -15,7 +15,7 @@ from sfumato.clustering.release import KMeansRelease
 from sfumato.clustering.space import MOST_AXES, Space
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.exact import settle
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.partition import UniformPartitioner
@@ -82,10 +82,10 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
             msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         k: object = self.n_clusters
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_CLUSTERS:
-            asked = f"n_clusters = {k!r}" if isinstance(k, int | float | str) else f"n_clusters of type {type(k).__name__}"
+            asked = f"n_clusters = {shown(k)}" if isinstance(k, int | float | str) else f"n_clusters of type {type(k).__name__}"
             raise UsageError(asked, f"the number of clusters is a whole number from 1 to {MOST_CLUSTERS:,}", "Write n_clusters=5")
         if self.method not in get_args(Method):
-            raise UsageError(f"method = {self.method!r}", "it is unknown", f"Choose one of {', '.join(map(repr, get_args(Method)))}")
+            raise UsageError(f"method = {shown(self.method)}", "it is unknown", f"Choose one of {', '.join(map(repr, get_args(Method)))}")
         settle(self)
 
     def needs(self, domain: Domain) -> Lattice:
@@ -94,6 +94,10 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
         if len(intervals) > MOST_AXES:
             raise UsageError(f"{self.title} on {len(intervals)} axes", f"the limit is {MOST_AXES:,}", "Name fewer axes")
         return fine_lattice(intervals)
+
+    def most_numbers(self, lattice: Lattice) -> int:
+        """How many numbers the answer holds: coordinates and weights of the centres."""
+        return self.n_clusters * (len(lattice.axes) + 1)
 
     @property
     def title(self) -> str:

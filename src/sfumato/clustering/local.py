@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.centers import assign, kmeans, sse
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.exact import Exactly, probability
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
@@ -86,9 +86,9 @@ class PrivateKMeans:
     ) -> None:
         for name, value, known in (("mechanism", mechanism, MECHANISMS), ("method", method, METHODS)):
             if value not in known:
-                raise UsageError(f"{name} = {value!r}", f"there are {known[0]!r} and {known[1]!r}", "Choose one of them")
+                raise UsageError(f"{name} = {shown(value)}", f"there are {known[0]!r} and {known[1]!r}", "Choose one of them")
         if isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 1:
-            raise UsageError(f"max_iter = {max_iter!r}", "it is a whole number from 1 on", "Leave it at 300")
+            raise UsageError(f"max_iter = {shown(max_iter)}", "it is a whole number from 1 on", "Leave it at 300")
         if random_state is not None and (isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0):
             raise UsageError("random_state", "it is neither None nor a whole number from 0 on", "Give a number such as 42, or leave it out")
         self.n_clusters, self.epsilon, self.L = check_clusters(n_clusters, 10**9), epsilon, L

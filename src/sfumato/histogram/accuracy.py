@@ -22,7 +22,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from sfumato.errors import Infeasible, UsageError, nearest
+from sfumato.errors import Infeasible, UsageError, nearest, shown
 from sfumato.exact import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import KeyLaw, key_law
@@ -132,7 +132,7 @@ class _Asked:
     def __init__(self, mechanism: str, alpha: Exactly, n_bins: int, n: int | None, delta: Exactly, unit: Unit, simultaneous: bool) -> None:
         if mechanism not in MECHANISMS:
             asked = f"mechanism {mechanism!r}"
-            raise UsageError(asked, f"there is none of that name; {nearest(str(mechanism), MECHANISMS)}", "Name one of them")
+            raise UsageError(asked, f"there is none of that name; {nearest(mechanism, MECHANISMS)}", "Name one of them")
         self.mechanism, self.unit = mechanism, unit
         bins = _whole(n_bins, "n_bins", "a histogram has at least one bin")
         each = float(probability(alpha, "alpha"))
@@ -196,7 +196,7 @@ class _Asked:
 
 def _whole(value: object, name: str, obstacle: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
-        raise UsageError(f"{name} = {value!r}" if isinstance(value, int | float) else name, obstacle, "Give a whole number from 1 on")
+        raise UsageError(f"{name} = {shown(value)}" if isinstance(value, int | float) else name, obstacle, "Give a whole number from 1 on")
     return int(value.__index__())
 
 

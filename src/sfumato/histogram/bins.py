@@ -11,13 +11,15 @@ from typing import Any, TypeAlias
 import msgspec
 
 from sfumato.domain import EdgesAxis, Interval, LatticeAxis, as_number, grid_axis
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.exact import positive
+from sfumato.limits import MOST_NUMBERS
 
 Edges: TypeAlias = Sequence[float | str]
 AxisBins: TypeAlias = int | Edges
 DEFAULT_BINS = 10
 MICROSECONDS = 10**6
+MOST_EDGES = 2**20  # that are computed and stored one by one, where a width does not divide its axis
 
 
 def plain_bins(bins: Any) -> Any:
@@ -90,7 +92,9 @@ def binned(name: str, axis: Interval, bins: AxisBins | None, width: float | None
     if bins is not None and not isinstance(bins, int):
         return _edges_axis(name, axis, bins)
     if bins is not None and bins < 2:
-        raise UsageError(f"bins = {bins} for {name!r}", "a histogram has at least 2 bins", "Choose a larger number")
+        raise UsageError(f"bins = {shown(bins)} for {name!r}", "a histogram has at least 2 bins", "Choose a larger number")
+    if bins is not None and bins > MOST_NUMBERS:
+        raise UsageError(f"bins = {shown(bins)} for {name!r}", f"the limit is {MOST_NUMBERS:,} cells", "Take fewer bins")
     return grid_axis(name, axis, bins if bins is not None else axis.natural_cells or DEFAULT_BINS)
 
 
@@ -101,9 +105,11 @@ def _of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
     number = math.ceil((high - low) / each)
     if number < 2:
         raise UsageError(f"width = {width} for {name!r}", "a histogram has at least 2 bins", "Choose a smaller width")
-    if number > 2**26:
-        raise UsageError(f"width = {width} for {name!r}", "that makes more than 2^26 bins", "Choose a larger width")
-    if low + number * each == high:
+    even = low + number * each == high
+    most = MOST_NUMBERS if even else MOST_EDGES
+    if number > most:
+        raise UsageError(f"width = {width} for {name!r}", f"that makes more than {most:,} bins", "Choose a larger width")
+    if even:
         return grid_axis(name, msgspec.structs.replace(axis, step=width), number)
     edges = tuple(float(low + i * each) for i in range(number))
     return EdgesAxis(name, (*edges, float(high)), axis.time, axis.stand_in)
@@ -124,12 +130,19 @@ def _edges_axis(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
 def _plain_entry(entry: Any) -> Any:
     entry = entry.tolist() if hasattr(entry, "tolist") else entry
     if _is_list(entry):
-        return tuple(float(edge) if isinstance(edge, int) else edge for edge in map(_plain_edge, entry))
+        return tuple(_plain_number(edge) if isinstance(edge, int) else edge for edge in map(_plain_edge, entry))
     if entry is None or (isinstance(entry, int) and not isinstance(entry, bool)):
         return entry
     raise UsageError(
         f"bins of type {type(entry).__name__}", "bins are a number, a list of edges, or a dict of either by axis", "Write bins=20"
     )
+
+
+def _plain_number(edge: int) -> float:
+    try:
+        return float(edge)
+    except OverflowError:
+        return math.inf  # which no axis has
 
 
 def _plain_edge(edge: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,12 +10,13 @@ import msgspec
 
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval, KeyAxis, LabelAxis, Lattice, LatticeAxis, named_axes
-from sfumato.errors import UsageError, nearest
+from sfumato.errors import UsageError, nearest, shown
 from sfumato.exact import settle
 from sfumato.histogram import keys
 from sfumato.histogram.bins import AxisBins, binned, by_axis, plain_bins, plain_width, widths_by_axis
+from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, record_lattice
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
-from sfumato.histogram.records import plain_records, record_bins, record_lattice
+from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.mechanisms.thresholds import RULES, Rule
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
@@ -25,8 +27,6 @@ from sfumato.release import Preview
 
 if TYPE_CHECKING:
     from sfumato.histogram.release import HistogramRelease
-
-MOST_CELLS = 2**26
 
 
 class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True, forbid_unknown_fields=True):
@@ -56,7 +56,7 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
     Raises
     ------
     UsageError
-        If an axis is unknown, bins are fewer than 2, edges do not increase, there would be more than 2^26 cells, or ``records`` is
+        If an axis is unknown, bins are fewer than 2, edges do not increase, there would be more than 2^24 cells, or ``records`` is
         given with bins, a width or several axes.
 
     Guarantee
@@ -118,8 +118,8 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
                 f"rows = {self.rows}", "a stated number of rows serves records per bin only", "Give records, or leave rows out"
             )
         if self.selection not in RULES:
-            asked = f"selection = {self.selection!r}"
-            raise UsageError(asked, f"there is no rule of that name; {nearest(str(self.selection), RULES)}", "Name one of them")
+            asked = f"selection = {shown(self.selection)}"
+            raise UsageError(asked, f"there is no rule of that name; {nearest(self.selection, RULES)}", "Name one of them")
         settle(self)
 
     def needs(self, domain: Domain) -> Lattice:
@@ -131,11 +131,15 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
         bins, widths = by_axis(self.bins, intervals), widths_by_axis(self.width, intervals)
         lattice = Lattice(tuple(_lattice_axis(domain, name, bins.get(name), widths.get(name)) for name in names))
         keys.check_keys(self.title, lattice)
-        if keys.key_axis(lattice) is None and lattice.size > MOST_CELLS:
-            raise UsageError(
-                self.title, f"it would have {lattice.size:,} cells, and the limit is {MOST_CELLS:,}", "Take fewer bins or fewer axes"
-            )
+        if keys.key_axis(lattice) is None:
+            require_numbers(self.title, lattice.size)
         return lattice
+
+    def most_numbers(self, lattice: Lattice) -> int:
+        """How many counts the answer may hold at most; with keys, how many each key that is shown has."""
+        if self.records is not None:
+            return min(lattice.size, MOST_BINS)
+        return math.prod(axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis))
 
     @property
     def title(self) -> str:

@@ -32,7 +32,7 @@ import numpy as np
 
 from sfumato.cube import Cube
 from sfumato.domain import Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.exact import split
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity
@@ -238,7 +238,7 @@ def plain_records(value: object, name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not hasattr(value, "__index__") or not 1 <= value.__index__() <= MOST_RECORDS:
-        asked = f"{name} = {value!r}" if isinstance(value, int | float | str) else f"{name} of type {type(value).__name__}"
+        asked = f"{name} = {shown(value)}" if isinstance(value, int | float | str) else f"{name} of type {type(value).__name__}"
         raise UsageError(asked, "it is a number of rows, from 1 to 10^15", f"Write {name}=1000")
     return int(value.__index__())
 

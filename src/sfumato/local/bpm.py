@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from sfumato.errors import Infeasible, UsageError
+from sfumato.errors import Infeasible, UsageError, shown
 from sfumato.exact import Number, decimal, positive
 from sfumato.local import twostage
 from sfumato.local.constants import Constants, auto_reach, constants, context, variance
@@ -220,7 +220,7 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         float64 ndarray of the same shape, centres of cells in [-L, 1 + L]^d
         """
         if method not in ("mixture", "two-stage"):
-            raise UsageError(f"method = {method!r}", "the sampler is unknown", 'Choose "mixture" or "two-stage"')
+            raise UsageError(f"method = {shown(method)}", "the sampler is unknown", 'Choose "mixture" or "two-stage"')
         self._feasible()
         bits, ball = current(), _inside(self, self.dimension, 0)
 

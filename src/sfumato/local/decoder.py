@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.centers import assign, kmeans, single_thread, squared_distances
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.local.density import Density, explore
 from sfumato.local.floats import Floats
 from sfumato.local.gaussians import Normals, drawn, evidence, fit, fit_from
@@ -60,10 +60,10 @@ class Decoded:
 def check_clusters(n_clusters: object, reports: int) -> int:
     """Read the number of clusters."""
     if isinstance(n_clusters, bool) or not isinstance(n_clusters, int | np.integer) or n_clusters < 1:
-        raise UsageError(f"n_clusters = {n_clusters!r}", "it is a whole number from 1 on", "Give the number of clusters")
+        raise UsageError(f"n_clusters = {shown(n_clusters)}", "it is a whole number from 1 on", "Give the number of clusters")
     if n_clusters > reports:
         raise UsageError(
-            f"{n_clusters:,} clusters of {reports:,} reports", "there are more clusters than reports", "Ask for fewer clusters"
+            f"n_clusters = {shown(n_clusters)} of {reports:,} reports", "there are more clusters than reports", "Ask for fewer clusters"
         )
     return int(n_clusters)
 

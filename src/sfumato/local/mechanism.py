@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.local.floats import Floats
 from sfumato.local.offsets import CHUNK, Cells
 from sfumato.privacy.guarantee import Guarantee, Proof
@@ -63,8 +63,8 @@ class Mechanism(Protocol):
 def check_dimension(dimension: object) -> int:
     """Read the number of axes."""
     if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or not 1 <= dimension <= LARGEST_DIMENSION:
-        shown = dimension if isinstance(dimension, int) else type(dimension).__name__
-        raise UsageError(f"dimension = {shown!r}", f"it is a whole number from 1 to {LARGEST_DIMENSION:,}", "Give the number of axes")
+        text = shown(dimension) if isinstance(dimension, int) else type(dimension).__name__
+        raise UsageError(f"dimension = {text}", f"it is a whole number from 1 to {LARGEST_DIMENSION:,}", "Give the number of axes")
     return int(dimension)
 
 
@@ -128,14 +128,14 @@ def limit(epsilon: Fraction, dimension: int, reports: int) -> float:
     Each report of an epsilon d_E-private mechanism carries Fisher information of trace at most epsilon^2.
     """
     if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
-        raise UsageError(f"reports = {reports!r}", "their number is a whole number from 1 on", "Give a number such as 10_000")
+        raise UsageError(f"reports = {shown(reports)}", "their number is a whole number from 1 on", "Give a number such as 10_000")
     return dimension**2 / (float(epsilon) ** 2 * int(reports))
 
 
 def needed(variance: float, error: float) -> int:
     """How many reports bring the root mean squared error of their debiased mean down to ``error``."""
     if isinstance(error, bool) or not isinstance(error, int | float | np.integer | np.floating) or not 0 < error < math.inf:
-        raise UsageError(f"error = {error!r}", "an error is above 0", "Give the distance that would be accurate enough, such as 0.05")
+        raise UsageError(f"error = {shown(error)}", "an error is above 0", "Give the distance that would be accurate enough, such as 0.05")
     wanted = variance / error**2
     return math.ceil(wanted) if math.isfinite(wanted) else 10**400
 

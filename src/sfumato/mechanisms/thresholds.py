@@ -31,7 +31,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 import numpy as np
 
-from sfumato.errors import UsageError, nearest
+from sfumato.errors import UsageError, nearest, shown
 from sfumato.exact import decimal
 from sfumato.mechanisms.noise import DiscreteLaplace, Script
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
@@ -205,7 +205,7 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
     31
     """
     if rule not in RULES:
-        raise UsageError(f"selection = {rule!r}", f"there is no rule of that name; {nearest(str(rule), RULES)}", "Name one of them")
+        raise UsageError(f"selection = {shown(rule)}", f"there is no rule of that name; {nearest(rule, RULES)}", "Name one of them")
     if not isinstance(cost, ApproxDP) or not cost.delta:
         raise UsageError(
             "keys that are not known beforehand",

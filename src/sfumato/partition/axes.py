@@ -8,6 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
+from sfumato.limits import MOST_PARTITION_CELLS
 
 
 class OverAxes(msgspec.Struct, frozen=True):
@@ -24,6 +25,10 @@ class OverAxes(msgspec.Struct, frozen=True):
     def needs(self, domain: Domain) -> Lattice:
         """The default lattice."""
         return fine_lattice(domain.intervals(self.axes))
+
+    def most_numbers(self, lattice: Lattice) -> int:
+        """How many counts the answer may hold at most: of cells, and of as many nodes above them."""
+        return 2 * min(lattice.size, MOST_PARTITION_CELLS)
 
     @property
     def title(self) -> str:

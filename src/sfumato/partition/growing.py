@@ -13,6 +13,7 @@ import numpy as np
 
 from sfumato.cube import Cube
 from sfumato.errors import InternalError, UsageError
+from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.partition.cover import Counted, Splits
 from sfumato.partition.partition import Partition
@@ -22,7 +23,7 @@ from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-MOST_CELLS = 2**22
+MOST_CELLS = MOST_PARTITION_CELLS
 MOST_DEPTH = 22
 
 

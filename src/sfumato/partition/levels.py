@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.exact import fraction, positive, settle
 from sfumato.mechanisms.noise import count_law
 from sfumato.partition.axes import OverAxes
@@ -34,11 +34,13 @@ Splitter: TypeAlias = Callable[[Draft, np.ndarray, np.ndarray, int], np.ndarray]
 def check_tree(depth: object, fanout: object, stop_below: object) -> float | None:
     """Check the parameters of a tree, and read ``stop_below``."""
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
-        raise UsageError(f"depth = {depth!r}", "the depth of a tree is a whole number from 0 on", "Choose a depth such as 8")
+        raise UsageError(f"depth = {shown(depth)}", "the depth of a tree is a whole number from 0 on", "Choose a depth such as 8")
     if isinstance(fanout, bool) or not isinstance(fanout, int) or fanout < 2:
-        raise UsageError(f"fanout = {fanout!r}", "a node is split into at least 2", "Choose a fan-out such as 4")
-    if depth * math.log2(fanout) > math.log2(MOST_CELLS):
-        raise UsageError(f"depth = {depth} with fan-out {fanout}", f"that makes more than {MOST_CELLS:,} cells", "Choose fewer levels")
+        raise UsageError(f"fanout = {shown(fanout)}", "a node is split into at least 2", "Choose a fan-out such as 4")
+    # Numbers of any length are compared as integers, and a power is taken of short ones only.
+    if max(depth, fanout) > MOST_CELLS or depth * math.log2(fanout) > math.log2(MOST_CELLS):
+        asked = f"depth = {shown(depth)} with fan-out {shown(fanout)}"
+        raise UsageError(asked, f"that makes more than {MOST_CELLS:,} cells", "Choose fewer levels")
     if stop_below is None:
         return None
     fewest = positive(stop_below, "stop_below")  # type: ignore[arg-type]
@@ -132,6 +134,10 @@ class LevelTree(OverAxes, frozen=True):
     def split(self, draft: Draft, nodes: np.ndarray, axis: np.ndarray, units: int) -> np.ndarray:
         """Split nodes, each along its axis, spending at most ``units`` on choosing where: the parts, int64 ndarray."""
         raise NotImplementedError
+
+    def most_numbers(self, lattice: Lattice) -> int:
+        """How many counts the answer may hold at most: of cells, and of as many nodes above them."""
+        return 2 * min(lattice.size, int(self.parts**self.depth))
 
     def slack(self, lattice: Lattice, unit: Unit) -> str:
         """What finite arithmetic adds to the loss, in words."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.domain import Domain, Lattice
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.exact import decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
 from sfumato.mechanisms.ranks import Ranks, nested
@@ -144,7 +144,7 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fanout > MOST_FANOUT:
-            raise UsageError(f"fanout = {self.fanout}", f"the limit is {MOST_FANOUT}", "Take a smaller one, and more levels")
+            raise UsageError(f"fanout = {shown(self.fanout)}", f"the limit is {MOST_FANOUT}", "Take a smaller one, and more levels")
 
     @property
     def parts(self) -> int:

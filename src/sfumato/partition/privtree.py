@@ -30,7 +30,7 @@ import numpy as np
 
 from sfumato.cube import Cube
 from sfumato.domain import Domain
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
 from sfumato.partition.axes import OverAxes
@@ -100,7 +100,7 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         super().__post_init__()
         b: object = self.fanout
         if isinstance(b, bool) or not isinstance(b, int) or not 2 <= b <= LARGEST_FANOUT or b & (b - 1):
-            raise UsageError(f"fanout = {b!r}", "nodes are halved, so the fan-out is a power of two", "Choose 2, or 4")
+            raise UsageError(f"fanout = {shown(b)}", "nodes are halved, so the fan-out is a power of two", "Choose 2, or 4")
 
     def test_law(self, cost: CentralMeasure, unit: Unit) -> tuple[DiscreteLaplace, int]:
         """The noise of the tests, lambda exact, and delta. They take 16 of 64 slices of the cost."""

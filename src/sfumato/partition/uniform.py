@@ -11,8 +11,9 @@ import numpy as np
 
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, finest
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 from sfumato.exact import positive, settle
+from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.partition.axes import OverAxes
 from sfumato.partition.cover import Edges
@@ -24,7 +25,7 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.release import Preview
 
-MOST_CELLS = 2**22
+MOST_CELLS = MOST_PARTITION_CELLS
 MOST_OVER = 4  # times the number of cells that is aimed at
 LEAST_THETA = Fraction(1, 10**9)
 LOOK, GRID = Fraction(1, 50), Fraction(49, 50)  # shares of the noisy number of rows, and of the cells
@@ -81,9 +82,10 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
         super().__post_init__()
         partitions: object = self.partitions
         if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
-            raise UsageError(f"partitions = {partitions!r}", "the number of cells is at least 1", "Give a whole number, or leave it out")
+            obstacle = "the number of cells is at least 1"
+            raise UsageError(f"partitions = {shown(partitions)}", obstacle, "Give a whole number, or leave it out")
         if partitions is not None and partitions > MOST_CELLS:
-            raise UsageError(f"partitions = {partitions}", f"the limit is {MOST_CELLS:,} cells", "Give a smaller number")
+            raise UsageError(f"partitions = {shown(partitions)}", f"the limit is {MOST_CELLS:,} cells", "Give a smaller number")
         theta = positive(self.theta, "theta")
         if not LEAST_THETA <= theta <= MOST_CELLS:
             raise UsageError("theta", "it is so far from 10 that the number of cells would not depend on the rows", "Leave it at 10")
@@ -129,6 +131,11 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
         return Partition(
             made_by=self.name, lattice=cube.lattice, cover=Edges(edges), noisy=counts, laws=(law,), rows=rows, guarantee=guarantee
         )
+
+    def most_numbers(self, lattice: Lattice) -> int:
+        """How many counts the answer may hold at most: of cells only."""
+        aimed = MOST_CELLS if self.partitions is None else MOST_OVER * self.partitions
+        return min(lattice.size, MOST_CELLS, aimed)
 
     def _per_axis(self, lattice: Lattice, n: int, law: Law) -> list[int]:
         """Cells per axis, at most one per lattice point of an axis that has steps of its own."""

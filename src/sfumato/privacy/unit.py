@@ -7,9 +7,10 @@ from typing import Literal
 
 import msgspec
 
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, shown
 
 Neighbours = Literal["add-remove", "replace"]
+MOST_ROWS = 10**15  # of one person: more than any table has
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -30,7 +31,7 @@ class Unit(msgspec.Struct, frozen=True):
     Raises
     ------
     UsageError
-        If ``rows_per_person`` is below 1 or ``neighbours`` is unknown.
+        If ``rows_per_person`` is not from 1 to 10^15, or ``neighbours`` is unknown.
 
     >>> Unit(rows_per_person=3, neighbours="replace").counts_l1
     6
@@ -42,10 +43,11 @@ class Unit(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         rows: object = self.rows_per_person
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-            raise UsageError(f"rows_per_person = {rows!r}", "one person has at least one row", "Give a whole number from 1 on")
+        if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
+            obstacle = "one person has at least one row, and at most 10^15"
+            raise UsageError(f"rows_per_person = {shown(rows)}", obstacle, "Give a whole number such as 4")
         if self.neighbours not in ("add-remove", "replace"):
-            raise UsageError(f"neighbours = {self.neighbours!r}", "the unit relation is unknown", 'Choose "add-remove" or "replace"')
+            raise UsageError(f"neighbours = {shown(self.neighbours)}", "the unit relation is unknown", 'Choose "add-remove" or "replace"')
 
     @property
     def counts_l1(self) -> int:

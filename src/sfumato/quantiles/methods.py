@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sfumato.errors import Infeasible, UsageError
+from sfumato.errors import Infeasible, UsageError, shown
 from sfumato.exact import decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
 from sfumato.mechanisms.noise import Law, count_law
@@ -226,7 +226,7 @@ def method_for(method: str, quantiles: int, cells: int, *, pure: bool = True) ->
                 return "recursive"
             return "joint"
         case _:
-            raise UsageError(f"method {method!r}", "it is unknown", 'Choose "auto", "joint", "recursive" or "tree"')
+            raise UsageError(f"method {shown(method)}", "it is unknown", 'Choose "auto", "joint", "recursive" or "tree"')
 
 
 def halved(cells: Cells, at: Sequence[Fraction], pick: Pick) -> list[int]:

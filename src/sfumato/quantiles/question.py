@@ -108,6 +108,11 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
             raise UsageError(asked, f"it is declared as {type(axis).__name__}", "Divide the rows by a Categories axis")
         return Lattice((LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None), *grid.axes))
 
+    def most_numbers(self, lattice: Lattice) -> int:
+        """How many edges the answer holds."""
+        labels, axes = (lattice.axes[0].size, len(lattice.axes) - 1) if self.by else (1, len(lattice.axes))
+        return labels * axes * len(self.at)
+
     @property
     def title(self) -> str:
         names = "all axes" if self.axes is None else " and ".join(self.axes)

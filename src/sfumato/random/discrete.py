@@ -163,9 +163,8 @@ def _parts(value: Fraction, name: str) -> tuple[int, int]:
 def check_scale(value: Fraction, name: str, *, power: int = 1) -> None:
     """Refuse a scale (``power`` 1) or its square (2) that no table is made for: 0 or less, or above 2**48."""
     if not 0 < value <= MAX_SCALE**power:
-        shown = decimal(value) if value < 10**300 else "a huge number"
         raise UsageError(
-            f"noise of {name} {shown}",
+            f"noise of {name} {decimal(value)}",
             f"it must be above 0 and at most 2**{48 * power}",
             "Choose a larger epsilon, or fewer rows per person",
         )

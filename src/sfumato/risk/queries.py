@@ -57,7 +57,7 @@ def parse(query: QueryName) -> Query:
     if query == "percentile":
         raise UsageError('query "percentile"', "it does not say which one", 'Write ("percentile", 25)')
     asked = f"query {query!r}" if isinstance(query, str) else f"a query of {len(query)} parts"
-    raise UsageError(asked, f"it is unknown; {nearest(str(query), NAMES)}", 'Name one of them, or ("percentile", 25)')
+    raise UsageError(asked, f"it is unknown; {nearest(query, NAMES)}", 'Name one of them, or ("percentile", 25)')
 
 
 def answers(query: Query, rows: np.ndarray) -> np.ndarray:

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from sfumato.domain import Categories, Domain, Interval, Label
-from sfumato.errors import UsageError, nearest
+from sfumato.errors import UsageError, nearest, shown
 from sfumato.exact import Exactly, settle
+from sfumato.limits import require_numbers
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -108,9 +109,8 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
             raise UsageError(f"by of type {type(self.by).__name__}", "it is neither the name of an axis nor Categories", remedy)
         for name, known in (("method", METHODS), ("late", ("refuse", "count"))):
             if getattr(self, name) not in known:
-                raise UsageError(
-                    f"{name} = {getattr(self, name)!r}", f"it is unknown; {nearest(str(getattr(self, name)), known)}", "Name one"
-                )
+                obstacle = f"it is unknown; {nearest(getattr(self, name), known)}"
+                raise UsageError(f"{name} = {shown(getattr(self, name))}", obstacle, "Name one")
         settle(self)
 
     @property
@@ -135,6 +135,8 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         labels = None if axis is None else tuple(axis.all_labels)
         if labels is not None and len(labels) > MOST_CELLS:
             raise UsageError(self.title, f"it would have {len(labels):,} categories, and the limit is {MOST_CELLS:,}", "Take fewer")
+        if labels is not None and self.steps is not None:
+            require_numbers(f"{self.title} over {self.steps:,} steps", self.steps * len(labels))
         grain = grain_of(self.value)
         reach = Reach(unit, bounds_of(self.value, grain))
         machine, used = machine_for(self.method, self.steps, 1 if labels is None else len(labels), reach, cost)
@@ -147,7 +149,8 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         found = None if domain is None else domain.get(self.by)
         if not isinstance(found, Categories):
             known = [name for name, axis in (domain or {}).items() if isinstance(axis, Categories)]
-            raise UsageError(f"by = {self.by!r}", f"the domain has no Categories axis of that name; {nearest(self.by, known)}", "Name one")
+            obstacle = f"the domain has no Categories axis of that name; {nearest(self.by, known)}"
+            raise UsageError(f"by = {shown(self.by)}", obstacle, "Name one")
         return found
 
     def preview(self, domain: Domain | None, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> CounterPreview:
@@ -322,7 +325,7 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
 
 def _no_horizon(given: object) -> UsageError:
     remedy = "Say how many steps there will be at most, or which (sf.Calendar), or horizon=None if that is not known"
-    return UsageError(f"horizon = {given!r}", f"it is a whole number from 1 to {MOST_STEPS:,}, a calendar, or None", remedy)
+    return UsageError(f"horizon = {shown(given)}", f"it is a whole number from 1 to {MOST_STEPS:,}, a calendar, or None", remedy)
 
 
 def scaled(totals: Any, grain: Fraction) -> list[Any]:
