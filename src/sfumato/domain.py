@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from sfumato.errors import BoundsRequired, InternalError, UsageError, nearest
+from sfumato.errors import BoundsRequired, InternalError, UsageError, nearest, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ MOST_KEYS = 2**40
 DROPPED = -1  # the cell of a row that the declared policy drops
 
 
-class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
+class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, forbid_unknown_fields=True):
     """Which numbers, dates or times can occur: a public range, never the data's own minimum and maximum.
 
     Values outside are clamped to the nearest end; rows with a missing value (null or NaN) are dropped, or counted at a stated
@@ -141,7 +141,7 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True):
         return None if self.step is None else int(self._steps())
 
 
-class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=True):
+class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=True, forbid_unknown_fields=True):
     """Which labels can occur: a public list.
 
     Parameters
@@ -187,7 +187,7 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=Tr
         return (*self.labels, *(label for label in (self.other, self.missing) if label is not None))
 
 
-class Keys(msgspec.Struct, frozen=True, tag="keys"):
+class Keys(msgspec.Struct, frozen=True, tag="keys", forbid_unknown_fields=True):
     """Values that are not known beforehand, such as names of shops: a key must be paid for before it is shown.
 
     The column holds text, integers or booleans; rows with a missing value are dropped.
@@ -245,7 +245,7 @@ class Domain(Mapping[str, "Axis"]):
         return hash(frozenset(self._axes.items()))  # as for any mapping, the order does not count
 
     def __repr__(self) -> str:
-        return f"Domain({', '.join(f'{name}={axis!r}' for name, axis in self._axes.items())})"
+        return f"Domain({', '.join(f'{printable(name)}={axis!r}' for name, axis in self._axes.items())})"
 
     def select(self, axes: str | Sequence[str] | None) -> tuple[str, ...]:
         """Resolve an ``axes`` argument: a name, a list of names, or None for all Interval axes."""
@@ -291,7 +291,7 @@ def named_axes(axes: object) -> tuple[str, ...]:
 # --- the lattice ------------------------------------------------------------------------------------------------------
 
 
-class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
+class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forbid_unknown_fields=True):
     """Equal cells between two bounds. ``time`` says what the numbers count, if they are dates or times."""
 
     name: str
@@ -379,7 +379,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True):
         return same and ratio & (ratio - 1) == 0
 
 
-class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True):
+class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, forbid_unknown_fields=True):
     """Cells between given edges; values outside the first and last edge are clamped to the end cells."""
 
     name: str
@@ -411,7 +411,7 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True):
         return self == other
 
 
-class LabelAxis(msgspec.Struct, frozen=True, tag="labels", omit_defaults=True):
+class LabelAxis(msgspec.Struct, frozen=True, tag="labels", omit_defaults=True, forbid_unknown_fields=True):
     """One cell per label; with ``missing`` the last cell takes missing values, with ``other`` the one before every unlisted value."""
 
     name: str
@@ -446,7 +446,7 @@ class LabelAxis(msgspec.Struct, frozen=True, tag="labels", omit_defaults=True):
         return self == other
 
 
-class KeyAxis(msgspec.Struct, frozen=True, tag="keys"):
+class KeyAxis(msgspec.Struct, frozen=True, tag="keys", forbid_unknown_fields=True):
     """One cell per key, whatever the keys turn out to be: a cube that has such an axis names them, and no release has one."""
 
     name: str
@@ -468,7 +468,7 @@ class KeyAxis(msgspec.Struct, frozen=True, tag="keys"):
 LatticeAxis: TypeAlias = GridAxis | EdgesAxis | LabelAxis | KeyAxis
 
 
-class Lattice(msgspec.Struct, frozen=True):
+class Lattice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A finite set of public cells: the product of its axes, the last one running fastest."""
 
     axes: tuple[LatticeAxis, ...]

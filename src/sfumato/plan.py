@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from fractions import Fraction
@@ -24,7 +25,7 @@ from sfumato.release import from_plain
 from sfumato.releases import AnyQuestion
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Several questions fixed before any answer is seen: one scan, one charge.
 
     Parameters
@@ -91,6 +92,10 @@ def as_plan(question: AnyQuestion | Plan | Sequence[AnyQuestion]) -> Plan:
     """Read what a publisher was asked: a question, a list of them, or a plan."""
     return question if isinstance(question, Plan) else Plan(question)  # type: ignore[arg-type]
 
+
+LONGEST_PLAN = 2**22  # bytes: room for a hundred thousand labels
+MOST_DOTS = 16
+_DOTTED = re.compile(r"""(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){17}""")
 
 # --- the file ---------------------------------------------------------------------------------------------------------
 
@@ -165,18 +170,38 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     """
     asked = f"the plan {Path(path)}"
     try:
-        plain = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        with Path(path).open("rb") as file:
+            data = file.read(LONGEST_PLAN + 1)
     except OSError as error:
         raise DataError(asked, error.strerror or "the file cannot be read", "Name a TOML file; examples/flights.toml is one") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(asked, f"it is not TOML ({error})", "Correct that place") from None
+    plain = _toml(data, asked)
     try:
-        spec: PlanFile = from_plain(_isoformat(plain), PlanFile)
+        spec: PlanFile = from_plain(plain, PlanFile)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, SfumatoError):
             raise error.__cause__ from None
         raise UsageError(asked, str(error), "Correct that field; examples/flights.toml shows each") from None
     return spec if Path(spec.source.path).is_absolute() else _at(spec, Path(path).parent)
+
+
+def _toml(data: bytes, asked: str) -> Any:
+    """Parse a plan, in work that its length bounds: the parser takes the square of the dots of a name, and recurses into brackets."""
+    if len(data) > LONGEST_PLAN:
+        raise UsageError(asked, f"it is longer than {LONGEST_PLAN:,} bytes", "Divide its questions among several plans")
+    try:
+        text = data.decode("utf-8").replace("\r\n", "\n")
+        if _DOTTED.search(text):
+            raise UsageError(asked, f"a name in it has more than {MOST_DOTS} dots", "Write names as examples/flights.toml does")
+        return _isoformat(tomllib.loads(text))
+    except SfumatoError:
+        raise
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        obstacle = f"it is not TOML ({error})"
+    except ValueError:  # Python reads integers of at most 4,300 digits
+        obstacle = "a number in it is too long to be read"
+    except RecursionError:
+        obstacle = "brackets in it are nested too deeply"
+    raise UsageError(asked, obstacle, "Correct that place")
 
 
 def _at(spec: PlanFile, folder: Path) -> PlanFile:

@@ -55,7 +55,7 @@ class Question(Protocol):
         """Answer from counts, spending exactly ``cost``."""
 
 
-class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
+class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Where a release stands in the ledger.
 
     Nothing in it depends on the data: key (unless the user named it) and digest are random, and the time is that of the

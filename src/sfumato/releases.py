@@ -56,9 +56,22 @@ def load(path: str | os.PathLike[str]) -> Release:
         reason = error.strerror or "the file cannot be read"
     else:
         try:
-            release: Release = from_bytes(data, AnyRelease)
+            return marked(_read(data), loaded=True)
         except UNREADABLE:
             reason = "the file does not hold a release of this version"
-        else:
-            return marked(release, loaded=True)
     raise DataError(asked, reason, "Name a file that release.save wrote")
+
+
+def _read(data: bytes) -> Release:
+    """Decode a release; a field that no release has is refused, for it would be lost without a word.
+
+    What ``--json`` prints is a release and, beside it, the table for people, which follows from the release and is not read.
+    """
+    try:
+        release: Release = from_bytes(data, AnyRelease)
+    except msgspec.ValidationError:
+        fields = msgspec.json.decode(data)
+        if not isinstance(fields, dict) or fields.pop("table", None) is None:
+            raise
+        release = from_bytes(msgspec.json.encode(fields), AnyRelease)
+    return release

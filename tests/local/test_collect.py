@@ -148,7 +148,7 @@ def test_commands_from_device_to_clusters(tmp_path: Path, monkeypatch: pytest.Mo
     found = json.loads(capsys.readouterr().out)
     assert sorted(round(center[0], -1) for center in found["centers"]) == [20, 80]
     assert found["sse"]["reports, decoded"] < 1.2 * found["sse"]["true rows"]
-    assert run(["local", "collect", "r.jsonl", "--clusters", "2", "--axis", "age=0..120"]) == 0
+    assert run(["local", "collect", "r.jsonl", "--clusters", "2", "--axis", "age=0..120", "--epsilon", "40"]) == 0
     captured = capsys.readouterr()
     assert captured.out.splitlines()[1] == "share\tage\t+-"
     assert "800 reports, 0 refused. Metric privacy" in captured.err
@@ -170,7 +170,9 @@ def test_a_hostile_first_report_does_not_choose_the_mechanism(tmp_path: Path, ca
     with pytest.raises(sf.UsageError):
         Collector(sf.BPM(40, "auto", 1)).decode(1)
     words[2] = str(tmp_path / "r.parquet")
-    assert run(words) == 0
+    assert run(words) == 2  # nobody said to which mechanism
+    assert "Give --epsilon" in capsys.readouterr().err
+    assert run([*words, "--any-mechanism"]) == 0
     assert "The first report decided that reports to laplace,epsilon=40,dimension=1" in capsys.readouterr().err
 
 

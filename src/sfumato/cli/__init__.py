@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -85,7 +86,7 @@ def run(args: list[str]) -> int:
         click.echo("Stopped. A charge that was made stands; the same command resumes it without paying again.", err=True)
         code = STOPPED
     except click.ClickException as error:
-        error.show()
+        _refuse(error)
         code = error.exit_code
     except (SfumatoError, InternalError) as error:
         code = _explain(args, str(error), error, error.exit_code)
@@ -97,16 +98,27 @@ def run(args: list[str]) -> int:
     return code
 
 
+def _refuse(error: click.ClickException) -> None:
+    """Show what click refused, which quotes what was written."""
+    from sfumato.errors import printable_lines
+
+    said = io.StringIO()
+    error.show(said)
+    click.echo(printable_lines(said.getvalue().removesuffix("\n")), err=True)
+
+
 def _explain(args: list[str], message: str, error: Exception, code: int) -> int:
+    from sfumato.errors import printable
+
     notes = list(getattr(error, "__notes__", []))
     if "--json" in args:
         import json
 
         click.echo(json.dumps({"error": type(error).__name__, "message": message, "notes": notes, "exit_code": code}), err=True)
         return code
-    click.echo(click.style("Error: ", fg="red", bold=True) + message, err=True)
+    click.echo(click.style("Error: ", fg="red", bold=True) + printable(message), err=True)
     for note in notes:
-        click.echo(note, err=True)
+        click.echo(printable(note), err=True)
     return code
 
 

@@ -10,8 +10,8 @@ import click
 
 from sfumato.choosing import Window, Within, window
 from sfumato.choosing import choose as chosen
-from sfumato.cli.options import json_option
-from sfumato.cli.output import ROWS_SHOWN, emit_json, table, talk
+from sfumato.cli.options import INTEGER, json_option
+from sfumato.cli.output import ROWS_SHOWN, emit_json, say, table, talk
 from sfumato.cli.targets import NewFile
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
@@ -28,16 +28,16 @@ HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "a
 @click.command(short_help="Choose epsilon.")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--column", "columns", multiple=True, help="A column of FILE; again for each.  [default: all columns of numbers]")
-@click.option("--size", type=int, help="Records in the published set.  [default: all but one]")
+@click.option("--size", type=INTEGER, help="Records in the published set.  [default: all but one]")
 @click.option("--query", default="mean", show_default=True, help="mean, median, sum, count, var, std, or percentile:25.")
 @click.option("--risk", default="1/3", show_default=True, help="Largest belief in one possible data set, for FILE.")
 @click.option("--drop-missing", is_flag=True, help="Leave out records without a number; else they are an error.")
 @click.option("--plan", type=click.Path(path_type=Path), help="Find the window for the questions of a plan (TOML).")
-@click.option("--cells", type=int, default=50, show_default=True, help="Else for a histogram of so many cells.")
+@click.option("--cells", type=INTEGER, default=50, show_default=True, help="Else for a histogram of so many cells.")
 @click.option("--within", default="20", show_default=True, help="Half-width that is accurate enough.")
 @click.option("--confidence", default="0.95", show_default=True)
 @click.option("--each/--all-at-once", default=False, help="Each number by itself, or all together.  [default: all-at-once]")
-@click.option("--rows-per-person", type=int, default=1, show_default=True)
+@click.option("--rows-per-person", type=INTEGER, default=1, show_default=True)
 @click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True)
 @click.option("--advantage", help="Largest membership advantage that is safe enough.")
 @click.option("--prior", help=f"With --posterior: a belief of so much ...  [default: {PRIOR}]")
@@ -47,7 +47,7 @@ HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "a
 @click.option("--exceeded", default="0", show_default=True, help="With this chance a belief may grow further; for --zcdp and delta.")
 @click.option("--zcdp", is_flag=True, help="Count the cost in rho: Gaussian noise.")
 @click.option("--delta", default="0", show_default=True, help="Count the cost in (epsilon, delta).")
-@click.option("--rows", type=int, help="Your own public guess of the number of rows.")
+@click.option("--rows", type=INTEGER, help="Your own public guess of the number of rows.")
 @click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @json_option
 def choose(
@@ -163,4 +163,4 @@ def _say(windows: list[Window]) -> None:
 def _wrap(line: str) -> None:
     """Print one sentence or several in lines of 80 characters; what is indented stays so."""
     indent = " " * (len(line) - len(line.lstrip()))
-    click.echo(textwrap.fill(line.strip(), WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False))
+    say(textwrap.fill(line.strip(), WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False))

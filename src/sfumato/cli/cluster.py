@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from sfumato.cli.options import charged_option, cost_options, fresh_option, json_option, out_option, parse_axes, source_options
+from sfumato.cli.options import INTEGER, charged_option, cost_options, fresh_option, json_option, out_option, parse_axes, source_options
 from sfumato.cli.publishing import publish
 from sfumato.cli.targets import Picture
 from sfumato.clustering import KMeans
@@ -17,7 +17,7 @@ from sfumato.domain import Domain
 
 @click.command(short_help="Publish centres of clusters.")
 @source_options()
-@click.option("--clusters", type=int, default=5, show_default=True, help="How many centres.")
+@click.option("--clusters", type=INTEGER, default=5, show_default=True, help="How many centres.")
 @click.option("--method", type=click.Choice(get_args(Method)), default="auto", show_default=True, help="How they are found.")
 @cost_options
 @charged_option

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.options import json_option
-from sfumato.cli.output import accuracy_sentence, emit_json, scanning, talk
+from sfumato.cli.output import accuracy_sentence, emit_json, say, scanning, talk
 
 
 @click.command()
@@ -30,4 +30,4 @@ def demo(out: Path, as_json: bool) -> None:
     for release in result.releases:
         talk(f"{release.title}: {accuracy_sentence(release)}")
     talk(f"Ledger: {result.ledger}")
-    click.echo(f"Report: {result.report.resolve()}")
+    say(f"Report: {result.report.resolve()}")

@@ -10,6 +10,7 @@ import click
 
 from sfumato.choosing.costs import Kind, Wish, Within, least_alone
 from sfumato.cli.options import (
+    INTEGER,
     charged_option,
     cost_options,
     fresh_option,
@@ -20,7 +21,7 @@ from sfumato.cli.options import (
     parse_widths,
     source_options,
 )
-from sfumato.cli.output import emit_json, talk
+from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.publishing import publish
 from sfumato.cli.targets import Picture
 from sfumato.domain import Categories, Domain
@@ -35,8 +36,8 @@ from sfumato.privacy.unit import Neighbours, Unit
 @source_options(optional=True)
 @click.option("--bins", multiple=True, help="NUMBER, or NAME=NUMBER, or NAME=edge,edge,edge.")
 @click.option("--width", multiple=True, help="Width of bins instead: NUMBER, or NAME=NUMBER.")
-@click.option("--records", type=int, help="Rows per bin instead, for one axis; the edges are paid for.")
-@click.option("--rows", type=int, help="With --records: the number of rows, where it is public.")
+@click.option("--records", type=INTEGER, help="Rows per bin instead, for one axis; the edges are paid for.")
+@click.option("--rows", type=INTEGER, help="With --records: the number of rows, where it is public.")
 @click.option("--selection", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How keys are selected.")
 @cost_options
 @click.option("--accuracy", help="Instead of a cost: solve for the least epsilon at which counts are within this of the truth.")
@@ -131,4 +132,4 @@ def _foresee(
     if as_json:
         emit_json({"preview": found, "accuracy": found.accuracy()})
     else:
-        click.echo(str(found))
+        say(str(found))

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from sfumato.cli.options import json_option
-from sfumato.cli.output import emit_json, talk
-from sfumato.errors import DataError, UsageError
+from sfumato.cli.output import emit_json, say, talk
+from sfumato.errors import DataError, UsageError, printable
 
 LINES = {
     "whole": '{ type = "interval", lower = ?, upper = ?, step = 1 }',
@@ -69,7 +69,7 @@ def init(file: Path, out: Path | None, as_json: bool) -> None:
         return
     path = file.resolve() if out is None else Path(os.path.relpath(file.resolve(), out.resolve().parent))
     text = PLAN.format(
-        name=file.name,
+        name=printable(file.name),
         plan=out or "PLAN.toml",
         path=json.dumps(str(path)),
         domain="\n".join(f"# {_key(name)} = {LINES[kind]}" for name, kind in found.items()),
@@ -77,7 +77,7 @@ def init(file: Path, out: Path | None, as_json: bool) -> None:
         first=json.dumps(next(iter(found))),
     )
     if out is None:
-        click.echo(text, nl=False)
+        say(text.removesuffix("\n"))
         return
     _write(out, text)
     talk(f"Written: {out}. Fill in the domain, then: sfumato preview {out}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.options import charged_option, json_option, ledger_option, opened
-from sfumato.cli.output import emit_json, table, talk
+from sfumato.cli.output import emit_json, json_line, say, table, talk
 from sfumato.cli.targets import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
 from sfumato.exact import fraction
@@ -75,7 +75,7 @@ def verify(head: str | None, ledger: Path, as_json: bool) -> None:
     if as_json:
         emit_json({"ok": found.ok, "entries": found.entries, "head": list(found.head), "faults": list(found.faults)})
     elif found.ok:
-        click.echo(f"{found.entries} entries, all in order. Head: {found.head[0]}:{found.head[1]}")
+        say(f"{found.entries} entries, all in order. Head: {found.head[0]}:{found.head[1]}")
         talk("Keep the head elsewhere: against a rewritten history only an outside copy helps.")
     if not found.ok:
         raise LedgerError(f"verifying {ledger}", str(found.fault), "Restore a copy that verifies; do not publish from this one")
@@ -98,7 +98,7 @@ def upgrade(old: Path, new: Path, as_json: bool) -> None:
         emit_json(dataclasses.asdict(done))
         return
     streams = f"{done.streams} streams, {done.finished} of them over" if done.streams else "no streams"
-    click.echo(f"{done.entries} entries and {streams}: {new}")
+    say(f"{done.entries} entries and {streams}: {new}")
     for account in done.mixed:
         talk(f"Account {account!r} was charged for different persons or relations: its total guarantees nothing.")
     talk(f"Keep {new} and {new}.secrets together. Delete {old}, and replace what was published from it.")
@@ -114,7 +114,7 @@ def export(out: Path | None, ledger: Path, as_json: bool) -> None:
     with open_ledger(ledger, create=False) as book:
         text = json.dumps(exported(book), indent=1)
     if out is None:
-        click.echo(text)
+        click.echo(json_line(text))
     else:
         write_text(out, text + "\n")
         talk(f"Exported: {out}")
@@ -130,7 +130,7 @@ def key(ledger: Path, as_json: bool) -> None:
     if as_json:
         emit_json({"signer": public})
     else:
-        click.echo(public)
+        say(public)
         talk("Publish it where readers trust you. They check a release by `sfumato verify RELEASE --key KEY`.")
 
 
@@ -163,7 +163,7 @@ def _head(text: str | None) -> tuple[int, str] | None:
     if text is None:
         return None
     sequence, colon, digest = text.partition(":")
-    if not colon or not sequence.isdecimal() or len(sequence) > 18:
+    if not colon or not (sequence.isascii() and sequence.isdecimal()) or len(sequence) > 18:
         raise UsageError(f"--head {text}", "a head is a sequence number and a hash", "Write --head 12:3f9a...")
     return int(sequence), digest
 

@@ -8,11 +8,12 @@ from typing import Any
 import click
 import numpy as np
 
-from sfumato.cli.options import json_option, parse_axes
+from sfumato.cli.options import INTEGER, json_option, parse_axes
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.cli.targets import NewFile
 from sfumato.domain import Domain, Interval
 from sfumato.errors import DataError, UsageError
+from sfumato.exact import float_of_text
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Client, from_unit, label, read_bounds, reports, to_unit
 from sfumato.local.collector import Collector, write
@@ -25,8 +26,8 @@ REACH = click.option("--reach", default="auto", show_default=True, help="BPM's L
 MECHANISM = click.option(
     "--mechanism", type=click.Choice(["bpm", "laplace"]), default="bpm", show_default=True, help="How points are perturbed."
 )
-CLUSTERS = click.option("--clusters", type=int, required=True, help="How many clusters to look for.")
-SEED = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search for clusters; never of the noise.")
+CLUSTERS = click.option("--clusters", type=INTEGER, required=True, help="How many clusters to look for.")
+SEED = click.option("--seed", type=INTEGER, default=0, show_default=True, help="Seed of the search for clusters; never of the noise.")
 
 
 @click.group(short_help="Cluster people with no trusted curator.")
@@ -64,6 +65,7 @@ def perturb(
 @CLUSTERS
 @click.option("--axis", "axes", multiple=True, help="NAME=LOW..HIGH as the devices have it: prints centres in those units.")
 @click.option("--epsilon", help="As the devices have it: refuses reports to any other mechanism. Needs --axis.")
+@click.option("--any-mechanism", is_flag=True, help="Instead of --epsilon: believe the first report. For rehearsals only.")
 @REACH
 @MECHANISM
 @SEED
@@ -73,6 +75,7 @@ def collect(
     clusters: int,
     axes: tuple[str, ...],
     epsilon: str | None,
+    any_mechanism: bool,
     reach: str,
     mechanism: str,
     seed: int,
@@ -80,11 +83,12 @@ def collect(
 ) -> None:
     """Read reports from FILES (lines of JSON, or Parquet), and print the clusters of the people behind them.
 
-    Without --epsilon the first report decides which mechanism is decoded: give it wherever a stranger can send reports.
+    The mechanism is named by --epsilon, --axis and, where the devices do not have the defaults, --mechanism and --reach: else
+    the first stranger to send a report would decide what is decoded.
 
     Example: sfumato local collect r.jsonl --clusters 3 --axis age=0..120 --epsilon 4
     """
-    collector = Collector(_named(axes, epsilon, reach, mechanism))
+    collector = Collector(_named(axes, epsilon, any_mechanism, reach, mechanism))
     for file in files:
         collector.read(file)
     domain, made = _domain(axes) if axes else None, collector.mechanism
@@ -93,15 +97,30 @@ def collect(
         raise UsageError(f"--axis for {len(domain)} axes", obstacle, "Give each axis as the devices have it, in their order, or none")
     decoded = collector.decode(clusters, seed)
     assert made is not None
+    promise = collector.guarantee
     domain = domain or Domain({f"x{i}": Interval(0, 1) for i in range(1, made.dimension + 1)})
-    _show(decoded, domain, as_json, reports=len(collector), refused=collector.refused, mechanism=made.title, epsilon=made.epsilon)
-    talk(f"{len(collector):,} reports, {collector.refused:,} refused. {made.guarantee.sentence()}")
+    _show(
+        decoded,
+        domain,
+        as_json,
+        reports=len(collector),
+        refused=collector.refused,
+        mechanism=made.title,
+        epsilon=made.epsilon,
+        private=promise.private,
+    )
+    talk(f"{len(collector):,} reports, {collector.refused:,} refused. {promise.sentence()}")
     if epsilon is None:
-        talk(f"The first report decided that reports to {label(made)} were decoded; --epsilon names the mechanism.")
+        talk(f"The first report decided that reports to {label(made)} were decoded: a stranger may have sent it.")
 
 
-def _named(axes: tuple[str, ...], epsilon: str | None, reach: str, mechanism: str) -> BPM | MultivariateLaplace | None:
-    """The mechanism that was named on the command line, if one was."""
+def _named(axes: tuple[str, ...], epsilon: str | None, any_mechanism: bool, reach: str, mechanism: str) -> BPM | MultivariateLaplace | None:
+    """The mechanism that was named on the command line; None: that of the first report is believed."""
+    if any_mechanism and epsilon is not None:
+        raise UsageError("--any-mechanism with --epsilon", "either names the mechanism", "Leave --any-mechanism out")
+    if epsilon is None and not any_mechanism:
+        obstacle = "the first report, whoever sent it, would decide what is decoded"
+        raise UsageError("reports to no named mechanism", obstacle, "Give --epsilon and each --axis as the devices have them")
     if epsilon is None:
         if (reach, mechanism) != ("auto", "bpm"):
             raise UsageError("--mechanism or --reach alone", "a mechanism is not named without its epsilon", "Give --epsilon too")
@@ -185,10 +204,9 @@ def _mechanism(name: str, epsilon: str, reach: str, dimension: int) -> BPM | Mul
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        pass
+    number = float_of_text(text)
+    if number is not None:
+        return number
     raise UsageError("--value", "it is not a number", "Write NAME=NUMBER")
 
 

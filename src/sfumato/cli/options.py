@@ -10,9 +10,37 @@ import click
 
 from sfumato.cli.targets import NewFolder
 from sfumato.domain import Axis, Categories, Interval, Keys
-from sfumato.errors import BoundsRequired, UsageError
+from sfumato.errors import BoundsRequired, UsageError, shown
+from sfumato.exact import float_of_text, whole_of_text
 from sfumato.ledger import Ledger, open_ledger
 
+
+class WholeNumber(click.ParamType):  # type: ignore[type-arg]
+    """An integer in ASCII digits; click's own takes underscores and the digits of every script."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = value if isinstance(value, int) else whole_of_text(str(value))
+        if found is None:
+            self.fail(f"{shown(value)} is not a whole number of at most 400 digits.", param, ctx)
+        return found
+
+
+class Decimals(click.ParamType):  # type: ignore[type-arg]
+    """A number in ASCII digits."""
+
+    name = "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = value if isinstance(value, float) else float_of_text(str(value))
+        if found is None:
+            self.fail(f"{shown(value)} is not a finite number.", param, ctx)
+        return found
+
+
+INTEGER = WholeNumber()
+FLOAT = Decimals()
 F = TypeVar("F", bound=Callable[..., Any])
 AXIS_HELP = "NAME=LOW..HIGH[/STEP], NAME=a,b,c, or NAME=* for keys not known beforehand; again for each."
 
@@ -70,7 +98,7 @@ def source_options(optional: bool = False) -> Callable[[F], F]:
         click.argument("file", type=click.Path(path_type=Path), required=not optional),
         click.option("--axis", "axes", multiple=True, required=not optional, help=AXIS_HELP),
         click.option("--person", help="Column that names the person behind a row."),
-        click.option("--rows-per-person", type=int, default=1, show_default=True, help="Rows kept of each person."),
+        click.option("--rows-per-person", type=INTEGER, default=1, show_default=True, help="Rows kept of each person."),
         click.option(
             "--neighbours",
             type=click.Choice(["add-remove", "replace"]),
@@ -122,11 +150,10 @@ def _axis(name: str, text: str) -> Axis:
 
 def _bound(name: str, text: str) -> int | float | str:
     text = text.strip()
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
+    whole = whole_of_text(text)
+    number = float_of_text(text) if whole is None else whole
+    if number is not None:
+        return number
     if not text:
         raise BoundsRequired(f"--axis {name}", "one of its bounds is missing", f"Write {name}=LOW..HIGH")
     return text
@@ -160,9 +187,7 @@ def parse_widths(words: tuple[str, ...]) -> Any:
 def _entry(text: str) -> int | tuple[int | float | str, ...]:
     if "," in text:
         return tuple(_bound("bins", edge) for edge in text.split(","))
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(
-            f"--bins {text}", "it is neither a number nor a list of edges", "Write --bins 20 or --bins age=0,18,65,120"
-        ) from None
+    whole = whole_of_text(text)
+    if whole is None:
+        raise UsageError(f"--bins {text}", "it is neither a number nor a list of edges", "Write --bins 20 or --bins age=0,18,65,120")
+    return whole

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,23 +13,37 @@ from typing import Any
 import click
 import msgspec
 
-from sfumato.errors import DataError
+from sfumato.errors import DataError, printable, printable_lines
 from sfumato.release import Release, to_bytes
 
 ROWS_SHOWN = 20
 PATIENCE = 1.0  # seconds before a progress bar appears
-STEERING = ("Cc", "Zl", "Zp")
-REVERSING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def talk(message: str) -> None:
     """Say something to the person, not to the pipe."""
-    click.echo(message, err=True)
+    click.echo(printable_lines(message), err=True)
+
+
+def say(message: str) -> None:
+    """Print text on stdout."""
+    click.echo(printable_lines(message))
 
 
 def emit_json(value: Any) -> None:
-    """Print JSON on stdout."""
-    click.echo(to_bytes(value))
+    """Print JSON on stdout: the same value, with what would steer a terminal as JSON's own escapes."""
+    click.echo(json_line(to_bytes(value).decode()))
+
+
+def json_line(text: str) -> str:
+    """JSON without a character that steers a terminal or hides in it; what is read back is the same.
+
+    >>> json_line('"a\\u202eb"') == '"a' + chr(92) + 'u202eb"'
+    True
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if printable(c) == c else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in text)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
@@ -52,15 +66,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
     Console().print(drawn)
     if len(rows) > ROWS_SHOWN:
         talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
-
-
-def printable(text: str) -> str:
-    """Write what would break a row, or steer a terminal, as its escape: tabs, line breaks, control characters, reversed writing.
-
-    >>> printable("a\\tb")
-    'a\\\\tb'
-    """
-    return "".join(c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in STEERING or c in REVERSING else c for c in text)
 
 
 def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | None, charged: str | None = None) -> None:

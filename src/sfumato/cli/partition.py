@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from sfumato.cli.options import charged_option, cost_options, fresh_option, json_option, out_option, parse_axes, source_options
+from sfumato.cli.options import (
+    FLOAT,
+    INTEGER,
+    charged_option,
+    cost_options,
+    fresh_option,
+    json_option,
+    out_option,
+    parse_axes,
+    source_options,
+)
 from sfumato.cli.output import talk
 from sfumato.cli.publishing import publish
 from sfumato.cli.targets import NewFile, Picture
@@ -40,10 +50,10 @@ PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
 @click.command(short_help="Publish a private map.")
 @source_options()
 @click.option("--method", type=click.Choice(list(METHODS)), help="How space is divided; auto, or uniform where --partitions is given.")
-@click.option("--partitions", type=int, help="uniform: number of cells to aim at; else EUGkM's rule decides from a noisy count.")
-@click.option("--depth", type=int, help="binary, median, quantile: how many times a box is split at most.")
-@click.option("--fanout", type=int, help="quantile, privtree: into how many boxes a box is split.")
-@click.option("--stop-below", type=float, help="binary, median, quantile: a box with fewer rows, by a noisy count, is not split.")
+@click.option("--partitions", type=INTEGER, help="uniform: number of cells to aim at; else EUGkM's rule decides from a noisy count.")
+@click.option("--depth", type=INTEGER, help="binary, median, quantile: how many times a box is split at most.")
+@click.option("--fanout", type=INTEGER, help="quantile, privtree: into how many boxes a box is split.")
+@click.option("--stop-below", type=FLOAT, help="binary, median, quantile: a box with fewer rows, by a noisy count, is not split.")
 @click.option("--geojson", type=NewFile(), help="Also write the cells as GeoJSON.")
 @cost_options
 @charged_option

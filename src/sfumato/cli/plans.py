@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.options import charged_option, fresh_option, json_option, opened, out_option
-from sfumato.cli.output import emit_json, scanning, show_releases, talk
+from sfumato.cli.options import INTEGER, charged_option, fresh_option, json_option, opened, out_option
+from sfumato.cli.output import emit_json, say, scanning, show_releases, talk
 from sfumato.cli.targets import NewFile
 from sfumato.plan import domain_of, read_plan
 from sfumato.privacy import belief
@@ -23,7 +23,7 @@ DELTA = Fraction(1, 10**6)
 
 @click.command(short_help="Preview a plan.")
 @click.argument("plan", type=click.Path(path_type=Path))
-@click.option("--rows", type=int, help="Your own public guess of the number of rows.")
+@click.option("--rows", type=INTEGER, help="Your own public guess of the number of rows.")
 @json_option
 def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     """Say what PLAN (a TOML file) would cost and how accurate its answers would be.
@@ -39,9 +39,9 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
         emit_json([{"preview": one, "accuracy": one.accuracy()} for one in previews])
         return
     for one in previews:
-        click.echo(str(one))
+        say(str(one))
     if len(previews) > 1:
-        click.echo(_together([one.cost for one in previews], unit))
+        say(_together([one.cost for one in previews], unit))
 
 
 def _together(costs: list[CentralMeasure], unit: Unit) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.options import json_option
-from sfumato.cli.output import emit_json
+from sfumato.cli.output import emit_json, say
 from sfumato.cli.targets import NewFile
 
 
@@ -25,4 +25,4 @@ def report(releases: tuple[Path, ...], out: Path, title: str | None, as_json: bo
     if as_json:
         emit_json({"report": str(page)})
     else:
-        click.echo(str(page))
+        say(str(page))

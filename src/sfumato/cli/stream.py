@@ -15,8 +15,8 @@ from typing import Any
 import click
 import numpy as np
 
-from sfumato.cli.options import charged_option, opened, parse_axes
-from sfumato.cli.output import talk
+from sfumato.cli.options import INTEGER, charged_option, opened, parse_axes
+from sfumato.cli.output import json_line, talk
 from sfumato.cli.publishing import save_plot
 from sfumato.cli.targets import NewFile, Picture
 from sfumato.data import feed
@@ -33,7 +33,7 @@ EVERY = 0.5  # seconds between two reports of progress
 
 @click.command(short_help="Publish a running total, step by step.")
 @click.argument("file", type=click.Path(path_type=Path), default=Path("-"))
-@click.option("--horizon", type=int, help="How many steps there will be at most; left out: any number, at a price.")
+@click.option("--horizon", type=INTEGER, help="How many steps there will be at most; left out: any number, at a price.")
 @click.option("--step", help="Column that says when: rows with the same entry make one step. Without: one step a line.")
 @click.option("--from", "first", help="A calendar: the date, or date and time, at which its first step begins.")
 @click.option("--to", "last", help="A date in its last step; or --horizon, how many steps it has.")
@@ -43,7 +43,7 @@ EVERY = 0.5  # seconds between two reports of progress
 @click.option("--value", help="Add up values instead of counting: LOW..HIGH[/STEP], or COLUMN=LOW..HIGH[/STEP].")
 @click.option("--by", help="One total per category: COLUMN=a,b,c.")
 @click.option("--person", help="Column that names the person behind a row.")
-@click.option("--rows-per-person", type=int, default=1, show_default=True, help="Rows of one person that count, over all steps.")
+@click.option("--rows-per-person", type=INTEGER, default=1, show_default=True, help="Rows of one person that count, over all steps.")
 @click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True, help="What is hidden.")
 @click.option("--late", type=click.Choice(["refuse", "count"]), default="refuse", show_default=True, help="Steps that come out of order.")
 @click.option("--method", type=click.Choice(["auto", "tree", "toeplitz", "blt"]), default="auto", show_default=True, help="The mechanism.")
@@ -233,7 +233,7 @@ def _print(total: Total) -> None:
         number = getattr(total, name)
         plain = [_plain(x) for x in number] if isinstance(number, np.ndarray) else _plain(number)
         line["total" if name == "value" else name] = dict(zip(total.names, plain, strict=True)) if isinstance(plain, list) else plain
-    print(json.dumps(line), flush=True)
+    print(json_line(json.dumps(line)), flush=True)
 
 
 def _plain(number: Any) -> int | float:

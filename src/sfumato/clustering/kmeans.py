@@ -15,7 +15,7 @@ from sfumato.clustering.release import KMeansRelease
 from sfumato.clustering.space import MOST_AXES, Space
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError, printable, shown
 from sfumato.exact import settle
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.partition import UniformPartitioner
@@ -101,7 +101,7 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
 
     @property
     def title(self) -> str:
-        return f"{self.n_clusters} clusters" + ("" if self.axes is None else f" of {' x '.join(self.axes)}")
+        return f"{self.n_clusters} clusters" + ("" if self.axes is None else f" of {' x '.join(map(printable, self.axes))}")
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the weights would be; rows decide how many steps or cells there are, and the method where it is free."""

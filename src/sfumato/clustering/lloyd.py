@@ -38,7 +38,7 @@ FEWEST_STEPS, MOST_STEPS = 2, 7
 SEEN = 2.0  # standard deviations by which a count must exceed 0 before its centre moves
 
 
-class Step(msgspec.Struct, frozen=True, eq=False):
+class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
     """What one step released: noisy sums and counts of groups.
 
     Attributes

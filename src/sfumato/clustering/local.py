@@ -6,6 +6,7 @@ import warnings
 from statistics import NormalDist
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from sfumato.centers import assign, kmeans, sse
@@ -18,6 +19,7 @@ from sfumato.local.floats import Floats
 from sfumato.local.laplace import MultivariateLaplace
 from sfumato.local.mechanism import read_array
 from sfumato.privacy.guarantee import Guarantee
+from sfumato.random.bits import current
 
 METHODS = ("aware", "naive")
 MECHANISMS = ("bpm", "laplace")
@@ -112,7 +114,7 @@ class PrivateKMeans:
         mechanism = self._made(points.shape[1])
         reports = mechanism.perturb(points)
         self.fits_ += 1
-        return self.fit_reports(reports)
+        return self.fit_reports(reports)  # under the same bits, which say whether it is private
 
     def fit_reports(self, reports: Any) -> PrivateKMeans:
         """Cluster reports, float64 of shape (n, d) in the unit cube's scale: what a real server calls."""
@@ -124,6 +126,7 @@ class PrivateKMeans:
         if not np.isfinite(mechanism.log_density(np.zeros(shape[1]), found)).all():
             raise UsageError("reports", "one lies outside the report space", "Give what perturb returned, in the unit cube's scale")
         self.mechanism_, self.reports_ = mechanism, found
+        self._private = current().private
         self._warn(len(found))
         rng = np.random.default_rng(self.random_state)
         self._decoded: Decoded | None = None
@@ -149,9 +152,9 @@ class PrivateKMeans:
 
     @property
     def guarantee_(self) -> Guarantee:
-        """What each report promises."""
+        """What each report promises: nothing if they were drawn, or clustered, in ``testing.deterministic``."""
         self._fitted()
-        return self.mechanism_.guarantee
+        return msgspec.structs.replace(self.mechanism_.guarantee, private=self._private)
 
     def intervals(self, confidence: Exactly = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper ends for the centres, each of shape (n_clusters, d), one coordinate at a time.
@@ -210,4 +213,6 @@ class PrivateKMeans:
             raise UsageError("an answer of PrivateKMeans", "it has seen no reports", "Call fit or fit_reports first")
 
     def __repr__(self) -> str:
-        return f"PrivateKMeans(n_clusters={self.n_clusters}, epsilon={self.epsilon!r}, L={self.L!r}, mechanism={self.mechanism!r})"
+        stamp = "" if getattr(self, "_private", True) else "; NOT PRIVATE"
+        what = f"n_clusters={self.n_clusters}, epsilon={self.epsilon!r}, L={self.L!r}, mechanism={self.mechanism!r}"
+        return f"PrivateKMeans({what}){stamp}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-release", dict=True):
+class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-release", dict=True, forbid_unknown_fields=True):
     """Centres of clusters, and how many rows each stands for. No row is assigned to any: ``predict`` takes points of your own.
 
     The centres follow from the noisy integers that were paid for, which are all here: a partition's, and those of steps.

@@ -10,7 +10,7 @@ import msgspec
 
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval, KeyAxis, LabelAxis, Lattice, LatticeAxis, named_axes
-from sfumato.errors import UsageError, nearest, shown
+from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.exact import settle
 from sfumato.histogram import keys
 from sfumato.histogram.bins import AxisBins, binned, by_axis, plain_bins, plain_width, widths_by_axis
@@ -143,7 +143,7 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
 
     @property
     def title(self) -> str:
-        return f"Histogram of {' x '.join(self.axes)}"
+        return f"Histogram of {' x '.join(map(printable, self.axes))}"
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the counts would be, and which keys would be shown."""

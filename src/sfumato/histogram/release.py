@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AnyLaw: TypeAlias = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric | ThresholdLaplace
 
 
-class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histogram-release"):
+class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histogram-release", forbid_unknown_fields=True):
     """Noisy counts over the cells of ``lattice``.
 
     Attributes

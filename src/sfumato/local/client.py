@@ -25,13 +25,17 @@ from sfumato.random.bits import Bits, current
 Bounds: TypeAlias = "Mapping[str, Interval] | Sequence[tuple[float, float]]"
 
 
+LONGEST_LABEL = 1_000
+NOT_PRIVATE = ",not private"
+
+
 class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One person's report, as it travels: a line of JSON.
 
     Attributes
     ----------
     to : str
-        The mechanism and its parameters; see ``label``.
+        The mechanism and its parameters, and whether the report is for tests only; see ``label``.
     id : str
         Random; tells copies of one report from reports of two persons.
     cells : tuple of int
@@ -43,21 +47,24 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cells: tuple[int, ...]
 
 
-def label(mechanism: Mechanism) -> str:
-    """A mechanism in one word.
+def label(mechanism: Mechanism, private: bool = True) -> str:
+    """A mechanism in one word; a report whose noise came from a public seed says so in it, and no real collection takes it.
 
     >>> label(BPM(epsilon=2, L="0.3", dimension=2))
     'bpm,epsilon=2,L=3/10,dimension=2'
+    >>> label(MultivariateLaplace(epsilon=2, dimension=2), private=False)
+    'laplace,epsilon=2,dimension=2,not private'
     """
     reach = f",L={mechanism.L}" if isinstance(mechanism, BPM) else ""
-    return f"{'bpm' if reach else 'laplace'},epsilon={mechanism.epsilon}{reach},dimension={mechanism.dimension}"
+    name = f"{'bpm' if reach else 'laplace'},epsilon={mechanism.epsilon}{reach},dimension={mechanism.dimension}"
+    return name if private else name + NOT_PRIVATE
 
 
 def mechanism_of(text: str) -> BPM | MultivariateLaplace:
     """Read a label."""
-    kind, *pairs = text.split(",")
+    kind, *pairs = text.removesuffix(NOT_PRIVATE).split(",") if len(text) <= LONGEST_LABEL else ("", "")
     given = dict(pair.partition("=")[::2] for pair in pairs)
-    if kind in ("bpm", "laplace") and given.get("dimension", "").isdecimal() and len(given["dimension"]) < 7:
+    if kind in ("bpm", "laplace") and given.get("dimension", "").isdecimal() and text.isascii() and len(given["dimension"]) < 7:
         dimension = int(given.pop("dimension"))
         if kind == "bpm" and set(given) == {"epsilon", "L"} and given["L"] != "auto":
             return BPM(given["epsilon"], given["L"], dimension)
@@ -131,9 +138,10 @@ class Client:
         found = self._report or self._remembered()
         if found is None:
             found = self._kept(draw(self.mechanism, to_unit(_single(value, self.mechanism.dimension), self._bounds)))
-        if found.to != label(self.mechanism):
+        asked = label(self.mechanism, current().private)
+        if found.to != asked:
             raise UsageError(
-                f"a report to {label(self.mechanism)}",
+                f"a report to {asked}",
                 f"this device has reported to {found.to}, and a second report would cost its person epsilon again",
                 "Keep to the mechanism that was reported to",
             )
@@ -194,5 +202,5 @@ def reports(mechanism: BPM | MultivariateLaplace, points: Floats, bits: Bits | N
     source = bits or current()
     cells = mechanism.draw_cells(points, source).tolist()
     words = source.words(2 * len(cells)).reshape(-1, 2).tolist()
-    to = label(mechanism)
+    to = label(mechanism, source.private)
     return [Report(to, f"{a:016x}{b:016x}", tuple(row)) for row, (a, b) in zip(cells, words, strict=True)]

@@ -9,20 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
 
 from sfumato.errors import DataError, UsageError
 from sfumato.local.bpm import BPM
-from sfumato.local.client import Report, label, mechanism_of
+from sfumato.local.client import NOT_PRIVATE, Report, label, mechanism_of
 from sfumato.local.decoder import Decoded, decode
 from sfumato.local.floats import Floats
 from sfumato.local.laplace import MultivariateLaplace
+from sfumato.privacy.guarantee import Guarantee
 
 METADATA = b"sfumato.mechanism"
 LONGEST_ID = 64
+LONGEST_LINE = 2**22  # bytes: a report in 10^5 dimensions takes less
 
 
 class Collector:
@@ -31,16 +33,20 @@ class Collector:
     Parameters
     ----------
     mechanism : BPM, MultivariateLaplace or None
-        None: that of the first report.
+        What the devices were told to use. None: that of the first report, whoever sent it; for rehearsals only.
+    private : bool
+        False: take reports of ``testing.deterministic``, and say that they are not private. None of the others then.
 
     Attributes
     ----------
     refused : int
-        Reports that were left out: not readable, to another mechanism, outside its lattice, or copies.
+        Reports that were left out: not readable, to another mechanism, outside its lattice, or copies. Where a mechanism is
+        given, also those whose noise came from a public seed; with ``private=False`` all others.
     """
 
-    def __init__(self, mechanism: BPM | MultivariateLaplace | None = None) -> None:
+    def __init__(self, mechanism: BPM | MultivariateLaplace | None = None, *, private: bool = True) -> None:
         self.mechanism = mechanism
+        self.private = private
         self.refused = 0
         self._ids: set[str] = set()
         self._cells: list[Sequence[int]] = []
@@ -55,7 +61,7 @@ class Collector:
     def add(self, reports: Iterable[Report]) -> None:
         """Take reports; those that cannot be decoded together with the others are counted and left out."""
         limits: tuple[int, int] | None = None
-        to = "" if self.mechanism is None else label(self.mechanism)
+        to = "" if self.mechanism is None else label(self.mechanism, self.private)
         for report in reports:
             if self.mechanism is None:
                 try:
@@ -63,7 +69,8 @@ class Collector:
                 except (UsageError, DataError):
                     self.refused += 1
                     continue
-                to = label(self.mechanism)
+                self.private = not report.to.endswith(NOT_PRIVATE)
+                to = label(self.mechanism, self.private)
             limits = limits or self.mechanism.limits
             cells = report.cells
             sound = report.to == to and len(cells) == self.mechanism.dimension and limits[0] <= min(cells) and max(cells) <= limits[1]
@@ -95,10 +102,10 @@ class Collector:
     def _lines(self, path: Path) -> Iterator[Report]:
         decoder = msgspec.json.Decoder(Report)
         with path.open("rb") as file:
-            for line in file:
+            for line in lines(file):
                 try:
                     yield decoder.decode(line)
-                except (msgspec.MsgspecError, ValueError):
+                except (msgspec.MsgspecError, ValueError, RecursionError):
                     self.refused += bool(line.strip())
 
     def _parquet(self, path: Path) -> Iterator[Report]:
@@ -113,6 +120,13 @@ class Collector:
                     except msgspec.MsgspecError:
                         self.refused += 1
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """What each report that was taken promises; nothing where they came from a public seed."""
+        if self.mechanism is None:
+            raise UsageError("the guarantee of no reports", "none has been collected", "Read a file of reports first")
+        return msgspec.structs.replace(self.mechanism.guarantee, private=self.private)
+
     def points(self) -> Floats:
         """The reports as points: float64 of shape (n, d)."""
         if self.mechanism is None or not self._cells:
@@ -124,6 +138,15 @@ class Collector:
         points = self.points()
         assert self.mechanism is not None
         return decode(points, self.mechanism, n_clusters, np.random.default_rng(random_state))
+
+
+def lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file, in bounded memory: of one that is longer than any report the beginning only, which is no report."""
+    whole = True
+    while line := file.readline(LONGEST_LINE):
+        if whole:
+            yield line
+        whole = line.endswith(b"\n")
 
 
 def write(reports: Sequence[Report], path: str | os.PathLike[str]) -> None:

@@ -15,7 +15,7 @@ from sfumato.local.offsets import CHUNK, Cells
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import MetricDP
 from sfumato.privacy.unit import Unit
-from sfumato.random.bits import Bits
+from sfumato.random.bits import Bits, current
 
 LARGEST_DIMENSION = 10**5
 _KEPT = 2**21
@@ -141,5 +141,6 @@ def needed(variance: float, error: float) -> int:
 
 
 def guarantee(mechanism: Mechanism) -> Guarantee:
-    """The promise of one report."""
-    return Guarantee(MetricDP(mechanism.epsilon), UNIT, mechanism.title, mechanism.proof, ASSUMPTIONS, SLACK)
+    """The promise of one report that is drawn now: none where the bits in force come from a public seed."""
+    private = current().private
+    return Guarantee(MetricDP(mechanism.epsilon), UNIT, mechanism.title, mechanism.proof, ASSUMPTIONS, SLACK, private)

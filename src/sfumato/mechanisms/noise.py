@@ -36,7 +36,7 @@ class Script:
         raise NotImplementedError
 
 
-class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace"):
+class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace", forbid_unknown_fields=True):
     """P(x) proportional to exp(-|x| / scale) on the integers (Ghosh, Roughgarden, Sundararajan 2009).
 
     >>> law = DiscreteLaplace(Fraction(10))
@@ -100,7 +100,7 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace"):
         return f"discrete Laplace noise of scale {decimal(self.scale)}"
 
 
-class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian"):
+class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian", forbid_unknown_fields=True):
     """P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke, NeurIPS 2020).
 
     >>> DiscreteGaussian(Fraction(100)).half_width(0.05)

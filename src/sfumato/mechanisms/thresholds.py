@@ -115,7 +115,7 @@ class KeyNoise(msgspec.Struct, frozen=True):
         return np.asarray(np.maximum(values - low, high - values))
 
 
-class TruncatedGeometric(KeyNoise, frozen=True, tag="truncated-geometric"):
+class TruncatedGeometric(KeyNoise, frozen=True, tag="truncated-geometric", forbid_unknown_fields=True):
     """The noise that shows each key as often as (epsilon, delta) allows, and its count at the same price.
 
     Attributes
@@ -156,7 +156,7 @@ class TruncatedGeometric(KeyNoise, frozen=True, tag="truncated-geometric"):
         return f"truncated geometric noise of epsilon {decimal(self.epsilon)} and delta {decimal(self.delta, 3)} a row"
 
 
-class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace"):
+class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_unknown_fields=True):
     """Discrete Laplace noise, and a threshold ``tau``: a key is shown iff its noisy count reaches it.
 
     >>> law = ThresholdLaplace(Fraction(1), 14)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
+from sfumato.errors import printable
 from sfumato.limits import MOST_PARTITION_CELLS
 
 
@@ -32,4 +33,4 @@ class OverAxes(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        return self.name if self.axes is None else f"{self.name} of {' x '.join(self.axes)}"
+        return self.name if self.axes is None else f"{self.name} of {' x '.join(map(printable, self.axes))}"

@@ -10,13 +10,13 @@ import numpy as np
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
 
-class Edges(msgspec.Struct, frozen=True, tag="grid", eq=False):
+class Edges(msgspec.Struct, frozen=True, tag="grid", eq=False, forbid_unknown_fields=True):
     """A product grid: lattice points between which the boxes lie, one int64 ndarray per axis."""
 
     edges: tuple[np.ndarray, ...]
 
 
-class Splits(msgspec.Struct, frozen=True, tag="tree", eq=False):
+class Splits(msgspec.Struct, frozen=True, tag="tree", eq=False, forbid_unknown_fields=True):
     """A tree of two-way splits, as ``Tree`` describes it: int64 ndarrays of shape (nodes,)."""
 
     axis: np.ndarray
@@ -26,7 +26,7 @@ class Splits(msgspec.Struct, frozen=True, tag="tree", eq=False):
 Cover: TypeAlias = Edges | Splits
 
 
-class Counted(msgspec.Struct, frozen=True, eq=False):
+class Counted(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
     """Noisy counts of nodes above the cells, in the order in which they were drawn: int64 ndarrays of equal shape.
 
     ``node`` counts in breadth-first order; ``which`` is the place of the noise's law among the partition's laws.

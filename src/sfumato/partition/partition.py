@@ -36,7 +36,7 @@ MOST_POINTS = 10**8
 FEW_RANGES = 1000  # up to which variances are exact without being asked for
 
 
-class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", dict=True):
+class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", dict=True, forbid_unknown_fields=True):
     """Disjoint public boxes that cover the domain exactly, each with a noisy count.
 
     Boxes are half-open, ``[a, b)``, the last one along each axis closed. Counts may be negative.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from sfumato.errors import printable
 from sfumato.privacy.measures import Measure
 from sfumato.privacy.unit import Unit
 
 EXACT = "none: integer samplers, no floating point"
 
 
-class Proof(msgspec.Struct, frozen=True):
+class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why a question keeps its promise. Each question class has one, and its docstring holds the same sentences."""
 
     sensitivity: str
@@ -22,7 +23,7 @@ class Proof(msgspec.Struct, frozen=True):
         return f"Sensitivity: {self.sensitivity}\nHolds because: {self.because}\nNot covered: {self.not_covered}\nSource: {self.source}"
 
 
-class Guarantee(msgspec.Struct, frozen=True):
+class Guarantee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A promise about one release or plan.
 
     Attributes
@@ -66,7 +67,7 @@ class Guarantee(msgspec.Struct, frozen=True):
 def assumptions_of(unit: Unit) -> tuple[str, ...]:
     """What every central release assumes."""
     if unit.person is not None:
-        whose = f"The column {unit.person} names the person behind each row."
+        whose = f"The column {printable(unit.person)} names the person behind each row."
     elif unit.rows_per_person == 1:
         whose = "Each row is one person."
     else:

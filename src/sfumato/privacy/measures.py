@@ -14,7 +14,7 @@ Money: TypeAlias = tuple[int, int]
 LARGEST_EPSILON, LARGEST_RHO = 10**9, 10**6  # what a ledger can count
 
 
-class PureDP(msgspec.Struct, frozen=True, tag="pure"):
+class PureDP(msgspec.Struct, frozen=True, tag="pure", forbid_unknown_fields=True):
     """Pure epsilon-differential privacy (Dwork, McSherry, Nissim, Smith, TCC 2006).
 
     >>> PureDP("0.5").money
@@ -35,7 +35,7 @@ class PureDP(msgspec.Struct, frozen=True, tag="pure"):
         return f"epsilon = {decimal(self.epsilon)}"
 
 
-class ApproxDP(msgspec.Struct, frozen=True, tag="approx"):
+class ApproxDP(msgspec.Struct, frozen=True, tag="approx", forbid_unknown_fields=True):
     """Approximate (epsilon, delta)-differential privacy.
 
     >>> ApproxDP("3", "1e-6").money
@@ -63,7 +63,7 @@ class ApproxDP(msgspec.Struct, frozen=True, tag="approx"):
         return f"epsilon = {decimal(self.epsilon)}, delta = {decimal(self.delta)}"
 
 
-class ZCDP(msgspec.Struct, frozen=True, tag="zcdp"):
+class ZCDP(msgspec.Struct, frozen=True, tag="zcdp", forbid_unknown_fields=True):
     """Zero-concentrated differential privacy, rho (Bun and Steinke, TCC 2016).
 
     >>> ZCDP("0.5").money
@@ -84,7 +84,7 @@ class ZCDP(msgspec.Struct, frozen=True, tag="zcdp"):
         return f"rho = {decimal(self.rho)}"
 
 
-class MetricDP(msgspec.Struct, frozen=True, tag="metric"):
+class MetricDP(msgspec.Struct, frozen=True, tag="metric", forbid_unknown_fields=True):
     """Metric privacy: two persons' reports differ by a factor of at most exp(epsilon * distance).
 
     Chatzikokolakis, Andres, Bordenabe, Palamidessi, PETS 2013. It composes by adding epsilons, and no central account

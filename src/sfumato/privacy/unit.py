@@ -7,13 +7,13 @@ from typing import Literal
 
 import msgspec
 
-from sfumato.errors import UsageError, shown
+from sfumato.errors import UsageError, printable, shown
 
 Neighbours = Literal["add-remove", "replace"]
 MOST_ROWS = 10**15  # of one person: more than any table has
 
 
-class Unit(msgspec.Struct, frozen=True):
+class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one person can change: at most ``rows_per_person`` rows, added or removed, or replaced by at most as many others.
 
     Under ``"replace"`` the number of persons is public; the number of rows is not, unless every person has exactly one
@@ -87,5 +87,5 @@ class Unit(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         rows = "one row" if self.rows_per_person == 1 else f"at most {self.rows_per_person} rows"
-        who = f"one person, who has {rows}" if self.person is None else f"one {self.person}, who has {rows}"
+        who = f"one person, who has {rows}" if self.person is None else f"one {printable(self.person)}, who has {rows}"
         return f"{who}, replaced by another" if self.neighbours == "replace" else f"{who}, added or removed"

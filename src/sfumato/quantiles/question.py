@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, GridAxis, LabelAxis, Lattice, fine_lattice, named_axes
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, printable
 from sfumato.exact import Number, decimal, probability, settle
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
@@ -115,8 +115,8 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
 
     @property
     def title(self) -> str:
-        names = "all axes" if self.axes is None else " and ".join(self.axes)
-        return f"Quantiles of {names}" + (f" by {self.by}" if self.by else "")
+        names = "all axes" if self.axes is None else " and ".join(map(printable, self.axes))
+        return f"Quantiles of {names}" + (f" by {printable(self.by)}" if self.by else "")
 
     def ways(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> dict[str, Way]:
         """How each axis is answered, and what it spends: their costs add up to the cost, exactly."""

@@ -59,7 +59,7 @@ class QuantilesPreview(Preview, frozen=True):
         return "\n".join([*lines, f"  {belief.sentence(self.cost, self.unit)}"])
 
 
-class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quantiles-release", dict=True):
+class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quantiles-release", dict=True, forbid_unknown_fields=True):
     """Values on public lattice points that have about the asked shares of rows below them.
 
     Attributes

@@ -31,6 +31,10 @@ MAX_SCALE = 2**48
 """The largest scale or sigma: beyond it the tail of the law would leave 64-bit integers."""
 
 
+MIN_SCALE = Fraction(1, 10**12)
+"""The smallest scale or sigma: no epsilon that a ledger counts asks for less, and below it a law cannot be told from none."""
+
+
 def laplace(scale: Fraction, size: int, bits: Bits) -> Integers:
     """Draw from the discrete Laplace law, P(x) proportional to exp(-abs(x) / scale).
 
@@ -161,12 +165,12 @@ def _parts(value: Fraction, name: str) -> tuple[int, int]:
 
 
 def check_scale(value: Fraction, name: str, *, power: int = 1) -> None:
-    """Refuse a scale (``power`` 1) or its square (2) that no table is made for: 0 or less, or above 2**48."""
-    if not 0 < value <= MAX_SCALE**power:
+    """Refuse a scale (``power`` 1) or its square (2) that no table is made for: below 10**-12, or above 2**48."""
+    if not MIN_SCALE**power <= value <= MAX_SCALE**power:
         raise UsageError(
             f"noise of {name} {decimal(value)}",
-            f"it must be above 0 and at most 2**{48 * power}",
-            "Choose a larger epsilon, or fewer rows per person",
+            f"it must be at least {float(MIN_SCALE**power):g} and at most 2**{48 * power}",
+            "Choose another epsilon, or fewer rows per person",
         )
 
 

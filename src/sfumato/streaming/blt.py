@@ -39,7 +39,7 @@ _STEP = 1e-30
 _FIXED = 256
 
 
-class BLT(msgspec.Struct, frozen=True):
+class BLT(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The parameters of a buffered linear Toeplitz matrix for running totals over a horizon.
 
     Attributes

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from sfumato.domain import Categories, Domain, Interval, Label
-from sfumato.errors import UsageError, nearest, shown
+from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.exact import Exactly, settle
 from sfumato.limits import require_numbers
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
@@ -127,7 +127,9 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
     @property
     def title(self) -> str:
         what = "events" if not isinstance(self.value, Interval) else f"values from {self.value.lower} to {self.value.upper}"
-        return f"Running total of {what}" + (f" by {self.by if isinstance(self.by, str) else 'category'}" if self.by is not None else "")
+        return f"Running total of {what}" + (
+            f" by {printable(self.by) if isinstance(self.by, str) else 'category'}" if self.by is not None else ""
+        )
 
     def settle(self, domain: Domain | None, unit: Unit, cost: CentralMeasure) -> Settled:
         """Fix everything that is public: categories, grain, mechanism and cost. Touches no data."""
@@ -170,7 +172,7 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         )
 
 
-class Settled(msgspec.Struct, frozen=True):
+class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A counter with all that is public about its stream. It is stored with the charge, so that a later version goes on as it began.
 
     Attributes
@@ -250,7 +252,7 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
         return "\n".join([*lines, f"  all of them at once are within +-{every}", *(f"  {note}" for note in self.notes)])
 
 
-class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-release"):
+class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-release", forbid_unknown_fields=True):
     """The running totals that a stream has published so far.
 
     Attributes

@@ -42,7 +42,7 @@ class BufferState(msgspec.Struct, frozen=True):
     buffers: tuple[Whole, ...]
 
 
-class BufferCounter(msgspec.Struct, frozen=True, dict=True, tag="blt"):
+class BufferCounter(msgspec.Struct, frozen=True, dict=True, tag="blt", forbid_unknown_fields=True):
     """A buffered Toeplitz factorisation on a lattice.
 
     Parameters

@@ -88,7 +88,7 @@ def _bytes(values: Sequence[int], width: int) -> bytes:
     return b"".join([x.to_bytes(width, "little", signed=True) for x in values])
 
 
-class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz"):
+class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz", forbid_unknown_fields=True):
     """The square-root factorisation on a lattice.
 
     Parameters

@@ -46,7 +46,7 @@ class ElderState(msgspec.Struct, frozen=True):
     noise: tuple[Whole, ...]
 
 
-class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree"):
+class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fields=True):
     """A tree of ``len(radices) + 1`` levels over ``horizon`` steps.
 
     Parameters

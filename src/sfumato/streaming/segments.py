@@ -36,7 +36,7 @@ class SegmentsState(msgspec.Struct, frozen=True):
     tree: ElderState
 
 
-class Segments(msgspec.Struct, frozen=True, tag="segments"):
+class Segments(msgspec.Struct, frozen=True, tag="segments", forbid_unknown_fields=True):
     """Elder trees of 27, 81, 243, ... steps, one after another.
 
     Parameters
