@@ -490,6 +490,14 @@ def test_an_unknown_field_is_refused(tmp_path: Path, saved: list[dict[str, Any]]
         assert json.loads(to_bytes(sf.load(tmp_path / "r.json"))) == whole
 
 
+OLD = sorted((Path(__file__).parent / "fixtures" / "v0_1").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
+def test_releases_of_version_0_1_are_still_read(path: Path) -> None:
+    assert sf.load(path).title
+
+
 def test_a_saved_scale_of_one_in_a_huge_number_is_refused(tmp_path: Path, saved: list[dict[str, Any]]) -> None:
     for scale in ("1/" + "7" * 399, "1/" + "7" * 5000, "1e-999", "1e9999999"):
         (tmp_path / "r.json").write_bytes(msgspec.json.encode(saved[0] | {"law": saved[0]["law"] | {"scale": scale}}))
