@@ -75,7 +75,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 [source]
 path = "t.parquet"
 person = {tag["who"]}
-name = {tag["acct"]}
+name = "doc"
 [domain]
 {tag["name"]} = {{ type = "categories", labels = [{tag["label"]}, "b"] }}
 x = {{ type = "interval", lower = 0, upper = 1 }}
@@ -374,8 +374,12 @@ def _hurt_release(data: st.DataObject, folder: Path, saved: list[dict[str, Any]]
     except SfumatoError as refused:
         assert not _bad(str(refused))  # noqa: PT017
         return
-    assert repr(release)
-    assert not _bad(str(release.guarantee.sentence()))
+    assert not _bad(repr(release) + release.guarantee.sentence())
+    for look in (lambda: release.values, release.interval, release.to_frame):
+        try:
+            look()
+        except SfumatoError as refused:
+            assert not _bad(str(refused))  # noqa: PT017
 
 
 def _hurt_lines(data: st.DataObject, folder: Path) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_CELLS = 2**16
+LARGEST_GRAIN = 10**100  # the size of the largest bounds
 METHODS = ("auto", "tree", "toeplitz", "blt")
 
 
@@ -274,7 +275,7 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
         cells, horizon = 1 if settled.labels is None else len(settled.labels), settled.machine.horizon
         if len(self.events) != steps or any(len(output) != cells for output in self.outputs):
             raise UsageError("a running total", "it has another number of totals than of steps", "Load a file that release.save wrote")
-        if settled.machine.cells != cells or settled.grain <= 0 or (horizon is not None and steps > horizon):
+        if settled.machine.cells != cells or not 0 < settled.grain <= LARGEST_GRAIN or (horizon is not None and steps > horizon):
             raise UsageError("a running total", "its mechanism belongs to another stream", "Load a file that release.save wrote")
         calendar = settled.counter.calendar
         if calendar is not None and any(name != calendar.name(place) for place, name in enumerate(self.events)):
