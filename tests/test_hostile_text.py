@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.cli import run
-from sfumato.cli.output import json_line
+from sfumato.cli.output import plain_json
 from sfumato.errors import SfumatoError, UsageError, printable, shown
 from sfumato.exact import MOST_BITS, float_of_text, fraction, whole_of_text
 from sfumato.local.client import Client, Report, mechanism_of, reports
@@ -53,8 +53,8 @@ def test_one_function_escapes_what_steers() -> None:
         == "Zürich \u4e2d\u6587 \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 100 %"
     )
     assert printable("\ud800") == "\\ud800"
-    assert not _bad(json_line(json.dumps(STEERING, ensure_ascii=False)))
-    assert json.loads(json_line(json.dumps(STEERING, ensure_ascii=False))) == STEERING
+    assert not _bad(plain_json(json.dumps(STEERING, ensure_ascii=False)))
+    assert json.loads(plain_json(json.dumps(STEERING, ensure_ascii=False))) == STEERING
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """How large an answer may be: a limit that follows from the domain and the question, so that it can refuse before the charge.
 
 A release holds integers. Measured at the limits, noise of scale 10^6, with counting, noise, JSON, storing, reading back and saving:
-120 bytes of memory for each number of a histogram, 210 for each cell of a grid, 620 for each cell of a tree (``make deep`` repeats
-it: ``docs/evidence/limits.json``). JSON takes 8, 8 and 42 bytes of them, and at most 21 for a number: 20 digits and a comma.
+120 bytes of memory for each number of a histogram, 210 for each cell of a grid, 620 for each cell of a tree (``make deep``
+repeats it). JSON takes 8, 8 and 42 bytes of them, and at most 21 for a number: 20 digits and a comma.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.options import charged_option, json_option, ledger_option, opened
-from sfumato.cli.output import emit_json, json_line, say, table, talk
+from sfumato.cli.output import emit_json, plain_json, say, table, talk
 from sfumato.cli.targets import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
 from sfumato.exact import fraction
@@ -114,7 +114,7 @@ def export(out: Path | None, ledger: Path, as_json: bool) -> None:
     with open_ledger(ledger, create=False) as book:
         text = json.dumps(exported(book), indent=1)
     if out is None:
-        click.echo(json_line(text))
+        click.echo(plain_json(text))
     else:
         write_text(out, text + "\n")
         talk(f"Exported: {out}")
@@ -130,7 +130,7 @@ def key(ledger: Path, as_json: bool) -> None:
     if as_json:
         emit_json({"signer": public})
     else:
-        say(public)
+        say(str(public))
         talk("Publish it where readers trust you. They check a release by `sfumato verify RELEASE --key KEY`.")
 
 

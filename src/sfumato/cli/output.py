@@ -32,18 +32,18 @@ def say(message: str) -> None:
 
 def emit_json(value: Any) -> None:
     """Print JSON on stdout: the same value, with what would steer a terminal as JSON's own escapes."""
-    click.echo(json_line(to_bytes(value).decode()))
+    click.echo(plain_json(to_bytes(value).decode()))
 
 
-def json_line(text: str) -> str:
-    """JSON without a character that steers a terminal or hides in it; what is read back is the same.
+def plain_json(text: str) -> str:
+    """JSON without a character that steers a terminal or hides in it; what is read back is the same. Line breaks stand between tokens.
 
-    >>> json_line('"a\\u202eb"') == '"a' + chr(92) + 'u202eb"'
+    >>> plain_json('"a\\u202eb"') == '"a' + chr(92) + 'u202eb"'
     True
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if printable(c) == c else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in text)
+    return "".join(c if c == "\n" or printable(c) == c else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in text)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:

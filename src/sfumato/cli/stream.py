@@ -16,7 +16,7 @@ import click
 import numpy as np
 
 from sfumato.cli.options import INTEGER, charged_option, opened, parse_axes
-from sfumato.cli.output import json_line, talk
+from sfumato.cli.output import plain_json, talk
 from sfumato.cli.publishing import save_plot
 from sfumato.cli.targets import NewFile, Picture
 from sfumato.data import feed
@@ -233,7 +233,7 @@ def _print(total: Total) -> None:
         number = getattr(total, name)
         plain = [_plain(x) for x in number] if isinstance(number, np.ndarray) else _plain(number)
         line["total" if name == "value" else name] = dict(zip(total.names, plain, strict=True)) if isinstance(plain, list) else plain
-    print(json_line(json.dumps(line)), flush=True)
+    print(plain_json(json.dumps(line)), flush=True)
 
 
 def _plain(number: Any) -> int | float:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.options import json_option
-from sfumato.cli.output import emit_json
+from sfumato.cli.output import emit_json, say
 from sfumato.errors import DataError, UsageError
 
 
@@ -43,4 +43,4 @@ def verify(release: Path, ledger: Path | None, key: str | None, as_json: bool) -
     if as_json:
         emit_json({"ok": verdict.ok, "reason": verdict.reason})
     else:
-        click.echo(verdict.reason)
+        say(verdict.reason)
