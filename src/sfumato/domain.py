@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import msgspec
@@ -521,6 +522,19 @@ def fine_lattice(intervals: Mapping[str, Interval]) -> Lattice:
     """The default lattice of partitions and quantiles; a step's own lattice is taken where it is coarser."""
     cells = finest(len(intervals))
     return Lattice(tuple(grid_axis(name, axis, min(cells, axis.natural_cells or cells)) for name, axis in intervals.items()))
+
+
+def bin_names(edges: Sequence[str], time: Time | None = None) -> list[str]:
+    """Name the bins between edges. The two at the ends are open, because they also hold the values that lie beyond.
+
+    >>> bin_names(["0", "18", "65", "100"])
+    ['below 18', '18 to 65', '65 and above']
+    """
+    if len(edges) < 3:
+        return ["all values"]
+    first, last = ("before", "and later") if time is not None else ("below", "and above")
+    between = [f"{a} to {b}" for a, b in pairwise(edges[1:-1])]
+    return [f"{first} {edges[1]}", *between, f"{edges[-2]} {last}"]
 
 
 def as_number(value: object, time: Time | None, name: str) -> float:

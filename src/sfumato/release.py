@@ -23,7 +23,7 @@ from sfumato.exact import Exactly, fraction, probability, sidak
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.privacy import belief
-from sfumato.privacy.guarantee import Guarantee, Proof
+from sfumato.privacy.guarantee import Guarantee, Proof, counted_rows, left_out
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -99,18 +99,32 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A number, or an array of them, with an interval: the truth lies in [low, high] with probability ``confidence``."""
+    """A number, or an array of them, with an interval: the truth lies in [low, high] with probability ``confidence``.
+
+    Attributes
+    ----------
+    value, low, high : number or ndarray
+    confidence : float
+    about : str
+        What the truth is of: "the rows counted", with their limit where persons have one.
+    known : bool, or ndarray like ``value``
+        False where the interval is all that was possible before anything was counted: the value then says nothing.
+    """
 
     value: Any
     low: Any
     high: Any
     confidence: float
+    about: str = "the rows counted"
+    known: Any = True
 
     def __str__(self) -> str:
+        at = f"at {self.confidence:.0%} confidence, of {self.about}"
         if np.ndim(self.value):
-            return f"{np.size(self.value)} estimates at {self.confidence:.0%} confidence"
+            unknown = int(np.size(self.known) - np.count_nonzero(self.known))
+            return f"{np.size(self.value)} estimates {at}" + (f"; {unknown} of them not known" if unknown else "")
         value, low, high = (f"{x:,.0f}" if abs(x) >= 1000 or x == int(x) else f"{x:.4g}" for x in (self.value, self.low, self.high))
-        return f"{value} ({low} to {high} at {self.confidence:.0%} confidence)"
+        return f"{value if self.known else 'not known'} ({low} to {high} {at})"
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -145,6 +159,11 @@ class Preview(msgspec.Struct, frozen=True):
     worst: Law | None = None
     terms: int | None = 1
 
+    @property
+    def counted(self) -> str:
+        """Which rows the answer would be about, and which not: every accuracy is about the rows counted."""
+        return counted_rows(self.unit)
+
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
         """Half-width of the interval of each number, of the least accurate one; ``simultaneous``: all of them hold together."""
         alpha = error_probability(confidence)
@@ -162,21 +181,23 @@ class Preview(msgspec.Struct, frozen=True):
         many = "each of an unknown number of counts" if self.cells is None else f"each of {self.cells:,} counts"
         which = "each count, and numbers are sums of them" if self.terms != 1 else "one count" if self.cells == 1 else many
         lines.append(f"  adds {self.law} to {which}")
+        of = f"of {self.unit.counted}"
         if self.terms is None:
             lines.append("  how accurate each number is depends on how many rows there are: state rows= to preview it")
         elif self.worst is None:
             what = "count" if self.terms == 1 else "number"
-            lines.append(f"  each {what} is within +-{self.accuracy():,} of the truth with 95 % confidence")
+            lines.append(f"  {of}, each {what} is within +-{self.accuracy():,} of the truth with 95% confidence")
         else:
             best, worst = self.law.half_width(0.05), self.accuracy()
-            lines.append(f"  counts are within +-{best:,} of the truth at best, and within +-{worst:,} at worst, with 95 % confidence")
+            lines.append(f"  {of}, counts are within +-{best:,} of the truth at best, and within +-{worst:,} at worst, with 95% confidence")
         if self.cells is not None and self.cells > 1 and self.terms is not None:
             lines.append(f"  all of them at once are within +-{self.accuracy(simultaneous=True):,}")
         if self.rows and self.cells and self.terms == 1:
             average = self.rows / self.cells
             lines.append(f"  a cell of average size ({average:,.1f} rows) is known to +-{self.accuracy() / average:.1%}")
-        lines.append(f"  {belief.sentence(self.cost, self.unit)}")
-        return "\n".join(lines + [f"  {note}" for note in self.notes])
+        lines.append(f"  {belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)}")
+        lines += [f"  {note}" for note in self.notes]
+        return "\n".join([*lines, f"  {left_out(self.unit)}"])
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
@@ -254,6 +275,28 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.title}; {self.guarantee.measure}{'' if self.guarantee.private else '; NOT PRIVATE'}>"
+
+
+def accuracy_sentence(release: Release) -> str | None:
+    """How accurate a release is, and of which rows, in one sentence; None where it states no intervals."""
+    try:
+        each, every = (np.asarray(release.accuracy("0.95", together), float) for together in (False, True))
+    except NotImplementedError:
+        return None
+    if not np.isfinite(each).any():
+        return None
+    noun = getattr(release, "noun", "count" if hasattr(release, "counts") else "number")
+    against = getattr(release, "measured_against", "of the truth")
+    about = getattr(release, "about", release.guarantee.unit.counted)
+    sentence = f"Of {about}, each {noun} is within {reach_text(each)} {against} with 95% confidence"
+    sentence += f"; all {each.size:,} at once within {reach_text(every)}." if each.size > 1 else "."
+    return f"{sentence} {getattr(release, 'unknowns', '')}".rstrip()
+
+
+def reach_text(half: np.ndarray) -> str:
+    """Print half-widths: one, or from the smallest to the largest; rounded up where they are large."""
+    ends = [f"{math.ceil(end):,}" if end >= 100 or end == round(end) else f"{end:.4g}" for end in (np.nanmin(half), np.nanmax(half))]
+    return " to ".join(f"+-{end}" for end in dict.fromkeys(ends))
 
 
 def error_probability(confidence: Exactly) -> float:

@@ -361,6 +361,7 @@ class Stream:
             low=value - each,
             high=value + each,
             confidence=CONFIDENCE,
+            about=self._settled.about,
             step=number,
             event=step.event,
             all_low=value - every,

@@ -9,6 +9,7 @@ from matplotlib.patches import StepPatch
 
 from sfumato.charts import maps, style
 from sfumato.domain import Domain, GridAxis, Interval, Lattice
+from sfumato.privacy.unit import Unit
 
 
 def test_shades_are_density_where_the_interval_lies_above_zero(partition):
@@ -36,7 +37,7 @@ def test_area_on_the_sphere_adds_up_to_the_earth():
 
 def test_the_hatched_ground_has_a_legend_entry(partition):
     ax = maps.draw(partition(cells=100))
-    assert ax.get_legend().get_texts()[0].get_text() == "not distinguishable from 0 (95 %)"
+    assert ax.get_legend().get_texts()[0].get_text() == "not distinguishable from 0 (95%)"
     assert ax.patch.get_hatch()
 
 
@@ -80,6 +81,7 @@ def _boxes():
         lower=np.array([[0.0, 0], [0.5, 0], [0.5, 0.25]]),
         upper=np.array([[0.5, 1], [1, 0.25], [1, 1]]),
         counts=counts,
+        guarantee=SimpleNamespace(unit=Unit()),
         accuracy=lambda confidence="0.95", simultaneous=False: half * (2 if simultaneous else 1),
         interval=lambda confidence="0.95", simultaneous=False: (counts - half, counts + half),
     )

@@ -114,9 +114,10 @@ def test_advice_opens_an_empty_window(measure):
 
 def test_what_is_said():
     text = opened().explain()
-    assert "epsilon = 0.3351 is the least at which all 50 numbers are within +-20, all at once with 95 % confidence" in text
+    assert [line.partition(":")[0] for line in text.splitlines()] == ["Decision", "It rests on", "Floor", "Ceiling", "Feasible"]
+    assert "epsilon = 0.3351 is the least at which all 50 numbers are within +-20, all at once with 95% confidence" in text
     assert "epsilon = 1.65 is the largest that leaves a belief of at most 0.05 from a prior of 0.01" in text
-    assert "anyone 1 % sure that a person is in the data can become at most 1.4 % sure" in text
+    assert "anyone 1% sure that a person is in the data can become at most 1.4% sure" in text
     assert str(opened()) == text
     alone = opened(accuracy=sf.Within(20, simultaneous=True), risk=sf.Risk(advantage=0.1))
     assert "each number by itself" in alone.explain()

@@ -94,14 +94,14 @@ def test_groups():
 
 
 def test_sentences():
-    assert sentence(PureDP(1), Unit()) == "anyone 1 % sure that a person is in the data can become at most 2.68 % sure"
+    assert sentence(PureDP(1), Unit()) == "anyone 1% sure that a person is in the data can become at most 2.68% sure"
     assert "what a person's rows are" in sentence(PureDP(1), Unit(neighbours="replace"))
     assert sentence(ZCDP("0.5"), Unit()).endswith("but for a chance of 1e-06")
     assert sentence(ApproxDP(1, "1e-7"), Unit()).endswith("but for a chance of 1e-06")
     assert "too large" in sentence(ApproxDP(1, "0.2"), Unit())
-    assert "all but certain" in sentence(PureDP(20), Unit())
+    assert "can become 99.99...% sure" in sentence(PureDP(20), Unit())
     for epsilon in np.geomspace(1e-9, 11, 50):
-        quoted = float(sentence(PureDP(float(epsilon)), Unit()).rpartition("most ")[2].partition(" %")[0])
+        quoted = float(sentence(PureDP(float(epsilon)), Unit()).rpartition("most ")[2].partition("%")[0])
         assert 0 <= quoted / 100 / after(0.01, float(epsilon)) - 1 <= 0.0101
     assert after(0.25, 0) == pytest.approx(0.25)
     assert log_odds(0.5) == 0

@@ -107,7 +107,7 @@ def test_a_plan_twice_prints_the_same_and_costs_once(sfumato: Run) -> None:
 def test_a_plan_in_a_pipe_is_tab_separated(sfumato: Run) -> None:
     code, out, err = sfumato("release", "plan.toml", "--ledger", "b.db")
     assert code == 0
-    assert out.splitlines()[:2] == ["# Histogram of kind x age", "kind\tage_lower\tage_upper\tcount\tlow\thigh"]
+    assert out.splitlines()[:2] == ["# Histogram of kind x age", "kind\tage\tage_lower\tage_upper\tcount\tlow\thigh"]
     assert "Pure differential privacy" in err
     assert "Remaining: epsilon = 1.5" in err
     assert "2013-01-02" in out
@@ -180,7 +180,7 @@ def test_json_holds_the_table_that_people_see(sfumato: Run) -> None:
     for command, columns in (
         ("cluster", {"age", "age_error", "count", "low", "high"}),
         ("quantiles", {"quantile", "value", "rank_error"}),
-        ("histogram", {"age_lower", "age_upper", "count", "low", "high"}),
+        ("histogram", {"age", "age_lower", "age_upper", "count", "low", "high"}),
     ):
         code, out, err = sfumato(command, *words)
         assert code == 0, err

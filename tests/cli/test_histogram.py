@@ -32,7 +32,7 @@ def test_it_solves_for_epsilon_without_a_file(capsys: pytest.CaptureFixture[str]
 
 def test_a_preview_touches_no_file(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = said(["nowhere.parquet", "--axis", "shop=*", "--epsilon", "1", "--delta", "1e-6", "--preview"], capsys)
-    assert "a key of 16 rows is shown with at least 95 % probability" in out
+    assert "a key of 16 rows is shown with at least 95% probability" in out
 
 
 @pytest.mark.parametrize(

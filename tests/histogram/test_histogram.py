@@ -133,12 +133,12 @@ def test_counts_land_where_the_edges_say():
 def test_titles_and_names():
     release = answer(Histogram(["day", "kind"], {"day": 2}))
     assert release.title == "Histogram of day x kind"
-    assert release.cell_names("day") == ["2013-01-01 to 2013-01-08", "2013-01-08 to 2013-01-15"]
+    assert release.cell_names("day") == ["before 2013-01-08", "2013-01-08 and later"]
     assert release.cell_names("kind") == ["a", "b", "else"]
     assert "counts" not in repr(release)
     assert "NOT PRIVATE" in repr(release)
     frame = release.to_frame()
-    assert frame.column_names == ["day_lower", "day_upper", "kind", "count", "low", "high"]
+    assert frame.column_names == ["day", "day_lower", "day_upper", "kind", "count", "low", "high"]
     assert frame.num_rows == 6
     assert frame["day_lower"][0].as_py() == dt.date(2013, 1, 1)
     assert frame["kind"].to_pylist() == ["a", "b", "else"] * 2

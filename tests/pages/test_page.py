@@ -146,7 +146,8 @@ def test_dates_come_from_the_receipts(text, releases):
 
 def test_accuracy_is_one_sentence(text, releases):
     each, every = (int(releases[0].accuracy(simultaneous=s).max()) for s in (False, True))
-    assert f"Each count is within ±{each} of the truth with 95 % confidence; all 30 at once within ±{every}." in text
+    sentence = f"Of the rows counted, each count is within ±{each} of the truth with 95% confidence; all 30 at once within ±{every}."
+    assert sentence in text
 
 
 def test_the_guarantee_is_printed_as_it_prints_itself(text, releases):
@@ -170,6 +171,24 @@ def test_spending_is_listed_once_per_charge():
     table = shown[shown.index("What was spent") : shown.index("Only answers shown")]
     assert table.count("2026-03-01, 09:15 UTC") == 1
     assert "Taken together, the answers on this page are bounded by epsilon = 1." in table
+    assert "It protects any single row, added or removed." in table
+
+
+def test_costs_under_several_limits_of_one_person_add_up_and_others_do_not():
+    """An aircraft is one person under a limit of 400 rows and of 50."""
+    from sfumato.pages import spending
+
+    def account(*units):
+        made = [receipted(answered(Histogram("kind")), entry=i) for i in range(1, len(units) + 1)]
+        guarantees = [msgspec.structs.replace(one.guarantee, unit=unit) for one, unit in zip(made, units, strict=True)]
+        (found,) = spending.accounts([msgspec.structs.replace(one, guarantee=g) for one, g in zip(made, guarantees, strict=True)])
+        return found
+
+    assert account(Unit(400, person="plane"), Unit(50, person="plane")).together == "epsilon = 1"
+    assert account(Unit(400, person="plane"), Unit(50, person="plane")).protects.startswith("It protects any one plane")
+    for other in (Unit(50, "replace", "plane"), Unit(50, person="pilot"), Unit()):
+        assert account(Unit(400, person="plane"), other).together is None
+        assert "do not add up" in account(Unit(400, person="plane"), other).protects
 
 
 def test_costs_of_different_measures_are_not_added():
@@ -323,6 +342,8 @@ def test_choices_and_windows_stand_beside_answers(releases, decisions):
     assert "&lt;b&gt;" in text
     assert "<b>, 3 of 4" not in text
     assert "small universes only" in text
+    assert "a membership test then reaches an advantage of" in text
+    assert text.index("Decision for one mean of") < text.index("It rests on: 3 of 4 records")
 
 
 def test_a_page_without_answers(decisions, tmp_path):

@@ -68,7 +68,7 @@ def test_shapes_frames_and_the_journey(publisher, tmp_path: Path):
     every = publisher.release(sf.Quantiles(["x", "y"], at=[0.5], by="kind", method="tree"), epsilon="1")
     assert [r.values.shape for r in (one, two, by, every)] == [(3,), (2, 2), (3, 3), (3, 2, 1)]
     assert two.to_frame().column_names == ["axis", "quantile", "value", "rank_error"]
-    assert by.to_frame().column_names == ["kind", "quantile", "value", "rank_error"]
+    assert by.to_frame().column_names == ["kind", "quantile", "value", "rank_error", "rows", "known"]
     assert str(by.to_frame()["value"].type) == "date32[day]"
     for release in (one, two, by, every):
         assert release.accuracy().shape == release.values.shape
@@ -84,9 +84,10 @@ def test_the_cost_is_shared_between_axes_and_not_between_labels(publisher):
     assert [way.cost.epsilon for way in ways.values()] == [Fraction(1, 2)] * 2
     question = sf.Quantiles("x", by="kind", at=[0.5])
     (way,) = question.ways(question.needs(DOMAIN), sf.Unit(neighbours="replace"), sf.PureDP("1")).values()
-    assert way.shares == [(sf.Unit(), Fraction(1, 2))]  # a person may leave one label and enter another
+    assert way.shares == [(sf.Unit(), Fraction(2, 5))]  # a person may leave one label and enter another
     (way,) = question.ways(question.needs(DOMAIN), sf.Unit(3), sf.PureDP("1")).values()
-    assert way.shares == [(sf.Unit(3), Fraction(1))]
+    assert way.shares == [(sf.Unit(3), Fraction(4, 5))]  # a fifth pays for the numbers of rows
+    assert question.rows_cost(sf.PureDP("1"))[0] == sf.PureDP("0.2")
 
 
 @pytest.mark.parametrize(("m", "levels"), [(1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (100, 7)])
@@ -260,9 +261,9 @@ def test_the_command(table, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words += ["--epsilon", "1", "--budget", "2", "--ledger", str(tmp_path / "l.db"), "--plot", str(tmp_path / "q.png")]
     assert run(words) == 0
     said = capsys.readouterr()
-    assert said.out.splitlines()[1] == "kind\tquantile\tvalue\trank_error"
+    assert said.out.splitlines()[1] == "kind\tquantile\tvalue\trank_error\trows\tknown"
     assert len(said.out.splitlines()) == 2 + 6
-    assert "Each rank is within" in said.err
+    assert "Of the rows counted, each rank is within" in said.err
     assert (tmp_path / "q.png").exists()
 
 

@@ -39,7 +39,10 @@ def test_choices_travel():
 
 def test_what_is_said_can_be_quoted():
     text = str(choose(SCHOOL, 3, "mean"))
-    assert "Mean of absence_days, 3 of 4 records (4 possible worlds): epsilon = 0.43172 is the largest" in text
+    decision = "Decision for one mean of absence_days: epsilon = 0.43172 is the largest"
+    rests_on = "It rests on: 3 of 4 records are published, which makes 4 possible worlds"
+    assert decision in text
+    assert text.index(decision) < text.index(rests_on, text.index(decision)) < text.index("Note", text.index(decision))
     assert "it lacks record 4 in ascending order" in text
     assert "small universes only" in text
     assert "10" not in text.replace("10^", "")  # no value of the universe
@@ -56,6 +59,13 @@ def test_large_universes_are_warned_of():
     assert choice.upper_bound > 4
     assert any("advantage of more than 0.999" in note for note in choice.caveats)
     assert math.log(9_999 * 0.5) == pytest.approx(8.517, abs=1e-3)
+
+
+def test_an_epsilon_above_ten_is_not_to_be_used():
+    choice = choose(np.arange(100_000), 99_999, "mean")
+    assert choice.epsilon > 10
+    assert str(choice).startswith("Decision for one mean: no epsilon from this method.")
+    assert "above 10 epsilon protects hardly anyone" in choice.decision
 
 
 def test_without_limit_and_without_answer():

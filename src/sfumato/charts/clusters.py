@@ -32,6 +32,12 @@ class Clusters(Protocol):
     @property
     def standard_error(self) -> np.ndarray: ...
     @property
+    def known(self) -> np.ndarray: ...
+    @property
+    def unknowns(self) -> str: ...
+    @property
+    def guarantee(self) -> Any: ...
+    @property
     def weights(self) -> np.ndarray: ...
     def predict(self, points: Any) -> np.ndarray: ...
     def accuracy(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
@@ -74,7 +80,18 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
     _borders(release, ax, x, y)
     size = LARGEST * np.clip(release.weights / max(release.weights.max(), 1), 0.3, 1)
     across, up, order = _at(release, x), _at(release, y), _order(release)
-    ax.scatter(across, up, s=size, facecolor=style.PAPER, edgecolor=style.SERIES[1], linewidth=1.8, zorder=4)
+    for known, look in ((True, "solid"), (False, "dotted")):
+        here = release.known == known
+        ax.scatter(
+            across[here],
+            up[here],
+            s=size[here],
+            facecolor=style.PAPER if known else style.UNKNOWN,
+            edgecolor=style.SERIES[1],
+            linewidth=1.8,
+            linestyle=look,
+            zorder=4,
+        )
     for rank, i in enumerate(order, 1):
         ax.annotate(str(rank), (across[i], up[i]), ha="center", va="center", fontsize=7.3, color=style.INK, zorder=5)
     keys = [
@@ -83,9 +100,18 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
     ]
     for key, label in zip(keys, ("centre, area by weight", "border between groups"), strict=True):
         key.set_label(label)
+    if not release.known.all():
+        keys.append(_unknown_key())
     narrow = style.is_narrow(ax)  # there the map needs the room
     style.legend(ax, keys if narrow else keys + ([style.unseen_key()] if shaded else []), "" if narrow else _note(release))
     return ax
+
+
+def _unknown_key() -> Line2D:
+    """The legend entry of a centre that is not known."""
+    return Line2D(
+        [], [], marker="o", linestyle="", markerfacecolor=style.UNKNOWN, markeredgecolor=style.UNKNOWN_HATCH, label="not known (dotted)"
+    )
 
 
 def _ground(release: Clusters, ax: Axes | None) -> Axes:
@@ -119,9 +145,10 @@ def _note(release: Clusters) -> str:
     moved = ""
     if known.size:
         share = style.number(float(f"{100 * np.median(known):.2g}"))
-        moved = f"Noise moves centres by {share} % of an axis (median standard error); "
+        moved = f"Noise moves centres by {share}% of an axis (median standard error); "
     half = release.accuracy(CONFIDENCE)
-    return f"{moved}weights hold within ±{style.number(int(half.max()))} with 95 % confidence each."
+    weights = f"of {release.guarantee.unit.counted}, weights hold within ±{style.number(int(half.max()))} with 95% confidence each."
+    return f"{moved}{weights} {release.unknowns}".strip()
 
 
 # --- one axis, and many -----------------------------------------------------------------------------------------------
@@ -131,8 +158,11 @@ def _stems(release: Clusters, ax: Axes | None) -> Axes:
     """Weights over the places of the centres."""
     ax = ax or style.figure(320)[1]
     axis, at = release.lattice.axes[0], _at(release, 0)
-    ax.errorbar(at, release.weights, yerr=release.accuracy(CONFIDENCE), fmt="o", color=style.BASE, ecolor=style.INK, elinewidth=1.6)
-    ax.vlines(at, 0, release.weights, color=style.BASE, linewidth=1.2)
+    half, known = release.accuracy(CONFIDENCE), release.known
+    ax.errorbar(at[known], release.weights[known], yerr=half[known], fmt="o", color=style.BASE, ecolor=style.INK, elinewidth=1.6)
+    ax.vlines(at[known], 0, release.weights[known], color=style.BASE, linewidth=1.2)
+    if not known.all():
+        ax.plot(at[~known], release.weights[~known], "o", markerfacecolor=style.UNKNOWN, markeredgecolor=style.UNKNOWN_HATCH)
     ax.axhline(0, color=style.MUTED, linewidth=0.8)
     ends = scales.positions(np.array([getattr(axis, "lower", 0.0), getattr(axis, "upper", 1.0)]), scales.time_of(axis))
     ax.set_xlim(*ends)
@@ -140,7 +170,7 @@ def _stems(release: Clusters, ax: Axes | None) -> Axes:
     ax.set_ylabel("rows in the group")
     scales.date_axis(ax.xaxis, scales.time_of(axis))
     style.count_axis(ax.yaxis)
-    style.legend(ax, [], _note(release))
+    style.legend(ax, [] if known.all() else [_unknown_key()], _note(release))
     return ax
 
 
@@ -149,26 +179,31 @@ def _profiles(release: Clusters, ax: Axes | None) -> Axes:
     order = _order(release)[:MOST_ROWS]
     names = [style.plain(name, 18) for name in release.lattice.names]
     ax = ax or style.figure(int(np.clip(150 + 26 * len(order), 240, 1000)))[1]
-    image = ax.imshow(release.scaled_centers[order], cmap="PuOr", norm=Normalize(-1, 1), aspect="auto", interpolation="none")
+    style.unseen(ax)
+    places = np.where(release.known[order, None], release.scaled_centers[order], np.nan)
+    image = ax.imshow(places, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto", interpolation="none")
     half = release.accuracy(CONFIDENCE)
-    labels = [f"{rank}: {style.number(release.weights[i])} ± {style.number(half[i])}" for rank, i in enumerate(order, 1)]
+    narrow = style.is_narrow(ax)  # there the note alone says how accurate they are
+    reach = ["" if narrow else f" ± {style.number(half[i])}" for i in order]
+    shown = [f"{style.number(release.weights[i])}{each}" if release.known[i] else "not known" for i, each in zip(order, reach, strict=True)]
+    labels = [f"{rank}: {label}" for rank, label in enumerate(shown, 1)]
     ax.set_yticks(range(len(order)), labels)
-    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(names) > 4 else {}
+    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(names) > (2 if narrow else 4) else {}
     ax.set_xticks(range(len(names)), names, **turned)
-    ax.set_ylabel("rows in the group, ± at 95 %")
+    ax.set_ylabel("rows in the group" if narrow else "rows in the group, ± at 95%")
     ax.grid(visible=False)
     ax.tick_params(length=0)
     if len(names) <= (4 if style.is_narrow(ax) else 9):
         _numbers(ax, release, order, image)
     bar = style.colour_bar(ax, image, "place between the axis' bounds")
     bar.set_ticks([-1, 0, 1], labels=["lower", "middle", "upper"])
-    style.legend(ax, [], _note(release))
+    style.legend(ax, [], _note(release), wrap=36 if narrow else 76)
     return ax
 
 
 def _numbers(ax: Axes, release: Clusters, order: np.ndarray, image: Any) -> None:
     for row, i in enumerate(order):
-        for column, axis in enumerate(release.lattice.axes):
+        for column, axis in enumerate(release.lattice.axes if release.known[i] else ()):
             time = scales.time_of(axis)
             value = release.centers[i, column]
             text = f"{value:.4g}".replace("-", "−") if time is None else str(np.datetime64(int(value), "D" if time == "day" else "us"))[:10]

@@ -18,7 +18,9 @@ DIGIT = 6.5  # pixels that a digit of a cell's number takes
 LETTER = 7.2  # pixels that a letter of a tick's label takes
 
 
-def draw(table: Table, axes: tuple[LatticeAxis, ...], law: Noise, ax: Axes | None, note: str = "") -> Axes:
+def draw(
+    table: Table, axes: tuple[LatticeAxis, ...], law: Noise, ax: Axes | None, note: str = "", counted: str = "the rows counted"
+) -> Axes:
     """Draw counts over two axes: the first one runs down, or up where it has a scale; the second one runs right."""
     starts = tuple(runs(axis.size, MOST_SLOTS) for axis in axes)
     table = merge(table, starts, law)
@@ -37,13 +39,15 @@ def draw(table: Table, axes: tuple[LatticeAxis, ...], law: Noise, ax: Axes | Non
         interpolation="none",
         origin="lower" if upward else "upper",
     )
+    if not all(scales.names_bins(axis) for axis in axes):
+        note = f"{note} {scales.BEYOND}".strip()
     _tick(ax, axes, starts)
     slot = _plot_width(ax, axes[0]) / columns
     fits = rows * columns <= 900 and slot >= 4 + DIGIT * max(len(style.number(v)) for v in table.values.flat)
     if fits:
         _numbers(ax, table, norm)
     style.colour_bar(ax, image, "count")
-    style.legend(ax, [style.unseen_key()], f"{note} {_reach(table)}".strip())
+    style.legend(ax, [style.unseen_key()], f"{note} Of {counted}, {_reach(table)}".strip())
     return ax
 
 
@@ -61,7 +65,7 @@ def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[np.ndarray, ...
     down, right = axes
     room = _plot_width(ax, down)
     longest = LETTER * max(len(label) for label in scales.tick_labels(right)) + 8
-    turned = not scales.is_interval(right) and longest > room / len(starts[1])
+    turned = scales.names_bins(right) and longest > room / len(starts[1])
     look: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if turned else {}
     scales.slots(ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], **look)
     scales.slots(ax.yaxis, down, int((style.height_of(ax) - 120) // 15), starts[0])
@@ -85,4 +89,4 @@ def _numbers(ax: Axes, table: Table, norm: Normalize) -> None:
 def _reach(table: Table) -> str:
     """What the shades do not show: how far off each number may be."""
     each, every = (style.number(np.ceil(x.max())) for x in (table.half, table.half_all))
-    return f"Each count is within ±{each} of the truth with 95 % confidence; all {table.values.size:,} at once within ±{every}."
+    return f"each count is within ±{each} of the truth with 95% confidence; all {table.values.size:,} at once within ±{every}."

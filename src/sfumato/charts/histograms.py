@@ -1,6 +1,6 @@
 """Pictures of histograms: bars, dots and steps with their error bars, and tables of shades.
 
-Thick lines are the 95 % intervals of the counts one by one, thin lines the wider ones that hold all at once. Negative
+Thick lines are the 95% intervals of the counts one by one, thin lines the wider ones that hold all at once. Negative
 counts are drawn as they are: they are noise around a small truth, and cutting them off would bias what one sees.
 """
 
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from sfumato.charts import heat, scales, style
-from sfumato.charts.reduce import Counted, Noise, Table, mapped, merge, runs, sum_out, table_of
+from sfumato.charts.reduce import Counted, Noise, Table, limit_note, mapped, merge, runs, sum_out, table_of
 from sfumato.domain import LatticeAxis
 
 FEW = 6  # series that can be told apart by colour and marker
@@ -42,14 +42,15 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     if len(axes) > 2:
         note = f"{note} Added up over {', '.join(style.plain(axis.name) for axis in axes[2:])}.".strip()
         table, axes = sum_out(table, (0, 1), release.law), axes[:2]
+    limited = f"{note} {limit_note(release.guarantee)}".strip()
     with style.house():
         which = _series(axes) if len(axes) == 2 else None
         if len(axes) == 1:
-            picture = Picture(axes[0], None, _as_columns(table), release.law, note, found, getattr(release, "even", False))
+            picture = Picture(axes[0], None, _as_columns(table), release.law, limited, found, getattr(release, "even", False))
         elif which is None:
-            return heat.draw(table, axes, release.law, ax, note)
+            return heat.draw(table, axes, release.law, ax, note, release.guarantee.unit.counted)
         else:
-            picture = Picture(axes[1 - which], axes[which], table if which == 1 else table.transposed, release.law, note, found)
+            picture = Picture(axes[1 - which], axes[which], table if which == 1 else table.transposed, release.law, limited, found)
         return _bars(picture, ax) if scales.is_interval(picture.main) else _dots(picture, ax)
 
 
@@ -73,7 +74,8 @@ def _told(release: Any, axes: tuple[LatticeAxis, ...]) -> str:
     """Which keys are not in the picture."""
     if not release.lattice.size:
         return f"No {style.plain(axes[0].name)} had enough rows to be shown."
-    return f"Shown are those with enough rows: one of {release.selection.count_kept(0.95):,} is, with 95 % probability."
+    rows = release.selection.count_kept(0.95)
+    return f"A key with {rows:,} rows counted is shown with probability 95%; one with fewer may be missing."
 
 
 def _as_columns(table: Table) -> Table:
@@ -98,6 +100,8 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
         note = picture.noted(f"{main.size:,} bins, drawn as means of {-(-main.size // MOST_STEPS)} neighbours.")
     table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
     edges = _main_edges(picture, starts, ax)
+    if scales.edges_of(main) is not None or picture.density or not scales.names_bins(main):
+        note = f"{note} {scales.BEYOND}".strip()
     if picture.density:
         table = _per_width(table, np.diff(np.append(starts, main.size)) / np.diff(edges))
     dense = len(starts) * table.values.shape[1] > MOST_BARS * style.width_of(ax) / style.WIDE
@@ -131,7 +135,12 @@ def _main_edges(picture: Picture, starts: np.ndarray, ax: Axes) -> np.ndarray:
     edges = scales.positions_of(main) if picture.density else scales.edges_of(main)
     ax.set_xlabel(scales.name_of(main), parse_math=False)
     if edges is None:
-        scales.slots(ax.xaxis, main, int(style.width_of(ax) // (95 if scales.time_of(main) else 60)), starts)
+        longest = 7.2 * max(len(label) for label in scales.tick_labels(main)) + 8
+        room = style.width_of(ax) - 70
+        turned = scales.names_bins(main) and longest > room / len(starts)
+        look: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+        apart = 20 if turned else max(longest, 95 if scales.time_of(main) else 60)
+        scales.slots(ax.xaxis, main, int(room // apart), starts, **look)
         return np.arange(len(starts) + 1) - 0.5
     scales.date_axis(ax.xaxis, scales.time_of(main))
     return np.append(edges[:-1][starts], edges[-1])

@@ -1,6 +1,6 @@
 """Pictures of partitions: maps shaded by density, and steps with bands along one axis.
 
-Where the 95 % interval of a count reaches 0, nothing is shown to be there: such cells are hatched, not shaded. The cells are
+Where the 95% interval of a count reaches 0, nothing is shown to be there: such cells are hatched, not shaded. The cells are
 one small picture inside the SVG, so that a map of fifty thousand of them stays compact.
 """
 
@@ -17,7 +17,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from sfumato.charts import scales, style
-from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, runs
+from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, limit_note, runs
 from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
 
@@ -129,7 +129,7 @@ def _height(extent: Extent, aspect: float | None) -> int:
     width = style.width_of(None)
     room = width - (70 if width < 500 else 150)
     tall = room * aspect * (extent[3] - extent[2]) / (extent[1] - extent[0]) if aspect else room * 0.75
-    return int(np.clip(tall + (140 if width < 500 else 70), 240, 900))
+    return int(np.clip(tall + (170 if width < 500 else 86), 240, 900))
 
 
 def _product(release: Boxes, corners: Corners, areas: np.ndarray) -> Raster | None:
@@ -240,8 +240,10 @@ def _one(axis: LatticeAxis) -> str:
 def _map_note(release: Boxes, pair: tuple[int, int], raster: Raster) -> str:
     rest = [style.plain(name) for i, name in enumerate(release.lattice.names) if i not in pair]
     notes = [f"Added up over {', '.join(rest)}."] if rest else []
+    notes.append(limit_note(release.guarantee))
     notes += ["Neighbouring cells are drawn as their mean."] if raster.merged else []
-    return " ".join(notes)
+    notes.append("Cells are judged one by one: of those that are empty, at most 1 in 40 on average is shaded.")
+    return " ".join(note for note in notes if note)
 
 
 # --- one axis ---------------------------------------------------------------------------------------------------------
@@ -266,6 +268,7 @@ def _steps(release: Boxes, ax: Axes | None) -> Axes:
         values, half = np.add.reduceat(values, starts), _half(release, terms, terms)
         half_all = np.add.reduceat(half_all, starts)
         edges = np.append(edges[starts], edges[-1])
+    notes.append(f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip())
     by = terms if even else np.diff(edges)
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     style.steps(ax, edges, values / by, half=half / by, half_all=half_all / by)

@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from sfumato.charts import scales, style
+from sfumato.charts.reduce import limit_note
 from sfumato.domain import GridAxis
 
 HALF = Fraction(1, 2)
@@ -33,6 +34,12 @@ class Answer(Protocol):
     def at(self) -> tuple[Any, ...]: ...
     @property
     def table(self) -> np.ndarray: ...
+    @property
+    def known(self) -> np.ndarray | None: ...
+    @property
+    def unknowns(self) -> str: ...
+    @property
+    def guarantee(self) -> Any: ...
     def accuracy(self, confidence: Any = ..., simultaneous: bool = ...) -> np.ndarray: ...
 
 
@@ -55,7 +62,8 @@ def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Ax
         note = f"Of {', '.join(axis.name for axis in release.axes)} the first is drawn." if len(release.axes) > 1 else ""
         table = scales.positions(release.table[:, 0], release.axes[0].time)
         if release.labels:
-            return _boxes(release, table, ax, note)
+            known = np.ones(table.shape, bool) if release.known is None else release.known.reshape(release.table.shape)[:, 0]
+            return _boxes(release, table, known, ax, note)
         return _curve(release, table[0], ax, rows, note)
 
 
@@ -72,13 +80,15 @@ def _curve(release: Answer, values: np.ndarray, ax: Axes | None, rows: int | Non
         x = np.concatenate([ends[:1], values, ends[1:]])
         for a, b, bottom, top in zip(x[:-1], x[1:], np.clip(low, 0, 1), np.clip(high, 0, 1), strict=True):
             ax.fill_between([a, b], bottom, top, color=style.BASE, alpha=0.2, linewidth=0)
-        keys.append(Patch(facecolor=style.BASE, alpha=0.2, label=f"95 % band of the whole curve, of {style.number(rows)} rows"))
+        keys.append(Patch(facecolor=style.BASE, alpha=0.2, label=f"95% band of the whole curve, of {style.number(rows)} rows"))
     ax.plot(values, shares, color=style.BASE, linewidth=1.3, zorder=2)
     ax.plot(values, shares, "o", color=style.BASE, markersize=5, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
     ax.set(ylim=(0, 1), ylabel="share of rows below", xlim=_room(values, ends))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.date_axis(ax.xaxis, axis.time)
-    style.legend(ax, keys, f"{note} Straight lines between the values are drawn for the eye.".strip(), columns=2)
+    drawn = "Straight lines between the values are drawn for the eye."
+    notes = (note, drawn, limit_note(release.guarantee, "Shares"), release.unknowns)
+    style.legend(ax, keys, " ".join(said for said in notes if said), columns=2)
     return ax
 
 
@@ -88,28 +98,41 @@ def _room(values: np.ndarray, ends: np.ndarray) -> tuple[float, float]:
     return max(float(ends[0]), float(values[0]) - spread), min(float(ends[1]), float(values[-1]) + spread)
 
 
-def _boxes(release: Answer, table: np.ndarray, ax: Axes | None, note: str) -> Axes:
-    """One box per label, in the order of the domain."""
+def _boxes(release: Answer, table: np.ndarray, known: np.ndarray, ax: Axes | None, note: str) -> Axes:
+    """One box per label, in the order of the domain. A row is hatched where something is not known, and only what is known is drawn."""
     labels = [style.plain(label, 18 if style.is_narrow(ax) else style.LONGEST_LABEL) for label in release.labels]
     if len(labels) > MOST_BOXES:
         note = f"{note} The first {MOST_BOXES} of {len(labels):,} labels.".strip()
-        labels, table = labels[:MOST_BOXES], table[:MOST_BOXES]
+        labels, table, known = labels[:MOST_BOXES], table[:MOST_BOXES], known[:MOST_BOXES]
     ax = ax or style.figure(118 + max(3, len(labels)) * 30)[1]
     reach = int(np.max(release.accuracy("0.95", True)))
-    note = f"{note} Ranks may be off by up to {style.number(reach)} rows (95 %, all at once): labels with few rows show noise only.".strip()
+    ranks = f"Ranks are among {release.guarantee.unit.counted}, and off by at most {style.number(reach)} (95%, all at once)."
+    note = f"{note} {ranks}".strip()
     low, middle, high = _parts(release.at)
-    at = np.arange(len(labels), dtype=float)
-    ax.hlines(at, table[:, 0], table[:, -1], color=style.BASE, linewidth=1, zorder=2)
-    ends = np.concatenate([table[:, 0], table[:, -1]])
+    at, drawn = np.arange(len(labels), dtype=float), np.where(known, table, np.nan)
+    for row in np.flatnonzero(~known.all(axis=1)).tolist():
+        ax.axhspan(row - 0.32, row + 0.32, facecolor=style.UNKNOWN, edgecolor=style.UNKNOWN_HATCH, hatch="////", linewidth=0, zorder=0.5)
+    ax.hlines(at, drawn[:, 0], drawn[:, -1], color=style.BASE, linewidth=1, zorder=2)
+    ends = np.concatenate([drawn[:, 0], drawn[:, -1]])
     ax.vlines(ends, np.tile(at, 2) - 0.12, np.tile(at, 2) + 0.12, color=style.BASE, linewidth=1, zorder=2)
-    ax.barh(at, table[:, high] - table[:, low], 0.5, table[:, low], facecolor=style.FILL, edgecolor=style.BASE, linewidth=1, zorder=2.1)
-    keys: list[Any] = [Patch(facecolor=style.FILL, edgecolor=style.BASE, label=f"{_word(release.at[low])} to {_word(release.at[high])}")]
+    keys: list[Any] = []
+    if high > low:
+        ax.barh(at, drawn[:, high] - drawn[:, low], 0.5, drawn[:, low], facecolor=style.FILL, edgecolor=style.BASE, linewidth=1, zorder=2.1)
+        keys.append(Patch(facecolor=style.FILL, edgecolor=style.BASE, label=f"{_word(release.at[low])} to {_word(release.at[high])}"))
     if middle is not None:
-        ax.vlines(table[:, middle], at - 0.25, at + 0.25, color=style.INK, linewidth=2.2, zorder=2.2)
+        ax.vlines(drawn[:, middle], at - 0.25, at + 0.25, color=style.INK, linewidth=2.2, zorder=2.2)
         keys.append(Line2D([], [], color=style.INK, linewidth=2.2, label="median"))
+    elif high == low:
+        keys.append(Line2D([], [], color=style.BASE, linewidth=1, label=_word(release.at[low])))
     if low > 0:
         keys.append(Line2D([], [], color=style.BASE, linewidth=1, label=f"{_word(release.at[0])} to {_word(release.at[-1])}"))
+    if not known.all():
+        keys.append(style.unknown_key())
     _dress(ax, release.axes[0], labels)
+    ax.use_sticky_edges = False  # a box that begins at the least value drawn does not touch the frame
+    ax.autoscale_view(scaley=False)
+    if not known.any():
+        ax.set_xlim(*scales.positions(np.array([release.axes[0].lower, release.axes[0].upper]), release.axes[0].time))
     style.legend(ax, keys, note, columns=3)
     return ax
 
@@ -132,4 +155,4 @@ def _parts(at: Sequence[Fraction]) -> tuple[int, int | None, int]:
 
 
 def _word(q: Fraction) -> str:
-    return f"{float(100 * q):.4g} %"
+    return f"{float(100 * q):.4g}%"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 from typing import Any
 
 import numpy as np
 
 from sfumato.charts.style import plain, thin
-from sfumato.domain import LabelAxis, LatticeAxis, Time
+from sfumato.domain import LabelAxis, LatticeAxis, Time, bin_names
 
 DAY = 86_400e6  # microseconds
 NEARLY = 1e-6
+FEW_BINS = 8  # bins up to which each has its name beside it
+OPEN = "…"  # at the outer edge of a bin that also holds what lies beyond
+BEYOND = "The bins at the ends also hold what lies beyond them."
 
 
 def positions(numbers: np.ndarray, time: Time | None) -> np.ndarray:
@@ -56,7 +58,12 @@ def name_of(axis: LatticeAxis) -> str:
 
 
 def edge_labels(axis: LatticeAxis) -> list[str]:
-    """Edges of bins as text, for equal slots."""
+    """Edges of bins as text, for equal slots; the outer ones are open, since the bins there hold what lies beyond."""
+    edges = _edge_texts(axis)
+    return [OPEN, *edges[1:-1], OPEN] if edges else []
+
+
+def _edge_texts(axis: LatticeAxis) -> list[str]:
     if isinstance(axis, LabelAxis):
         return []
     edges = axis.edges()
@@ -66,16 +73,20 @@ def edge_labels(axis: LatticeAxis) -> list[str]:
 
 
 def cell_labels(axis: LatticeAxis, longest: int = 28) -> list[str]:
-    """Names of cells as text: labels, or "a to b"."""
+    """Names of cells as text: labels, or "a to b"; "below a" and "b and above" at the ends."""
     if isinstance(axis, LabelAxis):
         return [plain(label, longest) for label in axis.labels]
-    edges = edge_labels(axis)
-    return [f"{a} to {b}" for a, b in itertools.pairwise(edges)]
+    return bin_names(_edge_texts(axis), axis.time)
+
+
+def names_bins(axis: LatticeAxis) -> bool:
+    """Whether the ticks name the cells: labels, and bins that are few; else they stand at the edges between bins."""
+    return isinstance(axis, LabelAxis) or axis.size <= FEW_BINS
 
 
 def tick_labels(axis: LatticeAxis) -> list[str]:
     """What stands at the ticks: names of cells, or the edges between them."""
-    return cell_labels(axis) if isinstance(axis, LabelAxis) else edge_labels(axis)
+    return cell_labels(axis) if names_bins(axis) else edge_labels(axis)
 
 
 def time_of(axis: LatticeAxis) -> Time | None:
@@ -96,7 +107,8 @@ def slots(which: Any, axis: LatticeAxis, most: int, starts: np.ndarray | None = 
         The first cell of each slot, where neighbours were added up.
     """
     starts = np.arange(axis.size) if starts is None else starts
-    labels, shift = tick_labels(axis), 0.0 if isinstance(axis, LabelAxis) else -0.5
-    ends = starts if isinstance(axis, LabelAxis) else np.append(starts, axis.size)
+    named = names_bins(axis)
+    labels, shift = tick_labels(axis), 0.0 if named else -0.5
+    ends = starts if named else np.append(starts, axis.size)
     shown = thin(len(ends), most)
     which.set_ticks(shown + shift, labels=[labels[ends[i]] for i in shown], parse_math=False, **style)

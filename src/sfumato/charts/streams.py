@@ -29,6 +29,8 @@ class Running(Protocol):
     def events(self) -> Sequence[str]: ...
     @property
     def names(self) -> Sequence[str]: ...
+    @property
+    def about(self) -> str: ...
     def accuracy(self, confidence: Any = ..., simultaneous: bool = ...) -> np.ndarray: ...
 
 
@@ -62,7 +64,7 @@ def draw(release: Running, ax: Axes | None = None) -> Axes:
         ax.set(ylabel="total so far")
         ax.margins(x=0)
         style.count_axis(ax.yaxis)
-        style.legend(ax, _keys(names), note)
+        style.legend(ax, _keys(names), f"{note} Totals are of {release.about}.".strip())
         if below is not None:
             _widths(ax, below, x, [column[:, 0] for column in columns[1:]])
     return ax
@@ -82,7 +84,7 @@ def _widths(above: Axes, below: Axes, x: np.ndarray, halves: list[np.ndarray]) -
     each, every = halves
     below.fill_between(x, every, step="mid", color=style.BASE, alpha=0.14, linewidth=0)
     below.fill_between(x, each, step="mid", color=style.BASE, alpha=0.35, linewidth=0)
-    below.set(ylabel="±, 95 %", xlabel=above.get_xlabel())
+    below.set(ylabel="±, 95%", xlabel=above.get_xlabel())
     below.set_ylim(bottom=0)
     below.margins(x=0)
     above.set_xlabel("")
@@ -103,7 +105,7 @@ def _one(ax: Axes, x: np.ndarray, columns: list[np.ndarray], colour: str, *, alo
 
 
 def _keys(names: list[str]) -> list[Any]:
-    each, every = "95 % interval of each total", "95 % for all steps at once"
+    each, every = "95% interval of each total", "95% for all steps at once"
     if len(names) <= 1:
         return [Patch(facecolor=style.BASE, alpha=0.4, label=each), Patch(facecolor=style.BASE, alpha=0.14, label=every)]
     lines = [Line2D([], [], color=colour, label=style.plain(name)) for colour, name in zip(style.SERIES, names, strict=False)]

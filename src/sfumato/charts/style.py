@@ -149,8 +149,8 @@ def count_axis(axis: Any) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 
 
-def legend(ax: Axes, handles: Sequence[Any], note: str = "", columns: int = 3) -> Legend:
-    """Put a legend above the axes, with a note as its title."""
+def legend(ax: Axes, handles: Sequence[Any], note: str = "", columns: int = 3, wrap: int | None = None) -> Legend:
+    """Put a legend above the axes, with a note as its title, in lines of at most ``wrap`` letters."""
     narrow = is_narrow(ax)
     made = ax.legend(
         handles=list(handles),
@@ -163,7 +163,7 @@ def legend(ax: Axes, handles: Sequence[Any], note: str = "", columns: int = 3) -
         fontsize=8.2,
         handlelength=1.6,
         columnspacing=1.6,
-        title=_wrapped(note, 44 if narrow else 88) or None,
+        title=_wrapped(note, wrap or (44 if narrow else 88)) or None,
         alignment="left",
         title_fontproperties={"size": 8.2},
     )
@@ -186,7 +186,7 @@ def colour_bar(ax: Axes, image: Any, label: str) -> Any:
 
 def interval_keys(cells: int, band: bool) -> list[Any]:
     """Legend entries for the two kinds of interval, as lines or as bands."""
-    each, every = "95 % interval of each count", f"95 % for all {cells:,} at once"
+    each, every = "95% interval of each count", f"95% for all {cells:,} at once"
     if band:
         keys: list[Any] = [Patch(facecolor=BASE, alpha=0.4, label=each), Patch(facecolor=BASE, alpha=0.14, label=every)]
     else:
@@ -202,7 +202,12 @@ def unseen(ax: Axes) -> None:
 
 def unseen_key() -> Patch:
     """The legend entry of that ground."""
-    return Patch(facecolor=UNKNOWN, edgecolor=UNKNOWN_HATCH, hatch="////", linewidth=0, label="not distinguishable from 0 (95 %)")
+    return Patch(facecolor=UNKNOWN, edgecolor=UNKNOWN_HATCH, hatch="////", linewidth=0, label="not distinguishable from 0 (95%)")
+
+
+def unknown_key() -> Patch:
+    """The legend entry of what is not known at all."""
+    return Patch(facecolor=UNKNOWN, edgecolor=UNKNOWN_HATCH, hatch="////", linewidth=0, label="not known")
 
 
 def steps(ax: Axes, edges: np.ndarray, values: np.ndarray, *, half: np.ndarray, half_all: np.ndarray | None, colour: str = BASE) -> None:

@@ -32,7 +32,7 @@ class Within(msgspec.Struct, frozen=True):
         False: each interval holds with this confidence. True: all hold together with it.
 
     >>> str(Within(20, simultaneous=True))
-    'within +-20, all at once with 95 % confidence'
+    'within +-20, all at once with 95% confidence'
     """
 
     half_width: float
@@ -47,7 +47,7 @@ class Within(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         how = "all at once" if self.simultaneous else "each"
-        return f"within +-{self.half_width:,.6g}, {how} with {100 * self.confidence:.6g} % confidence"
+        return f"within +-{self.half_width:,.6g}, {how} with {100 * self.confidence:.6g}% confidence"
 
 
 @dataclass(frozen=True)

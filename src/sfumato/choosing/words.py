@@ -16,11 +16,12 @@ DIGITS = 4
 
 
 def explain(found: Window) -> str:
-    """The window in sentences, one a line."""
+    """The window in sentences, one a line: the decision first, then what it rests on."""
     kind = found.kind
-    lines = [f"{found.plan.title}, for {found.unit}.", *_floor(found, kind)]
+    lines = _decided(found) if found.feasible else _empty(found)
+    lines += [f"It rests on: {found.plan.title}, for {found.unit}; accuracy is of {found.unit.counted}.", *_floor(found, kind)]
     lines += [f"Ceiling: {named(kind, kind.level(found.ceiling_cost))} is the largest that leaves {found.risk}{_worlds(found)}."]
-    return "\n".join([*lines, *(_open(found) if found.feasible else _empty(found))])
+    return "\n".join([*lines, *(_open(found) if found.feasible else [])])
 
 
 def _floor(found: Window, kind: Kind) -> list[str]:
@@ -53,14 +54,18 @@ def _worlds(found: Window) -> str:
     return f", of the worlds in which {found.worlds.size:,} of {found.worlds.records:,} records are the data"
 
 
+def _decided(found: Window) -> list[str]:
+    kind = found.kind
+    level = named(kind, kind.level(found.floor_cost), up=True)
+    meaning = f"With it, {belief.sentence(found.floor_cost, found.unit)}{_reached(found)}."
+    large = belief.warning(found.floor_cost, found.unit)
+    return [f"Decision: {level}, the safest that is accurate enough. {large or meaning}"]
+
+
 def _open(found: Window) -> list[str]:
     kind = found.kind
     floor, ceiling = found.ends
-    lines = [
-        f"Feasible: any {kind.letter} from {floor} to {ceiling} is accurate enough and safe enough.",
-        f"Decision: {named(kind, kind.level(found.floor_cost), up=True)}, the safest that is accurate enough. With it, "
-        f"{belief.sentence(found.floor_cost, found.unit)}{_reached(found)}.",
-    ]
+    lines = [f"Feasible: any {kind.letter} from {floor} to {ceiling} is accurate enough and safe enough."]
     for part in found.parts:
         if part.at_ceiling is not None and part.at_ceiling > part.accuracy.half_width:
             lines += [f"  Not all of it: at the ceiling, {part.question} is within +-{_up(part.at_ceiling)} only."]
@@ -78,7 +83,7 @@ def _empty(found: Window) -> list[str]:
     """Every single thing that would open the window."""
     kind = found.kind
     floor, ceiling = named(kind, kind.level(found.floor_cost), up=True), named(kind, kind.level(found.ceiling_cost))
-    lines = ["Empty: what is accurate enough is not safe enough. Decision: none, until one of these is relaxed:"]
+    lines = ["Decision: none. Empty: what is accurate enough is not safe enough, until one of these is relaxed:"]
     of = " for {}".format if len(found.parts) > 1 else lambda _: ""
     wider = [
         f"+-{_up(part.at_ceiling)} instead of +-{part.accuracy.half_width:,.6g}{of(part.question)}"

@@ -17,6 +17,7 @@ from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
 from sfumato.plan import Plan, domain_of, read_plan
+from sfumato.privacy import belief
 from sfumato.privacy.unit import Unit
 from sfumato.risk import Choices, Risk
 
@@ -61,7 +62,7 @@ def choose(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find the window between an epsilon that is accurate enough and one that is safe enough.
+    """Find the window between an epsilon that is accurate enough and one that is safe enough. The decision comes first.
 
     With FILE (Parquet or CSV), whose rows are all records that an adversary knows of, also say by Lee and Clifton's method
     which epsilon keeps them from naming the published data set. FILE is read, and nothing is spent: the epsilons it leads to
@@ -72,11 +73,13 @@ def choose(
     choices = None if file is None else _choices(file, columns, size, query, risk, drop_missing)
     windows = _windows(choices, risk, **options)
     if as_json:
-        emit_json({"choices": None if choices is None else list(choices.values()), "windows": [_plain(one) for one in windows]})
+        decision = windows[0].explain().splitlines()[0]
+        listed = None if choices is None else list(choices.values())
+        emit_json({"decision": decision, "windows": [_plain(one) for one in windows], "choices": listed})
     else:
+        _say(windows)
         if choices is not None:
             _show(choices)
-        _say(windows)
     if page is not None:
         from sfumato.pages import report
 
@@ -134,10 +137,18 @@ def _plain(found: Window) -> dict[str, Any]:
 
 
 def _show(choices: Choices) -> None:
-    """One line a column; then what must be said beside the numbers, once."""
+    """What the numbers rest on; one line a column; then what must be said beside them, once."""
     parts = choices.values()
+    click.echo()
+    _wrap(
+        "By Lee and Clifton's method, for one query of one column. It rests on the records of the file being all that an adversary "
+        "knows of, and says how sure the adversary can become of the published set. It is no epsilon for the questions above."
+    )
+    large = [part.column or part.query for part in parts if part.epsilon > belief.LARGE]
+    if large:
+        _wrap(f"Do not use an epsilon above {belief.LARGE}: it protects hardly anyone. Here that is {', '.join(large)}.")
     rows = [(p.column, p.query, p.quoted, p.quoted_loose, p.records, p.size, f"{p.advantage:.3f}") for p in parts]
-    table(HEADS, rows, f"Largest epsilon for a disclosure risk of {parts[0].risk:.6g}")
+    table(HEADS, rows, f"Largest epsilon for one query, for a disclosure risk of {parts[0].risk:.6g}")
     _wrap("Advantage: what a membership test of one person can reach at that epsilon.")
     for part in parts[:ROWS_SHOWN]:
         if part.worst is not None:
@@ -146,7 +157,6 @@ def _show(choices: Choices) -> None:
     _wrap(f"Note: {boldest.caveats[0]} (This is {boldest.column}.)")
     for note in dict.fromkeys(note for part in parts for note in part.caveats[1:]):
         _wrap(f"Note: {note}")
-    click.echo()
 
 
 def _say(windows: list[Window]) -> None:
@@ -155,7 +165,9 @@ def _say(windows: list[Window]) -> None:
         lines = found.explain().splitlines()
         if found is not windows[0]:
             click.echo()
-            lines = [line for line in lines if line.startswith(("Ceiling", "Feasible", "Empty", "  ")) and line not in windows[0].explain()]
+            lines = [
+                line for line in lines if line.startswith(("Decision", "Ceiling", "Feasible", "  ")) and line not in windows[0].explain()
+            ]
         for line in lines:
             _wrap(line)
 

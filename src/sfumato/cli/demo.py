@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from sfumato.cli.options import json_option
-from sfumato.cli.output import accuracy_sentence, emit_json, say, scanning, talk
+from sfumato.cli.output import emit_json, say, scanning, talk
+from sfumato.release import accuracy_sentence
 
 
 @click.command()

@@ -40,7 +40,9 @@ from sfumato.privacy.unit import Neighbours, Unit
 @click.option("--rows", type=INTEGER, help="With --records: the number of rows, where it is public.")
 @click.option("--selection", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How keys are selected.")
 @cost_options
-@click.option("--accuracy", help="Instead of a cost: solve for the least epsilon at which counts are within this of the truth.")
+@click.option(
+    "--accuracy", help="Instead of a cost: solve for the least epsilon at which counts are within this of the truth of the rows counted."
+)
 @click.option("--confidence", default="0.95", show_default=True, help="With --accuracy: how surely each count is.")
 @click.option("--simultaneous", is_flag=True, help="With --accuracy: all counts at once.")
 @click.option("--preview", "only_preview", is_flag=True, help="Say cost and accuracy; publish nothing, touch no data.")
@@ -130,6 +132,6 @@ def _foresee(
 
     found = foresee(question, domain=domain, unit=Unit(rows_per_person, neighbours, person), epsilon=epsilon, delta=delta, rho=rho)
     if as_json:
-        emit_json({"preview": found, "accuracy": found.accuracy()})
+        emit_json({"preview": found, "accuracy": found.accuracy(), "counted": found.counted})
     else:
         say(str(found))

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from sfumato.errors import DataError, printable, printable_lines
-from sfumato.release import Release, to_bytes
+from sfumato.release import Release, accuracy_sentence, to_bytes
 
 ROWS_SHOWN = 20
 PATIENCE = 1.0  # seconds before a progress bar appears
@@ -76,9 +76,10 @@ def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | Non
         emit_json([_plain(release) for release in releases])
         return
     for release in releases:
-        frame = release.to_frame()
+        frame = _for_people(release.to_frame())
         table(frame.column_names, list(zip(*(column.to_pylist() for column in frame.columns), strict=True)), release.title)
-        talk(accuracy_sentence(release))
+        talk(accuracy_sentence(release) or "It states no accuracy.")
+        talk(release.guarantee.counted)
         talk(release.guarantee.sentence())
     receipt = releases[0].receipt
     if receipt is not None:
@@ -87,22 +88,16 @@ def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | Non
         talk(charged)
 
 
+def _for_people(frame: Any) -> Any:
+    """On a terminal bins have their names only; in a pipe they keep their edges as numbers."""
+    ends = [f"{name}{end}" for name in frame.column_names for end in ("_lower", "_upper")]
+    return frame.drop_columns([name for name in ends if name in frame.column_names]) if sys.stdout.isatty() else frame
+
+
 def _plain(release: Release) -> dict[str, Any]:
-    """A release as it is saved, and beside it the table that people are shown, by columns."""
+    """A release as it is saved, and beside it what people are shown: the table, by columns, and how accurate it is, of which rows."""
     saved: dict[str, Any] = msgspec.json.decode(to_bytes(release))
-    return saved | {"table": release.to_frame().to_pydict()}
-
-
-def accuracy_sentence(release: Release) -> str:
-    """How accurate a release is, in one sentence."""
-    one, every = (_shortest(release.accuracy(simultaneous=together).max(initial=0)) for together in (False, True))
-    noun = getattr(release, "noun", "count")
-    return f"Each {noun} is within +-{one:,} of the truth with 95 % confidence; all {release.values.size:,} at once within +-{every:,}."
-
-
-def _shortest(number: float) -> int | float:
-    """Whole numbers without a point."""
-    return int(number) if float(number).is_integer() else number
+    return saved | {"table": release.to_frame().to_pydict(), "accuracy": accuracy_sentence(release)}
 
 
 def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:

@@ -36,7 +36,7 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     unit = Unit(spec.source.rows_per_person, spec.source.neighbours, spec.source.person)
     previews = foresee(spec.plan(), domain=domain_of(spec), unit=unit, rows=rows, **spec.release.arguments())  # type: ignore[arg-type]
     if as_json:
-        emit_json([{"preview": one, "accuracy": one.accuracy()} for one in previews])
+        emit_json([{"preview": one, "accuracy": one.accuracy(), "counted": one.counted} for one in previews])
         return
     for one in previews:
         say(str(one))
@@ -50,7 +50,8 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
     pure = [cost for cost in costs if isinstance(cost, PureDP)]
     if len(pure) == len(costs) and importlib.util.find_spec("dp_accounting") is not None:
         text += f"; as one fixed plan, {ApproxDP(plan_epsilon(pure, DELTA), DELTA)}"
-    return f"{text}.\n  {belief.sentence(compose(costs), unit)}"
+    whole = compose(costs)
+    return f"{text}.\n  {belief.warning(whole, unit) or belief.sentence(whole, unit)}"
 
 
 @click.command(short_help="Publish a plan.")

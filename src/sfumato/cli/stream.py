@@ -156,7 +156,9 @@ def _run(opened: Stream, plan: _Plan, *, first: int, history: bool, halt: Halt) 
     progress.end()
     if plan.columns is not None and plan.calendar is None:
         talk(f"Not protected: which {plan.columns.step} has rows at all. A calendar hides it: --from and --to, or --steps.")
-    talk(f"{'Stopped' if halt.asked else 'Done'} after step {opened.step:,}{_of(opened.horizon)}. {opened.history().guarantee.sentence()}")
+    guarantee = opened.history().guarantee
+    talk(f"{'Stopped' if halt.asked else 'Done'} after step {opened.step:,}{_of(opened.horizon)}. {guarantee.sentence()}")
+    talk(guarantee.counted)
     if halt.asked:
         talk("The same command goes on from here.")
 
@@ -227,8 +229,8 @@ def _of(horizon: int | None) -> str:
 
 
 def _print(total: Total) -> None:
-    """One JSON line; with categories each number is an object by category."""
-    line: dict[str, Any] = {"step": total.step, "event": total.event or None}
+    """One JSON line; with categories each number is an object by category. ``about`` says which rows the numbers are of."""
+    line: dict[str, Any] = {"step": total.step, "event": total.event or None, "about": total.about}
     for name in ("value", "low", "high", "all_low", "all_high"):
         number = getattr(total, name)
         plain = [_plain(x) for x in number] if isinstance(number, np.ndarray) else _plain(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from sfumato.clustering.lloyd import Step
@@ -45,6 +46,8 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         Whose cells were clustered.
     steps : tuple of Step
         Lloyd's steps with noise.
+    flags : tuple of bool, "known" in files
+        Whether each weight can be told from 0 (95%): elsewhere the centre says nothing.
     """
 
     method: str
@@ -56,6 +59,7 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
     rows: int | None = None
     partition: Partition | None = None
     steps: tuple[Step, ...] = ()
+    flags: tuple[bool, ...] = msgspec.field(default=(), name="known")
 
     def __post_init__(self) -> None:
         k, d = len(self.weights), len(self.lattice.axes)
@@ -63,6 +67,8 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         whole = k > 0 and d > 0 and grids and self.whole_centres.shape == (k * d,) and self.terms.shape == (k,)
         if not whole or any(s.counts.shape != (k,) or {s.centres.size, s.about.size, s.sums.size} != {k * d} for s in self.steps):
             raise UsageError("clusters", "they have another number of centres than of weights", "Load a file that release.save wrote")
+        # Always found anew: a file tells it to its readers, and is not believed.
+        msgspec.structs.force_setattr(self, "flags", tuple((self.weights > self.accuracy()).tolist()))
 
     @cached_property
     def space(self) -> Space:
@@ -96,6 +102,22 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
     def values(self) -> np.ndarray:
         """The weights: int64 ndarray of shape (k,)."""
         return self.weights
+
+    @property
+    def noun(self) -> str:
+        """What the accuracy is of."""
+        return "weight"
+
+    @property
+    def known(self) -> np.ndarray:
+        """Whether each cluster's weight can be told from 0 (95%): bool ndarray of shape (k,). Elsewhere the centre says nothing."""
+        return np.array(self.flags)
+
+    @property
+    def unknowns(self) -> str:
+        """What is not known, in a sentence."""
+        unknown = len(self.flags) - sum(self.flags)
+        return f"{unknown} of {len(self.flags)} centres are not known: their weights cannot be told from 0." if unknown else ""
 
     @property
     def standard_error(self) -> np.ndarray:
@@ -151,14 +173,17 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         return found
 
     def to_frame(self) -> pa.Table:
-        """One row per cluster: the centre by axis, its standard error by axis, count, low, high (95 %)."""
+        """One row per cluster: the centre by axis, its standard error by axis, count, low, high (95%), known.
+
+        ``known`` is false where the weight cannot be told from 0: the centre is then not known either.
+        """
         import pyarrow as pa
 
         centers, error = self.centers, self.standard_error
         columns: dict[str, Any] = {a.name: edge_array(centers[:, i], a.time) for i, a in enumerate(self.space.axes)}
         columns |= {f"{axis.name}_error": error[:, i] for i, axis in enumerate(self.space.axes)}
         low, high = self.interval()
-        return pa.table(columns | {"count": self.weights, "low": low, "high": high})
+        return pa.table(columns | {"count": self.weights, "low": low, "high": high, "known": self.known})
 
     def plot(self, ax: Any = None) -> Any:
         """Centres with their groups' areas over two axes, or against the weights along one; further axes are left out."""

@@ -153,7 +153,9 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
         if keys.key_axis(lattice) is None:
             return Preview(self.title, without_delta(cost), unit, lattice.size, count_law(cost, unit), rows)
         selects, cells = keys.laws(cost, unit, self.selection, alone=len(lattice.axes) == 1)
-        return Preview(self.title, cost, unit, None, selects if cells is None else cells, rows, (keys.told(selects),))
+        told = (keys.told(selects), keys.READ_AS_NOUGHT)
+        law = selects if cells is None else cells
+        return keys.KeysPreview(self.title, cost, unit, None, law, rows, told, selects=selects, rule=self.selection)
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> HistogramRelease:
         """Add exact noise to every cell; keys are selected first, and bins by records are cut first."""

@@ -12,20 +12,22 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from sfumato.cube import Cube
 from sfumato.domain import KeyAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.exact import EPSILON_UNITS
+from sfumato.exact import EPSILON_UNITS, Exactly
+from sfumato.histogram.accuracy import histogram_accuracy
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law, released
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
+from sfumato.release import Preview, error_probability
 
 MOST_BESIDE = 2**20  # public cells beside an axis of keys
 
@@ -36,6 +38,39 @@ PROOF = Proof(
     not_covered="the choice of columns and of the rule; the time the query takes, which grows with the number of keys.",
     source="Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; thresholds: Korolova et al. 2009, Vadhan 2017, section 3.3.",
 )
+
+READ_AS_NOUGHT = "that accuracy includes the threshold: a key that is not shown is read as a count of 0"
+
+
+class KeysPreview(Preview, frozen=True, kw_only=True):
+    """What a histogram of keys would cost, and how accurate its counts would be, keys that are not shown among them.
+
+    Attributes
+    ----------
+    selects : TruncatedGeometric or ThresholdLaplace
+        What selects the keys.
+    rule : {"truncated-geometric", "threshold", "stability"}
+    """
+
+    selects: KeyLaw
+    rule: Rule
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
+        """By how much a count may be off, whatever it is; a key that is not shown is read as a count of 0.
+
+        By the stability rule it is what ``histogram_accuracy`` says, which is the source's formula.
+        """
+        if simultaneous:
+            raise UsageError("simultaneous accuracy", "how many keys are shown depends on the data", "Leave simultaneous out")
+        alpha = error_probability(confidence)
+        beside = isinstance(self.law, DiscreteLaplace)
+        reach = self.selects.reach_of_cells(self.law, alpha) if isinstance(self.law, DiscreteLaplace) else self.selects.reach(alpha)
+        if self.rule != "stability" or self.unit.rows_per_person > 1:
+            return reach
+        cost = cast(ApproxDP, self.cost)
+        epsilon = cost.epsilon / 2 if beside else cost.epsilon
+        formula = histogram_accuracy("stability", epsilon=epsilon, alpha=alpha, delta=cost.delta)
+        return max(reach, math.ceil(formula))
 
 
 def key_axis(lattice: Lattice) -> int | None:
@@ -98,7 +133,7 @@ def _labels(keys: Any, places: np.ndarray) -> tuple[str | int | bool, ...]:
 def told(law: KeyLaw) -> str:
     """What is kept, in a sentence."""
     half, most = law.count_kept(0.5), law.count_kept(0.95)
-    shown = f"a key of {most:,} rows is shown with at least 95 % probability, one of {half:,} with at least 50 %"
+    shown = f"a key of {most:,} rows is shown with at least 95% probability, one of {half:,} with at least 50%"
     return f"{shown}; near that, counts are known less well"
 
 

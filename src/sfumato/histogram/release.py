@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from sfumato.domain import LabelAxis, Lattice, named_axes
+from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, bin_names, named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.exact import Exactly, sidak
 from sfumato.histogram import moments, tables
@@ -20,6 +19,7 @@ from sfumato.release import Estimate, Release, edge_array, edge_text, error_prob
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Possible: TypeAlias = Callable[[float, float], tuple[float, float]]
 AnyLaw: TypeAlias = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric | ThresholdLaplace
 
 
@@ -125,7 +125,7 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         sums, terms = tables.marginal(self.values, self._places(axes))
         half = tables.half_width(law, terms, self._alpha(confidence, simultaneous, sums.size))
         value = sums if sums.ndim else int(sums)
-        return Estimate(value, value - half, value + half, 1 - error_probability(confidence))
+        return self._estimate(confidence, value, value - half, value + half)
 
     def consistent(self) -> np.ndarray:
         """The nearest table without negative counts: int64 ndarray like ``values``, with the same total.
@@ -139,8 +139,7 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         """Normalised counts: each cell's part of the total, arrays like ``values``, with intervals within [0, 1]."""
         law = self._additive("shares")
         alpha = self._alpha(confidence, simultaneous, self.lattice.size)
-        value, low, high = moments.shares(self.values, law, alpha)
-        return Estimate(value, low, high, 1 - error_probability(confidence))
+        return self._estimate(confidence, *moments.shares(self.values, law, alpha), possible=(0, 1))
 
     def rate(self, part: Any, among: Any = None, confidence: Exactly = "0.95") -> Estimate:
         """What part of some cells' rows lies in others of them, with an interval within [0, 1].
@@ -157,22 +156,22 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
             raise UsageError("a rate", "the numerator has no cells, or some that the denominator lacks", "Choose cells among the others")
         cells = int(chosen.sum()), int((held & ~chosen).sum())
         sums = int(self.values[chosen].sum()), int(self.values[held].sum())
-        value, low, high = moments.ratio(*sums, cells, law, error_probability(confidence))
-        return Estimate(value, low, high, 1 - error_probability(confidence))
+        found = moments.ratio(*sums, cells, law, error_probability(confidence))
+        return self._estimate(confidence, *found, possible=(0, 1))
 
     # --- statistics along one axis ----------------------------------------------------------------------------------
 
     def mean(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The mean along an Interval axis, and an interval for noise and binning together; days or microseconds for times."""
-        return self._moment(moments.mean, "a mean", axis, confidence)
+        return self._moment(moments.mean, "a mean", axis, confidence, lambda low, high: (low, high))
 
     def median(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The median along an Interval axis, interpolated within its bin; the interval's ends are edges."""
-        return self._moment(moments.median, "a median", axis, confidence)
+        return self._moment(moments.median, "a median", axis, confidence, lambda low, high: (low, high))
 
     def variance(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The variance along an Interval axis, and an interval for noise and binning together."""
-        return self._moment(moments.variance, "a variance", axis, confidence)
+        return self._moment(moments.variance, "a variance", axis, confidence, lambda low, high: (0, (high - low) ** 2 / 4))
 
     def herfindahl(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The Herfindahl index along an axis, the sum of squared shares: 1 if all rows are in one cell, 1 / cells if even."""
@@ -180,18 +179,26 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         sums, terms = tables.marginal(self.values, (place,))
         if not sums.size:
             raise UsageError("a Herfindahl index", "no key was shown", "Ask with a larger epsilon")
-        value, low, high = moments.herfindahl(sums, law, terms, error_probability(confidence))
-        return Estimate(value, low, high, 1 - error_probability(confidence))
+        found = moments.herfindahl(sums, law, terms, error_probability(confidence))
+        return self._estimate(confidence, *found, possible=(1 / sums.size, 1))
 
-    def _moment(self, statistic: Any, what: str, axis: str | None, confidence: Exactly) -> Estimate:
+    def _moment(self, statistic: Any, what: str, axis: str | None, confidence: Exactly, possible: Possible) -> Estimate:
         law, place = self._additive(what), self._place(axis)
         found = self.lattice.axes[place]
         if isinstance(found, LabelAxis):
             raise UsageError(f"{what} of {found.name!r}", "it has labels, which have no order", "Name an Interval axis")
         sums, terms = tables.marginal(self.values, (place,))
         bins = moments.Bins(found.edges(), sums, law, terms)
-        value, low, high = statistic(bins, error_probability(confidence))
-        return Estimate(value, low, high, 1 - error_probability(confidence))
+        ends = possible(float(bins.edges[0]), float(bins.edges[-1]))
+        return self._estimate(confidence, *statistic(bins, error_probability(confidence)), possible=ends)
+
+    def _estimate(self, confidence: Exactly, value: Any, low: Any, high: Any, *, possible: tuple[float, float] | None = None) -> Estimate:
+        """An estimate that says what it is of; not known where its interval is all that was possible beforehand."""
+        about = self.guarantee.unit.counted
+        known: Any = True
+        if possible is not None:
+            known = ~((np.asarray(low) <= possible[0]) & (np.asarray(high) >= possible[1]))
+        return Estimate(value, low, high, 1 - error_probability(confidence), about, known if np.ndim(known) else bool(known))
 
     def _additive(self, what: str) -> Law:
         """The law of the noise, where sums of counts have one."""
@@ -219,15 +226,16 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
     # --- forms ------------------------------------------------------------------------------------------------------
 
     def cell_names(self, axis: str) -> list[str]:
-        """Names of the cells along an axis: labels, or "a to b"."""
+        """Names of the cells along an axis: labels, or "a to b"; the bins at the ends are open, since they hold what lies beyond."""
         found = self.lattice.axes[self._places(axis)[0]]
-        if isinstance(found, LabelAxis):
-            return [str(label) for label in found.labels]
-        edges = edge_text(found.edges(), found.time)
-        return [f"{a} to {b}" for a, b in pairwise(edges)]
+        return [str(label) for label in found.labels] if isinstance(found, LabelAxis) else _bin_names(cast(Any, found))
 
     def to_frame(self) -> pa.Table:
-        """One row per cell: the axes (``name`` for labels, ``name_lower`` and ``name_upper`` for bins), count, low, high (95 %)."""
+        """One row per cell: the axes, count, low, high (95%).
+
+        An axis of labels is one column, ``name``. An axis of bins is three: ``name`` says which values are in the bin, such as
+        "65 and above"; ``name_lower`` and ``name_upper`` are its edges, which the bins at the ends reach beyond.
+        """
         import pyarrow as pa
 
         where = np.unravel_index(np.arange(self.lattice.size), self.lattice.shape)
@@ -236,6 +244,7 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
             if isinstance(axis, LabelAxis):
                 columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), _label_array(axis.labels))
             else:
+                columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(_bin_names(cast(Any, axis))))
                 edges = edge_array(axis.edges(), axis.time)
                 columns[f"{axis.name}_lower"], columns[f"{axis.name}_upper"] = edges[index], edges[index + 1]
         low, high = self.interval()
@@ -249,6 +258,10 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         from sfumato.charts import histograms
 
         return histograms.draw(cast(Any, self), ax)
+
+
+def _bin_names(axis: GridAxis | EdgesAxis) -> list[str]:
+    return bin_names(edge_text(axis.edges(), axis.time), axis.time)
 
 
 def _label_array(labels: Sequence[object]) -> Any:

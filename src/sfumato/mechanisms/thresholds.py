@@ -89,6 +89,13 @@ class KeyNoise(msgspec.Struct, frozen=True):
         """The smallest a that is exceeded with probability at most alpha, whatever the count."""
         return _least(lambda a: self.misses(a) <= alpha, start=0)
 
+    def reach_of_cells(self, cells: DiscreteLaplace, alpha: float) -> int:
+        """The same for the cells of keys, counted with noise of their own, a cell of a key that is not shown being read as nought.
+
+        A cell of n rows lies in a key of at least n, which is then shown at least as often as one of n.
+        """
+        return _least(lambda a: 1 - float(self.kept(a + 1)) + math.exp(cells.log_tail(a)) <= alpha, start=0)
+
     def interval(self, values: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
         """Ends of intervals for the true counts of keys that were shown: int64 ndarrays like ``values``.
 

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from sfumato.charts import style
 from sfumato.pages.spending import moment
-from sfumato.release import Receipt, Release
+from sfumato.release import Receipt, Release, accuracy_sentence, reach_text
 
 MOST_ROWS = 200
 INTERVALS = ("low", "high")
@@ -35,15 +35,11 @@ class Table:
 class Accuracy:
     """Half-widths as text, and the sentence that holds them."""
 
+    sentence: str
     each: str
     every: str | None
     cells: int
     noun: str
-
-    @property
-    def sentence(self) -> str:
-        first = f"Each {self.noun} is within {self.each} of the truth with 95 % confidence"
-        return f"{first}; all {self.cells:,} at once within {self.every}." if self.every else f"{first}."
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,10 @@ class Section:
     measure: str
     charts: tuple[Markup, ...]
     facts: tuple[str, ...]
+    counted: str
     accuracy: Accuracy | None
     table: Table | None
+    reading: str
     guarantee: tuple[tuple[str, tuple[str, ...]], ...]
     not_covered: str
     receipt: tuple[tuple[str, str], ...]
@@ -67,7 +65,8 @@ def section(release: Release, anchor: str) -> Section:
     """Collect what the page shows of a release."""
     accuracy, frame = _accuracy(release), _frame(release)
     facts = _facts(release, frame)
-    told = " ".join([*facts, accuracy.sentence if accuracy else ""]).strip()
+    counted = release.guarantee.counted
+    told = " ".join([*facts, accuracy.sentence if accuracy else "", counted]).strip()
     return Section(
         anchor=anchor,
         title=release.title,
@@ -75,8 +74,10 @@ def section(release: Release, anchor: str) -> Section:
         measure=str(release.guarantee.measure),
         charts=_charts(release, told or release.title, anchor),
         facts=facts,
+        counted=counted,
         accuracy=accuracy,
         table=_table(frame),
+        reading=_reading(frame),
         guarantee=_guarantee(release),
         not_covered=release.guarantee.proof.not_covered,
         receipt=_receipt(release.receipt),
@@ -97,20 +98,21 @@ def _charts(release: Release, told: str, anchor: str) -> tuple[Markup, ...]:
 
 
 def _accuracy(release: Release) -> Accuracy | None:
-    try:
-        each, every = (np.asarray(release.accuracy("0.95", simultaneous), float) for simultaneous in (False, True))
-    except NotImplementedError:
+    sentence = accuracy_sentence(release)
+    if sentence is None:
         return None
-    if not each.size or not np.isfinite(each).any():
-        return None
+    each, every = (np.asarray(release.accuracy("0.95", simultaneous), float) for simultaneous in (False, True))
     noun = getattr(release, "noun", "count" if hasattr(release, "counts") else "number")
-    return Accuracy(_reach(each), _reach(every) if each.size > 1 else None, each.size, noun)
+    return Accuracy(_typeset(sentence), _reach(each), _reach(every) if each.size > 1 else None, each.size, noun)
 
 
 def _reach(half: np.ndarray) -> str:
     """One half-width, or from the smallest to the largest."""
-    low, high = (_number(float(end)) for end in (np.nanmin(half), np.nanmax(half)))
-    return f"±{low}" if low == high else f"±{low} to ±{high}"
+    return _typeset(reach_text(half))
+
+
+def _typeset(text: str) -> str:
+    return text.replace("+-", "±")
 
 
 def _number(value: float) -> str:
@@ -118,12 +120,13 @@ def _number(value: float) -> str:
 
 
 def _frame(release: Release) -> dict[str, list[Any]] | None:
-    """The numbers by column; times are cut to seconds by Arrow's own printing."""
+    """The numbers by column; times are cut to seconds by Arrow's own printing. Bins stand by their names, without their edges."""
     try:
         table = release.to_frame()
     except NotImplementedError:
         return None
-    return {name: table[name] for name in table.column_names}
+    ends = {f"{name}{end}" for name in table.column_names for end in ("_lower", "_upper")}
+    return {name: table[name] for name in table.column_names if name not in ends}
 
 
 def _facts(release: Release, frame: dict[str, Any] | None) -> tuple[str, ...]:
@@ -135,7 +138,8 @@ def _facts(release: Release, frame: dict[str, Any] | None) -> tuple[str, ...]:
     top = int(np.argmax(counts))
     where = _place({name: column[top].as_py() for name, column in frame.items() if name not in TAIL})
     seen = int((low > 0).sum())
-    largest = f"The largest noisy count is {style.number(counts[top])} (between {_number(low[top])} and {_number(high[top])}), at {where}."
+    between = f"(between {_number(low[top])} and {_number(high[top])}) with 95% confidence"
+    largest = f"Of {release.guarantee.unit.counted}, the largest noisy count is {style.number(counts[top])} {between}, at {where}."
     shown = f"{seen:,} of {counts.size:,} counts can be told from 0, judged all at once."
     return (largest, shown) if counts.size > 1 else (largest,)
 
@@ -162,9 +166,23 @@ def _table(frame: dict[str, Any] | None) -> Table | None:
     return Table(tuple(name.replace("_", " ") for name in frame), text, rows, len(next(iter(frame.values()))))
 
 
+def _reading(frame: dict[str, Any] | None) -> str:
+    """How the columns of the table are to be read."""
+    said = []
+    if frame and set(INTERVALS) <= set(frame):
+        said.append("Low and high bound each number on its own, with 95% confidence, of the rows counted.")
+    if frame and "rank_error" in frame:
+        said.append("By rank error rows the rank of a value may be off, with 95% confidence, among the rows counted.")
+    if frame and "known" in frame:
+        said.append("Where known says no, the number beside it says nothing.")
+    return " ".join(said)
+
+
 def _cell(value: Any) -> str:
     """Print one value of a table."""
-    if isinstance(value, bool) or value is None or isinstance(value, str):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or isinstance(value, str):
         return style.plain(value, 80)
     if isinstance(value, int):
         return style.number(value)

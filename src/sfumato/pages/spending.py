@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.privacy.composition import compose
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.privacy.unit import Unit
 from sfumato.release import Receipt, Release
 
 
@@ -26,6 +27,7 @@ class Account:
     """The charges of one account that this page shows, and what its answers promise together, where that adds up."""
 
     name: str
+    protects: str
     charges: tuple[Charge, ...]
     together: str | None
 
@@ -41,7 +43,27 @@ def _account(name: str, held: list[tuple[Release, Receipt]]) -> Account:
     charges: dict[int, list[tuple[Release, Receipt]]] = {}
     for release, receipt in held:
         charges.setdefault(receipt.entry, []).append((release, receipt))
-    return Account(name, tuple(_charge(entry, charges[entry]) for entry in sorted(charges)), _together([r for r, _ in held]))
+    units = [release.guarantee.unit for release, _ in held]
+    return Account(
+        name, _protects(units), tuple(_charge(entry, charges[entry]) for entry in sorted(charges)), _together([r for r, _ in held])
+    )
+
+
+def _entity(unit: Unit) -> tuple[object, ...]:
+    """Whom a unit protects, and how. Persons that a column names are the same under every limit; else the stated number of rows counts."""
+    return unit.person, unit.neighbours, unit.rows_per_person if unit.person is None else None
+
+
+def _protects(units: list[Unit]) -> str:
+    """Whom an account protects, in words."""
+    if len({_entity(unit) for unit in units}) > 1:
+        return "Its answers protect different things, and their costs do not add up."
+    unit, what = units[0], "replaced by another" if units[0].neighbours == "replace" else "added or removed"
+    if unit.person is not None:
+        return f"It protects any one {unit.person}, {what}, with all its rows."
+    if unit.rows_per_person > 1:
+        return f"It protects any {unit.rows_per_person:,} rows, {what}. Whoever has more rows is not protected as a whole."
+    return f"It protects any single row, {what}. Whoever has several rows is not protected as a whole."
 
 
 def _charge(entry: int, paid: list[tuple[Release, Receipt]]) -> Charge:
@@ -51,11 +73,11 @@ def _charge(entry: int, paid: list[tuple[Release, Receipt]]) -> Charge:
 
 
 def _together(releases: list[Release]) -> str | None:
-    """Add up the costs of distinct answers about one unit; None where their measures or units differ, or nothing is private."""
+    """Add up the costs of distinct answers that protect the same; None where their measures or units differ, or nothing is private."""
     distinct = {(r.receipt.entry, r.receipt.part): r for r in releases if r.receipt is not None}.values()
     measures = [r.guarantee.measure for r in distinct]
     central = [m for m in measures if isinstance(m, PureDP | ApproxDP | ZCDP)]
-    alike = len({isinstance(m, ZCDP) for m in measures}) == 1 and len({r.guarantee.unit for r in distinct}) == 1
+    alike = len({isinstance(m, ZCDP) for m in measures}) == 1 and len({_entity(r.guarantee.unit) for r in distinct}) == 1
     if len(central) < len(measures) or not alike or not all(r.guarantee.private for r in distinct):
         return None
     return str(compose(central))

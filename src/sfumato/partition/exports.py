@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def frame(partition: Partition) -> pa.Table:
-    """One row per box: ``axis_lower`` and ``axis_upper`` per axis, count, low, high (95 %)."""
+    """One row per box: ``axis_lower`` and ``axis_upper`` per axis, count, low, high (95%)."""
     import pyarrow as pa
 
     low, high = partition.interval()
@@ -46,7 +46,8 @@ def geojson(partition: Partition, path: str | os.PathLike[str] | None, axes: Seq
     corners = (partition.lower[:, x], partition.lower[:, y], partition.upper[:, x], partition.upper[:, y])
     numbers = (*corners, partition.counts, *partition.interval())
     rows = zip(*(part.tolist() for part in numbers), strict=True)
-    collection = {"type": "FeatureCollection", "features": [_feature(*row) for row in rows]}
+    features = [_feature(*row) for row in rows]
+    collection = {"type": "FeatureCollection", "counted": partition.guarantee.counted, "features": features}
     if path is not None:
         target = Path(path)
         _written(target, lambda: target.write_text(json.dumps(collection), encoding="utf-8"))

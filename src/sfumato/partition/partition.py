@@ -289,7 +289,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         centres, values, half = self._sums(flat, size, each, size <= FEW_RANGES if exact is None else exact)
         low, high = np.minimum(centres - half, values), np.maximum(centres + half, values)
         value, low, high = (x.reshape(number) if number else float(x[0]) for x in (values, low, high))
-        return Estimate(value, low, high, 1 - alpha)
+        return Estimate(value, low, high, 1 - alpha, self.guarantee.unit.counted)
 
     def _sums(self, ranges: Ranges, size: int, alpha: float, exact: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Unbiased sums, sums of what is shown, and half-widths of the former: float64 ndarrays of shape (size,)."""
@@ -339,7 +339,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
     # --- ways out -----------------------------------------------------------------------------------------------------
 
     def to_frame(self) -> pa.Table:
-        """One row per box: ``axis_lower`` and ``axis_upper`` per axis, count, low, high (95 %)."""
+        """One row per box: ``axis_lower`` and ``axis_upper`` per axis, count, low, high (95%)."""
         return exports.frame(self)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
@@ -347,7 +347,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         exports.parquet(self, path)
 
     def to_geojson(self, path: str | os.PathLike[str] | None = None, axes: Sequence[str] | None = None) -> dict[str, Any]:
-        """Write the boxes as GeoJSON polygons with count, low and high (95 %).
+        """Write the boxes as GeoJSON polygons with count, low and high (95%), and ``counted``, which says what they are about.
 
         Parameters
         ----------

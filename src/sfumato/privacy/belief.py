@@ -15,6 +15,8 @@ from sfumato.privacy.unit import Unit
 
 PRIOR = 0.01  # of the attacker that previews speak of
 SELDOM = 1e-6  # how often the loss of Gaussian noise may be larger than previews say
+LARGE = 10  # an epsilon above it protects hardly anyone, and every statement of it says so
+ALMOST = 99.99  # percent, beyond which a belief is printed with dots
 MOST = 700.0  # natural logarithm of the largest odds
 
 
@@ -72,17 +74,39 @@ def group(promise: CentralMeasure, size: int) -> CentralMeasure:
 
 
 def sentence(promise: CentralMeasure, unit: Unit) -> str:
-    """What a promise means to somebody who was 1 % sure, in one sentence without its full stop.
+    """What a promise means to somebody who was 1% sure, in one sentence without its full stop.
 
     Under delta and zCDP the loss has no limit, and the sentence says how seldom it is larger: ten times delta, or 10^-6.
 
     >>> sentence(PureDP("0.5"), Unit())
-    'anyone 1 % sure that a person is in the data can become at most 1.64 % sure'
+    'anyone 1% sure that a person is in the data can become at most 1.64% sure'
+    >>> sentence(PureDP(50), Unit())
+    'anyone 1% sure that a person is in the data can become 99.99...% sure'
     """
     seldom = {"pure": 0.0, "approx": 10 * float(getattr(promise, "delta", 0)), "zcdp": SELDOM}[str(promise.__struct_config__.tag)]
     of = "what a person's rows are" if unit.neighbours == "replace" else "that a person is in the data"
     if seldom >= 1:
         return f"delta is too large to limit how sure anyone can become {of}"
     reached = 100 * after(PRIOR, loss(promise, seldom))
-    sure = f"at most {rounded(reached, 3, up=True)} % sure" if reached < 99.9 else "all but certain"
-    return f"anyone {100 * PRIOR:g} % sure {of} can become {sure}" + (f", but for a chance of {seldom:.1g}" if seldom else "")
+    digits = 3 if reached < 99 else 4  # rounded up, and still below 100
+    sure = f"at most {rounded(reached, digits, up=True)}% sure" if reached < ALMOST else f"{ALMOST:g}...% sure"
+    return f"anyone {100 * PRIOR:g}% sure {of} can become {sure}" + (f", but for a chance of {seldom:.1g}" if seldom else "")
+
+
+def is_large(promise: CentralMeasure) -> bool:
+    """Whether a promise allows so much that it must say so: an epsilon above 10, or a rho whose loss passes 10 more than once in 10^6."""
+    return loss(promise, SELDOM) > LARGE if isinstance(promise, ZCDP) else promise.epsilon > LARGE
+
+
+def warning(promise: CentralMeasure, unit: Unit) -> str:
+    """What a large epsilon allows, as a sentence; "" where there is nothing to warn of.
+
+    >>> warning(PureDP(50), Unit())
+    'Epsilon above 10 protects hardly anyone: anyone 1% sure that a person is in the data can become 99.99...% sure.'
+    >>> warning(PureDP(1), Unit())
+    ''
+    """
+    if not is_large(promise):
+        return ""
+    which = f"{promise} amounts to an epsilon above 10, and" if isinstance(promise, ZCDP) else "Epsilon above 10"
+    return f"{which[0].upper()}{which[1:]} protects hardly anyone: {sentence(promise, unit)}."

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from sfumato.errors import printable
-from sfumato.privacy.measures import Measure
+from sfumato.privacy import belief
+from sfumato.privacy.measures import Measure, MetricDP
 from sfumato.privacy.unit import Unit
 
 EXACT = "none: integer samplers, no floating point"
@@ -39,6 +40,9 @@ class Guarantee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         What finite arithmetic adds; "none" where the noise is exact.
     private : bool
         False if the noise came from a public seed: then nothing is promised at all.
+    counted : str
+        Which rows the answer is about, and which it is not: every accuracy is about the rows counted. Left out, it follows from
+        the unit.
     """
 
     measure: Measure
@@ -48,20 +52,45 @@ class Guarantee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     assumptions: tuple[str, ...] = ()
     slack: str = EXACT
     private: bool = True
+    counted: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.counted and not isinstance(self.measure, MetricDP):
+            msgspec.structs.force_setattr(self, "counted", counted_rows(self.unit))
 
     def sentence(self) -> str:
-        """The promise in one sentence."""
+        """The promise in one sentence; in two, where it allows so much that it must be said."""
         if not self.private:
             return "NOT PRIVATE: the noise came from a public seed, for testing only."
         names = {"pure": "Pure differential privacy", "approx": "Approximate differential privacy"}
         names |= {"zcdp": "Zero-concentrated differential privacy", "metric": "Metric privacy"}
         kind = names[str(self.measure.__struct_config__.tag)]
-        return f"{kind}, {self.measure}, for {self.unit}."
+        allowed = "" if isinstance(self.measure, MetricDP) else belief.warning(self.measure, self.unit)
+        return f"{kind}, {self.measure}, for {self.unit}. {allowed}".rstrip()
 
     def __str__(self) -> str:
         lines = [f"Guarantee: {self.sentence()}", f"Mechanism: {self.mechanism}", str(self.proof), f"Numerical slack: {self.slack}"]
+        lines += [f"Counted: {self.counted}"] if self.counted else []
         lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
+
+
+def counted_rows(unit: Unit) -> str:
+    """Which rows an answer about tables is about, and which it is not, in words."""
+    limit = ""
+    if unit.person is not None:
+        rows = "1 row is" if unit.rows_per_person == 1 else f"{unit.rows_per_person:,} rows are"
+        limit = f"Of each {unit.person} at most {rows} counted, chosen at random, and any further ones are not. "
+    whose = "" if unit.person is None else f"without a {unit.person} or "
+    left_out = f"Rows {whose}without a value, and rows with an unlisted label, are not counted, unless the domain gives them a cell."
+    clamped = "Values beyond an axis' bounds or edges are counted in its end cells."
+    return f"{limit}{left_out} {clamped} Every accuracy is about the rows counted."
+
+
+def left_out(unit: Unit) -> str:
+    """The same in one line of a preview."""
+    whose, further = ("", "") if unit.person is None else (f"a {unit.person} or ", f"further rows of a {unit.person}, ")
+    return f"not counted: {further}rows without {whose}a value, rows with an unlisted label (unless the domain gives them a cell)"
 
 
 def assumptions_of(unit: Unit) -> tuple[str, ...]:
@@ -69,7 +98,7 @@ def assumptions_of(unit: Unit) -> tuple[str, ...]:
     if unit.person is not None:
         whose = f"The column {printable(unit.person)} names the person behind each row."
     elif unit.rows_per_person == 1:
-        whose = "Each row is one person."
+        whose = "Each row is one person; whoever has several rows is protected row by row only."
     else:
         whose = f"Nobody has more than {unit.rows_per_person} rows: the holder states it, and nothing enforces it."
     return whose, "The domain was chosen without looking at the data.", "AES and the operating system's random seed are sound."

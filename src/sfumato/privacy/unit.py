@@ -85,7 +85,17 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return self.rows_per_person * (max(Fraction(0), upper) - min(Fraction(0), lower))
         return self.rows_per_person * max(abs(lower), abs(upper))
 
+    @property
+    def counted(self) -> str:
+        """The rows that an answer is about, in words: a statement of accuracy is true of these, and names them.
+
+        >>> Unit(12, person="rider").counted
+        'the rows counted (at most 12 a rider)'
+        """
+        limit = "" if self.person is None else f" (at most {self.rows_per_person:,} a {printable(self.person)})"
+        return f"the rows counted{limit}"
+
     def __str__(self) -> str:
-        rows = "one row" if self.rows_per_person == 1 else f"at most {self.rows_per_person} rows"
-        who = f"one person, who has {rows}" if self.person is None else f"one {printable(self.person)}, who has {rows}"
+        rows = "one row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
+        who = f"any one {printable(self.person or 'person')} contributing at most {rows}"
         return f"{who}, replaced by another" if self.neighbours == "replace" else f"{who}, added or removed"

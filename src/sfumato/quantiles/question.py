@@ -14,6 +14,7 @@ from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, GridAxis, LabelAxis, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
 from sfumato.exact import Number, decimal, probability, settle
+from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 CLOSEST = Fraction(1, 10**6)
 MOST_QUANTILES, MOST_ANSWERS = 10_000, 2**20
 TREE_LABELS = 2**10
+ROWS_SHARE = Fraction(1, 5)  # of the cost, for the numbers of rows of the labels: a value of too few rows is then marked as not known
 WORDS = {
     "joint": "JointExp: all quantiles of an axis in one selection",
     "recursive": "the exponential mechanism, by halving",
@@ -44,7 +46,8 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
     at : list of numbers
         Strictly between 0 and 1, increasing, at least 10^-6 apart; other decimals are rounded to that.
     by : str or None
-        A Categories axis: the quantiles of the rows of each label. Labels are answered side by side, at no further cost.
+        A Categories axis: the quantiles of the rows of each label. Labels are answered side by side, at no further cost. A fifth of
+        the cost pays for noisy numbers of rows, ``release.rows``: values of labels with too few are marked as not known.
     method : {"auto", "joint", "recursive", "tree"}
         "joint" selects all at once (JointExp), "recursive" one after another by halving, "tree" reads them off noisy counts. "auto":
         by the number of quantiles: up to 9, up to 1000 (100 for pure epsilon on at most 2^12 points), beyond.
@@ -60,10 +63,10 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
     Guarantee
     ---------
     Sensitivity: of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of JointExp's utility, 2r (1 - the least gap)
-    (replace: 2r); of a level of counts, L1 = r (replace: 2r), with r = rows_per_person.
+    (replace: 2r); of a level of counts, and of the numbers of rows of labels, L1 = r (replace: 2r), with r = rows_per_person.
     Holds because: the rows of a cell are dealt to public sub-cells in a fixed order, so neighbours stay neighbours; edges of sub-cells are
     chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under replace selections in them use half
-    their share.
+    their share. With labels, their noisy numbers of rows and the selections together spend exactly the cost.
     Not covered: the choice of columns, bounds and quantiles; the time the query takes.
     Source: Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, ICML 2022; Hay et al., VLDB 2010.
 
@@ -79,10 +82,11 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
 
     proof: ClassVar[Proof] = Proof(
         sensitivity="of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of JointExp's utility, "
-        "2r (1 - the least gap) (replace: 2r); of a level of counts, L1 = r (replace: 2r), with r = rows_per_person.",
+        "2r (1 - the least gap) (replace: 2r); of a level of counts, and of the numbers of rows of labels, L1 = r (replace: 2r), "
+        "with r = rows_per_person.",
         because="the rows of a cell are dealt to public sub-cells in a fixed order, so neighbours stay neighbours; edges of sub-cells are "
         "chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under replace selections in them use half "
-        "their share.",
+        "their share. With labels, their noisy numbers of rows and the selections together spend exactly the cost.",
         not_covered="the choice of columns, bounds and quantiles; the time the query takes.",
         source="Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, ICML 2022; Hay et al., VLDB 2010.",
     )
@@ -118,10 +122,22 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         names = "all axes" if self.axes is None else " and ".join(map(printable, self.axes))
         return f"Quantiles of {names}" + (f" by {printable(self.by)}" if self.by else "")
 
-    def ways(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> dict[str, Way]:
-        """How each axis is answered, and what it spends: their costs add up to the cost, exactly."""
+    def rows_cost(self, cost: CentralMeasure) -> tuple[CentralMeasure | None, CentralMeasure]:
+        """What the numbers of rows of the labels cost, None without labels, and what is left for the quantiles."""
+        pure = without_delta(cost)
+        if self.by is None:
+            return None, pure
+        rows, rest = share(pure, [ROWS_SHARE, 1 - ROWS_SHARE])
+        return rows, rest
+
+    def ways(self, lattice: Lattice, unit: Unit, cost: CentralMeasure, *, rows_paid: bool = True) -> dict[str, Way]:
+        """How each axis is answered, and what it spends.
+
+        Their costs, and that of the numbers of rows, add up to the cost exactly; ``rows_paid=False``: they alone, as in version 0.1.
+        """
         grid = lattice.axes[1:] if self.by else lattice.axes
-        parts = share(without_delta(cost), [Fraction(1)] * len(grid))
+        left = self.rows_cost(cost)[1] if rows_paid else without_delta(cost)
+        parts = share(left, [Fraction(1)] * len(grid))
         found = {}
         for axis, part in zip(grid, parts, strict=True):
             method = method_for(self.method, len(self.at), axis.size, pure=not isinstance(part, ZCDP))
@@ -142,8 +158,11 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         ways = tuple(self.ways(lattice, unit, cost).values())
         labels = lattice.axes[0].size if self.by else 1
         words = tuple(WORDS[method] for method in _methods(ways))
+        counted = self.rows_cost(cost)[0]
+        rows_law = None if counted is None else count_law(counted, unit)
+        cells = labels * len(ways) * len(self.at)
         return QuantilesPreview(
-            self.title, without_delta(cost), unit, labels * len(ways) * len(self.at), rows=rows, notes=words, ways=ways, labels=labels
+            self.title, without_delta(cost), unit, cells, rows=rows, notes=words, ways=ways, labels=labels, rows_law=rows_law
         )
 
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> QuantilesRelease:
@@ -152,19 +171,28 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
 
         ways = self.ways(cube.lattice, unit, cost)
         labels = range(cube.lattice.axes[0].size) if self.by else [None]
-        drawn = [way.draw(cells, noise) for label in labels for way, cells in zip(ways.values(), columns(cube, label), strict=True)]
+        drawn, held = [], []
+        for label in labels:
+            counted = columns(cube, label)
+            drawn += [way.draw(cells, noise) for way, cells in zip(ways.values(), counted, strict=True)]
+            held.append(int(counted[0].counts.sum()))
+        rows_cost = self.rows_cost(cost)[0]
+        rows_law = None if rows_cost is None else count_law(rows_cost, unit)
+        rows = None if rows_law is None else add_noise(np.array(held, np.int64), rows_law, noise)
         found = list(ways.values())
         slack = max(way.slack for way in found)
         guarantee = Guarantee(
             without_delta(cost),
             unit,
-            "; ".join(map(WORDS.__getitem__, _methods(found))),
+            "; ".join([*map(WORDS.__getitem__, _methods(found)), *([f"{rows_law} on the rows of each label"] if rows_law else [])]),
             self.proof,
             assumptions_of(unit),
             slack=f"at most {float(slack):.1g}, charged: the selection runs at that much less" if slack else "none: exact on integers",
             private=noise.private,
         )
-        return QuantilesRelease(question=self, lattice=cube.lattice, edges=np.concatenate(drawn), guarantee=guarantee)
+        return QuantilesRelease(
+            question=self, lattice=cube.lattice, edges=np.concatenate(drawn), guarantee=guarantee, rows=rows, rows_law=rows_law
+        )
 
 
 def columns(cube: Cube, label: int | None) -> list[Cells]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import numpy as np
 
 from sfumato.domain import GridAxis, LabelAxis, Lattice
@@ -13,6 +16,7 @@ from sfumato.exact import Exactly, decimal
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.privacy import belief
+from sfumato.privacy.guarantee import left_out
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.quantiles.methods import Way
 from sfumato.quantiles.question import Quantiles
@@ -21,6 +25,8 @@ from sfumato.release import Preview, Release, edge_array, error_probability
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+ALPHA = 0.05
 
 
 class QuantilesPreview(Preview, frozen=True):
@@ -32,6 +38,8 @@ class QuantilesPreview(Preview, frozen=True):
         How each axis is answered.
     labels : int
         How often, for ``by``; else 1.
+    rows_law : DiscreteLaplace, DiscreteGaussian or None
+        Of the noise on the number of rows of each label.
     """
 
     law: Law | KeyLaw | None = None  # type: ignore[assignment]
@@ -39,6 +47,12 @@ class QuantilesPreview(Preview, frozen=True):
     notes: tuple[str, ...] = ()
     ways: tuple[Way, ...] = ()
     labels: int = 1
+    rows_law: Law | None = None
+
+    @property
+    def rows_needed(self) -> int:
+        """From about how many rows on all values of a label are known."""
+        return rows_needed(self.ways, self.rows_law)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
         """Rows by which a rank may be off, of the axis where that is most; ``simultaneous``: all of them hold together."""
@@ -49,14 +63,28 @@ class QuantilesPreview(Preview, frozen=True):
         typically = max(typical(way, 0.05) for way in self.ways)
         lines = [f"{self.question} at {self.cost}, for {self.unit}:"]
         lines.append(f"  chooses {self.cells:,} lattice points by {', '.join(self.notes)}")
-        lines.append(f"  each has its rank within {self.accuracy():,} rows of the one asked for with 95 % confidence, whatever the data")
+        of = f"of {self.unit.counted}"
+        lines.append(f"  {of}, each has its rank within {self.accuracy():,} of the one asked for with 95% confidence, whatever the data")
         lines.append(f"  and typically within {typically:,.0f}, where values lie evenly; a tied value has all ranks of its rows")
         if self.cells and self.cells > 1:
             lines.append(f"  all of them at once are within {self.accuracy(simultaneous=True):,} rows")
         if self.rows:
             share = self.accuracy() * self.labels / self.rows
             lines.append(f"  of {self.rows:,} rows{', evenly divided,' if self.labels > 1 else ''} that is {share:.2%}")
-        return "\n".join([*lines, f"  {belief.sentence(self.cost, self.unit)}"])
+        if self.rows_law is not None:
+            lines.append(f"  the number of rows of each label is released too, within +-{self.rows_law.half_width(0.05):,}")
+            lines.append(f"  values of a label with fewer than about {self.rows_needed:,} rows are marked as not known")
+        else:
+            lines.append(f"  with fewer than {self.rows_needed:,} rows some of the values say nothing")
+        lines.append(f"  {belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)}")
+        return "\n".join([*lines, f"  {left_out(self.unit)}"])
+
+
+def rows_needed(ways: Sequence[Way], rows_law: Law | None) -> int:
+    """From how many rows on the ranks of all quantiles are known to lie within the rows, beside what noise adds to their number."""
+    alpha = ALPHA if rows_law is None else ALPHA / 2
+    least = max(half_width(way, alpha) / float(min(*way.at, *(1 - q for q in way.at))) for way in ways)
+    return math.floor(least) + 1 + (0 if rows_law is None else 2 * rows_law.half_width(ALPHA))
 
 
 class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quantiles-release", dict=True, forbid_unknown_fields=True):
@@ -69,11 +97,20 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
         On which the rows were counted.
     edges : int64 ndarray of shape (labels * axes * quantiles,)
         The chosen lattice points; quantiles run fastest, labels slowest.
+    rows : int64 ndarray of shape (labels,), or None
+        The noisy number of rows of each label; None without ``by``, and in releases of version 0.1.
+    rows_law : DiscreteLaplace, DiscreteGaussian or None
+        Of the noise on them.
+    flags : tuple of bool, "known" in files
+        Whether each value is known, in the order of ``edges``; empty where no number of rows was paid for.
     """
 
     question: Quantiles
     lattice: Lattice
     edges: np.ndarray
+    rows: np.ndarray | None = None
+    rows_law: Law | None = None
+    flags: tuple[bool, ...] = msgspec.field(default=(), name="known")
 
     def __post_init__(self) -> None:
         sizes = np.array([axis.size for axis in self.axes])
@@ -82,6 +119,42 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
         edges = self._table
         if (edges < 0).any() or (edges > sizes[None, :, None]).any() or (np.diff(edges, axis=2) < 0).any():
             raise UsageError("quantiles", "they are not lattice points in order", "Load a file that release.save wrote")
+        if self.rows is not None and (self.rows_law is None or self.rows.shape != (self.labels_number,)):
+            raise UsageError("quantiles", "a number of rows belongs to each label", "Load a file that release.save wrote")
+        # Always found anew: a file tells it to its readers, and is not believed.
+        msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
+
+    def _flags(self) -> np.ndarray:
+        """Whether each value is known: bool ndarray like ``table``; empty where that cannot be said.
+
+        A value is known if the rank that was asked for and the one it has are both surely inside the group: if the rank error is
+        below q n and below (1 - q) n. Else the value may lie anywhere on one side, or on both. The rank error and n, from
+        below, hold together with 95% confidence.
+        """
+        if self.rows is None or self.rows_law is None:
+            return np.zeros(0, bool)
+        least = self.rows - self.rows_law.half_width(ALPHA)  # of either side: half of ALPHA
+        reach = np.array([half_width(way, ALPHA / 2) for way in self.ways.values()])
+        nearest_end = np.array([float(min(q, 1 - q)) for q in self.at])
+        return np.asarray(reach[None, :, None] < nearest_end[None, None, :] * least[:, None, None])
+
+    @property
+    def known(self) -> np.ndarray | None:
+        """Whether each value is known at all: bool ndarray like ``values``; None where no number of rows was paid for.
+
+        A label with fewer rows than the rank error gets values that say nothing. They stand in ``values``, and are marked here.
+        """
+        return self._shaped(np.array(self.flags).reshape(self.table.shape)) if self.flags else None
+
+    @property
+    def unknowns(self) -> str:
+        """What is not known, in a sentence."""
+        if not self.flags:
+            where = "With" if self.question.by is None else "In a label with"
+            return f"{where} fewer than {rows_needed(list(self.ways.values()), None):,} rows counted, some of the values say nothing."
+        unknown = len(self.flags) - sum(self.flags)
+        verb = "is" if unknown == 1 else "are"
+        return f"{unknown:,} of {len(self.flags):,} values {verb} not known: their labels have too few rows." if unknown else ""
 
     @property
     def axes(self) -> tuple[GridAxis, ...]:
@@ -133,10 +206,15 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
         return "rank"
 
     @property
+    def measured_against(self) -> str:
+        """What the accuracy is measured against."""
+        return "rows of the one asked for"
+
+    @property
     def ways(self) -> dict[str, Way]:
         """How each axis was answered."""
         measure = cast(CentralMeasure, self.guarantee.measure)
-        return self.question.ways(self.lattice, self.guarantee.unit, measure)
+        return self.question.ways(self.lattice, self.guarantee.unit, measure, rows_paid=self.rows is not None)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
         """By how many rows the ranks may be off, whatever the data are: int64 ndarray like ``values``.
@@ -163,7 +241,10 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
         return -half, half
 
     def to_frame(self) -> pa.Table:
-        """One row per value: the label where ``by`` is given, axis where there are several, quantile, value, rank_error (95 %, in rows)."""
+        """One row per value: the label where ``by`` is given, axis where there are several, quantile, value, rank_error (95%, in rows).
+
+        Where ``by`` is given also rows, the noisy number of the label's rows, and known: whether the value says anything.
+        """
         import pyarrow as pa
 
         shape = self.table.shape
@@ -178,7 +259,10 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
         columns["quantile"] = np.array([float(q) for q in self.at])[quantile]
         times = {one.time for one in self.axes}
         columns["value"] = edge_array(self.table.reshape(-1), times.pop() if len(times) == 1 else None)
-        return pa.table(columns | {"rank_error": self.accuracy().reshape(-1)})
+        columns["rank_error"] = self.accuracy().reshape(-1)
+        if self.rows is not None:
+            columns |= {"rows": self.rows[label], "known": np.array(self.flags)}
+        return pa.table(columns)
 
     @property
     def _one_type(self) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from sfumato.errors import Infeasible, nearest
 from sfumato.exact import Exactly, rounded
+from sfumato.privacy.belief import LARGE
 from sfumato.risk.bounds import loose_curve, loose_parts, risk_at, tight_parts
 from sfumato.risk.kernel import Answers
 from sfumato.risk.laws import Laplace
@@ -125,15 +126,26 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         return risk.draw([self], ax)
 
     def __str__(self) -> str:
-        subject = f"{self.query} of {self.column}" if self.column else self.query
-        head = f"{subject[0].upper()}{subject[1:]}, {self.size:,} of {self.records:,} records ({_worlds(self)} possible worlds):"
-        if self.epsilon == math.inf:
-            answer = f"any epsilon keeps the adversary's belief in each world within {self.risk:.6g}"
-        else:
-            answer = f"epsilon = {self.quoted} is the largest that keeps the adversary's belief in each world within {self.risk:.6g}"
-            answer += f" (by the loose bound {self.quoted_loose})" if self.exact else " by the loose bound"
         worst = [] if self.worst is None else [f"  Worst world: {self.worst}."]
-        return "\n".join([f"{head} {answer}.", *worst, *(f"  Note: {note}" for note in self.caveats)])
+        return "\n".join([self.decision, f"  {self.rests_on}", *worst, *(f"  Note: {note}" for note in self.caveats)])
+
+    @property
+    def decision(self) -> str:
+        """What to do with the number, in a sentence: one above 10 is not to be used."""
+        subject = f"{self.query} of {self.column}" if self.column else self.query
+        within = f"the adversary's belief in each world within {self.risk:.6g}"
+        start = f"Decision for one {subject}"
+        if self.epsilon > LARGE:
+            limit = "allows any epsilon" if self.epsilon == math.inf else f"would allow epsilon = {self.quoted}"
+            return f"{start}: no epsilon from this method. It {limit}, and above {LARGE} epsilon protects hardly anyone: ask sf.window."
+        loose = f" (by the loose bound {self.quoted_loose})" if self.exact else " by the loose bound"
+        return f"{start}: epsilon = {self.quoted} is the largest that keeps {within}{loose}."
+
+    @property
+    def rests_on(self) -> str:
+        """What the number rests on, in a sentence."""
+        worlds = f"{self.size:,} of {self.records:,} records are published, which makes {_worlds(self)} possible worlds"
+        return f"It rests on: {worlds}; a belief of at most {self.risk:.6g} in each is safe; and the notes."
 
 
 class Choices(msgspec.Struct, frozen=True, tag="choices"):

@@ -12,6 +12,7 @@ from sfumato.domain import Categories, Domain, Interval, Label
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.exact import Exactly, settle
 from sfumato.limits import require_numbers
+from sfumato.privacy import belief
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -66,10 +67,11 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
 
     >>> from sfumato.privacy.measures import PureDP
     >>> print(Counter(horizon=365).preview(None, Unit(), PureDP("1")))
-    Running total of events at epsilon = 1, for one person, who has one row, added or removed:
+    Running total of events at epsilon = 1, for any one person contributing at most one row, added or removed:
       by an elder tree of 2 levels (radices 21) with discrete Laplace noise of scale 2 on each draw
-      each of 365 totals is within +-29 of the truth with 95 % confidence
+      of the rows counted, each of 365 totals is within +-29 of the truth with 95% confidence
       all of them at once are within +-58
+      anyone 1% sure that a person is in the data can become at most 2.68% sure
     """  # noqa: E501 (a proof is one sentence a line)
 
     horizon: int | Calendar | tuple[str, ...] | None
@@ -169,6 +171,7 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
             rows,
             machine=machine,
             grain=settled.grain,
+            settled=settled,
             reach=bounds_of(self.value, settled.grain),
         )
 
@@ -204,17 +207,39 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What reads its increments."""
         return Reader(self.counter.value, self.grain, self.labels, self.other)
 
+    @property
+    def about(self) -> str:
+        """Which rows the totals are of, in words."""
+        person, rows = self.unit.person, self.unit.rows_per_person
+        return self.unit.counted if person is None else f"the rows counted (at most {rows:,} a {person} in the whole stream)"
+
+    @property
+    def counted(self) -> str:
+        """Which rows the totals are of, and which not."""
+        person, rows = self.unit.person, self.unit.rows_per_person
+        limit = (
+            ""
+            if person is None
+            else f"Of each {person} the first {rows:,} rows of the whole stream are counted, and any further ones are not. "
+        )
+        where = "" if self.counter.calendar is None else "outside the calendar, rows that come after their step was published, rows "
+        left_out = f"Rows {where}without a value, and rows with an unlisted label, are not counted."
+        clamped = " Values beyond the bounds are counted at the nearer bound." if isinstance(self.counter.value, Interval) else ""
+        return f"{limit}{left_out}{clamped} Every accuracy is about the rows counted."
+
     def guarantee(self, private: bool) -> Guarantee:
         """What its stream promises."""
         who, *rest = assumptions_of(self.unit)
         if self.unit.person is not None:
             who = f"The {self.unit.person} given with each row names the person; of each, the first {self.unit.rows_per_person} count."
         elif self.unit.rows_per_person == 1:
-            who = "One event is one person: nobody causes two of them, in all steps together."
+            who = "One event is one person, in all steps together; whoever causes several is protected event by event only."
         when = "Which steps there are, and their names, does not depend on anybody's rows: both are shown as they come."
         if self.counter.calendar is not None:
             when = "The steps are those of a public calendar: each is published whether or not rows lie in it, and others count nowhere."
-        return Guarantee(self.cost, self.unit, str(self.machine), self.counter.proof, (who, when, *rest), private=private)
+        return Guarantee(
+            self.cost, self.unit, str(self.machine), self.counter.proof, (who, when, *rest), private=private, counted=self.counted
+        )
 
 
 class CounterPreview(Preview, frozen=True, kw_only=True):
@@ -226,11 +251,19 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
     grain : Fraction
     reach : (int, int)
         The least and the largest that one row can bring, in grains.
+    settled : Settled
+        The counter with all that is public about its stream.
     """
 
     machine: AnyMachine
     grain: Fraction
     reach: tuple[int, int]
+    settled: Settled
+
+    @property
+    def counted(self) -> str:
+        """Which rows the totals would be of, and which not."""
+        return self.settled.counted
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:  # type: ignore[override]
         """The largest half-width over the horizon (without one: over the first 1,000 steps); ``simultaneous``: all totals hold together."""
@@ -243,14 +276,16 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
         last, reach = self.machine.horizon or FAR, Reach(self.unit, self.reach)
         errors = errors_of_all(self.machine, last, reach, self.cost, error_probability("0.95"))
-        return streaming.draw_errors({name: half * float(self.grain) for name, half in errors.items()}, ax, unit="half-width at 95 %")
+        return streaming.draw_errors({name: half * float(self.grain) for name, half in errors.items()}, ax, unit="half-width at 95%")
 
     def __str__(self) -> str:
         each, every = (f"{half:,.0f}" if half >= 100 else f"{half:.4g}" for half in (self.accuracy(), self.accuracy(simultaneous=True)))
         steps = f"{self.cells:,}" if self.machine.horizon else f"the first {self.cells:,}"
         lines = [f"{self.question} at {self.cost}, for {self.unit}:", f"  by {self.machine}"]
-        lines.append(f"  each of {steps} totals is within +-{each} of the truth with 95 % confidence")
-        return "\n".join([*lines, f"  all of them at once are within +-{every}", *(f"  {note}" for note in self.notes)])
+        lines.append(f"  of {self.settled.about}, each of {steps} totals is within +-{each} of the truth with 95% confidence")
+        lines.append(f"  all of them at once are within +-{every}")
+        lines.append(f"  {belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)}")
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
 
 class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-release", forbid_unknown_fields=True):
@@ -280,6 +315,9 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
         calendar = settled.counter.calendar
         if calendar is not None and any(name != calendar.name(place) for place, name in enumerate(self.events)):
             raise UsageError("a running total", "its steps are not those of its calendar", "Load a file that release.save wrote")
+        if self.guarantee.counted != settled.counted:  # version 0.1 did not say it, and what holds for tables was filled in
+            guarantee = msgspec.structs.replace(self.guarantee, counted=settled.counted)
+            msgspec.structs.force_setattr(self, "guarantee", guarantee)
 
     @property
     def values(self) -> np.ndarray:
@@ -294,6 +332,16 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
         return self.settled.counter.title
 
     @property
+    def noun(self) -> str:
+        """What the accuracy is of."""
+        return "total"
+
+    @property
+    def about(self) -> str:
+        """Which rows the totals are of, in words."""
+        return self.settled.about
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the categories; one empty name without them."""
         return ("",) if self.settled.labels is None else tuple(str(label) for label in self.settled.labels)
@@ -306,7 +354,7 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
         return half if self.settled.labels is None else np.repeat(half[:, None], self.settled.machine.cells, axis=1)
 
     def to_frame(self) -> pa.Table:
-        """One row per step and category: step, event where steps have names, the category, total, low, high (95 %)."""
+        """One row per step and category: step, event where steps have names, the category, total, low, high (95%)."""
         import pyarrow as pa
 
         steps, cells = len(self.outputs), self.settled.machine.cells

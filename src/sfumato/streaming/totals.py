@@ -7,7 +7,7 @@ from typing import Any
 from sfumato.release import Estimate
 
 
-class Total(Estimate, frozen=True):
+class Total(Estimate, frozen=True, kw_only=True):
     """A running total after one step: an estimate with its interval, the band that holds for all steps, and the law of its error.
 
     Attributes
