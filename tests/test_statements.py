@@ -26,11 +26,9 @@ QUESTIONS = [
     sf.Histogram(["shop", "kind"]),
     sf.Quantiles("x"),
     sf.Quantiles("x", by="kind"),
-    sf.UniformPartitioner(["x", "y"]),
+    sf.UniformPartitioner(["x", "y"], partitions=100),
     sf.UniformPartitioner("x", partitions=50),
-    sf.AutoPartitioner(["x", "y"]),
     sf.PrivTreePartitioner(["x", "y"]),
-    sf.MedianPartitioner(["x", "y"], depth=2),
     sf.KMeans(2, ["x", "y"]),
 ]
 CLAIM = re.compile(r"within [^.;]*? of the truth")
