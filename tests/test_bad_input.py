@@ -55,8 +55,8 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "truncated Parquet": (truncated, "t.parquet"),
     "empty Parquet": (lambda p: _touch(p / "t.parquet"), "empty"),
     "empty CSV": (lambda p: csv(p, ""), "empty"),
-    "ragged CSV": (lambda p: csv(p, f"age,kind\n1,a\n{CANARY},b,{CANARY}\n"), "t.csv"),
-    "text in an Interval, CSV": (lambda p: csv(p, f"age,kind\n1,a\nx{CANARY},b\n"), "age"),
+    "a header in Latin-1": (lambda p: _latin(p / "t.csv"), "not UTF-8"),
+    "CSV without a header": (lambda p: csv(p, "\n\n"), "no header"),
     "text in an Interval, Parquet": (lambda p: parquet(p, {"age": [f"x{CANARY}"], "kind": ["a"]}), "age"),
     "wrong column": (lambda p: parquet(p, {"aeg": [float(CANARY)], "kind": ["a"]}), "did you mean"),
     "not a table": (lambda p: _text(p / "t.parquet", f"hello {CANARY}"), "t.parquet"),
@@ -67,6 +67,11 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 def _touch(path: Path) -> Path:
     path.touch()
+    return path
+
+
+def _latin(path: Path) -> Path:
+    path.write_bytes(f"age,kind,Größe\n{CANARY},a,2\n".encode("latin-1"))
     return path
 
 

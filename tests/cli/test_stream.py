@@ -94,8 +94,6 @@ def test_persons_count_as_often_as_allowed(stream: Run) -> None:
         (["--value", "x=0..1"], "1\n", 2, "in no column"),
         (["--by", "kind=a,b"], "1\n", 2, "without --step"),
         (["--step", "day"], "dya,x\n1,2\n", 4, "did you mean 'dya'"),
-        (["--step", "day"], "day,x\n1\n", 4, "another number of fields"),
-        (["--step", "day", "--value", "x=0..1"], "day,x\n1,x918273\n", 4, "the column 'x'"),
         (["--horizon", "0"], "1\n", 2, "horizon = 0"),
         (["--horizon", "1"], "1\n2\n", 2, "its horizon of 1 steps is reached"),
         (["--plot", "x.doc"], "1\n", 2, "names no picture format"),

@@ -205,13 +205,14 @@ def test_whole_labels_written_with_a_point_in_csv(tmp_path: Path) -> None:
     assert [cube.counts.tolist() for cube in cubes] == [[1, 1], [1, 1]]
 
 
-def test_text_that_is_no_utf8_is_an_unlisted_label(tmp_path: Path) -> None:
+def test_text_that_is_no_utf8_is_missing(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"w\na\n\xff\xfe\na\n")
     broken = pa.table({"w": pa.array([b"a", b"\xff\xfe", b"a"]).view(pa.string())})
     pq.write_table(broken, tmp_path / "t.parquet")
-    lattice = Lattice((LabelAxis("w", ("a", "else"), True),))
+    axis = Categories(["a"], other="else", missing="unknown")
+    lattice = Lattice((LabelAxis("w", axis.all_labels, True, True),))
     for data in (tmp_path / "t.csv", broken, tmp_path / "t.parquet"):
-        assert count(source(data, Domain(w=Categories(["a"], other="else"))), [lattice])[0].counts.tolist() == [2, 1]
+        assert count(source(data, Domain(w=axis)), [lattice])[0].counts.tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize("person", [None, "p"])
@@ -257,7 +258,8 @@ def test_a_date_is_a_date_in_all_engines() -> None:
 
 
 def test_line_breaks_in_quotation_marks_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.data.csvfile.BLOCK_BYTES", 64)
+    monkeypatch.setattr("sfumato.data.csvrows.WINDOW", 64)
+    monkeypatch.setattr("sfumato.data.csvrows.LONGEST", 32)
     (tmp_path / "t.csv").write_text("w,x\n" + '"a\n\n\nb",0.5\n' * 200)
     domain = Domain(w=Categories(["a\n\n\nb"]))
     assert count(source(tmp_path / "t.csv", domain), [Lattice((LabelAxis("w", ("a\n\n\nb",)),))])[0].counts.tolist() == [200]

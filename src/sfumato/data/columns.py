@@ -85,24 +85,7 @@ def _kind(type_: Any) -> str:
     return next((kind for kind, those in tests.items() if any(test(type_) for test in those)), "other")
 
 
-# --- types of text, and of ids ------------------------------------------------------------------------------------------
-
-_MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
-
-
-def forms(column: Column, person: bool = False) -> tuple[Any, ...]:
-    """Types that text may be read as, the first that fits being taken: declared by the domain."""
-    if column is None or isinstance(column, KeyAxis):
-        return (pa.string(),)
-    if isinstance(column, LabelAxis):
-        kinds = label_kinds(column)
-        if "text" in kinds:
-            return (pa.string(),)
-        return (pa.int64(), pa.float64()) if "number" in kinds else (pa.bool_(),)
-    if column.time is None:
-        numeric = (pa.float64(), pa.bool_())
-        return (pa.int64(), *numeric) if person else numeric  # two long ids must not become one double
-    return (pa.date32(), *_MOMENTS) if column.time == "day" else (*_MOMENTS, pa.date32())
+# --- types of ids -----------------------------------------------------------------------------------------------------
 
 
 def ids_form(types: Sequence[Any]) -> Any | None:
@@ -221,10 +204,18 @@ def viewless(array: Any) -> Any:
 
 
 def _values(dictionary: Any) -> list[object]:
-    """Distinct values as Python objects. Text that is not UTF-8 is no error of the data's: it is just not listed."""
+    """Distinct values as Python objects. Text that is not UTF-8 is missing, as in every kind of table."""
     try:
         return list(dictionary.to_pylist())
     except UnicodeDecodeError:
         pass
     raw = viewless(dictionary).cast(pa.large_binary()).to_pylist()
-    return [None if value is None else value.decode("utf-8", "surrogateescape") for value in raw]
+    return [None if value is None else text_of(value) for value in raw]
+
+
+def text_of(raw: bytes) -> str | None:
+    """Read bytes as UTF-8; None where they are not."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None

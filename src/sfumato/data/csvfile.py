@@ -1,128 +1,208 @@
-"""CSV files: types are declared by the domain, never inferred from the data.
+"""CSV files: types are declared by the domain, never inferred from the data; only the header can refuse.
 
-The file has a header, commas, and quotation marks where needed; ``.csv.gz`` is decompressed. Missing is: nothing, ``NA``,
-``N/A``, ``NaN``, ``nan``, ``NULL``, ``null`` and a few like them (pyarrow's list), unless the domain lists it as a label.
-Of each column the form is settled on the first block of 4 MB: dates or times, with or without a zone; whole numbers or
-numbers with a point; true and false. A file that is ragged, or holds text where numbers are declared, is refused: in the first block before
-anything is charged, later on during the scan. That a file is well formed is taken for public.
+The first line is the header: UTF-8, with each column wanted once. After it no value and no row is refused, whatever it
+holds: a row of another length than the header's is dropped, and a field that does not parse is a missing value (see
+``fields``). How one row is read depends on that row alone (see ``csvrows``). ``.csv.gz`` is decompressed.
+
+Missing is: nothing, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL``, ``null`` and a few like them (pyarrow's list), unless
+the domain lists it as a label. Blank lines are passed over, but where there is one column only: there each is a row
+whose field is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 from pyarrow import csv
 
-from sfumato.data.columns import Column, forms
+from sfumato.data import csvrows
+from sfumato.data.columns import Column, text_of
+from sfumato.data.fields import Losses, declared, parse
 from sfumato.data.tables import Columns, Single, check_file, guarded, guarded_batches
 from sfumato.domain import LabelAxis
 from sfumato.errors import DataError
 
-BLOCK_BYTES = 2**22
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
+_MARK = b"\xef\xbb\xbf"  # some programs begin UTF-8 with a byte order mark
 
 
 class CsvFile(Single):
-    """A CSV file, read block by block."""
+    """A CSV file, read piece by piece."""
 
     in_memory, has_schema = False, False
 
     def __init__(self, path: Path, name: str, person: str | None = None) -> None:
-        self.path, self.name = path, name
+        self.path = path
+        self.name = name
         self._person = person
 
-    def _open(self, types: dict[str, Any]) -> Any:
-        check_file(self.path, self.name)
-        convert = csv.ConvertOptions(column_types=types, include_columns=list(types), check_utf8=False)
-        parse = csv.ParseOptions(newlines_in_values=True)  # without, a line break in quotation marks tears a row apart
-        return csv.open_csv(self.path, csv.ReadOptions(block_size=BLOCK_BYTES), parse, convert)
-
     def names(self) -> list[str]:
-        """Names of the columns, from the header."""
-        check_file(self.path, self.name)
-        return list(guarded(self.name, lambda: self._open({}).schema.names))
+        """Names of the columns, from the header.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, or its first line is no header.
+        """
+        return self._header()[0]
 
     def schema(self, columns: Columns) -> Any:
-        """Settle the form of each column."""
-        candidates = {name: self._forms(name, column) for name, column in columns.items()}
-        types = {name: several[0] for name, several in candidates.items()}
-        if not self._reads(types):
-            types = {name: self._form(name, several) for name, several in candidates.items()}
-        return pa.schema(list(types.items()))
-
-    def _forms(self, name: str, column: Column) -> tuple[Any, ...]:
-        """What a column may be read as. No value may choose for others between forms in which they are not the same."""
-        if name == self._person and pa.float64() in forms(column):
-            raise DataError(
-                f"{self.name}, column {name!r}",
-                "it names the person, as text, and is an axis of numbers at the same time",
-                "Write it twice, under two names, or write the table as Parquet",
-            )
-        return (pa.float64(),) if _is_whole(column) else forms(column)
-
-    def _form(self, name: str, candidates: tuple[Any, ...]) -> Any:
-        for type_ in candidates[:-1]:
-            if self._reads({name: type_}):
-                return type_
-        guarded(f"{self.name}, column {name!r}", lambda: self._open({name: candidates[-1]}).close())
-        return candidates[-1]
-
-    def _reads(self, types: dict[str, Any]) -> bool:
-        try:
-            self._open(types).close()
-        except Exception:  # whatever it is, the last form tried says so
-            return False
-        return True
+        """Types as the domain declares them. The file is not looked at."""
+        for name, column in columns.items():
+            if name == self._person and column is not None and not _names_persons(column):
+                raise DataError(
+                    f"{self.name}, column {name!r}",
+                    "it names the person, as text, and is an axis of numbers at the same time",
+                    "Write it twice, under two names, or write the table as Parquet",
+                )
+        return pa.schema([(name, declared(column)) for name, column in columns.items()])
 
     def rows(self) -> int | None:
         """Not known before the end."""
         return None
 
-    def batches(self, columns: Columns) -> Iterator[Any]:
-        """Read the columns wanted, in the form settled."""
-        schema = self.schema(columns)
-        types = {name: pa.string() if _is_whole(column) else schema.field(name).type for name, column in columns.items()}
-        for batch in guarded_batches(self.name, lambda: self._open(types)):
-            yield guarded(self.name, lambda batch=batch: _read(batch, columns))  # type: ignore[misc]
+    def batches(self, columns: Columns, losses: Losses | None = None) -> Iterator[Any]:
+        """Read the columns wanted; what is lost on the way is added to ``losses``."""
+        names, length = self._header()
+        losses = Losses() if losses is None else losses
+        listed = {text for column in columns.values() for text in _listed(column)}
+        missing = [text for text in MISSING if text not in listed]
+        wanted = list(columns)
+        for piece in guarded_batches(self.name, lambda: self._pieces(length, losses)):
+            table = guarded(self.name, partial(_rows, piece, names, wanted, missing, losses))
+            for batch in table.to_batches():
+                yield guarded(self.name, partial(_read, batch, columns, missing, losses))
+
+    def _open(self) -> Any:
+        check_file(self.path, self.name)
+        packed = "gzip" if self.path.suffix.lower() == ".gz" else None
+        return guarded(self.name, lambda: pa.input_stream(str(self.path), compression=packed))
+
+    def _pieces(self, length: int, losses: Losses) -> Iterator[memoryview]:
+        def dropped() -> None:
+            losses.unended += 1
+
+        with self._open() as stream:
+            stream.read(length)
+            yield from csvrows.pieces(stream.readinto, dropped)
+
+    def _header(self) -> tuple[list[str], int]:
+        """The header's names, and how many bytes lie before the first row."""
+        with self._open() as stream:
+            head = guarded(self.name, lambda: _filled(stream, csvrows.LONGEST + 1))
+        skipped = len(_MARK) if head.startswith(_MARK) else 0
+        skipped += len(head) - skipped - len(head[skipped:].lstrip(b"\r\n"))
+        text = head[skipped:]
+        if not text:
+            raise DataError(self.name, "it has no header", "Write the names of the columns in the first line")
+        end = csvrows.first_row_end(text, final=len(head) <= csvrows.LONGEST)
+        if not end:
+            raise DataError(
+                self.name,
+                "its first line does not end within 1 MB, or a quotation mark in it is not closed",
+                "Write the names of the columns in the first line",
+            )
+        if text_of(text[:end]) is None:
+            raise DataError(
+                self.name,
+                "its first line, which names the columns, is not UTF-8 text",
+                "Save the file as CSV in UTF-8",
+            )
+        return guarded(self.name, lambda: _names(text[:end])), skipped + end
 
 
-def _read(batch: Any, columns: Columns) -> Any:
-    read = {name: _with_missing(batch[name], column) for name, column in columns.items()}
-    read |= {name: _whole(read[name], column) for name, column in columns.items() if _is_whole(column)}
+def _filled(stream: Any, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size > 0 and (more := stream.read(size)):
+        parts.append(more)
+        size -= len(more)
+    return b"".join(parts)
+
+
+def _names(header: bytes) -> list[str]:
+    read = csv.ReadOptions(block_size=len(header) + 2)
+    parse_options = csv.ParseOptions(newlines_in_values=True)
+    return list(csv.read_csv(pa.BufferReader(header + b"\n"), read, parse_options).column_names)
+
+
+def _names_persons(column: Column) -> bool:
+    """Whether what the axis reads still tells persons apart: long numbers would meet as doubles."""
+    return not (pa.types.is_float64(declared(column)) or pa.types.is_int64(declared(column)))
+
+
+def _listed(column: Column) -> tuple[Any, ...]:
+    return column.listed if isinstance(column, LabelAxis) else ()
+
+
+def _rows(piece: memoryview, names: list[str], wanted: list[str], missing: list[str], losses: Losses) -> Any:
+    """The fields of a piece as bytes; rows of another length than the header's are dropped."""
+
+    def wrong_length(row: object) -> str:
+        losses.wrong_length += 1
+        return "skip"
+
+    try:
+        return _parsed(piece, names, wanted, missing, None)
+    except pa.ArrowInvalid:
+        pass
+    # Arrow shows the handler each such row as text, and fails where that is not UTF-8. Read as Latin-1, all text is.
+    text = bytes(piece)
+    if text_of(text) is not None:
+        return _parsed(text, names, wanted, missing, wrong_length)
+    recoded = text.decode("latin-1").encode()
+    table = _parsed(recoded, names, wanted, missing, wrong_length)
+    for place, name in enumerate(table.column_names):
+        column = table[name].combine_chunks().dictionary_encode()
+        fields = [raw.decode().encode("latin-1") for raw in column.dictionary.to_pylist()]
+        table = table.set_column(place, name, pa.array(fields, pa.binary()).take(column.indices))
+    return table
+
+
+def _parsed(
+    text: bytes | memoryview,
+    names: list[str],
+    wanted: list[str],
+    missing: list[str],
+    wrong_length: Callable[[object], str] | None,
+) -> Any:
+    return csv.read_csv(
+        pa.BufferReader(pa.py_buffer(text)),
+        csv.ReadOptions(column_names=names, block_size=len(text) + 1),
+        csv.ParseOptions(
+            newlines_in_values=True,
+            ignore_empty_lines=len(names) > 1,
+            invalid_row_handler=wrong_length,
+        ),
+        csv.ConvertOptions(
+            include_columns=wanted,
+            column_types=dict.fromkeys(wanted, pa.binary()),
+            null_values=missing,
+            strings_can_be_null=True,
+        ),
+    )
+
+
+def _read(batch: Any, columns: Columns, missing: list[str], losses: Losses) -> Any:
+    read = {}
+    for name, column in columns.items():
+        texts = _without_missing(batch[name], column, missing)
+        read[name] = parse(texts, column)
+        lost = read[name].null_count - texts.null_count
+        if lost:
+            losses.unparsed[name] += lost
+            fields = texts.filter(read[name].is_null()).drop_null().to_pylist()
+            broken = sum(text_of(raw) is None for raw in fields)
+            losses.not_utf8.update({name: broken} if broken else {})
     return pa.RecordBatch.from_arrays(list(read.values()), names=list(read))
 
 
-def _is_whole(column: Column) -> bool:
-    """Whether labels are whole numbers: read one by one, since as doubles long ones would meet."""
-    return isinstance(column, LabelAxis) and pa.int64() in forms(column)
-
-
-def _whole(texts: Any, axis: Any) -> Any:
-    """Labels that are listed as they are, and some number that is not listed for all others."""
-    other = next(number for number in count() if number not in axis.listed)
-    encoded = texts.dictionary_encode()
-    found = [_number(text) for text in encoded.dictionary.to_pylist()]
-    numbers = pa.array([number if number in axis.listed else other for number in found], pa.int64())
-    return pa.DictionaryArray.from_arrays(encoded.indices, numbers)
-
-
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
-
-
-def _with_missing(array: Any, column: Column) -> Any:
-    """Text that stands for a missing value becomes null, unless the domain lists it."""
-    if not pt.is_string(array.type):
-        return array
-    listed = column.listed if isinstance(column, LabelAxis) else ()
-    missing = pa.array([text for text in MISSING if text not in listed])
-    return pc.if_else(pc.is_in(array, missing), None, array)
+def _without_missing(texts: Any, column: Column, missing: list[str]) -> Any:
+    """What stands for a missing value here, though another column lists it as a label, becomes null too."""
+    listed = _listed(column)
+    also = [text.encode() for text in MISSING if text not in missing and text not in listed]
+    return pc.if_else(pc.is_in(texts, pa.array(also, pa.binary())), None, texts) if also else texts

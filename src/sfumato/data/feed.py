@@ -3,14 +3,16 @@
 Three forms are read. *Lines*: one step each, an increment, or a name, a comma and an increment; an increment is a number of events, or for
 sums numbers with spaces between. *CSV with a header*: one row an event or value; rows that follow one another with the same entry
 in the step column make one step, which is complete when the next one begins or the input ends. *Parquet*: the same, but rows are
-put in the order of their step first. Rows with a missing entry are dropped. Nothing here quotes an entry.
+put in the order of their step first. Rows with a missing entry are dropped, as are rows of another length than the header's and rows
+whose value is no number: of a table of rows only the header can be refused. Nothing here quotes an entry.
 """
 
 from __future__ import annotations
 
 import csv
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -114,7 +116,7 @@ def from_csv(
     Raises
     ------
     DataError
-        If a column is missing, a line is ragged, or an entry is no number where numbers are asked for.
+        If a column is missing.
     """
     if calendar is not None:
         yield from _by_place(_rows(lines, columns), columns, calendar)
@@ -130,19 +132,39 @@ def from_csv(
 
 
 def _rows(lines: Iterable[str], columns: Columns) -> Iterator[list[str]]:
-    """What stands in the columns, line by line; lines with a missing entry are dropped."""
+    """What stands in the columns, line by line; lines that do not parse, or with a missing entry, are dropped."""
     reader = csv.reader(lines)
     header = next(reader, None)
     if header is None:
         return
     places = [_place(header, name) for name in columns.names]
-    for entries in reader:
+    for entries in _parsed(reader):
         if len(entries) == len(header):
             row = [entries[place].strip() for place in places]
-            if not MISSING.intersection(row):
+            if not MISSING.intersection(row) and _has_number(row, columns):
                 yield row
-        elif entries:
-            raise DataError(f"line {reader.line_num} of the input", "it has another number of fields than the header", "Mend the line")
+
+
+def _parsed(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Lines that the reader of CSV can parse: it refuses a field beyond its limit, and goes on behind it."""
+    while True:
+        try:
+            entries = next(reader, None)
+        except csv.Error:
+            continue
+        if entries is None:
+            return
+        yield entries
+
+
+def _has_number(row: Sequence[Any], columns: Columns) -> bool:
+    """Whether the entry in the value column, if there is one, is a number."""
+    if columns.value is None:
+        return True
+    try:
+        return not math.isnan(float(row[columns.names.index(columns.value)]))
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def from_parquet(path: Path, columns: Columns, calendar: Calendar | None = None) -> Iterator[Arrival]:
@@ -159,12 +181,16 @@ def from_parquet(path: Path, columns: Columns, calendar: Calendar | None = None)
     look(path, columns)
     table = _readable(path, lambda: pq.ParquetFile(path).read(columns=columns.names)).drop_null()
     if calendar is not None:
-        yield from _by_place(zip(*(table[name].to_pylist() for name in columns.names), strict=True), columns, calendar)
+        yield from _by_place(_entries(table, columns), columns, calendar)
         return
     table = table.take(pc.sort_indices(table, sort_keys=[(columns.step, "ascending")]))
-    found = [table[name].to_pylist() for name in columns.names]
-    for step, group in groupby(zip(*found, strict=True), key=lambda row: row[0]):
+    for step, group in groupby(_entries(table, columns), key=lambda row: row[0]):
         yield _arrival(step, list(group), columns)
+
+
+def _entries(table: Any, columns: Columns) -> Iterator[tuple[Any, ...]]:
+    found = (table[name].to_pylist() for name in columns.names)
+    return (row for row in zip(*found, strict=True) if _has_number(row, columns))
 
 
 def look(path: Path, columns: Columns | None) -> None:
@@ -211,20 +237,12 @@ def _by_place(rows: Iterable[Any], columns: Columns, calendar: Calendar) -> Iter
 def _arrival(step: object, rows: list[Any], columns: Columns) -> Arrival:
     """What the rows of one step bring, in the form that a counter reads."""
     at = {name: i for i, name in enumerate(columns.names)}
-    values = None if columns.value is None else [_number(row[at[columns.value]], columns.value) for row in rows]
+    values = None if columns.value is None else [float(row[at[columns.value]]) for row in rows]
     labels = None if columns.by is None else [row[at[columns.by]] for row in rows]
     persons = None if columns.person is None else [row[at[columns.person]] for row in rows]
     if values is not None and labels is not None:
         return Arrival(step, list(zip(labels, values, strict=True)), persons)
     return Arrival(step, labels if labels is not None else len(rows) if values is None else values, persons)
-
-
-def _number(entry: object, name: str) -> float:
-    try:
-        return float(entry)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        pass
-    raise DataError(f"the column {name!r}", "it holds an entry that is not a number", "Give a column of numbers")
 
 
 def _place(header: list[str], name: str) -> int:

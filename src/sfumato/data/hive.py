@@ -13,9 +13,9 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from sfumato.data.columns import Column, forms
+from sfumato.data.columns import Column
+from sfumato.data.fields import Losses, declared, parse, whole_number
 from sfumato.data.tables import Columns, Part, Single
-from sfumato.errors import DataError
 
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 
@@ -52,10 +52,12 @@ class Partitioned(Single):
         """As many as the file has."""
         return self._file.rows()
 
-    def batches(self, columns: Columns) -> Iterator[Any]:
+    def batches(self, columns: Columns, losses: Losses | None = None) -> Iterator[Any]:
         """Batches of the file, with a constant for each folder; where no column is wanted, its first one counts the rows."""
         constants = self._constants(columns)
-        for batch in self._file.batches(self._in_file(columns) or {self._file.names()[0]: None}):
+        in_file = self._in_file(columns) or {self._file.names()[0]: None}
+        more = () if losses is None or self.has_schema else (losses,)
+        for batch in self._file.batches(in_file, *more):
             parts = [_repeated(constants[name], len(batch)) if name in constants else batch[name] for name in columns]
             yield pa.RecordBatch.from_arrays(parts, names=list(columns))
 
@@ -67,17 +69,13 @@ class Partitioned(Single):
         return {key: self._constant(key, value, columns[key]) for key, value in self._values if key in columns}
 
     def _constant(self, key: str, value: str | None, column: Column) -> Any:
-        candidates = forms(column, key == self._person)
-        for type_ in candidates:
-            try:
-                return pa.array([value], pa.string()).cast(type_)
-            except pa.ArrowInvalid:
-                continue
-        raise DataError(
-            f"{self.name}, column {key!r}",
-            "its folder names a value that is not of the declared type",
-            "Rename the folder, or declare the column as what it is",
-        )
+        """The folder's value as a column of one row, missing where it does not parse, as in CSV."""
+        raw = None if value is None else value.encode("utf-8", "surrogateescape")
+        texts = pa.array([raw], pa.binary())
+        if key == self._person and declared(column) == pa.float64():
+            return pa.array([whole_number(raw)], pa.int64())  # as doubles, two long ids would meet
+        read = parse(texts, column)
+        return read.cast(read.type.value_type) if pa.types.is_dictionary(read.type) else read
 
 
 def _repeated(value: Any, rows: int) -> Any:

@@ -125,10 +125,11 @@ def guarded_batches(name: str, open_: Callable[[], Iterator[Any]]) -> Iterator[A
 
 
 _KINDS: tuple[tuple[str, str, str], ...] = (
-    (r"CSV parse error: Expected", "the file is ragged: rows differ in their number of fields", "Repair the file, or write it as Parquet"),
-    (r"straddling object", "a row is longer than a block of 4 MB", "Check the quotation marks of the file, or write it as Parquet"),
-    (r"Empty CSV file|CSV file or block", "the file is empty: it has no header", "Write the names of the columns in the first line"),
-    (r"CSV", "a column holds text that is not of the declared type", "Repair the file, or declare the column as what it is"),
+    (
+        r"zlib|[Gg]zip|compressed|decompress",
+        "its compression is damaged, or the file is cut off",
+        "Copy it again, and test it with gzip -t",
+    ),
     (
         r"[Pp]arquet|magic bytes|footer",
         "it is not a Parquet file, or it is damaged",

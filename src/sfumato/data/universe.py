@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow.types as pt
 
 from sfumato.data.columns import misfit, numbers, plain_type
+from sfumato.data.csvfile import CsvFile
+from sfumato.data.fields import Losses
+from sfumato.data.hive import Partitioned
 from sfumato.data.tables import Table, open_table
-from sfumato.domain import GridAxis, Interval, grid_axis
+from sfumato.domain import GridAxis, Interval, LabelAxis, grid_axis
 from sfumato.errors import DataError, nearest
 
 
@@ -54,11 +57,21 @@ def _numeric(table: Table) -> list[str]:
 
 
 def _holds_numbers(part: object, name: str) -> bool:
-    try:
-        type_ = plain_type(part.schema({name: _axis(name)}).field(name).type)  # type: ignore[attr-defined]
-    except DataError:  # text, in a file that declares no types
-        return False
+    if isinstance(part, CsvFile) or (isinstance(part, Partitioned) and not part.has_schema):
+        return _parses(part, name)
+    type_ = plain_type(part.schema({name: _axis(name)}).field(name).type)  # type: ignore[attr-defined]
     return not pt.is_boolean(type_) and not pt.is_null(type_) and misfit(_axis(name), type_) is None
+
+
+def _parses(part: CsvFile | Partitioned, name: str) -> bool:
+    """Whether the fields of the first piece of a file of text are numbers: it declares no types. This looks at values."""
+    losses = Losses()
+    labels = LabelAxis(name, ("true", "false", "True", "False", "TRUE", "FALSE"))
+    batch = next(part.batches({name: _axis(name)}, losses), None)
+    texts = next(part.batches({name: labels}), None)
+    if batch is None or texts is None:
+        return True
+    return not losses.unparsed[name] and not (labels.lookup(texts[name].unique().to_pylist()) >= 0).any()
 
 
 def _checked(table: Table, name: str) -> str:
