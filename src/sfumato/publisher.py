@@ -43,6 +43,7 @@ from sfumato.streaming.counter import Counter, CounterPreview
 from sfumato.streams import Opening, Stream, first_state, receipt_of, signed, spec
 
 if TYPE_CHECKING:
+    from sfumato.data.check import Check
     from sfumato.data.scan import Progress
 
 T = TypeVar("T")
@@ -246,6 +247,24 @@ class Publisher:
     ) -> Preview | list[Preview]:
         """What would this cost, and how accurate would it be? Touches no data, spends nothing."""
         return preview(question, domain=self.source.domain, unit=self.source.unit, epsilon=epsilon, delta=delta, rho=rho, rows=rows)
+
+    def check(
+        self,
+        question: AnyQuestion | Plan | Sequence[AnyQuestion] | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Check:
+        """Look at what the table would lose to bounds, labels, missing values and limits. Not for publication.
+
+        Print the result: true counts, for the custodian's own screen. Nothing is charged, and nothing is stored.
+        None: all axes of the domain together. Bounds or labels chosen from it are no longer public.
+        """
+        from sfumato.data.check import check
+
+        space = self.source.domain
+        asked = None if question is None else as_plan(question).questions
+        lattices = None if asked is None else [(each.title, each.needs(space)) for each in asked]
+        return check(self.source, lattices, progress)
 
     @overload
     def release(

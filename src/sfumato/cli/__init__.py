@@ -16,6 +16,7 @@ from sfumato import __version__
 COMMANDS = {
     "audit": ("sfumato.cli.audit", "Show what every mechanism spends, beside what it claims."),
     "bench": ("sfumato.cli.bench", "Measure speed beside peers, in one run."),
+    "check": ("sfumato.cli.check", "Say what a table would lose before anything is paid; for your eyes only."),
     "choose": ("sfumato.cli.choose", "Find the epsilon that is accurate enough and safe enough."),
     "cluster": ("sfumato.cli.cluster", "Publish centres of clusters of numeric columns of one file."),
     "demo": ("sfumato.cli.demo", "Publish the shipped flights and cities, and write a report."),

@@ -78,6 +78,11 @@ class CsvFile(Single):
             for batch in table.to_batches():
                 yield guarded(self.name, partial(_read, batch, columns, missing, losses))
 
+    def head(self, size: int) -> bytes:
+        """The first bytes of the file, for a look at its form."""
+        with self._open() as stream:
+            return guarded(self.name, lambda: _filled(stream, size))
+
     def _open(self) -> Any:
         check_file(self.path, self.name)
         packed = "gzip" if self.path.suffix.lower() == ".gz" else None

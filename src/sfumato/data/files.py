@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from sfumato.data.columns import decoded, ids_form
 from sfumato.data.csvfile import CsvFile
+from sfumato.data.fields import Losses
 from sfumato.data.hive import Partitioned, partitions
 from sfumato.data.listing import File, called, files_of, local, stamp
 from sfumato.data.tables import BATCH_ROWS, Columns, Part, Single, check_file, guarded, guarded_batches, stat_file
@@ -89,14 +90,15 @@ class Files:
         each = [part.rows() for part in self.parts()]
         return None if None in each else sum(rows for rows in each if rows is not None)
 
-    def batches(self, columns: Columns) -> Iterator[Any]:
-        """Read file by file."""
+    def batches(self, columns: Columns, losses: Losses | None = None) -> Iterator[Any]:
+        """Read file by file; what is lost on the way from text is added to ``losses``."""
         parts = self.parts()
         one = None
         if len(parts) > 1 and self._person in columns:
             one = ids_form([part.schema(columns).field(self._person).type for part in parts])
         for part in parts:
-            for batch in part.batches(columns):
+            more = () if losses is None or part.has_schema else (losses,)
+            for batch in part.batches(columns, *more):
                 yield batch if one is None else self._with_ids(batch, one)
 
     def _with_ids(self, batch: Any, type_: Any) -> Any:

@@ -1,0 +1,185 @@
+"""What a custodian sees of a table before paying: everything that would be lost, and nothing that leaves the screen."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import traceback
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.cli import run
+from sfumato.data.check import MOST_LABELS, Check, QuestionCheck, check
+from sfumato.ledger import open_ledger
+
+DOMAIN = sf.Domain(
+    age=sf.Interval(0, 100, step=1),
+    yes=sf.Categories(["true", "false"]),
+    kind=sf.Categories(["north", "south"], other="else"),
+)
+ROWS = (
+    "age,yes,kind,p\n31,True,north,Ada\n-5,False,South ,Ada\n140,True,nort,Ada\nx,true,north,Bob\n"
+    ",false,west,\n40,true,north\n41,true,north,Cy,9\n42,true,M\udcfcnchen,Cy\n"
+)
+
+
+def table(folder: Path, text: str = ROWS) -> Path:
+    path = folder / "t.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    return path
+
+
+def seen(path: object, domain: sf.Domain = DOMAIN, **unit: object) -> Check:
+    return check(sf.source(path, domain, **unit))  # type: ignore[arg-type]
+
+
+def test_everything_that_would_be_lost_is_counted(tmp_path: Path) -> None:
+    found = seen(table(tmp_path), person="p", rows_per_person=1)
+    assert (found.rows, found.wrong_length, found.unended, found.without_person) == (6, 2, 0, 1)
+    age, yes, kind = found.axes
+    assert (age.missing, age.unparsed, age.below, age.above) == (2, 1, 1, 1)
+    assert (yes.missing, yes.unmatched) == (0, 3)
+    assert [(each.label, each.rows, each.nearest) for each in yes.labels] == [("True", 2, "true"), ("False", 1, "false")]
+    assert (kind.missing, kind.unparsed, kind.not_utf8, kind.unmatched) == (1, 1, 1, 3)
+    assert {each.label: each.nearest for each in kind.labels} == {"South ": "south", "nort": "north", "west": None}
+    assert any("Latin-1" in hint for hint in found.hints)
+
+
+def test_rows_and_persons_beyond_the_limit(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    ids = rng.integers(0, 300, 4000)
+    frame = pa.table({"x": rng.random(4000), "p": pa.array(ids, mask=ids == 7)})
+    domain = sf.Domain(x=sf.Interval(0, 1))
+    rows = Counter(ids[ids != 7].tolist())
+    for limit in (1, 12, 50):
+        found = seen(frame, domain, person="p", rows_per_person=limit)
+        kept = sum(min(each, limit) for each in rows.values())
+        beyond = sum(each > limit for each in rows.values())
+        missing = int((ids == 7).sum())
+        assert found.without_person == missing
+        wanted = QuestionCheck("all axes", kept, missing, 4000 - missing - kept, len(rows), beyond)
+        assert found.questions == (wanted,)
+
+
+def test_persons_are_counted_alike_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    frame = pa.table({"x": rng.random(60_000), "p": [f"person {i}" for i in rng.integers(0, 9000, 60_000)]})
+    domain = sf.Domain(x=sf.Interval(0, 1))
+    whole = seen(frame, domain, person="p", rows_per_person=5)
+    monkeypatch.setenv("SFUMATO_MEMORY", "64K")
+    assert seen(frame, domain, person="p", rows_per_person=5) == whole
+
+
+def test_each_question_of_a_plan_is_looked_at(tmp_path: Path) -> None:
+    publisher = sf.Publisher(sf.source(table(tmp_path), DOMAIN), budget="1")
+    found = publisher.check([sf.Histogram("age", bins=(20, 40, 60)), sf.Histogram(["yes", "kind"])])
+    assert [(each.counted, each.dropped) for each in found.questions] == [(4, 2), (2, 4)]
+    assert (found.axes[0].below, found.axes[0].above) == (1, 1)
+    assert publisher.remaining == 1
+    assert publisher.check().questions[0].title == "all axes"
+
+
+def test_labels_without_number_are_remembered_in_part() -> None:
+    words = [f"w{i:06d}" for i in range(3 * MOST_LABELS)]
+    frame = pa.table({"kind": pa.chunked_array([["often"] * 50 + words[i::3] for i in range(3)])})
+    axis = seen(frame, sf.Domain(kind=sf.Categories(["a"]))).axes[0]
+    assert axis.unmatched == 150 + len(words)
+    assert not axis.exact
+    assert axis.labels[0].label == "often"
+    assert "at least" in str(seen(frame, sf.Domain(kind=sf.Categories(["a"]))))
+
+
+FORMS: dict[str, tuple[bytes, str]] = {
+    "semicolons": (b"age;yes;kind\n1;true;north\n", "2 semicolons and 0 commas"),
+    "tabs": (b"age\tyes\tkind\n1\ttrue\tnorth\n", "2 tabs"),
+    "Latin-1 in the header": ("age,yes,kind,Größe\n1,true,north,2\n".encode("latin-1"), "Latin-1"),
+    "UTF-16": ("age,yes,kind\n1,true,north\n".encode("utf-16"), "UTF-16"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_would_be_refused_is_told_why(form: str, tmp_path: Path) -> None:
+    content, hint = FORMS[form]
+    (tmp_path / "t.csv").write_bytes(content)
+    found = seen(tmp_path / "t.csv")
+    assert found.rows is None
+    assert found.refused is not None
+    assert any(hint in each for each in found.hints)
+    assert "would be refused" in str(found)
+
+
+def test_tables_of_every_kind(tmp_path: Path) -> None:
+    frame = pa.table({"x": [0.5, None, 7.0], "k": ["a", None, "a"], "flag": [True, False, None]})
+    pq.write_table(frame, tmp_path / "t.parquet")
+    domain = sf.Domain(x=sf.Interval(0, 1), k=sf.Keys(), flag=sf.Categories([True]))
+    for data in (frame, tmp_path / "t.parquet", frame.to_pandas(), frame.to_reader()):
+        found = seen(data, domain)
+        assert [(each.missing, each.above, each.unmatched) for each in found.axes] == [(1, 1, 0), (1, 0, 0), (1, 0, 1)]
+        assert found.questions == (QuestionCheck("all axes", 1, 2),)
+
+
+def test_it_stays_on_the_screen(tmp_path: Path) -> None:
+    found = seen(table(tmp_path), person="p")
+    assert repr(found) == "<Check, not for publication: print it to read it>"
+    with pytest.raises(sf.UsageError):
+        pickle.dumps(found)
+    shown = str(found)
+    assert shown.startswith("NOT FOR PUBLICATION")
+    assert "no longer public" in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80
+    assert json.loads(found.to_json())["not_for_publication"] is True
+
+
+def test_a_failure_shows_nothing_of_the_rows(tmp_path: Path) -> None:
+    src = sf.source(pa.table({"age": [8_675_309.0] * 9}), sf.Domain(age=sf.Interval(0, 1)))
+    kinds = (KeyboardInterrupt, ValueError, sf.InternalError)
+    for kind in kinds:
+
+        def stop(done: int, total: int | None) -> None:
+            raise kind("stopped")  # noqa: B023
+
+        with pytest.raises((KeyboardInterrupt, sf.InternalError)) as caught:
+            check(src, progress=stop)
+        told = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+        assert "_at" not in told
+        assert "8675309" not in told
+        assert caught.value.__context__ is None
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(table(tmp_path))
+    asked = ["check", path, "--axis", "yes=true,false", "--axis", "age=0..100/1", "--person", "p"]
+    assert run(asked) == 0
+    shown = capsys.readouterr()
+    assert "'True': 2 rows; nearest listed: 'true'" in shown.out
+    assert run([*asked, "--rows-per-person", "2", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["not_for_publication"], printed["limit"], printed["rows"]) == (True, 2, 6)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        '[source]\npath = "t.csv"\nperson = "p"\n[domain]\nyes = { type = "categories", labels = ["true", "false"] }\n'
+        '[budget]\naccount = "a"\nepsilon = "1"\n[release]\nepsilon = "1"\n'
+        '[[questions]]\ntype = "histogram"\naxes = ["yes"]\n'
+    )
+    assert run(["check", str(plan)]) == 0
+    assert "nearest listed: 'true'" in capsys.readouterr().out
+    assert run(["check", str(plan), "--person", "p"]) == 2
+    assert run(["check", path]) == 2
+    assert run(["check", str(tmp_path / "none.csv"), "--axis", "a=0..1"]) == 4
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["plan.toml", "t.csv"]
+
+
+def test_nothing_of_it_is_in_the_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    with sf.Publisher(sf.source(table(tmp_path), DOMAIN), ledger=path, account="a", budget="1") as publisher:
+        before = path.read_bytes()
+        publisher.check()
+        assert path.read_bytes() == before
+    with open_ledger(path) as ledger:
+        assert ledger.account("a").spent == (0, 0)
