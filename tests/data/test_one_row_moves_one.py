@@ -100,7 +100,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path, monkeyp
 def test_types_that_an_engine_read_off_the_values_are_not_printed() -> None:
     for value in ({"John Smith": 1}, [{"John Smith": 1}]):
         with pytest.raises(sf.DataError) as refused:
-            sf.source(pd.DataFrame({"x": [value]}), sf.Domain(x=X)).require([HALVES])
+            sf.source(pa.table({"x": [value]}), sf.Domain(x=X)).require([HALVES])
         assert "John" not in str(refused.value)
 
 

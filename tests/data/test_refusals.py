@@ -156,10 +156,6 @@ def test_columns_that_are_missing_or_doubled() -> None:
     refuses(pa.table({"age": [1], "p": [[1]]}), "'p'", "ids of persons", person="p")
 
 
-def test_mixed_objects_of_pandas() -> None:
-    refuses(pd.DataFrame({"age": pd.Series([1, CANARY, b"x"], dtype=object)}), "pandas DataFrame", "cannot be read (Arrow")
-
-
 def test_what_source_refuses_at_once() -> None:
     for data in (None, 5, [[1.0]], {"age": [1]}):
         refused(lambda data=data: source(data, AGE), UsageError, "source of type")

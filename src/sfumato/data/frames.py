@@ -6,18 +6,18 @@ have to compute or convert is never held as a whole, where the engine allows it.
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.data.fields import declared
+from sfumato.data.objects import parse, text
 from sfumato.data.tables import BATCH_ROWS, Columns, Single, Table, guarded, guarded_batches
 from sfumato.errors import DataError, UsageError
-
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Stream(Single):
@@ -217,33 +217,34 @@ class PandasFrame(Single):
         """Names of the columns that have a text for a name."""
         return [name for name in self._frame.columns if isinstance(name, str)]
 
-    def _table(self, columns: Columns, start: int, stop: int | None, schema: Any = None, moments: Sequence[str] = ()) -> Any:
-        return guarded(self.name, lambda: self._converted(columns, start, stop, schema, moments))
-
-    def _converted(self, columns: Columns, start: int, stop: int | None, schema: Any, moments: Sequence[str]) -> Any:
-        frame = self._frame[list(columns)].iloc[start:stop]
-        read = {name: frame[name].map(_moment_id if columns[name] is None else _moment).astype(object) for name in moments}
-        return pa.Table.from_pandas(frame.assign(**read), schema=schema, preserve_index=False)
-
-    def _types(self, columns: Columns) -> tuple[Any, list[str]]:
-        """Types of the columns wanted, and which of them are dates or times as objects.
-
-        A column of objects has the type of what it holds, and is converted to find it. But dates and times are read one by one: Arrow
-        would read all of them as what the first one is.
-        """
-        types, moments = {}, []
+    def _types(self, columns: Columns) -> Any:
+        """Types of the columns wanted, without a look at a value; objects have the type that the domain declares."""
+        types = {}
         for name, column in columns.items():
-            objects = self._frame[name].dtype == object
-            if objects and isinstance(next(iter(self._frame[name].dropna().iloc[:1]), None), dt.date):
-                moments.append(name)
-                types[name] = pa.string() if column is None else pa.timestamp("us", "UTC")
+            if self._frame[name].dtype == object:
+                types[name] = declared(column)
             else:
-                types[name] = self._table({name: column}, 0, None if objects else 0).schema.field(name).type
-        return pa.schema(list(types.items())), moments
+                none = guarded(self.name, lambda name=name: self._converted([name], 0, 0))  # type: ignore[misc]
+                types[name] = none.schema.field(name).type
+        return pa.schema(list(types.items()))
+
+    def _converted(self, names: list[str], start: int, stop: int, schema: Any = None) -> Any:
+        part = self._frame[names].iloc[start:stop]
+        return pa.Table.from_pandas(part, schema=schema, preserve_index=False)
+
+    def _part(self, columns: Columns, start: int, stop: int, schema: Any) -> Any:
+        objects = [name for name in columns if self._frame[name].dtype == object]
+        others = [name for name in columns if name not in objects]
+        typed = pa.schema([schema.field(name) for name in others])
+        table = self._converted(others, start, stop, typed) if others else None
+        read = {} if table is None else {name: table[name] for name in others}
+        for name in objects:
+            read[name] = parse(self._frame[name].iloc[start:stop].tolist(), columns[name])
+        return pa.table({name: read[name] for name in columns}, schema=schema)
 
     def schema(self, columns: Columns) -> Any:
         """Types of the columns wanted."""
-        return self._types(columns)[0]
+        return self._types(columns)
 
     def rows(self) -> int | None:
         """Number of rows."""
@@ -251,30 +252,10 @@ class PandasFrame(Single):
 
     def batches(self, columns: Columns) -> Iterator[Any]:
         """Convert and read part by part."""
-        schema, moments = self._types(columns)
+        schema = self._types(columns)
         for start in range(0, len(self._frame), BATCH_ROWS):
-            yield from self._table(columns, start, start + BATCH_ROWS, schema, moments).to_batches()
-
-
-def _nanoseconds(value: Any) -> int | None:
-    """One date or time as exact nanoseconds since 1970-01-01 in UTC; None for a missing one."""
-    if value is None or str(value) in ("NaT", "nan", "<NA>"):
-        return None
-    if not isinstance(value, dt.datetime):
-        value = dt.datetime.combine(value, dt.time())
-    finer = int(getattr(value, "nanosecond", 0))  # pandas' own times have them
-    since: dt.timedelta = (value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value).astimezone(dt.UTC) - EPOCH
-    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000 + finer
-
-
-def _moment(value: Any) -> int | None:
-    found = _nanoseconds(value)
-    return None if found is None else found // 1000
-
-
-def _moment_id(value: Any) -> str | None:
-    found = _nanoseconds(value)
-    return None if found is None else str(found)
+            part = partial(self._part, columns, start, start + BATCH_ROWS, schema)
+            yield from guarded(self.name, part).to_batches()
 
 
 class Array(Single):
@@ -319,6 +300,9 @@ class Array(Single):
 def _column(part: np.ndarray) -> Any:
     mask = np.ma.getmaskarray(part) if isinstance(part, np.ma.MaskedArray) else None
     native = np.float64 if part.dtype.char == "g" else part.dtype.newbyteorder("=")  # Arrow knows neither long doubles nor foreign bytes
+    if part.dtype.kind == "U":  # a lone surrogate is no text
+        texts = [text(value) for value in np.asarray(part).tolist()]
+        return pa.array(texts, pa.string(), mask=mask)
     with np.errstate(over="ignore"):  # whether a value is too large is the data's own affair
         return pa.array(np.ascontiguousarray(part, dtype=native), mask=mask)
 

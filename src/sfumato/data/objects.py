@@ -1,0 +1,139 @@
+"""Python objects to values, each by itself: the domain says how an object is read, and what is of another kind is missing.
+
+A column of objects has the type of whatever it holds, so that one row could decide how all are read, or whether they are.
+Here it is read as the axis declares: numbers (also booleans and decimals) for an Interval of numbers, dates and times for
+one of dates or times, text, whole numbers or booleans for labels, and text for keys, whole numbers and booleans being
+written out. A person is text, bytes, a number, a date or time, or a UUID; equal numbers, dates and times are one person.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import uuid
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from sfumato.data.columns import Column
+from sfumato.data.fields import declared
+from sfumato.domain import KeyAxis, LabelAxis
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_NUMBERS = (int, float, Decimal, np.number, np.bool_)
+
+
+def parse(objects: Sequence[object], column: Column) -> Any:
+    """Read objects as the column is declared: an Arrow array, null where one is missing or of another kind."""
+    single = _reader(column)
+    type_ = declared(column)
+    values = [single(each) for each in objects]
+    return pa.array(values, pa.int64() if pt.is_timestamp(type_) else type_).cast(type_)
+
+
+def _reader(column: Column) -> Callable[[Any], Any]:
+    if column is None:
+        return person
+    if isinstance(column, KeyAxis):
+        return key
+    type_ = declared(column)
+    if isinstance(column, LabelAxis) and pt.is_integer(type_):
+        return _whole(column)
+    if isinstance(column, LabelAxis):
+        return text if pt.is_string(type_) else _boolean
+    return number if pt.is_float64(type_) else microseconds
+
+
+def text(value: Any) -> str | None:
+    """Text that is valid Unicode."""
+    if not isinstance(value, str):
+        return None
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return None
+    return str(value)
+
+
+def number(value: Any) -> float | None:
+    """A real number as the nearest double."""
+    if not isinstance(value, _NUMBERS) or isinstance(value, np.complexfloating):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return None
+
+
+def _boolean(value: Any) -> bool | None:
+    return bool(value) if isinstance(value, bool | np.bool_) else None
+
+
+def _whole(axis: LabelAxis) -> Callable[[Any], int | None]:
+    other = next(each for each in count() if each not in axis.listed)
+
+    def single(value: Any) -> int | None:
+        near = None if isinstance(value, bool | np.bool_) else number(value)
+        if near is None or math.isnan(near):
+            return None
+        return int(value) if value in axis.listed else other
+
+    return single
+
+
+def key(value: Any) -> str | None:
+    """Text; a whole number or a boolean written out."""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | np.integer):
+        return format(value, "d") if abs(int(value)) < 10**100 else None
+    return text(value)
+
+
+def nanoseconds(value: Any) -> int | None:
+    """A date or time as nanoseconds since 1970-01-01 in UTC; one without a zone is read as UTC."""
+    if not isinstance(value, dt.date) or value != value:  # noqa: PLR0124 - NaT is a time that is not itself
+        return None
+    when = value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
+    finer = int(getattr(when, "nanosecond", 0))  # pandas' own times have them
+    plain = dt.datetime(when.year, when.month, when.day, when.hour, when.minute, when.second, when.microsecond)
+    # The calendar ends with the year 9999, also for what a zone would shift: so the offset is taken off the difference.
+    since = plain - _EPOCH - (when.utcoffset() or dt.timedelta())
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000 + finer
+
+
+def microseconds(value: Any) -> int | None:
+    """The same in microseconds, parts of them being dropped."""
+    found = nanoseconds(value)
+    return None if found is None else found // 1000
+
+
+def person(value: Any) -> str | None:
+    """An id as text, of which the first letter says what kind it was, so that 7 and "7" are two persons."""
+    if isinstance(value, str):
+        found = text(value)
+        return None if found is None else f"t{found}"
+    if isinstance(value, bytes):
+        return f"b{value.hex()}"
+    if isinstance(value, uuid.UUID):
+        return f"u{value.hex}"
+    if isinstance(value, dt.date):
+        ticks = nanoseconds(value)
+        return None if ticks is None else f"m{ticks}"
+    return _number_id(value)
+
+
+def _number_id(value: Any) -> str | None:
+    near = number(value)
+    if near is None or math.isnan(near):
+        return None
+    if math.isinf(near) and not isinstance(value, int):
+        return f"n{near}"
+    return f"n{int(value):x}" if value == int(value) else f"n{near!r}"
