@@ -63,8 +63,9 @@ def _axis(axis: AxisCheck) -> Iterator[str]:
     yield from lines or ["  every row has a value that is listed or within the bounds"]
     least = "" if axis.exact else "at least "
     for each in axis.labels:
+        rows = "row" if each.rows == 1 else "rows"
         meant = "" if each.nearest is None else f"; nearest listed: {each.nearest!r}"
-        yield f"    {printable(each.label)!r}: {least}{each.rows:,} rows{printable(meant)}"
+        yield f"    {printable(each.label)!r}: {least}{each.rows:,} {rows}{printable(meant)}"
 
 
 def _question(question: QuestionCheck, check: Check) -> Iterator[str]:
