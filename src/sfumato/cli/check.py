@@ -40,7 +40,15 @@ def check(path: Path, axes: tuple[str, ...], person: str | None, rows_per_person
         spec = read_plan(path)
         domain = domain_of(spec)
         where = spec.source
-        src = source(where.path, domain, where.person, where.rows_per_person, where.neighbours, where.name)
+        src = source(
+            where.path,
+            domain,
+            where.person,
+            where.rows_per_person,
+            where.neighbours,
+            where.name,
+            where.version,
+        )
         lattices = [(each.title, each.needs(domain)) for each in spec.questions]
     else:
         if not axes:
