@@ -28,6 +28,7 @@ from sfumato.data.scan import CHUNK_ROWS
 from sfumato.data.spill import MEMORY, PARTS, Parts, memory
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 from sfumato.errors import DataError, UsageError
+from support.workers import HANG
 
 DOMAIN = Domain(x=Interval(0, 1000, step=1), y=Interval(0, 1))
 FINE = Lattice((grid_axis("x", DOMAIN["x"], 1000),))
@@ -163,6 +164,8 @@ plain = spill.Parts._spill
 def shout(self):
     plain(self)
     print("spilled", flush=True)
+    if sys.stdin.readline() == "":  # until the parent has answered, or is gone
+        sys.exit(3)
 spill.Parts._spill = shout
 while True:
     count(source(frame, domain, person="p"), [Lattice((grid_axis("x", domain["x"], 10),))])
@@ -172,14 +175,18 @@ while True:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of another kind")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL"])
 def test_nothing_is_left_after_a_signal(name: str, place: Path) -> None:
+    """One that comes when there are five files, and it waits to go on."""
     environment = {**os.environ, "TMPDIR": str(place), "SFUMATO_MEMORY": "1M"}
-    with subprocess.Popen([sys.executable, "-c", SCAN], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        for _ in range(5):
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", SCAN], env=environment, **pipes) as process:  # type: ignore[call-overload]
+        for last in (False, False, False, False, True):
             assert process.stdout.readline() == b"spilled\n"
+            if not last:
+                process.stdin.write(b"go on\n")
+                process.stdin.flush()
         process.send_signal(signal.Signals[name])
-        process.communicate(timeout=30)
-    assert process.returncode != 0
+        process.wait(HANG)
+    assert process.returncode not in (0, 3)
     assert list(place.iterdir()) == []
 
 
@@ -278,7 +285,9 @@ def test_memory_does_not_grow_with_the_persons(tmp_path: Path) -> None:
         paths.append(str(tmp_path / f"{rows}.parquet"))
         pq.write_table(pa.table({"x": draw.random(rows), "p": draw.integers(0, rows, rows)}), paths[-1], row_group_size=2**17)
     words = [sys.executable, "-c", MEASURE, *paths]
-    output = subprocess.run(words, env={**os.environ, "SFUMATO_MEMORY": "4M"}, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        words, env={**os.environ, "SFUMATO_MEMORY": "4M", "OMP_NUM_THREADS": "2"}, capture_output=True, text=True, check=True
+    ).stdout
     first, second = (int(line) / 1024 for line in output.split())
     assert second - first < 25  # MB; the records of all rows are 42 MB
 
