@@ -1,4 +1,4 @@
-"""Shared by all tests: hypothesis profiles, and where long evidence is written."""
+"""Shared by all tests: hypothesis profiles, patience with slow machines, and where long evidence is written."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from sfumato.ledger import store
+from support.workers import HANG
+
 ROOT = Path(__file__).parent.parent
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2_000)
 hypothesis.settings.load_profile("default")
+store.PATIENCE = HANG  # a machine under load keeps a file busy for as long as it likes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

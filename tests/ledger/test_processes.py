@@ -1,47 +1,39 @@
-"""Many processes and threads on one ledger, and some of them killed at random moments."""
+"""Many processes and threads on one ledger, and some of them killed at many places in their work."""
 
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
-import random
 import threading
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError
-from sfumato.ledger import open_ledger
+from sfumato.ledger import holder, open_ledger
+from support.workers import FORK, HANG, AfterStatement, AtByte, Fate, SoonAfter, all_end_well, statements, storm
 
-FORK = multiprocessing.get_context("fork")
-
-
-def wait_for(processes) -> None:
-    """All of them ended well."""
-    for process in processes:
-        process.join(60)
-    assert [process.exitcode for process in processes] == [0] * len(processes)
+told = pytest.mark.skipif(not holder.current(), reason="this system does not tell who has died")
 
 
-def test_racing_processes_return_identical_bytes(path):
+def test_racing_processes_return_identical_bytes(path, tmp_path):
     with open_ledger(path) as ledger:
         ledger.open_account("trips", "marbles", (1000, 0))
-    results, start = FORK.Queue(), FORK.Barrier(8)
+    start = FORK.Barrier(8, timeout=HANG)
 
-    def race() -> None:
+    def race(name: int) -> None:
+        lines = []
         with open_ledger(path) as ledger:
             start.wait()
             for number in range(10):
                 with ledger.reserve("trips", str(number), "digest", (1, 0), "", lease=0, resumes=None) as hold:
-                    results.put((number, hold.store(os.urandom(16))))
+                    lines.append(f"{number} {hold.store(os.urandom(16)).hex()}")
+        (tmp_path / f"{name}.out").write_text("\n".join(lines))
 
-    processes = [FORK.Process(target=race) for _ in range(8)]
-    for process in processes:
-        process.start()
-    answers = [results.get(timeout=30) for _ in range(80)]
-    wait_for(processes)
+    all_end_well(partial(race, name) for name in range(8))
+    answers = [line for name in range(8) for line in (tmp_path / f"{name}.out").read_text().splitlines()]
+    assert len(answers) == 80
     assert len(set(answers)) == 10
     with open_ledger(path) as ledger:
         assert ledger.account("trips").spent == (10, 0)
@@ -49,7 +41,7 @@ def test_racing_processes_return_identical_bytes(path):
 
 
 def test_processes_that_create_one_ledger_at_once_agree(path):
-    start = FORK.Barrier(8)
+    start = FORK.Barrier(8, timeout=HANG)
 
     def create() -> None:
         start.wait()
@@ -57,10 +49,7 @@ def test_processes_that_create_one_ledger_at_once_agree(path):
             ledger.open_account("trips", "marbles", (8, 0))
             ledger.reserve("trips", str(os.getpid()), "digest", (1, 0), "")
 
-    processes = [FORK.Process(target=create) for _ in range(8)]
-    for process in processes:
-        process.start()
-    wait_for(processes)
+    all_end_well([create] * 8)
     with open_ledger(path) as ledger:
         assert ledger.account("trips").remaining == (0, 0)
         assert ledger.verify().ok
@@ -105,12 +94,11 @@ def test_a_ledger_in_a_file_crosses_a_fork_while_threads_use_it(path, release):
                 release(ledger, f"{name}-{number}", b"x", (1, 0))
             ledger.close()
 
-        processes = [FORK.Process(target=child, args=(name,)) for name in range(4)]
-        for process in processes:
-            process.start()
-        wait_for(processes)
-        stop.set()
-        thread.join()
+        try:
+            all_end_well(partial(child, name) for name in range(4))
+        finally:
+            stop.set()
+            thread.join()
         assert ledger.account("trips").spent == (40, 0)
         assert ledger.verify().ok
 
@@ -123,9 +111,7 @@ def test_a_ledger_in_memory_does_not_cross_a_fork(release):
             with pytest.raises(LedgerError, match="another process"):
                 release(ledger, "a")
 
-        process = FORK.Process(target=child)
-        process.start()
-        wait_for([process])
+        all_end_well([child])
         release(ledger, "a")
 
 
@@ -136,10 +122,14 @@ def published(place: Path, name: int) -> list[tuple[str, str]]:
     return [tuple(line.split()) for line in text.splitlines()]
 
 
-def work(place: Path, name: int, tasks: int) -> None:
-    """Release one key after another until the account refuses, beginning with the first that was not shown."""
+def work(place: Path, name: int, tasks: int, early: bool = False) -> None:
+    """Release one key after another until the account refuses, beginning with the first that was not shown.
+
+    A broken worker is ``early``: it shows an answer before the ledger has it.
+    """
     done = {key for key, _ in published(place, name)}
     out = os.open(place / f"{name}.out", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    show = partial(os.write, out)
     with open_ledger(place / "budget.db") as ledger:
         for number in range(tasks):
             key = f"{name}-{number}"
@@ -147,45 +137,30 @@ def work(place: Path, name: int, tasks: int) -> None:
                 continue
             try:
                 with ledger.reserve("trips", key, f"digest of {key}", (3, 1), "") as hold:
-                    answer = hold.store(os.urandom(64))
+                    answer = os.urandom(64)
+                    if early:
+                        show(line(key, answer))
+                    answer = hold.store(answer)
             except BudgetExceeded:
                 break
             except LedgerError as error:  # killed twice at this key: its charge stands, and it stays shut
                 if "choose another key" not in str(error):
                     raise
                 continue
-            os.write(out, f"{key} {hashlib.sha256(answer).hexdigest()}\n".encode())
+            if not early:
+                show(line(key, answer))
     os.close(out)
 
 
-def storm(place: Path, tasks: int, total: tuple[int, int]) -> int:
-    """Eight workers, killed at random moments and started anew, until all of them have ended by themselves; the number of kills."""
-    kills, dice = 0, random.Random()
+def line(key: str, answer: bytes) -> bytes:
+    """What is shown of an answer."""
+    return f"{key} {hashlib.sha256(answer).hexdigest()}\n".encode()
+
+
+def judge(place: Path, names: int) -> None:
+    """Compare what was shown with what the ledger holds."""
+    shown = dict(pair for name in range(names) for pair in published(place, name))
     with open_ledger(place / "budget.db") as ledger:
-        ledger.open_account("trips", "marbles", total)
-    workers = {name: FORK.Process(target=work, args=(place, name, tasks)) for name in range(8)}
-    for process in workers.values():
-        process.start()
-    while any(process.is_alive() for process in workers.values()):
-        time.sleep(dice.uniform(0.001, 0.03))
-        name = dice.choice(list(workers))
-        if workers[name].is_alive() and kills < tasks * 4:
-            workers[name].kill()
-            workers[name].join()
-            kills += workers[name].exitcode == -9
-            workers[name] = FORK.Process(target=work, args=(place, name, tasks))
-            workers[name].start()
-    wait_for(workers.values())
-    return kills
-
-
-@pytest.mark.parametrize("tasks", [25, pytest.param(250, marks=pytest.mark.deep)])
-def test_killed_processes_lose_nothing_and_never_overspend(tmp_path, tasks):
-    total = (3 * (8 * tasks * 3 // 4), 8 * tasks)
-    kills = storm(tmp_path, tasks, total)
-    assert kills >= min(tasks // 5, 20)
-    shown = dict(line for name in range(8) for line in published(tmp_path, name))
-    with open_ledger(tmp_path / "budget.db") as ledger:
         found, account, entries = ledger.verify(), ledger.account("trips"), list(ledger.log())
         assert found.ok, found.faults
         stored = {entry.key: entry.payload_hash for entry in entries if entry.kind == "store"}
@@ -193,9 +168,44 @@ def test_killed_processes_lose_nothing_and_never_overspend(tmp_path, tasks):
         handed = {entry.key for entry in entries if entry.kind == "hand"}
         assert len(charged) == len(set(charged))
         assert account.spent == (3 * len(charged), len(charged))
-        assert account.remaining[0] == 0, "they went on until the account refused"
+        assert account.remaining[0] >= 0
         assert account.remaining[1] >= 0
         assert shown.items() <= stored.items(), "every answer that was shown is stored, byte for byte"
         assert shown.keys() <= handed
+        assert account.remaining[0] == 0, "they went on until the account refused"
         with pytest.raises(BudgetExceeded):
             ledger.reserve("trips", "one more", "digest", (3, 1), "")
+
+
+@told
+@pytest.mark.parametrize("early", [False, True])
+def test_a_worker_killed_after_each_of_its_statements(tmp_path, early):
+    """Of opening the ledger and of two releases; a worker that shows answers before the ledger has them is found out."""
+    with open_ledger(tmp_path / "budget.db") as ledger:
+        ledger.open_account("trips", "marbles", (300, 101))
+        release = statements(lambda: ledger.reserve("trips", "0-0", "digest of 0-0", (3, 1), "").store(b"noisy"))
+    opening = statements(lambda: open_ledger(tmp_path / "budget.db").close())
+    places = range(1, opening + 2 * release + 1)
+    assert storm([partial(work, tmp_path, 0, 100, early)], [[AfterStatement(place) for place in places]]) == len(places)
+    if early:
+        with pytest.raises(AssertionError, match="is stored, byte for byte"):
+            judge(tmp_path, 1)
+    else:
+        judge(tmp_path, 1)
+
+
+def fate(path: Path, number: int) -> Fate:
+    """One fate after another: of each kind, at places all over the first 59 statements, or 59 kilobytes, of a life."""
+    place = 1 + number * 7 % 59
+    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{path}-wal"), 1000 * place))[number % 3]
+
+
+@told
+@pytest.mark.parametrize(("tasks", "lives"), [(25, 5), pytest.param(250, 60, marks=pytest.mark.deep)])
+def test_killed_processes_lose_nothing_and_never_overspend(tmp_path, tasks, lives):
+    with open_ledger(tmp_path / "budget.db") as ledger:
+        ledger.open_account("trips", "marbles", (3 * (8 * tasks * 3 // 4), 8 * tasks))
+    fates = [[fate(tmp_path / "budget.db", 8 * life + name) for life in range(lives)] for name in range(8)]
+    deaths = storm([partial(work, tmp_path, name, tasks) for name in range(8)], fates)
+    assert deaths == 8 * lives
+    judge(tmp_path, 8)

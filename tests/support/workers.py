@@ -1,0 +1,201 @@
+"""Processes of tests: all are started, awaited and killed here, by their own progress and never by the clock.
+
+A worker that is to die has a fate, which says where in its own work it dies:
+
+* ``AfterStatement(n)``: once SQLite has carried out its n-th statement. Exact; statements that found the file busy do not count.
+* ``AtByte(path, n)``: in the middle of the first write that would let a file, or any other, grow beyond n bytes more than that file
+  has when the worker begins; what fits is written. Exact, where no other process writes to the file.
+* ``SoonAfter(n)``: its n-th statement is reported to the parent, which kills it wherever it is by then. It never comes past its
+  statement n + ROOM, so that a slow parent changes where it dies, and never whether.
+
+A worker whose fate never came ends with an exit code that `Worker.join` refuses: a test knows how many it has killed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+FORK = multiprocessing.get_context("fork")
+HANG = 1800.0  # seconds until a test that hangs is given up: only ever ends a hang, and never decides an outcome
+ROOM = 12  # statements between the report of a worker and the place where it waits for its death
+MISSED = 3  # exit code of a worker that should have died and came to its end
+
+
+@dataclass(frozen=True)
+class AfterStatement:
+    """Dies by SIGKILL when its n-th statement is done."""
+
+    number: int
+    ends_by = signal.SIGKILL
+
+    def prepare(self, _: int) -> None:
+        """Called in the worker."""
+        watch(lambda done: _die() if done == self.number else None)
+
+
+@dataclass(frozen=True)
+class AtByte:
+    """Dies in the write that would let a file grow beyond so many bytes more than it has now."""
+
+    path: Path
+    more: int
+    ends_by = signal.SIGXFSZ
+
+    def prepare(self, _: int) -> None:
+        """Called in the worker."""
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+        limit_files(self.more + (self.path.stat().st_size if self.path.exists() else 0))
+
+
+@dataclass(frozen=True)
+class SoonAfter:
+    """Is killed by its parent, which hears of its n-th statement while it goes on."""
+
+    number: int
+    ends_by = signal.SIGKILL
+
+    def prepare(self, report: int) -> None:
+        """Called in the worker."""
+        parent = os.getppid()
+
+        def notice(done: int) -> None:
+            if done == self.number:
+                os.write(report, b".")
+            elif done == self.number + ROOM:
+                _wait_for_death(parent)
+
+        watch(notice)
+
+
+Fate = AfterStatement | AtByte | SoonAfter
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _wait_for_death(parent: int) -> NoReturn:
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    os._exit(1)
+
+
+def limit_files(size: int | None) -> None:
+    """Let no file of this process grow beyond a size (None: let them grow again)."""
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
+
+def watch(notice: Callable[[int], object]) -> None:
+    """Call with 1, 2, ... whenever SQLite has carried out a statement of this thread; what it refused does not count."""
+    done = 0
+
+    def look(_: FrameType, event: str, called: Any) -> None:
+        nonlocal done
+        if event != "c_return" or not called.__name__.startswith("execute"):
+            return
+        if isinstance(called.__self__, sqlite3.Connection | sqlite3.Cursor):
+            done += 1
+            notice(done)
+
+    sys.setprofile(look)
+
+
+def statements(action: Callable[[], object]) -> int:
+    """How many statements SQLite carries out for an action."""
+    done = [0]
+    watch(done.append)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return done[-1]
+
+
+class Worker:
+    """A forked process that does something, and dies by its fate if it has one."""
+
+    def __init__(self, action: Callable[[], object], fate: Fate | None = None) -> None:
+        self.fate = fate
+        self._heard, self._report = os.pipe()
+        self._process = FORK.Process(target=self._run, args=(action,), daemon=True)
+        self._process.start()
+        os.close(self._report)  # so that the end of the worker ends the pipe
+        self.sentinels: list[int] = [self._heard] if isinstance(fate, SoonAfter) else [self._process.sentinel]
+
+    def _run(self, action: Callable[[], object]) -> None:
+        os.close(self._heard)
+        if self.fate is None:
+            action()
+            return
+        self.fate.prepare(self._report)
+        try:
+            action()
+        finally:  # an error of its own is printed, and must not look like its fate
+            sys.setprofile(None)
+            limit_files(None)
+        os._exit(MISSED)
+
+    def join(self) -> None:
+        """Wait until it has ended, by its fate if it has one, and otherwise well."""
+        if isinstance(self.fate, SoonAfter) and os.read(self._heard, 1):
+            self._process.kill()
+        self._process.join(HANG)
+        code = self._process.exitcode
+        self.stop()
+        wanted = 0 if self.fate is None else -self.fate.ends_by
+        assert code == wanted, f"a worker with the fate {self.fate} ended by {code}"
+
+    def stop(self) -> None:
+        """Leave nothing of it behind; stopping twice is harmless."""
+        if self._heard >= 0:
+            self._process.kill()
+            self._process.join()
+            os.close(self._heard)
+            self._heard = -1
+
+
+def all_end_well(actions: Iterable[Callable[[], object]]) -> None:
+    """Run actions at once, each in a process of its own."""
+    workers = [Worker(action) for action in actions]
+    try:
+        for worker in workers:
+            worker.join()
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def storm(actions: Sequence[Callable[[], object]], fates: Sequence[Sequence[Fate]]) -> int:
+    """Run all actions at once, each again and again: once for each of its fates, and then to its good end; the number of deaths."""
+    lives = [[*several, None] for several in fates]
+    at_work = {number: Worker(action, lives[number].pop(0)) for number, action in enumerate(actions)}
+    deaths = 0
+    try:
+        while at_work:
+            ready = wait([sentinel for worker in at_work.values() for sentinel in worker.sentinels], HANG)
+            assert ready, "every worker hangs"
+            for number, worker in list(at_work.items()):
+                if worker.sentinels[0] in ready:
+                    worker.join()
+                    deaths += worker.fate is not None
+                    del at_work[number]
+                    if lives[number]:
+                        at_work[number] = Worker(actions[number], lives[number].pop(0))
+    finally:
+        for worker in at_work.values():
+            worker.stop()
+    return deaths
