@@ -5,13 +5,44 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from sfumato.errors import LedgerError
-from sfumato.ledger import holder, open_ledger
+from sfumato.ledger import holder, open_ledger, rows
 
 ASK = ("trips", "key", "digest", (10, 0), "a test")
+
+
+class Clock:
+    """Time that passes only while somebody sleeps; something may happen in the first sleep."""
+
+    def __init__(self) -> None:
+        self.start = datetime.now(UTC)
+        self.seconds = 0.0
+        self.meanwhile: Callable[[], object] | None = None
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.seconds += seconds
+        happens, self.meanwhile = self.meanwhile, None
+        if happens is not None:
+            happens()
+
+    def now(self) -> str:
+        return rows.stamp(self.start + timedelta(seconds=self.seconds))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """In place of the system's."""
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", lambda: clock.seconds)
+    monkeypatch.setattr(time, "sleep", clock.sleep)
+    monkeypatch.setattr(rows, "now", clock.now)
+    return clock
 
 
 def kinds(ledger):
@@ -49,27 +80,34 @@ def test_leaving_without_an_answer_ends_the_lease_too(ledger):
     assert kinds(ledger) == ["open", "reserve", "abandon"]
 
 
-def test_a_live_lease_is_waited_for_and_then_refused(ledger):
+def test_a_live_lease_is_waited_for_and_then_refused(ledger, clock):
     ledger.reserve(*ASK)
-    start = time.monotonic()
     with pytest.raises(LedgerError, match="another process is answering this key") as refusal:
         ledger.reserve(*ASK, wait=0.2)
     assert refusal.value.account == "trips"
-    assert 0.2 <= time.monotonic() - start < 5
+    assert clock.seconds == pytest.approx(0.2)
     assert kinds(ledger) == ["open", "reserve"]
 
 
-def test_who_waits_gets_the_answer_of_the_holder(ledger):
+def test_who_waits_gets_the_answer_of_the_holder(ledger, clock):
     hold = ledger.reserve(*ASK)
-    threading.Timer(0.15, hold.store, [b"the holder's"]).start()
+
+    def answer() -> None:
+        other = threading.Thread(target=hold.store, args=[b"the holder's"])
+        other.start()
+        other.join()
+
+    clock.meanwhile = answer
     assert ledger.reserve(*ASK, wait=20).stored == b"the holder's"
+    assert clock.meanwhile is None
     assert ledger.account("trips").spent == (10, 0)
 
 
-def test_who_waits_takes_over_when_the_lease_runs_out(ledger):
-    ledger.reserve(*ASK, lease=0.15)
-    second = ledger.reserve(*ASK, wait=20)
+def test_who_waits_takes_over_when_the_lease_runs_out(ledger, clock):
+    ledger.reserve(*ASK, lease=1)
+    second = ledger.reserve(*ASK, wait=10**6)
     assert second.stored is None
+    assert clock.seconds >= 1
     assert kinds(ledger) == ["open", "reserve", "resume"]
 
 

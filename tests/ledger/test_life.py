@@ -7,15 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Account, open_ledger
+from sfumato.ledger import Account, open_ledger, rows
 
 
 def kinds(ledger):
     return [entry.kind for entry in ledger.log()]
 
 
-def test_a_charge_from_reservation_to_replay(ledger):
-    before = datetime.now(UTC)
+def test_a_charge_from_reservation_to_replay(ledger, monkeypatch):
+    time = datetime(2031, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
+    monkeypatch.setattr(rows, "now", lambda: rows.stamp(time))
     with ledger.reserve("trips", "key", "digest", (300, 0), "a histogram") as hold:
         assert hold.stored is None
         assert ledger.account("trips").spent == (300, 0)
@@ -28,7 +29,7 @@ def test_a_charge_from_reservation_to_replay(ledger):
     assert kinds(ledger) == ["open", "reserve", "store", "hand"]
     assert ledger.account("trips") == Account("trips", "marbles", (1000, 0), (300, 0))
     assert ledger.account("trips").remaining == (700, 0)
-    assert before <= datetime.fromisoformat(hold.entry.time) <= datetime.now(UTC)
+    assert datetime.fromisoformat(hold.entry.time) == time
     assert datetime.fromisoformat(hold.entry.time).utcoffset() == timedelta(0)
     assert (hold.entry.note, hold.entry.cost, hold.entry.sequence) == ("a histogram", (300, 0), 2)
     assert ledger.verify(hold.entry).ok
