@@ -24,6 +24,7 @@ from sfumato.audit.runs import Scripted
 from sfumato.random.bits import override
 from sfumato.streams import Stream
 from support.tampering import secrets_of
+from support.workers import HANG
 
 EMPTY = pa.table({"x": pa.array([], pa.float64()), "who": pa.array([], pa.string())})
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))
@@ -74,7 +75,7 @@ def free(stream: Stream) -> bool:
     found: list[int] = []
     other = threading.Thread(target=lambda: found.append(stream.step), daemon=True)
     other.start()
-    other.join(20)
+    other.join(HANG)
     return bool(found)
 
 
@@ -181,7 +182,7 @@ def test_threads_may_share_a_stream(tmp_path: Path, method: Any) -> None:
     plain = stream._shown._read
 
     def slow(output: Any) -> Any:
-        time.sleep(0.001)
+        time.sleep(0.001)  # for others to come in between; none need come
         return plain(output)
 
     stream._shown._read = slow

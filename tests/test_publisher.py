@@ -424,7 +424,7 @@ def test_threads_may_share_a_publisher(monkeypatch: pytest.MonkeyPatch) -> None:
     cached = publisher._cached
 
     def slow(lattice: object) -> object:
-        time.sleep(0.002)  # for others to come in between
+        time.sleep(0.002)  # for others to come in between; none need come
         return cached(lattice)  # type: ignore[arg-type]
 
     monkeypatch.setattr(publisher, "_cached", slow)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.cli import run
+from support.workers import HANG
 
 Run = Callable[..., tuple[int, list[dict[str, object]], str]]
 COST = ["--epsilon", "1", "--budget", "2", "--ledger", "b.db", "--key", "k"]
@@ -116,9 +117,10 @@ def test_a_missing_file(stream: Run) -> None:
     assert stream("none.parquet", "--horizon", 5, *COST)[0] == 2
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not condition() and time.monotonic() < until:
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    """The limit only ends a hang."""
+    until = time.monotonic() + HANG
+    while not condition() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
     assert condition()
 
@@ -131,12 +133,12 @@ def test_following_a_file_until_a_signal(tmp_path: Path, which: signal.Signals) 
     with out.open("w") as target:
         process = subprocess.Popen(words, stdout=target, stderr=subprocess.PIPE, cwd=tmp_path, env=os.environ, text=True)
         try:
-            wait_for(lambda: out.read_text().count("\n") == 2)
+            wait_for(lambda: out.read_text().count("\n") == 2, process)
             with file.open("a") as more:
                 more.write("3\n4")
-            wait_for(lambda: out.read_text().count("\n") == 3)
+            wait_for(lambda: out.read_text().count("\n") == 3, process)
             process.send_signal(which)
-            err = process.communicate(timeout=30)[1]
+            err = process.communicate(timeout=HANG)[1]
         finally:
             process.kill()
     assert process.returncode == 0, err

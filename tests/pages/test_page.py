@@ -21,6 +21,7 @@ from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import PublicSeed
 from sfumato.release import Receipt, Release
+from support.workers import HANG
 
 DOMAIN = Domain(kind=Categories(["a", "b", "c"]), age=Interval(0, 100), lon=Interval(-74.3, -73.6), lat=Interval(40.5, 40.95))
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "use", "image"}
@@ -314,7 +315,7 @@ def test_a_phone_needs_no_sideways_scrolling(releases, decisions, tmp_path):
     (tmp_path / "probe.html").write_text(PROBE, "utf-8")
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--allow-file-access-from-files"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=8000", "--dump-dom", (tmp_path / "probe.html").as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True).stdout
     wide, outside = (int(n) for n in re.search(r"wide (\d+) outside (\d+)", shown).groups())
     assert wide <= 390
     assert outside == 0

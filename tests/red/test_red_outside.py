@@ -137,7 +137,7 @@ def test_a_stream_of_what_is_not_there_yet(tmp_path, monkeypatch, capsys):
     asked = ["--step", "day", "--horizon", "9", "--epsilon", "1", "--budget", "2"]
     assert run(["stream", "empty.csv", *asked, "--key", "a"]) == 0
     os.mkfifo("pipe.csv")
-    writer = threading.Thread(target=lambda: Path("pipe.csv").write_text(CSV))
+    writer = threading.Thread(target=lambda: Path("pipe.csv").write_text(CSV), daemon=True)
     writer.start()
     assert run(["stream", "pipe.csv", *asked, "--key", "b"]) == 0
     writer.join()
