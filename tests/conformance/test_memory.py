@@ -39,7 +39,7 @@ MAKE = {
     "files": "data = pattern",
     "dataset": "import pyarrow.dataset; data = pyarrow.dataset.dataset(sorted(glob.glob(pattern)))",
     "polars, lazy": "import polars; data = polars.scan_parquet(pattern)",
-    "duckdb": "import duckdb; duckdb.sql('SET enable_progress_bar = off; SET threads = 2'); data = duckdb.read_parquet(pattern)",
+    "duckdb": "import duckdb; duckdb.sql('SET enable_progress_bar = 0; SET threads = 2'); data = duckdb.read_parquet(pattern)",
 }
 
 

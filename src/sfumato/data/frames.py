@@ -163,7 +163,10 @@ class ArrowDataset(Single):
         return None
 
     def batches(self, columns: Columns) -> Iterator[Any]:
-        """Read with little ahead, and without buffering row groups as a whole."""
+        """Read with little ahead, and without buffering row groups as a whole.
+
+        With threads of its own, Arrow's scanner reads up to 1 GiB ahead wherever counting is slower than reading.
+        """
         more: dict[str, Any] = {}
         if getattr(getattr(self._dataset, "format", None), "default_extname", None) == "parquet":
             from pyarrow.dataset import ParquetFragmentScanOptions
@@ -172,13 +175,7 @@ class ArrowDataset(Single):
         yield from guarded_batches(
             self.name,
             lambda: self._dataset.to_batches(
-                # With threads, Arrow's scanner reads up to 1 GiB ahead wherever counting is slower than reading.
-                columns=list(columns),
-                batch_size=BATCH_ROWS,
-                batch_readahead=2,
-                fragment_readahead=1,
-                use_threads=False,
-                **more,
+                columns=list(columns), batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1, use_threads=False, **more
             ),
         )
 
