@@ -39,7 +39,7 @@ def work(ledger: Path, worker: int, attempts: int) -> None:
 def fate(ledger: Path, number: int) -> Fate:
     """One fate after another: of each kind, at places all over the first 53 statements, or 53 kilobytes, of a life."""
     place = 1 + number * 7 % 53
-    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{ledger}-wal"), 1000 * place))[number % 3]
+    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{ledger}-wal"), 1000 * place, 53))[number % 3]
 
 
 def storm(ledger: Path, *, total: str, attempts: int, at_once: int, lives: int) -> dict[str, int]:

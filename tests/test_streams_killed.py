@@ -55,7 +55,7 @@ def fate(ledger: Path, number: int) -> Fate:
     To open a ledger with a stream takes about 22 statements, and to push takes 3.
     """
     place = 1 + number * 17 % 43
-    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{ledger}-wal"), 1000 * place))[number % 3]
+    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{ledger}-wal"), 1000 * place, 43))[number % 3]
 
 
 def storm(place: Path, name: str, events: int, fates: list[Fate]) -> int:

@@ -197,7 +197,7 @@ def test_a_worker_killed_after_each_of_its_statements(tmp_path, early):
 def fate(path: Path, number: int) -> Fate:
     """One fate after another: of each kind, at places all over the first 59 statements, or 59 kilobytes, of a life."""
     place = 1 + number * 7 % 59
-    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{path}-wal"), 1000 * place))[number % 3]
+    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{path}-wal"), 1000 * place, 59))[number % 3]
 
 
 @told

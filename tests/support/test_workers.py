@@ -51,6 +51,11 @@ def test_a_worker_dies_in_the_middle_of_a_write(tmp_path: Path) -> None:
     assert file.read_bytes() == b"-" * 5 + b"+" * 12
 
 
+def test_a_worker_whose_file_does_not_grow_dies_at_its_latest_statement(path: Path) -> None:
+    Worker(partial(count, path, 100), AtByte(path, 10**9, 7)).join()
+    assert counted(path) == 7
+
+
 def _append(file: Path) -> None:
     with file.open("ab", buffering=0) as out:
         for _ in range(9):

@@ -4,7 +4,8 @@ A worker that is to die has a fate, which says where in its own work it dies:
 
 * ``AfterStatement(n)``: once SQLite has carried out its n-th statement. Exact; statements that found the file busy do not count.
 * ``AtByte(path, n)``: in the middle of the first write that would let a file, or any other, grow beyond n bytes more than that file
-  has when the worker begins; what fits is written. Exact, where no other process writes to the file.
+  has when the worker begins; what fits is written. Exact where no other process writes to the file. Where others may shorten it
+  meanwhile, a latest statement says when the worker dies in any case.
 * ``SoonAfter(n)``: its n-th statement is reported to the parent, which kills it wherever it is by then. It never comes past its
   statement n + ROOM, so that a slow parent changes where it dies, and never whether.
 
@@ -38,7 +39,7 @@ class AfterStatement:
     """Dies by SIGKILL when its n-th statement is done."""
 
     number: int
-    ends_by = signal.SIGKILL
+    ends_by = (signal.SIGKILL,)
 
     def prepare(self, _: int) -> None:
         """Called in the worker."""
@@ -51,12 +52,19 @@ class AtByte:
 
     path: Path
     more: int
-    ends_by = signal.SIGXFSZ
+    latest: int | None = None
+
+    @property
+    def ends_by(self) -> tuple[signal.Signals, ...]:
+        """SIGKILL only at the latest statement."""
+        return (signal.SIGXFSZ,) if self.latest is None else (signal.SIGXFSZ, signal.SIGKILL)
 
     def prepare(self, _: int) -> None:
         """Called in the worker."""
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+        if self.latest is not None:
+            AfterStatement(self.latest).prepare(0)
         limit_files(self.more + (self.path.stat().st_size if self.path.exists() else 0))
 
 
@@ -65,7 +73,7 @@ class SoonAfter:
     """Is killed by its parent, which hears of its n-th statement while it goes on."""
 
     number: int
-    ends_by = signal.SIGKILL
+    ends_by = (signal.SIGKILL,)
 
     def prepare(self, report: int) -> None:
         """Called in the worker."""
@@ -156,8 +164,8 @@ class Worker:
         self._process.join(HANG)
         code = self._process.exitcode
         self.stop()
-        wanted = 0 if self.fate is None else -self.fate.ends_by
-        assert code == wanted, f"a worker with the fate {self.fate} ended by {code}"
+        wanted = {0} if self.fate is None else {-number for number in self.fate.ends_by}
+        assert code in wanted, f"a worker with the fate {self.fate} ended by {code}"
 
     def stop(self) -> None:
         """Leave nothing of it behind; stopping twice is harmless."""
