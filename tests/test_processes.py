@@ -11,8 +11,6 @@ import pytest
 
 import sfumato as sf
 from sfumato.ledger import holder, open_ledger
-from sfumato.release import from_bytes
-from sfumato.releases import AnyRelease
 from support import workers
 from support.workers import AfterStatement, AtByte, Fate, SoonAfter
 
@@ -62,13 +60,17 @@ def inspect(path: Path, total: int) -> dict[str, int]:
         assert account.spent[0] <= total
         assert account.spent[0] == len(reserved) * 10_000_000
         assert stored <= reserved
-        for entry in entries:
-            if entry.kind == "reserve" and entry.key in stored:
-                with ledger.reserve("a", entry.key, entry.digest, entry.cost, "look") as hold:
-                    (release,) = from_bytes(hold.stored or b"", list[AnyRelease])
-                    assert release.values.shape == (50,)
-                    assert release.receipt.entry == entry.sequence
-                    assert release.receipt.entry_hash == entry.hash
+        held = {entry.key: entry for entry in entries if entry.kind == "reserve" and entry.key in stored}
+    with sf.Publisher(sf.source(POINTS, DOMAIN, name="shared"), ledger=path, account="a") as publisher:
+        before = publisher.remaining
+        for key, entry in held.items():
+            release = publisher.release(sf.Histogram("x", bins=50), epsilon=STEP, key=key)
+            assert release.replayed
+            assert release.values.shape == (50,)
+            assert release.receipt is not None
+            assert release.receipt.entry == entry.sequence
+            assert release.receipt.entry_hash == entry.hash
+        assert publisher.remaining == before
     return {"reserved": len(reserved), "stored": len(stored), "spent_units": account.spent[0], "total_units": total}
 
 

@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from types import FrameType
@@ -188,22 +189,34 @@ def all_end_well(actions: Iterable[Callable[[], object]]) -> None:
 
 
 def storm(actions: Sequence[Callable[[], object]], fates: Sequence[Sequence[Fate]]) -> int:
-    """Run all actions at once, each again and again: once for each of its fates, and then to its good end; the number of deaths."""
-    lives = [[*several, None] for several in fates]
-    at_work = {number: Worker(action, lives[number].pop(0)) for number, action in enumerate(actions)}
-    deaths = 0
+    """Run all actions at once, each again and again: once for each of its fates; then all at once
+    to their good ends. Returns the number of deaths.
+
+    Nobody begins its last life before all have died: those that go on to their ends could take
+    all that there is to do from a slow one, which would not come to its fate.
+    """
+    deaths = _run([[partial(Worker, action, one) for one in several] for action, several in zip(actions, fates, strict=True)])
+    _run([[partial(Worker, action)] for action in actions])
+    return deaths
+
+
+def _run(lives: list[list[Callable[[], Worker]]]) -> int:
+    """Run several rows of lives at once, those of one row after each other; the number of lives."""
+    done = 0
+    at_work = {number: row.pop(0)() for number, row in enumerate(lives) if row}
     try:
         while at_work:
             ready = wait([sentinel for worker in at_work.values() for sentinel in worker.sentinels], HANG)
             assert ready, "every worker hangs"
             for number, worker in list(at_work.items()):
-                if worker.sentinels[0] in ready:
-                    worker.join()
-                    deaths += worker.fate is not None
-                    del at_work[number]
-                    if lives[number]:
-                        at_work[number] = Worker(actions[number], lives[number].pop(0))
+                if worker.sentinels[0] not in ready:
+                    continue
+                worker.join()
+                done += 1
+                del at_work[number]
+                if lives[number]:
+                    at_work[number] = lives[number].pop(0)()
     finally:
         for worker in at_work.values():
             worker.stop()
-    return deaths
+    return done
