@@ -285,14 +285,14 @@ def test_intervals_hold_as_often_as_they_say() -> None:
     """600 streams of each machine: intervals of single steps, and bands for all steps."""
     for counter, cost in [(sf.Counter(30), sf.PureDP("0.5")), (sf.Counter(30), sf.ZCDP("0.02")), (sf.Counter(None), sf.PureDP("0.5"))]:
         machine = counter.settle(None, sf.Unit(), cost).machine
-        from sfumato.random import current
+        from sfumato.random import PublicSeed
         from sfumato.streaming.counter import half_widths
 
-        errors = np.empty((600, 30))
+        errors, noise = np.empty((600, 30)), PublicSeed(repr(counter))
         for run in range(len(errors)):
             state, read = machine.start(), machine.follow()
             for step in range(30):
-                state, output = machine.step(state, (0,), current())
+                state, output = machine.step(state, (0,), noise)
                 errors[run, step] = read(output)[0]
         each, every = (half_widths(machine, 1, 30, 0.05, together) for together in (False, True))
         inside = (np.abs(errors) <= each).mean(axis=0)

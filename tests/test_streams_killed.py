@@ -88,7 +88,7 @@ def judge(place: Path, name: str, events: int) -> int:
         assert state["totals"] == [sum(truth)]
     elif name == "toeplitz":
         assert msgspec.convert(state, ColumnState).values() == truth
-    half = history.accuracy("0.999999", simultaneous=True)
+    half = 1.5 * history.accuracy("0.999999", simultaneous=True)  # false alarms: 1e-9, since tails are exponential
     assert (np.abs(history.values - np.cumsum(truth)) <= half).all()
     return len(shown)
 

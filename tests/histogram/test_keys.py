@@ -45,9 +45,10 @@ def test_keys_that_many_have_are_shown_sorted_with_their_counts(selection: str, 
     release = published(sf.Histogram("shop", selection=selection), table(SHOPS))
     assert release.cell_names("shop") == ["bar", "zoo", "Ärger"]
     low, high = release.interval("0.999999")
-    assert (low <= [200, 500, 300]).all()
-    assert (high >= [200, 500, 300]).all()
-    assert (np.abs(release.values - [200, 500, 300]) <= release.accuracy("0.999999")).all()
+    room = (high - low) / 4  # half as wide again: false alarms of 1e-9, since tails are exponential
+    assert (low - room <= [200, 500, 300]).all()
+    assert (high + room >= [200, 500, 300]).all()
+    assert (np.abs(release.values - [200, 500, 300]) <= 1.5 * release.accuracy("0.999999")).all()
     frame = release.to_frame().to_pylist()
     assert [row["shop"] for row in frame] == ["bar", "zoo", "Ärger"]
     assert release.guarantee.measure == COST

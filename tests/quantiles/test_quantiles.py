@@ -57,7 +57,8 @@ def test_values_are_near_and_in_order(table, method, neighbours):
     true = np.sort(table["x"].to_numpy())
     assert release.values.shape == (3,)
     assert (np.diff(release.values) >= 0).all()
-    assert np.abs(np.searchsorted(true, release.values) - 6_000 * np.array([0.1, 0.5, 0.9])).max() <= release.accuracy(0.999999, True).max()
+    errors = np.abs(np.searchsorted(true, release.values) - 6_000 * np.array([0.1, 0.5, 0.9]))
+    assert errors.max() <= 1.5 * release.accuracy(0.999999, True).max()  # false alarms: 1e-9, since tails are exponential
     assert np.allclose(release.values, release.lattice.axes[0].points(release.edges), rtol=0, atol=0)
 
 
