@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sfumato.errors import printable
 from sfumato.privacy.composition import compose
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
@@ -60,7 +61,7 @@ def _protects(units: list[Unit]) -> str:
         return "Its answers protect different things, and their costs do not add up."
     unit, what = units[0], "replaced by another" if units[0].neighbours == "replace" else "added or removed"
     if unit.person is not None:
-        return f"It protects any one {unit.person}, {what}, with all its rows."
+        return f"It protects any one {printable(unit.person)}, {what}, with all its rows."
     if unit.rows_per_person > 1:
         return f"It protects any {unit.rows_per_person:,} rows, {what}. Whoever has more rows is not protected as a whole."
     return f"It protects any single row, {what}. Whoever has several rows is not protected as a whole."

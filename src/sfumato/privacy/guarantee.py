@@ -80,8 +80,8 @@ def counted_rows(unit: Unit) -> str:
     limit = ""
     if unit.person is not None:
         rows = "1 row is" if unit.rows_per_person == 1 else f"{unit.rows_per_person:,} rows are"
-        limit = f"Of each {unit.person} at most {rows} counted, chosen at random, and any further ones are not. "
-    whose = "" if unit.person is None else f"without a {unit.person} or "
+        limit = f"Of each {printable(unit.person)} at most {rows} counted, chosen at random, and any further ones are not. "
+    whose = "" if unit.person is None else f"without a {printable(unit.person)} or "
     left_out = f"Rows {whose}without a value, and rows with an unlisted label, are not counted, unless the domain gives them a cell."
     clamped = "Values beyond an axis' bounds or edges are counted in its end cells."
     return f"{limit}{left_out} {clamped} Every accuracy is about the rows counted."
@@ -89,7 +89,12 @@ def counted_rows(unit: Unit) -> str:
 
 def left_out(unit: Unit) -> str:
     """The same in one line of a preview."""
-    whose, further = ("", "") if unit.person is None else (f"a {unit.person} or ", f"further rows of a {unit.person}, ")
+    if unit.person is None:
+        whose = further = ""
+    else:
+        named = printable(unit.person)
+        whose = f"a {named} or "
+        further = f"further rows of a {named}, "
     return f"not counted: {further}rows without {whose}a value, rows with an unlisted label (unless the domain gives them a cell)"
 
 

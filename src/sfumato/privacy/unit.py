@@ -72,7 +72,7 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         custodian's word about the same table, and two different words cannot both be true.
         """
         if self.person is not None:
-            who = f"one {self.person}"
+            who = f"one {printable(self.person)}"
         elif self.rows_per_person == 1:
             who = "one row"
         else:

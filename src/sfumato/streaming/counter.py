@@ -211,7 +211,7 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def about(self) -> str:
         """Which rows the totals are of, in words."""
         person, rows = self.unit.person, self.unit.rows_per_person
-        return self.unit.counted if person is None else f"the rows counted (at most {rows:,} a {person} in the whole stream)"
+        return self.unit.counted if person is None else f"the rows counted (at most {rows:,} a {printable(person)} in the whole stream)"
 
     @property
     def counted(self) -> str:
@@ -220,7 +220,7 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         limit = (
             ""
             if person is None
-            else f"Of each {person} the first {rows:,} rows of the whole stream are counted, and any further ones are not. "
+            else f"Of each {printable(person)} the first {rows:,} rows of the whole stream are counted, and any further ones are not. "
         )
         where = "" if self.counter.calendar is None else "outside the calendar, rows that come after their step was published, rows "
         left_out = f"Rows {where}without a value, and rows with an unlisted label, are not counted."
@@ -231,7 +231,8 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What its stream promises."""
         who, *rest = assumptions_of(self.unit)
         if self.unit.person is not None:
-            who = f"The {self.unit.person} given with each row names the person; of each, the first {self.unit.rows_per_person} count."
+            named = printable(self.unit.person)
+            who = f"The {named} given with each row names the person; of each, the first {self.unit.rows_per_person} count."
         elif self.unit.rows_per_person == 1:
             who = "One event is one person, in all steps together; whoever causes several is protected event by event only."
         when = "Which steps there are, and their names, does not depend on anybody's rows: both are shown as they come."
