@@ -11,9 +11,9 @@ import pytest
 import sfumato as sf
 from sfumato.cli import run
 from sfumato.ledger import open_ledger
-from sfumato.release import marked
+from sfumato.release import marked, standing
 from sfumato.upgrading import upgrade_ledger
-from sfumato.verifying import standing, verify, verify_signature
+from sfumato.verifying import verify, verify_signature
 
 BEFORE = Path(__file__).parent / "fixtures" / "v0_1"
 SOURCE = sf.source(np.zeros((50, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")

@@ -27,6 +27,7 @@ from sfumato.privacy.guarantee import Guarantee, Proof, counted_rows, left_out
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
+from sfumato.signing import valid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -334,6 +335,18 @@ def signed_part(release: Release) -> bytes:
         return to_bytes(release)
     unsigned = msgspec.structs.replace(receipt, signature="")
     return to_bytes(msgspec.structs.replace(release, receipt=unsigned))
+
+
+def standing(release: Release) -> str:
+    """What a page may say of a release's origin: "" for one that was just published."""
+    receipt = release.receipt
+    if not release.loaded:
+        return ""
+    if receipt is None or not receipt.signature:
+        return "not verified: read from a file, and not signed"
+    if not valid(receipt.signer, receipt.signature, signed_part(release)):
+        return "not verified: its signature does not match"
+    return f"signed with the key {receipt.signer}: compare it with the custodian's"
 
 
 def to_bytes(value: Any) -> bytes:

@@ -8,9 +8,9 @@ import msgspec
 
 from sfumato.errors import UsageError
 from sfumato.ledger import Ledger
-from sfumato.ledger.signing import valid
 from sfumato.release import Receipt, Release, from_bytes, signed_part, to_bytes
 from sfumato.releases import AnyRelease
+from sfumato.signing import valid
 from sfumato.streaming.counter import CounterRelease
 from sfumato.streams import history_of
 
@@ -120,15 +120,3 @@ def verify_signature(release: Release, signer: str) -> Verdict:
     if not valid(signer, receipt.signature, signed_part(release)):
         return Verdict(False, "Its signature does not match: it was edited.")
     return Verdict(True, "It is signed with this key, and was not edited.")
-
-
-def standing(release: Release) -> str:
-    """What a page may say of a release's origin: "" for one that was just published."""
-    receipt = release.receipt
-    if not release.loaded:
-        return ""
-    if receipt is None or not receipt.signature:
-        return "not verified: read from a file, and not signed"
-    if not valid(receipt.signer, receipt.signature, signed_part(release)):
-        return "not verified: its signature does not match"
-    return f"signed with the key {receipt.signer}: compare it with the custodian's"

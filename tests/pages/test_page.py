@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import sfumato as sf
 from sfumato.charts import style
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval
@@ -379,3 +380,21 @@ def test_lists_may_be_among_the_items(releases, tmp_path):
         with pytest.raises(UsageError):
             report(wrong, tmp_path / "never.html")
     assert not (tmp_path / "never.html").exists()
+
+
+def test_a_page_says_where_an_answer_comes_from(tmp_path):
+    """One that anyone may have edited is not shown like one that was just published; a stored one says so."""
+    source = sf.source(np.zeros((50, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="9") as publisher:
+        now = publisher.release(sf.Histogram("x"), epsilon="1")
+        again = publisher.release(sf.Histogram("x"), epsilon="1")
+        publisher.ledger.signer(create=True)
+        signed = publisher.release(sf.Histogram("x", bins=3), epsilon="1")
+    said = {}
+    for name, release in {"now": now, "again": again, "signed": signed}.items():
+        said[name] = report([release], tmp_path / "now.html").read_text()
+        loaded = sf.load(release.save(tmp_path / "r.json"))
+        said[f"{name}, loaded"] = report([loaded], tmp_path / "loaded.html").read_text()
+    assert {name for name, page in said.items() if "not verified" in page} == {"now, loaded", "again, loaded"}
+    assert {name for name, page in said.items() if "signed with the key" in page} == {"signed, loaded"}
+    assert {name for name, page in said.items() if "nothing was spent for it again" in page} == {"again"}

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from sfumato import signing
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import audit, holder, rows, signing, steps
+from sfumato.ledger import audit, holder, rows, steps
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.chain import COLUMNS, entry_of, payload_digest
 from sfumato.ledger.ledger import (

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from sfumato.charts import style
 from sfumato.pages.spending import moment
-from sfumato.release import Receipt, Release, accuracy_sentence, reach_text
+from sfumato.release import Release, accuracy_sentence, reach_text, standing
 
 MOST_ROWS = 200
 INTERVALS = ("low", "high")
@@ -80,7 +80,7 @@ def section(release: Release, anchor: str) -> Section:
         reading=_reading(frame),
         guarantee=_guarantee(release),
         not_covered=release.guarantee.proof.not_covered,
-        receipt=_receipt(release.receipt),
+        receipt=_receipt(release),
     )
 
 
@@ -200,10 +200,11 @@ def _guarantee(release: Release) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((heading, tuple(sentences)) for heading, sentences in grouped.items())
 
 
-def _receipt(receipt: Receipt | None) -> tuple[tuple[str, str], ...]:
+def _receipt(release: Release) -> tuple[tuple[str, str], ...]:
+    receipt = release.receipt
     if receipt is None:
         return ()
-    return (
+    rows = [
         ("Account", receipt.account),
         ("Charged", f"{receipt.charged}; this is answer {receipt.part}"),
         ("Time", moment(receipt.time)),
@@ -212,4 +213,9 @@ def _receipt(receipt: Receipt | None) -> tuple[tuple[str, str], ...]:
         ("Ledger entry", f"{receipt.entry}, hash {receipt.entry_hash}"),
         ("Digest", receipt.digest),
         ("Made by", f"Sfumato {receipt.version}"),
-    )
+    ]
+    if release.replayed:
+        rows.append(("Answer", "the stored one, given before; nothing was spent for it again"))
+    if origin := standing(release):
+        rows.append(("Origin", origin))
+    return tuple(rows)

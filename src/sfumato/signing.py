@@ -1,11 +1,11 @@
-"""Signatures under which a release is known to be the custodian's: Ed25519, the key among the ledger's secrets."""
+"""Signatures by which a release is known to be the custodian's: Ed25519."""
 
 from __future__ import annotations
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-NAME = "signing key"
+NAME = "signing key"  # of the private key, among a ledger's secrets
 
 
 def new_key() -> bytes:
