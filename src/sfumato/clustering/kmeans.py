@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
+import numpy as np
 
 from sfumato.clustering import methods
 from sfumato.clustering.refine import MOST_STEPS
@@ -17,7 +18,7 @@ from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.exact import settle
-from sfumato.mechanisms.noise import Law, count_law
+from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.partition import UniformPartitioner
 from sfumato.partition.uniform import cells_per_axis, eugkm_cells
 from sfumato.privacy.allocation import share
@@ -136,7 +137,7 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
         """Find the centres, spending exactly ``cost``."""
         pure, k = without_delta(cost), self.n_clusters
         look, rest = self._looks(pure, unit)
-        rows = None if look is None else cube.total + int(look.sample(1, noise)[0])
+        rows = None if look is None else int(add_noise(np.array([cube.total]), look, noise)[0])
         method = self._method(rows or 0, cube.lattice, unit, rest)
         match method:
             case "eugkm":

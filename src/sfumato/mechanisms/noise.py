@@ -182,3 +182,16 @@ def add_noise(counts: np.ndarray, law: Law, noise: bits.Bits) -> np.ndarray:
     """Add independent noise to every count: int64 ndarray like ``counts``."""
     noisy: np.ndarray = counts + law.sample(counts.size, noise).reshape(counts.shape)
     return noisy
+
+
+def exceeds(counts: np.ndarray, law: Law, limits: np.ndarray, noise: bits.Bits) -> np.ndarray:
+    """Say which noisy counts lie above their limits, and nothing else of them: bool ndarray like ``counts``.
+
+    Parameters
+    ----------
+    counts : int64 ndarray
+    limits : int64 ndarray like ``counts``
+        Public.
+    """
+    above: np.ndarray = add_noise(counts, law, noise) > limits
+    return above

@@ -32,7 +32,7 @@ from sfumato.cube import Cube
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS
-from sfumato.mechanisms.noise import DiscreteLaplace, count_law
+from sfumato.mechanisms.noise import DiscreteLaplace, count_law, exceeds
 from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import Draft, Growth
 from sfumato.partition.partition import Partition
@@ -171,7 +171,8 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         while True:
             open_ = growth.widths(nodes).max(axis=1) > 1
             nodes, theta = nodes[open_], theta[open_]
-            split = np.maximum(theta - delta, growth.true[nodes] - level * delta) + law.sample(len(nodes), draft.noise) > theta
+            biased = np.maximum(theta - delta, growth.true[nodes] - level * delta)
+            split = exceeds(biased, law, theta, draft.noise)
             nodes, theta = nodes[split], theta[split]
             if not len(nodes) or not room_for(growth, 2 * self.fanout * len(nodes)):
                 return depths

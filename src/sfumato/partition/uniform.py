@@ -122,7 +122,7 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
     def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Look at the noisy number of rows, lay the grid, count every cell with exact noise."""
         look, law = self.laws(cost, unit)
-        rows = None if look is None else cube.total + int(look.sample(1, noise)[0])
+        rows = None if look is None else int(add_noise(np.array([cube.total]), look, noise)[0])
         per_axis = self._per_axis(cube.lattice, max(rows or 0, 0), law)
         cube, edges = _lay(cube, per_axis)
         counts = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)

@@ -28,7 +28,7 @@ import numpy as np
 from sfumato.errors import Infeasible, UsageError, shown
 from sfumato.exact import decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
-from sfumato.mechanisms.noise import Law, count_law
+from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.mechanisms.selection import RankLaw
 from sfumato.privacy.allocation import share
@@ -256,7 +256,7 @@ def _from_tree(way: Way, cells: Cells, bits: Bits) -> np.ndarray:
     below, total = np.zeros(1), 0.0
     for level, law in enumerate(laws, 1):
         true = counts.reshape(FANOUT**level, -1).sum(axis=1)
-        noisy = (true + law.sample(len(true), bits)).reshape(-1, FANOUT).astype(float)
+        noisy = add_noise(true, law, bits).reshape(-1, FANOUT).astype(float)
         total = float(noisy.sum()) if level == 1 else total
         below = (below[:, None] + np.cumsum(noisy, axis=1) - noisy).reshape(-1)
     ranks = np.append(below, total)[: way.cells + 1]
