@@ -73,8 +73,10 @@ def _total(budget: str | None, gaussian: bool) -> CentralMeasure | None:
 
 def save_plot(answer: Release, path: Path) -> None:
     """Draw a release into a file whose ending names the format."""
+    from sfumato.charts import style
+
     try:
-        answer.plot().figure.savefig(path)
+        style.save(answer.plot().figure, path)
     except (OSError, ValueError):
         reason = "the file cannot be written"
     else:
