@@ -1,0 +1,206 @@
+"""Two runs whose mechanisms say the same: what still differs between them did not pass through noise.
+
+The first run records what every mechanism puts out, in order. The second run gets the same outputs again, whatever its table holds. A
+count or a sum is replayed as a noisy number, a selection as its outcome: an edge, a label, yes or no. So everything that a reader can
+see must be equal in both runs, or it depends on the data in a way that nobody paid for.
+
+The mechanisms of the second run still run, and what they draw is thrown away: what they warn of, log or raise is part of the test.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato
+from sfumato.histogram import keys
+from sfumato.mechanisms import noise, thresholds
+from sfumato.mechanisms.jointexp import JointLaw
+from sfumato.mechanisms.selection import RankLaw
+from sfumato.streaming.exact_blt import BufferCounter
+from sfumato.streaming.exact_toeplitz import ToeplitzCounter
+from sfumato.streaming.exact_tree import ElderTree
+from sfumato.streaming.segments import Segments
+
+MACHINES = (ElderTree, ToeplitzCounter, BufferCounter, Segments)
+FUNCTIONS = (noise.add_noise, noise.exceeds, thresholds.released)
+ROOMS = ("clustering", "histogram", "mechanisms", "partition", "quantiles", "streaming")
+
+
+class DivergedError(AssertionError):
+    """The second run asked its mechanisms for something else: how they are called depends on the data."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One use of a mechanism: what is public about it, and what it put out."""
+
+    mechanism: str
+    public: str
+    output: Any
+
+
+class Tape:
+    """The outputs of all mechanisms of a run, in order; ``asked`` says what the present run asked for."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.asked: list[str] = []
+        self.fault: DivergedError | None = None
+        self._next: int | None = None
+        self._inside = False
+        self.heard: Callable[[], None] = lambda: None
+
+    def rewind(self) -> None:
+        """Play from the beginning from now on, and record no more."""
+        self._next, self.asked = 0, []
+
+    def diverged(self, how: str) -> DivergedError:
+        """Note that the runs parted: the library may not let this error through."""
+        self.fault = self.fault or DivergedError(how)
+        return self.fault
+
+    def through(
+        self, mechanism: str, public: object, run: Callable[[], Any], out: Callable[[Any], Any], back: Callable[[Any, Any], Any]
+    ) -> Any:
+        """Pass one call of a mechanism.
+
+        Parameters
+        ----------
+        mechanism : str
+        public : object
+            Parameters that readers may know. They are compared, as text.
+        run : callable
+            The mechanism itself.
+        out : callable
+            From what the mechanism returned to its outcome, which holds nothing of the table but what is published.
+        back : callable
+            From what the mechanism returned in this run, and the outcome of the first, to what the caller gets.
+        """
+        if self._inside:  # a mechanism that uses another one: the outer one is what is published
+            return run()
+        self.heard()
+        self.asked.append(f"{mechanism} {public!r}")
+        self._inside = True
+        try:
+            returned = run()
+        finally:
+            self._inside = False
+        if self._next is None:
+            self.calls.append(Call(mechanism, repr(public), out(returned)))
+            return returned
+        if self._next >= len(self.calls):
+            raise self.diverged(f"the second run asks {mechanism} once more than the first: {public}")
+        call = self.calls[self._next]
+        self._next += 1
+        if (call.mechanism, call.public) != (mechanism, repr(public)):
+            raise self.diverged(f"the first run asked {call.mechanism} for {call.public}, the second asks {mechanism} for {public}")
+        return back(returned, call.output)
+
+
+@contextmanager
+def through(tape: Tape) -> Iterator[None]:
+    """Let every mechanism of the library pass through a tape."""
+    for room in ROOMS:
+        for found in pkgutil.iter_modules(importlib.import_module(f"sfumato.{room}").__path__):
+            importlib.import_module(f"sfumato.{room}.{found.name}")
+    with pytest.MonkeyPatch.context() as patch:
+        for original, double in zip(
+            FUNCTIONS, (_noisy(tape, noise.add_noise), _noisy(tape, noise.exceeds), _released(tape, patch)), strict=True
+        ):
+            for module in [one for name, one in sys.modules.items() if name.split(".")[0] == sfumato.__name__]:
+                for name in [name for name, value in vars(module).items() if value is original]:
+                    patch.setattr(module, name, double)
+        _selections(tape, patch)
+        for machine in MACHINES:
+            patch.setattr(machine, "step", _stepped(tape, machine))
+        yield
+
+
+def _noisy(tape: Tape, original: Any) -> Any:
+    def double(counts: np.ndarray, law: Any, *rest: Any) -> np.ndarray:
+        public = (law, np.shape(counts), *(one.tolist() for one in rest[:-1]))
+        found: np.ndarray = tape.through(
+            original.__name__, public, lambda: original(counts, law, *rest), np.copy, lambda _, said: said.copy()
+        )
+        return found
+
+    return double
+
+
+def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
+    """The double of the selection of keys: the outcome is the keys by name, since their places depend on keys that nobody sees."""
+    original, shown = thresholds.released, keys.shown
+    held: list[Any] = []
+
+    def named(cube: Any, *rest: Any) -> Any:
+        held.append(cube.keys[cube.lattice.axes[keys.key_axis(cube.lattice)].name])
+        try:
+            return shown(cube, *rest)
+        finally:
+            held.pop()
+
+    def out(returned: Any) -> dict[Any, int]:
+        places, values = returned
+        return dict(zip(keys._labels(held[-1], places), values.tolist(), strict=True))
+
+    def back(_: Any, said: dict[Any, int]) -> Any:
+        everyone = keys._labels(held[-1], np.arange(len(held[-1])))
+        places = np.array([place for place, key in enumerate(everyone) if key in said], np.int64)
+        if len(places) < len(said):
+            raise tape.diverged("a key that was shown in the first run is in no row of the second: choose other tables")
+        return places, np.array([said[everyone[place]] for place in places], np.int64)
+
+    def double(counts: np.ndarray, law: Any, bits: Any) -> Any:
+        return tape.through("released", law, lambda: original(counts, law, bits), out, back)
+
+    patch.setattr(keys, "shown", named)
+    return double
+
+
+def _selections(tape: Tape, patch: pytest.MonkeyPatch) -> None:
+    """Doubles of the selections of edges. A law keeps its public parameters only in part, so they are noted when it is made."""
+    asked: dict[int, object] = {}
+
+    def remembered(law: Any) -> Any:
+        original = law.__init__
+
+        def double(self: Any, ranks: Any, *rest: Any, **more: Any) -> None:
+            asked[id(self)] = (int(ranks.first[0]), int(ranks.first[-1]), *rest, sorted(more.items()))
+            original(self, ranks, *rest, **more)
+
+        return double
+
+    def drawn(law: Any, draw: str) -> Any:
+        original = getattr(law, draw)
+
+        def back(returned: Any, said: np.ndarray) -> Any:
+            return int(said) if isinstance(returned, int) else said.copy()
+
+        def double(self: Any, bits: Any) -> Any:
+            return tape.through(f"{law.__name__}.{draw}", asked[id(self)], lambda: original(self, bits), np.array, back)
+
+        return double
+
+    for law, draws in ((RankLaw, ("draw", "flip")), (JointLaw, ("draw",))):
+        patch.setattr(law, "__init__", remembered(law))
+        for draw in draws:
+            patch.setattr(law, draw, drawn(law, draw))
+
+
+def _stepped(tape: Tape, machine: Any) -> Any:
+    original = machine.step
+
+    def double(self: Any, state: Any, increment: Any, bits: Any) -> Any:
+        run = lambda: original(self, state, increment, bits)  # noqa: E731
+        return tape.through("step", self, run, lambda returned: returned[1], lambda returned, said: (returned[0], said))
+
+    return double

@@ -1,0 +1,93 @@
+"""The doubles of ``support.replay`` stand at every place where truth meets noise, and the questions tried are all there are."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.cli import COMMANDS
+from sfumato.releases import AnyQuestion
+from support.replay import DivergedError, Tape, through
+from trust import test_same_commands
+from trust.test_same_bytes import KEYED, PURE
+
+ROOT = Path(sf.__file__).parent
+DRAWS = {"sample", "draw", "flip", "words"}
+WITHIN = {"random", "mechanisms", "local", "audit", "bench"}  # samplers, mechanisms, devices, and what measures them
+LEFT = {
+    ("data/bounding.py", "words"),  # the secret that chooses each person's rows
+    ("cli/doctor.py", "sample"),  # noise on nothing
+    ("streaming/exact_blt.py", "sample"),  # machines: the boundary is their step
+    ("streaming/exact_toeplitz.py", "sample"),
+    ("streaming/exact_tree.py", "sample"),
+    ("histogram/records.py", "draw"),  # selections: of RankLaw and JointLaw
+    ("partition/median.py", "draw"),
+    ("quantiles/methods.py", "draw"),
+    ("quantiles/methods.py", "flip"),
+    ("quantiles/question.py", "draw"),
+}
+CHARTS = {"streams", "histograms", "clusters", "quantiles", "maps", "heat", "risk", "windows"}
+
+
+def drawn_in(path: Path) -> set[str]:
+    """Which draws the code of a module makes; ``charts.histograms.draw`` is none."""
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    named = [call for call in calls if isinstance(call, ast.Attribute) and call.attr in DRAWS]
+    return {call.attr for call in named if not (isinstance(call.value, ast.Name) and call.value.id in CHARTS)}
+
+
+def test_nothing_is_drawn_elsewhere() -> None:
+    found = {(str(path.relative_to(ROOT)), draw) for path in ROOT.rglob("*.py") for draw in drawn_in(path)}
+    assert {(path, draw) for path, draw in found if path.split("/")[0] not in WITHIN} == LEFT
+
+
+def test_every_kind_of_question_is_tried() -> None:
+    assert {type(question) for question in [*PURE.values(), *KEYED.values()]} == set(get_args(AnyQuestion))
+
+
+def test_every_command_that_spends_is_tried() -> None:
+    """A command with a ledger that is not tried would be in this set."""
+    files = {name: ROOT / f"{module.removeprefix('sfumato.').replace('.', '/')}.py" for name, (module, _) in COMMANDS.items()}
+    spend = {name for name, path in files.items() if "ledger_option" in path.read_text("utf-8")} - {"doctor"}  # which reads no data
+    written = Path(test_same_commands.__file__).read_text("utf-8")
+    assert spend == {name for name in spend if f'here.command("{name}"' in written}
+
+
+def release(tape: Tape, rows: int, question: object = PURE["known"]) -> sf.Release:
+    table = np.full((rows, 1), 3.0)
+    with through(tape), sf.Publisher(sf.source(table, sf.Domain(x=sf.Interval(0, 16, step=1))), budget=9) as pub:
+        return pub.release(question, epsilon=1)  # type: ignore[arg-type, return-value]
+
+
+def test_a_tape_forces_what_is_published() -> None:
+    question, tape = sf.Histogram("x", bins=4), Tape()
+    first = release(tape, 10, question)
+    tape.rewind()
+    assert (release(tape, 10_000, question).values == first.values).all()
+    assert (release(Tape(), 10_000, question).values != first.values).any()
+
+
+def test_another_question_is_noticed() -> None:
+    tape = Tape()
+    release(tape, 10, sf.Histogram("x", bins=4))
+    tape.rewind()
+    with pytest.raises(sf.InternalError):
+        release(tape, 10, sf.Histogram("x", bins=8))
+    assert isinstance(tape.fault, DivergedError)
+
+
+def test_the_library_is_whole_again_afterwards() -> None:
+    before = sf.Histogram("x", bins=4)
+    release(Tape(), 10, before)
+    from sfumato.histogram import histogram
+    from sfumato.mechanisms import noise
+    from sfumato.mechanisms.selection import RankLaw
+
+    assert histogram.add_noise is noise.add_noise
+    assert noise.add_noise.__module__ == "sfumato.mechanisms.noise"
+    assert RankLaw.draw.__qualname__ == "RankLaw.draw"

@@ -1,0 +1,104 @@
+"""Nothing but what the mechanisms said: two tables that differ in one person give the same artefacts to the last byte.
+
+The mechanisms' outputs are forced equal (``support.replay``), and everything that a release lets others see is compared
+(``support.artefacts``). Necessary, not sufficient: that the outputs themselves are private is shown by the audits.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sfumato as sf
+from support.artefacts import World, assert_same, both
+from trust.tables import CSV_ONLY, DOMAIN, EVERYTHING, FORMS, LIMIT, PERSON, comma, laid, numbers, parquet
+
+PURE: dict[str, Any] = {
+    "known": sf.Histogram(["x", "kind"], bins={"x": 4}),
+    "records": sf.Histogram("x", records=8),
+    "records, rows stated": sf.Histogram("y", records=8, rows=48),
+    "quantiles, joint": sf.Quantiles("x", method="joint"),
+    "quantiles, recursive": sf.Quantiles("y", method="recursive"),
+    "quantiles, tree": sf.Quantiles("x", method="tree", by="kind"),
+    "uniform": sf.UniformPartitioner(["x", "y"]),
+    "uniform, given": sf.UniformPartitioner(["x", "y"], partitions=16),
+    "adaptive": sf.AdaptiveGridPartitioner(["x", "y"]),
+    "privtree": sf.PrivTreePartitioner(["x", "y"]),
+    "auto": sf.AutoPartitioner(["x", "y"]),
+    "binary": sf.BinaryPartitioner(["x", "y"], depth=4),
+    "binary, stopping": sf.BinaryPartitioner(["x", "y"], depth=4, stop_below=8),
+    "median": sf.MedianPartitioner(["x", "y"], depth=3),
+    "multi-quantile": sf.MultiQuantilePartitioner(["x", "y"], depth=2, fanout=3),
+    "k-means, auto": sf.KMeans(3, ["x", "y"]),
+    "k-means, eugkm": sf.KMeans(3, ["x", "y"], method="eugkm"),
+    "k-means, dplloyd": sf.KMeans(3, ["x", "y"], method="dplloyd"),
+    "k-means, privtree": sf.KMeans(3, ["x", "y"], method="privtree"),
+}
+KEYED: dict[str, Any] = {
+    rule: sf.Histogram("shop", selection=rule)  # type: ignore[arg-type]
+    for rule in ("truncated-geometric", "threshold", "stability")
+} | {"keys beside": sf.Histogram(["shop", "kind"])}
+
+
+def publisher(here: World, table: Any, **more: Any) -> sf.Publisher:
+    """A publisher with money enough."""
+    src = sf.source(table, DOMAIN, person="who", rows_per_person=LIMIT, **more)
+    return sf.Publisher(src, ledger=here.ledger, account="test", budget=sf.ApproxDP(1000, "0.5"))
+
+
+def every_question(here: World, table: Any) -> None:
+    """One release of every kind, by one publisher."""
+    with publisher(here, table) as pub:
+        for name, question in PURE.items():
+            here.call(name, lambda question=question: pub.release(question, epsilon=8))
+        for name, question in KEYED.items():
+            here.call(name, lambda question=question: pub.release(question, epsilon=16, delta="0.01"))
+        here.call("account", lambda: (pub, pub.source, pub.account, pub.remaining))
+        here.call("log", lambda: list(pub.ledger.log()))
+
+
+def test_every_question(tmp_path: Path) -> None:
+    seen = assert_same(both(tmp_path / "w", laid(parquet, EVERYTHING), every_question))
+    assert not [name for name in seen if name.endswith("raised")]
+
+
+def a_few(here: World, table: Any) -> None:
+    """Questions that read each kind of column, and a replay."""
+    with publisher(here, table) as pub:
+        here.call("preview", lambda: (str(pub.preview(PURE["known"], epsilon=1)), repr(pub)))
+        here.call("plan", lambda: pub.release([PURE["known"], PURE["quantiles, recursive"]], epsilon=8))
+        here.call("keys", lambda: pub.release(KEYED["truncated-geometric"], epsilon=16, delta="0.01"))
+        here.call("again", lambda: pub.release(KEYED["truncated-geometric"], epsilon=16, delta="0.01"))
+        here.call("log", lambda: (list(pub.ledger.log()), pub.remaining))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form(form: str, tmp_path: Path) -> None:
+    seen = assert_same(both(tmp_path / "w", laid(FORMS[form], EVERYTHING), a_few))
+    assert not [name for name in seen if name.endswith("raised")]
+
+
+@pytest.mark.parametrize("person", PERSON)
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_every_person(form: str, person: str, tmp_path: Path) -> None:
+    seen = assert_same(both(tmp_path / "w", laid(FORMS[form], PERSON[person]), a_few))
+    assert not [name for name in seen if name.endswith("raised")]
+
+
+@pytest.mark.parametrize("person", CSV_ONLY)
+def test_what_only_text_can_hold(person: str, tmp_path: Path) -> None:
+    seen = assert_same(both(tmp_path / "w", laid(comma, CSV_ONLY[person]), a_few))
+    assert not [name for name in seen if name.endswith("raised")]
+
+
+def test_arrays(tmp_path: Path) -> None:
+    def run(here: World, table: Any) -> None:
+        src = sf.source(table, {name: DOMAIN[name] for name in ("x", "y")})
+        with sf.Publisher(src, ledger=here.ledger, budget=100) as pub:
+            here.call("map", lambda: pub.release(PURE["auto"], epsilon=8))
+            here.call("quantiles", lambda: pub.release(PURE["quantiles, joint"], epsilon=8))
+
+    seen = assert_same(both(tmp_path / "w", numbers(EVERYTHING), run))
+    assert not [name for name in seen if name.endswith("raised")]
