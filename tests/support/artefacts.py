@@ -56,8 +56,8 @@ class Clock:
         self._seen = True
 
     def now(self) -> dt.datetime:
-        """The time; it goes on a little each time it is asked for."""
-        self._now += dt.timedelta(seconds=self._pace if self._seen else 0.001)
+        """The time: it stands until data are read, and then goes on each time it is asked for."""
+        self._now += dt.timedelta(seconds=self._pace if self._seen else 0)
         return self._now
 
     def seconds(self) -> float:

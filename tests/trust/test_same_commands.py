@@ -49,15 +49,15 @@ def commands(here: World, table: Path) -> None:
     here.command("histogram", table, *AXES[:2], "--bins", 4, *PERSON, *COST, *book, "--json")  # again, from the store
     here.command("histogram", table, "--axis", "shop=*", *PERSON, *COST, "--delta", "0.01", *book, "--json")
     here.command("histogram", table, *AXES[2:], "--records", 8, *PERSON, *COST, *book, "--out", here.out / "r")
-    here.command("quantiles", table, *AXES, "--axis", "kind=a,b", "--by", "kind", *PERSON, *COST, *book, "--plot", here.out / "q.svg")
+    here.command("quantiles", table, *AXES, "--axis", "kind=a,b", "--by", "kind", *PERSON, *COST, *book, "--out", here.out / "q")
     here.command("partition", table, *AXES, *PERSON, *COST, *book, "--plot", here.out / "p.svg", "--geojson", here.out / "p.geojson")
-    here.command("cluster", table, *AXES, "--clusters", 2, *PERSON, *COST, *book, "--plot", here.out / "c.svg", "--out", here.out / "c")
+    here.command("cluster", table, *AXES, "--clusters", 2, *PERSON, *COST, *book, "--out", here.out / "c")
     plan = here.out / "plan.toml"
     plan.write_text(PLAN.format(path=repr(str(table))), encoding="utf-8")
     here.command("preview", plan)
     here.command("release", plan, *book, "--out", here.out / "plan", "--report", here.out / "plan.html")
     here.command("release", plan, *book, "--json")
-    here.command("report", *sorted((here.out / "plan").glob("*.json")), "--out", here.out / "again.html")
+    here.command("report", *sorted((here.out / "q").glob("*.json")), "--out", here.out / "again.html")
     for what in ("show", "log", "verify"):
         here.command("ledger", what, *book)
         here.command("ledger", what, *book, "--json")
@@ -105,10 +105,23 @@ def test_streams(tmp_path: Path) -> None:
 
     def run(here: World, table: Path) -> None:
         book = ("--ledger", here.ledger, *STREAM)
-        here.command("stream", table, *book, "--key", "visits", *PERSON, "--save", here.out / "s.json", "--plot", here.out / "s.svg")
-        here.command("stream", table, *book, "--key", "visits", *PERSON, "--history")
-        here.command("stream", table, *book, "--key", "kinds", "--by", "kind=a,b", *PERSON)
-        here.command("stream", table, *book, "--key", "minutes", "--value", "minutes=0..3", *PERSON)
+        here.command(
+            "stream",
+            table,
+            *book,
+            "--key",
+            "visits",
+            "--account",
+            "visits",
+            *PERSON,
+            "--save",
+            here.out / "s.json",
+            "--plot",
+            here.out / "s.svg",
+        )
+        here.command("stream", table, *book, "--key", "visits", "--account", "visits", *PERSON, "--history")
+        here.command("stream", table, *book, "--key", "kinds", "--account", "kinds", "--by", "kind=a,b", *PERSON)
+        here.command("stream", table, *book, "--key", "minutes", "--account", "minutes", "--value", "minutes=0..3", *PERSON)
         here.command("report", here.out / "s.json", "--out", here.out / "s.html")
         here.command("ledger", "log", "--ledger", here.ledger, "--json")
 
