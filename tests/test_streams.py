@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +16,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 
 import msgspec
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -140,8 +143,8 @@ def test_persons_are_bounded_over_all_steps(tmp_path: Path) -> None:
         (1, "kind", 3, sf.UsageError),
         (1, "kind", {"a": -1}, sf.UsageError),
         (1, "kind", [["a"]], sf.UsageError),
-        (sf.Interval(0, 1), None, float("nan"), sf.DataError),
-        (sf.Interval(0, 1), None, [0.5, None], sf.DataError),
+        (sf.Interval(0, 1), None, "0.5", sf.DataError),
+        (sf.Interval(0, 1), None, [0.5, True], sf.DataError),
         (sf.Interval(0, 1), None, [0.5, "918273"], sf.DataError),
         (sf.Interval(0, 1), "kind", [0.5], sf.UsageError),
     ],
@@ -155,6 +158,17 @@ def test_wrong_increments_are_refused_and_take_no_step(
         assert len(refusal.value.args) == 3
         assert "918273" not in str(refusal.value)
         assert stream.step == 0
+
+
+def test_missing_values_are_dropped(publisher: sf.Publisher) -> None:
+    """One person's missing value decides nothing for others: a refusal would tell of it, for nothing and again and again."""
+    missing = [None, float("nan"), np.nan, Decimal("NaN"), pd.NA, pd.NaT]
+    with override(Scripted()), publisher.open(sf.Counter(9, value=sf.Interval(0, 4, step=1)), epsilon="1", key="k") as stream:
+        assert [stream.push(one).value for one in missing] == [0] * len(missing)
+        assert stream.push([1, *missing, 3, 10**400, -(10**400)]).value == 8
+    with override(Scripted()), publisher.open(sf.Counter(9, value=sf.Interval(0, 4, step=1), by="kind"), epsilon="1", key="l") as stream:
+        assert stream.push([("a", 1), ("b", None), ("a", math.nan)]).value.tolist() == [1, 0, 0]
+        assert stream.push({"a": [None, 2], "b": math.nan}).value.tolist() == [3, 0, 0]
 
 
 def test_the_horizon_and_the_order_of_events(publisher: sf.Publisher) -> None:

@@ -169,7 +169,7 @@ class Stream:
             If the horizon is reached, the event comes too late or is no step of the calendar, or the increment or persons do not fit.
             Nothing is taken.
         DataError
-            If a value is not a number. Nothing is taken.
+            If a value is a text, or another thing that can be no number. Nothing is taken.
         LedgerError
             If the step cannot be stored.
         """

@@ -1,7 +1,8 @@
 """What a step may bring: counts, clamped values, labels, persons. Read into integers before anything is written.
 
-Every row becomes an integer by a fixed map that looks at no other row. What is malformed is refused with a message that quotes
-no value; what is out of bounds is clamped, and what carries a label that is not listed is dropped, silently, as everywhere.
+Every row becomes an integer by a fixed map that looks at no other row. What is out of bounds is clamped, and what has a missing
+value (None or NaN) or a label that is not listed is dropped, silently, as everywhere: a refusal would be an answer that nobody
+paid for. An increment of the wrong kind is refused, with a message that quotes no value.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from sfumato.errors import DataError, UsageError
 
 Row: TypeAlias = tuple[int, int]
 """A category, by its position, and a whole number of grains."""
+MISSING = ("NAType", "NaTType")  # how pandas, which is not imported here, calls its missing values
+DROPPED: Row = (-1, 0)
+"""What stands for a row that does not count."""
 
 LATTICE = 2**16
 LARGEST_COUNT = 2**53
@@ -91,10 +95,10 @@ class Reader:
         UsageError
             If it is of another kind, or a count is negative.
         DataError
-            If a value is not a number.
+            If a value is a text or another thing that can be no number.
         """
         if self.labels is None:
-            return [(0, amount) for amount in self._amounts(increment)]
+            return [_row(0, amount) for amount in self._amounts(increment)]
         if isinstance(increment, Mapping):
             pairs = [(label, amount) for label, given in increment.items() for amount in self._amounts(given)]
             return self._placed(pairs)
@@ -103,14 +107,14 @@ class Reader:
     def each(self, increment: Any, number: int | None = None) -> list[Row]:
         """Read one row per person. A dropped row stands as (-1, 0)."""
         if self.labels is None and not isinstance(self.value, Interval):
-            (count,) = self._amounts(increment)
+            count = self._count(increment)
             _check_persons(count, number)  # before a list of that length is made
             return [(0, 1)] * count
-        rows = [(0, amount) for amount in self._amounts(increment)] if self.labels is None else self._placed(self._labelled(increment))
+        rows = [_row(0, amount) for amount in self._amounts(increment)] if self.labels is None else self._placed(self._labelled(increment))
         _check_persons(len(rows), number)
         return rows
 
-    def _labelled(self, increment: Any) -> list[tuple[object, int]]:
+    def _labelled(self, increment: Any) -> list[tuple[object, int | None]]:
         if isinstance(increment, str):
             increment = [increment]
         if not _is_list(increment):
@@ -123,7 +127,7 @@ class Reader:
         amounts = self._amounts([value for _, value in pairs])
         return [(label, amount) for (label, _), amount in zip(pairs, amounts, strict=True)]
 
-    def _placed(self, pairs: Sequence[tuple[object, int]]) -> list[Row]:
+    def _placed(self, pairs: Sequence[tuple[object, int | None]]) -> list[Row]:
         found = []
         for label, amount in pairs:
             missing = label is None or (isinstance(label, float) and math.isnan(label))
@@ -131,35 +135,47 @@ class Reader:
                 cell = None if missing else self._cells.get(_key(label), self._unlisted)
             except TypeError:
                 raise _wrong("a label is a text, an integer or a boolean") from None
-            found.append((-1, 0) if cell is None else (cell, amount))
+            found.append(DROPPED if cell is None else _row(cell, amount))
         return found
 
-    def _amounts(self, given: Any) -> list[int]:
-        """Whole numbers of grains: one count, or one value or several."""
-        if isinstance(self.value, Interval):
-            return self._grains(given)
+    def _amounts(self, given: Any) -> list[int | None]:
+        """Whole numbers of grains: one count, or one value or several; None for a missing one."""
+        return self._grains(given) if isinstance(self.value, Interval) else [self._count(given)]
+
+    def _count(self, given: Any) -> int:
         try:
             count = -1 if isinstance(given, bool) else operator.index(given)
         except TypeError:
             count = -1
         if not 0 <= count <= LARGEST_COUNT:
             raise _wrong("a number of events is a whole number from 0 to 2^53")
-        return [count]
+        return count
 
-    def _grains(self, given: Any) -> list[int]:
-        values = _plain(given) if _is_list(given) else [given]
-        for value in values:
-            if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
-                raise DataError("an increment", "a value is not a number", "Leave missing values out, and give numbers")
-        try:
-            array = np.array([float(value) for value in values])
-        except (TypeError, ValueError, OverflowError):
-            array = np.array([math.nan])
-        if np.isnan(array).any():
-            raise DataError("an increment", "a value is not a number", "Leave missing values out, and give numbers")
+    def _grains(self, given: Any) -> list[int | None]:
+        array = np.array([_float(value) for value in (_plain(given) if _is_list(given) else [given])])
+        missing = np.isnan(array)
         with np.errstate(over="ignore"):
-            whole: list[int] = np.rint(array / self._grain).clip(*self._bounds).astype(np.int64).tolist()
-        return whole
+            grains = np.rint(np.where(missing, 0, array) / self._grain).clip(*self._bounds).astype(np.int64)
+        return [None if lost else grain for grain, lost in zip(grains.tolist(), missing.tolist(), strict=True)]
+
+
+def _row(cell: int, amount: int | None) -> Row:
+    """A row of a category; one without a value is dropped."""
+    return DROPPED if amount is None else (cell, amount)
+
+
+def _float(value: object) -> float:
+    """A value as a double; NaN for a missing one, and for what has no place among doubles."""
+    if value is None or type(value).__name__ in MISSING:
+        return math.nan
+    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+        raise DataError("an increment", "a value is of a type that is no number", "Give numbers, and None or NaN for missing ones")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
 def event_text(event: object) -> str:
