@@ -119,21 +119,21 @@ def release(table: Path, folder: Path, question: Any, person: str | None = None,
 def test_a_release(table: Path, tmp_path: Path, person: str | None, kind: str) -> None:
     """Faults at many depths: in batches, in bounding, in the scan, in mechanisms."""
     act = partial(release, table, tmp_path, [PURE["known"], PURE["quantiles, joint"]], person)
-    points = 20 if kind in ("ordinary", "key press") else 5
+    points = 12 if kind in ("ordinary", "key press") else 4
     assert sum(map(clean, tried(act, kind, points, CHARGED, STORED))) >= points // 2
 
 
 @pytest.mark.parametrize("name", [*PURE, *KEYED])
 def test_every_question(table: Path, tmp_path: Path, name: str) -> None:
     act = partial(release, table, tmp_path, (PURE | KEYED)[name], delta="0.01" if name in KEYED else 0)
-    assert sum(map(clean, tried(act, "ordinary", 4, CHARGED, STORED))) > 1
+    assert sum(map(clean, tried(act, "ordinary", 3, CHARGED, STORED))) > 1
 
 
-@pytest.mark.parametrize("kind", ["plain", "ours", "key press"])
+@pytest.mark.parametrize("kind", ["plain", "key press"])
 def test_before_the_charge_and_while_storing(table: Path, tmp_path: Path, kind: str) -> None:
     """Frames are left behind from the first to the last: a file is looked at before the charge, too."""
     act = partial(release, table, tmp_path, PURE["known"], "who")
-    assert sum(map(clean, tried(act, kind, 20, "release", "close"))) > 10
+    assert sum(map(clean, tried(act, kind, 12, "release", "close"))) > 6
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "key press"])

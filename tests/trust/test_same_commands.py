@@ -31,13 +31,6 @@ bins = {{ x = 4 }}
 [[questions]]
 type = "quantiles"
 axes = ["y"]
-[[questions]]
-type = "auto"
-axes = ["x", "y"]
-[[questions]]
-type = "kmeans"
-n_clusters = 2
-axes = ["x", "y"]
 """
 
 
@@ -50,14 +43,16 @@ def commands(here: World, table: Path) -> None:
     here.command("histogram", table, "--axis", "shop=*", *PERSON, *COST, "--delta", "0.01", *book, "--json")
     here.command("histogram", table, *AXES[2:], "--records", 8, *PERSON, *COST, *book, "--out", here.out / "r")
     here.command("quantiles", table, *AXES, "--axis", "kind=a,b", "--by", "kind", *PERSON, *COST, *book, "--out", here.out / "q")
-    here.command("partition", table, *AXES, *PERSON, *COST, *book, "--plot", here.out / "p.svg", "--geojson", here.out / "p.geojson")
+    also = ("--plot", here.out / "p.svg", "--geojson", here.out / "p.geojson", "--out", here.out / "p")
+    here.command("partition", table, *AXES, *PERSON, *COST, *book, *also)
     here.command("cluster", table, *AXES, "--clusters", 2, *PERSON, *COST, *book, "--out", here.out / "c")
     plan = here.out / "plan.toml"
     plan.write_text(PLAN.format(path=repr(str(table))), encoding="utf-8")
     here.command("preview", plan)
     here.command("release", plan, *book, "--out", here.out / "plan", "--report", here.out / "plan.html")
     here.command("release", plan, *book, "--json")
-    here.command("report", *sorted((here.out / "q").glob("*.json")), "--out", here.out / "again.html")
+    saved = [path for name in ("h", "c") for path in sorted((here.out / name).glob("*.json"))]
+    here.command("report", *saved, "--out", here.out / "again.html")
     for what in ("show", "log", "verify"):
         here.command("ledger", what, *book)
         here.command("ledger", what, *book, "--json")
