@@ -53,15 +53,33 @@ def commands(here: World, table: Path) -> None:
     here.command("release", plan, *book, "--json")
     saved = [path for name in ("h", "c") for path in sorted((here.out / name).glob("*.json"))]
     here.command("report", *saved, "--out", here.out / "again.html")
+    for path in saved:
+        here.command("verify", path, *book)
     for what in ("show", "log", "verify"):
         here.command("ledger", what, *book)
         here.command("ledger", what, *book, "--json")
+    here.command("ledger", "export", *book, "--out", here.out / "export.json")
 
 
 def test_every_command(tmp_path: Path) -> None:
     seen = assert_same(both(tmp_path / "w", laid(parquet, EVERYTHING), commands))
     codes = {name: seen[name] for name in seen if name.endswith("returned repr")}
     assert set(codes.values()) == {b"0"}, codes
+
+
+def test_signed_releases(tmp_path: Path) -> None:
+    """A signature covers the release, and so shows nothing that the release does not."""
+
+    def run(here: World, table: Path) -> None:
+        book = ("--ledger", here.ledger)
+        here.command("ledger", "init", "default", "--epsilon", 900, "--delta", "0.5", *book)
+        here.command("ledger", "key", *book)
+        here.command("histogram", table, *AXES[:2], "--bins", 4, *PERSON, *COST, *book, "--out", here.out)
+        here.command("verify", *here.out.iterdir(), *book)
+
+    seen = assert_same(both(tmp_path / "w", laid(parquet, EVERYTHING), run))
+    assert {seen[name] for name in seen if name.endswith("returned repr")} == {b"0"}
+    assert b'"signature"' in b"".join(seen.values())
 
 
 def test_refusals(tmp_path: Path) -> None:
@@ -119,6 +137,7 @@ def test_streams(tmp_path: Path) -> None:
         here.command("stream", table, *book, "--key", "minutes", "--account", "minutes", "--value", "minutes=0..3", *PERSON)
         here.command("report", here.out / "s.json", "--out", here.out / "s.html")
         here.command("ledger", "log", "--ledger", here.ledger, "--json")
+        here.command("ledger", "export", "--ledger", here.ledger, "--out", here.out / "export.json")
 
     seen = assert_same(both(tmp_path / "w", lay, run))
     assert {seen[name] for name in seen if name.endswith("returned repr")} == {b"0"}
