@@ -156,6 +156,7 @@ def test_a_stream(tmp_path: Path, method: Any, kind: str) -> None:
             lambda: pub.open(counter, rho=1, key="visits").history(): "plain",
         }
         for act, fault in acts.items():
+            act()  # what the first call has more to do than others is done
             assert sum(map(clean, tried(act, "key press" if kind == "key press" else fault, 6))) > 2
         for found in tried(lambda: list(stream), "key press", 6):  # what it reads was published
             assert not found.seen(CANARIES)

@@ -11,7 +11,7 @@ import pytest
 import sfumato as sf
 from support.artefacts import World, assert_same, both
 
-Step = list[tuple[str, str | None, float | None]]  # rows of a step: who, category, value
+Step = list[tuple[str | None, str | None, float | None]]  # rows of a step: who, category, value
 OTHERS: list[Step] = [[(f"p{i + 3 * day}", "ab"[i % 2], float(i % 5)) for i in range(2 + day)] for day in range(5)]
 PERSON: tuple[list[Step], list[Step]] = (
     [[("p99", "a", 1.0)], [], [], [], []],
@@ -19,7 +19,7 @@ PERSON: tuple[list[Step], list[Step]] = (
         [("p99", "b", 4.0)] * 7,
         [],
         [("p99", "not listed", 1e300), ("p99", "a", -1e19), ("p99", None, float("nan"))],
-        [("p99", "b", 2.5)] * 30 + [("p98", "a", None)],
+        [("p99", "b", 2.5)] * 30 + [("p98", "a", None), (None, "b", 1.0), (None, None, None)],
         [("someone", "a", 3.0)],
     ],
 )
