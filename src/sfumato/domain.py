@@ -141,6 +141,11 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, 
         """How many steps there are between the bounds, or None without a step."""
         return None if self.step is None else int(self._steps())
 
+    @property
+    def stride(self) -> float | None:
+        """The step in the unit of ``numbers``; None without one."""
+        return None if self.step is None else float((Fraction(str(self.numbers[1])) - Fraction(str(self.numbers[0]))) / self._steps())
+
 
 class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=True, forbid_unknown_fields=True):
     """Which labels can occur: a public list.
@@ -293,7 +298,11 @@ def named_axes(axes: object) -> tuple[str, ...]:
 
 
 class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forbid_unknown_fields=True):
-    """Equal cells between two bounds. ``time`` says what the numbers count, if they are dates or times."""
+    """Equal cells between two bounds.
+
+    ``time`` says what the numbers count, if they are dates or times. ``step`` is the distance between the values that occur, the
+    first of which is ``lower``; None: any number occurs.
+    """
 
     name: str
     lower: float
@@ -302,6 +311,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
     time: Time | None = None
     snap: bool = False
     missing: float | None = None
+    step: float | None = None
     kind: ClassVar[str] = "interval"
 
     def __post_init__(self) -> None:
@@ -320,6 +330,27 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
     def edges(self) -> np.ndarray:
         """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
         return self.points(range(self.cells + 1))
+
+    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest value that each cell can hold: float64 ndarrays of shape (cells,).
+
+        Without a step they are its edges. With one they are the first and the last step in the cell: one value where cells are
+        steps. A value beyond the bounds counts as the nearest of all steps.
+        """
+        import numpy as np
+
+        edges = self.edges()
+        if self.step is None:
+            return edges[:-1], edges[1:]
+        natural = msgspec.structs.replace(self, cells=round((self.upper - self.lower) / self.step))
+        if natural.cells == self.cells:
+            return edges[:-1], edges[:-1]
+        exact = object if self.cells * natural.cells >= 2**62 else np.int64
+        first = np.asarray(-(-np.arange(self.cells + 1).astype(exact) * natural.cells // self.cells), dtype=np.int64)
+        inner = np.arange(1, self.cells)
+        # Where an edge lies within the kernel's rounding above a step, the kernel puts that step into the cell above.
+        first[1:-1] -= self.locate(natural.points(np.maximum(first[1:-1] - 1, 0))) >= inner
+        return _stepped(edges, first, natural.points(first[:-1]), natural.points(first[1:] - 1))
 
     def points(self, index: Sequence[int] | np.ndarray) -> np.ndarray:
         """Where lattice points lie: float64 ndarray like ``index``; the two ends are exact.
@@ -381,12 +412,17 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
 
 
 class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, forbid_unknown_fields=True):
-    """Cells between given edges; values outside the first and last edge are clamped to the end cells."""
+    """Cells between given edges; values outside the first and last edge are clamped to the end cells.
+
+    ``step`` is the distance between the values that occur, one of which is ``origin``; None: any number occurs.
+    """
 
     name: str
     bounds: tuple[float, ...]
     time: Time | None = None
     missing: float | None = None
+    step: float | None = None
+    origin: float = 0.0
     kind: ClassVar[str] = "interval"
 
     @property
@@ -398,6 +434,19 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, fo
         import numpy as np
 
         return np.array(self.bounds)
+
+    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest value that each cell can hold, as for ``GridAxis``: float64 ndarrays of shape (cells,)."""
+        import numpy as np
+
+        edges = self.edges()
+        if self.step is None:
+            return edges[:-1], edges[1:]
+        steps = (edges - self.origin) / self.step
+        rounding = 4 * np.spacing(np.abs(edges).max()) / self.step + np.abs(steps) * 2.0**-50
+        whole = np.rint(steps)
+        first = np.where(np.abs(steps - whole) <= np.minimum(rounding, 0.25), whole, np.ceil(steps)).astype(np.int64)
+        return _stepped(edges, first, self.origin + first[:-1] * self.step, self.origin + (first[1:] - 1) * self.step)
 
     def locate(self, values: np.ndarray) -> np.ndarray:
         """Send float64 values to cells, int64; NaN is dropped."""
@@ -498,10 +547,18 @@ def _cell_of_missing(axis: GridAxis | EdgesAxis) -> int:
     return DROPPED if axis.missing is None else int(axis.locate(np.array([axis.missing]))[0])
 
 
-def grid_axis(name: str, interval: Interval, cells: int) -> GridAxis:
-    """Lay equal cells over an interval."""
+def _stepped(edges: np.ndarray, first: np.ndarray, lowest: np.ndarray, highest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The values given, but the edges of cells that hold no step: such a cell holds only what lies between two steps."""
+    import numpy as np
+
+    held = first[:-1] < first[1:]
+    return np.where(held, lowest, edges[:-1]), np.where(held, highest, edges[1:])
+
+
+def grid_axis(name: str, interval: Interval, cells: int, *, snap: bool = False) -> GridAxis:
+    """Lay equal cells over an interval; ``snap`` if their edges are decimal numbers although the interval has no step."""
     low, high = interval.numbers
-    return GridAxis(name, low, high, cells, interval.time, interval.step is not None, interval.stand_in)
+    return GridAxis(name, low, high, cells, interval.time, snap or interval.step is not None, interval.stand_in, interval.stride)
 
 
 def snap_of(lower: float, upper: float, cells: int) -> float:

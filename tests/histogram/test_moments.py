@@ -79,7 +79,8 @@ def test_intervals_of_too_small_a_scale_do_not_hold() -> None:
 
 
 def test_noiseless_statistics_are_right() -> None:
-    bins = moments.Bins(np.array([0.0, 1, 2, 3]), np.array([1, 2, 1]), DiscreteLaplace(1 / sf.PureDP(1000).epsilon))
+    edges = np.array([0.0, 1, 2, 3])
+    bins = moments.Bins(edges[:-1], edges[1:], np.array([1, 2, 1]), DiscreteLaplace(1 / sf.PureDP(1000).epsilon))
     assert moments.mean(bins, 0.05)[0] == 1.5
     assert moments.mean(bins, 0.05)[1:] == pytest.approx((1.0, 2.0), abs=1e-6)
     assert moments.median(bins, 0.05) == (1.5, 1.0, 2.0)

@@ -137,3 +137,14 @@ def _cells(expected: np.ndarray) -> np.ndarray:
 def _require(power: float, what: str) -> None:
     if not power >= POWER:
         raise TooFewDraws(f"{what} would notice the near miss with probability {power:.4f} only; {POWER} is needed")
+
+
+def covers(held: int, trials: int, confidence: float, *, false_alarm: float = FALSE_ALARM) -> bool:
+    """Whether intervals that held so often may be ones of at least this confidence.
+
+    An interval of exactly this confidence is refused with probability at most ``false_alarm``.
+
+    >>> covers(9_480, 10_000, 0.95), covers(890, 1_000, 0.95)
+    (True, False)
+    """
+    return bool(stats.binom.cdf(held, trials, confidence) > false_alarm)

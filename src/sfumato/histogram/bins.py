@@ -8,8 +8,6 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-import msgspec
-
 from sfumato.domain import EdgesAxis, Interval, LatticeAxis, as_number, grid_axis
 from sfumato.errors import UsageError, shown
 from sfumato.exact import positive
@@ -110,9 +108,9 @@ def _of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
     if number > most:
         raise UsageError(f"width = {width} for {name!r}", f"that makes more than {most:,} bins", "Choose a larger width")
     if even:
-        return grid_axis(name, msgspec.structs.replace(axis, step=width), number)
+        return grid_axis(name, axis, number, snap=True)
     edges = tuple(float(low + i * each) for i in range(number))
-    return EdgesAxis(name, (*edges, float(high)), axis.time, axis.stand_in)
+    return EdgesAxis(name, (*edges, float(high)), axis.time, axis.stand_in, axis.stride, axis.numbers[0])
 
 
 def _edges_axis(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
@@ -124,7 +122,7 @@ def _edges_axis(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
     low, high = axis.numbers
     if numbers[0] < low or numbers[-1] > high:
         raise UsageError(f"edges for {name!r}", "they leave the public bounds of the axis", "Keep them inside the Interval, or widen it")
-    return EdgesAxis(name, numbers, axis.time, axis.stand_in)
+    return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low)
 
 
 def _plain_entry(entry: Any) -> Any:

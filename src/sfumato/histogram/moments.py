@@ -5,9 +5,13 @@ With the noisy counts c = n + z in place of n, the left side is a weighted sum o
 known; so the interval is the set of all theta at which the left side is within that half-width (Fieller's inversion). It covers
 with the stated probability however small the counts are, and is as wide as the axis where they say nothing.
 
-What binning hides is added: a value lies within half a bin of the middle of its bin, so a mean is off by at most half of the
-widest bin, a standard deviation too (it is a norm of deviations), and a median lies in its bin.
-Values beyond the bounds were clamped: all statistics are of the clamped values.
+What binning hides is added. Each bin is represented by the middle of the values that it can hold, and a value lies within half of
+their range of that middle. So a mean is off by at most half of the widest range, a standard deviation too (it is a norm of
+deviations), and a median lies in its bin. On an axis without a step a bin can hold all numbers between its edges. On an axis with a
+step it can hold the steps in it: where bins are steps each holds one value, and nothing is hidden or added.
+
+The statistics are of the values as they were counted: those beyond the bounds were clamped, and on an axis with a step they are
+steps; the upper bound itself counts as the last step below it.
 """
 
 from __future__ import annotations
@@ -19,10 +23,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.domain import EdgesAxis, GridAxis
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
 GRID = 513
 LEVELS = 4
+_ROUNDING = 1e-14  # of a sum of products in doubles, relative
 Ends: TypeAlias = tuple[float, float]
 
 
@@ -32,53 +38,77 @@ class Bins:
 
     Attributes
     ----------
-    edges : float64 ndarray of shape (bins + 1,)
+    lowest, highest : float64 ndarray of shape (bins,)
+        The least and the largest value that each bin can hold.
     counts : int64 ndarray of shape (bins,)
     law : DiscreteLaplace or DiscreteGaussian
         Of the noise on each released count.
     terms : int
         How many released counts each of these is the sum of.
+    step : float or None
+        The distance between values that occur; None: any number occurs.
     """
 
-    edges: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
     counts: np.ndarray
     law: Law
     terms: int = 1
+    step: float | None = None
+
+    @classmethod
+    def of(cls, axis: GridAxis | EdgesAxis, counts: np.ndarray, law: Law, terms: int = 1) -> Bins:
+        """The cells of an axis."""
+        return cls(*axis.extremes(), counts, law, terms, axis.step)
 
     @property
     def middles(self) -> np.ndarray:
-        return np.asarray((self.edges[:-1] + self.edges[1:]) / 2)
+        return np.asarray((self.lowest + self.highest) / 2)
 
     @property
     def slack(self) -> float:
-        """Half of the widest bin."""
-        return float(np.diff(self.edges).max()) / 2
+        """How far a value may lie from the middle of its bin: 0 where every bin holds one value."""
+        return float((self.highest - self.lowest).max()) / 2
+
+    @property
+    def ends(self) -> Ends:
+        """The least and the largest of all values that can occur."""
+        return float(self.lowest[0]), float(self.highest[-1])
+
+    def within(self, at: int, share: float) -> float:
+        """The value with this share of a bin's rows below it, if the values that it can hold are equally frequent."""
+        low, high = float(self.lowest[at]), float(self.highest[at])
+        if self.step is None:
+            return low + share * (high - low)
+        values = round((high - low) / self.step) + 1
+        return min(low + min(int(share * values), values - 1) * self.step, high)
 
 
 def mean(bins: Bins, alpha: float) -> tuple[float, float, float]:
     """The mean of the values, and its interval."""
     low, high = _solve_linear(bins, bins.middles, alpha)
     value = _weighted(bins.counts, bins.middles)
-    first, last = float(bins.edges[0]), float(bins.edges[-1])
+    first, last = bins.ends
     return value, max(first, low - bins.slack), min(last, high + bins.slack)
 
 
 def variance(bins: Bins, alpha: float) -> tuple[float, float, float]:
     """The variance of the values, and its interval: E (x - a)^2 - (E x - a)^2 with a the public middle of the axis."""
-    centre = float(bins.edges[0] + bins.edges[-1]) / 2
+    first, last = bins.ends
+    centre = (first + last) / 2
     squares = (bins.middles - centre) ** 2
     mean_low, mean_high = (end - centre for end in _solve_linear(bins, bins.middles, alpha / 2))
     low, high = _solve_linear(bins, squares, alpha / 2)
     nearest = 0.0 if mean_low <= 0 <= mean_high else min(mean_low**2, mean_high**2)
     spread = math.sqrt(max(0.0, high - nearest)) + bins.slack
     least = math.sqrt(max(0.0, low - max(mean_low**2, mean_high**2))) - bins.slack
-    most = float(bins.edges[-1] - bins.edges[0]) / 2  # no values within bounds deviate more (Popoviciu)
+    most = (last - first) / 2  # no values within bounds deviate more (Popoviciu)
     value = _weighted(bins.counts, squares) - (_weighted(bins.counts, bins.middles) - centre) ** 2
     return min(max(0.0, value), most**2), max(0.0, least) ** 2, min(spread, most) ** 2
 
 
 def median(bins: Bins, alpha: float) -> tuple[float, float, float]:
-    """The median of the values, and its interval, whose ends are edges.
+    """The median of the values, and its interval, whose ends are the first and the last value that some bins can hold.
 
     In the true median's bin the rows below are at most half, and with the bin at least half: two weighted sums, each of which
     noise moves beyond its half-width with probability at most alpha / 2 to the side that matters.
@@ -92,8 +122,7 @@ def median(bins: Bins, alpha: float) -> tuple[float, float, float]:
     at = min(int(np.argmax(2 * below[1:] >= total)), len(bins.counts) - 1)
     inside = bins.counts[at]
     share = min(max((total / 2 - below[at]) / inside, 0.0), 1.0) if inside > 0 else 0.5
-    value = float(bins.edges[at] + share * (bins.edges[at + 1] - bins.edges[at]))
-    return value, float(bins.edges[accepted[0]]), float(bins.edges[accepted[-1] + 1])
+    return bins.within(at, share), float(bins.lowest[accepted[0]]), float(bins.highest[accepted[-1]])
 
 
 def ratio(part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float) -> tuple[float, float, float]:
@@ -109,9 +138,9 @@ def ratio(part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float)
 
     def accepts(p: np.ndarray) -> np.ndarray:
         effective = cells[0] * (1 - p) ** 2 + cells[1] * p**2
-        return np.asarray(np.abs(part - p * whole) <= law.sum_half_width(effective, alpha))
+        return np.asarray(np.abs(part - p * whole) <= law.sum_half_width(effective, alpha) + _ROUNDING * abs(part))
 
-    low, high = _accepted(accepts, 0.0, 1.0)
+    low, high = _accepted(accepts, 0.0, 1.0, part / whole if whole > 0 else math.nan)
     value = min(max(part / whole, 0.0), 1.0) if whole > 0 else 0.5
     return value, low, high
 
@@ -179,17 +208,21 @@ def _solve_linear(bins: Bins, values: np.ndarray, alpha: float) -> Ends:
     def accepts(theta: np.ndarray) -> np.ndarray:
         t = (theta - low) / size
         effective = bins.terms * np.maximum(squares[2] - 2 * t * squares[1] + t**2 * squares[0], 0)
-        return np.asarray(np.abs(first - theta * total) <= size * bins.law.sum_half_width(effective, alpha) * (1 + 1e-9))
+        reach = size * bins.law.sum_half_width(effective, alpha) * (1 + 1e-9) + _ROUNDING * abs(first)
+        return np.asarray(np.abs(first - theta * total) <= reach)
 
-    return _accepted(accepts, low, high)
+    return _accepted(accepts, low, high, first / total if total > 0 else math.nan)
 
 
-def _accepted(accepts: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> Ends:
+def _accepted(accepts: Callable[[np.ndarray], np.ndarray], low: float, high: float, likely: float) -> Ends:
     """The first and the last accepted number between two, found on a grid, and then on finer ones at both ends, rounded outwards.
 
+    ``likely`` is accepted wherever it lies between the two: what is accepted about it may be narrower than the grid.
     All of it if no number is accepted: then the counts say nothing.
     """
     grid = np.linspace(low, high, GRID)
+    if low < likely < high:
+        grid = np.sort(np.append(grid, likely))
     held = np.flatnonzero(accepts(grid))
     if not len(held):
         grid = np.linspace(low, high, 64 * GRID)

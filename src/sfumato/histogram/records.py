@@ -230,7 +230,7 @@ def record_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattic
 
 def edges_axis(axis: GridAxis, edges: np.ndarray) -> EdgesAxis:
     """The bins between chosen lattice points, as an axis."""
-    return EdgesAxis(axis.name, tuple(axis.points(edges).tolist()), axis.time, axis.missing)
+    return EdgesAxis(axis.name, tuple(axis.points(edges).tolist()), axis.time, axis.missing, axis.step, axis.lower)
 
 
 def plain_records(value: object, name: str) -> int | None:

@@ -162,11 +162,14 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
     # --- statistics along one axis ----------------------------------------------------------------------------------
 
     def mean(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
-        """The mean along an Interval axis, and an interval for noise and binning together; days or microseconds for times."""
+        """The mean along an Interval axis, and an interval for noise and binning together; days or microseconds for times.
+
+        On an axis with a step the values are its steps: a bin of one step hides nothing (see ``histogram.moments``).
+        """
         return self._moment(moments.mean, "a mean", axis, confidence, lambda low, high: (low, high))
 
     def median(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
-        """The median along an Interval axis, interpolated within its bin; the interval's ends are edges."""
+        """The median along an Interval axis, interpolated among the values that its bin can hold; the interval's ends are such values."""
         return self._moment(moments.median, "a median", axis, confidence, lambda low, high: (low, high))
 
     def variance(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
@@ -185,11 +188,11 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
     def _moment(self, statistic: Any, what: str, axis: str | None, confidence: Exactly, possible: Possible) -> Estimate:
         law, place = self._additive(what), self._place(axis)
         found = self.lattice.axes[place]
-        if isinstance(found, LabelAxis):
+        if not isinstance(found, GridAxis | EdgesAxis):
             raise UsageError(f"{what} of {found.name!r}", "it has labels, which have no order", "Name an Interval axis")
         sums, terms = tables.marginal(self.values, (place,))
-        bins = moments.Bins(found.edges(), sums, law, terms)
-        ends = possible(float(bins.edges[0]), float(bins.edges[-1]))
+        bins = moments.Bins.of(found, sums, law, terms)
+        ends = possible(*bins.ends)
         return self._estimate(confidence, *statistic(bins, error_probability(confidence)), possible=ends)
 
     def _estimate(self, confidence: Exactly, value: Any, low: Any, high: Any, *, possible: tuple[float, float] | None = None) -> Estimate:
