@@ -139,13 +139,13 @@ def _borders(release: Clusters, ax: Axes, x: int, y: int) -> None:
 
 
 def _note(release: Clusters) -> str:
-    """How far the noise alone moves a centre, and its weight."""
+    """How far a centre may be from the mean of its rows, and its weight from their number."""
     error = release.standard_error / np.array([axis.upper - axis.lower for axis in release.lattice.axes if isinstance(axis, GridAxis)])
     known = error[np.isfinite(error)]
     moved = ""
     if known.size:
         share = style.number(float(f"{100 * np.median(known):.2g}"))
-        moved = f"Noise moves centres by {share}% of an axis (median standard error); "
+        moved = f"The standard error of centres is {share}% of an axis (median); "
     half = release.accuracy(CONFIDENCE)
     weights = f"of {release.guarantee.unit.counted}, weights hold within ±{style.number(int(half.max()))} with 95% confidence each."
     return f"{moved}{weights} {release.unknowns}".strip()

@@ -74,7 +74,7 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
         return np.asarray(np.clip(np.where(seen[:, None], means, before), -extent, extent))
 
     def standard_error(self, d: int) -> np.ndarray:
-        """Of the means, from the noise alone, to first order: float64 ndarray of shape (k, d)."""
+        """Of the means of the groups as shortened, from the noise alone, to first order: float64 ndarray of shape (k, d)."""
         n = np.maximum(self.counts, 1)[:, None]
         mean = self.sums.reshape(len(n), d) / n
         return np.asarray(np.sqrt(self.sum_law.variance + mean**2 * self.count_law.variance) / n)

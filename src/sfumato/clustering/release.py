@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from sfumato.clustering.error import root_mean_square
 from sfumato.clustering.lloyd import Step
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.domain import GridAxis, Lattice
@@ -119,27 +120,25 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         unknown = len(self.flags) - sum(self.flags)
         return f"{unknown} of {len(self.flags)} centres are not known: their weights cannot be told from 0." if unknown else ""
 
-    @property
+    @cached_property
     def standard_error(self) -> np.ndarray:
-        """How far the noise alone moves each centre from the mean of its group, to first order: float64 ndarray of shape (k, d).
+        """How far each centre is from the mean of the rows nearest to it, root mean square: float64 ndarray of shape (k, d).
 
-        In the axes' own units; one standard deviation. It does not say how good the groups are: noise also decides those, and k-means
-        finds a local optimum. Infinite where the weight cannot be told from 0.
+        In the axes' own units. The truth that it is about is the mean of the rows, clamped to the bounds, whose nearest centre this
+        is (``predict`` says which they are); centre +- 1.96 standard errors hold it with 95 % confidence at least. The noise enters
+        by its exact law. How far the region of the centre differs from the one whose mean was paid for is estimated from the
+        partition, whose rows are taken to lie evenly within its cells; half a cell of the lattice is added. See ``clustering.error``.
+        It does not say how good the clusters are: noise decides those, too, and k-means finds a local optimum. Infinite where the
+        weight cannot be told from 0.
         """
-        with np.errstate(divide="ignore"):
-            scaled = self.steps[-1].standard_error(self.space.d) if self.steps else self._cells_error()
+        if self.steps or self.partition is not None:
+            whole = root_mean_square(self.space, self._whole, self.partition, self.steps)
+        else:
+            whole = np.full(self._whole.shape, np.inf)
         seen = np.asarray(self.weights > self.accuracy())[:, None]
-        return np.asarray(np.where(seen, scaled * self.space.widths, np.inf))
-
-    def _cells_error(self) -> np.ndarray:
-        """Of weighted means of cells: each count moves the mean by its distance from it over the whole weight."""
-        if self.partition is None:
-            return np.full(self._whole.shape, np.inf)
-        where = self.space.whole(self.space.scale_edges((self.partition.lower + self.partition.upper) / 2))
-        groups = nearest(where, self._whole)
-        squares = (where - self._whole[groups]).astype(float) ** 2
-        spread = np.stack([np.bincount(groups, column, len(self.weights)) for column in squares.T], axis=1)
-        return np.asarray(np.sqrt(self.law.variance * spread) / np.maximum(self.weights, 1)[:, None])
+        found = np.where(seen, whole * self.space.widths, np.inf)
+        found.flags.writeable = False
+        return np.asarray(found)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
         alpha = error_probability(confidence)

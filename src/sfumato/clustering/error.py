@@ -1,0 +1,164 @@
+"""How far a released centre is from the mean of the rows that are nearest to it: a root mean square error.
+
+The truth that it is about: the mean of the rows, as they were counted (clamped, on the lattice), whose nearest released centre
+this is, which is what ``predict`` says. The centre differs from it by four parts.
+
+*Noise.* The noise of the last step's sums and counts, or of the grid's counts; its variance is known exactly, to first order in
+the ratio of sum and count.
+
+*Region.* A step averages the rows nearest to the centre *before* it, each shortened to the step's reach. The released centre has
+moved on, so that rows near the borders have changed sides, and shortened rows lie farther out. A grid's region is made of whole
+cells. Where a partition was paid for, both means are computed from its counts, the rows of a cell being spread evenly over it:
+their difference is the estimate, and the noise of those counts gives the variance of the estimate, by its derivative in each
+count. Without a partition ("dplloyd") the next move is taken to be as long as the last one, and to go along any axis.
+
+*Grid.* A row lies anywhere in its cell. On the lattice of a step the worst is taken: half a cell, for all rows at once. The
+cells of a grid that is clustered are wide, and there the mean of the rows of each is taken to lie evenly within it, independent
+of the others; half a cell is then divided by sqrt 3, and by the root of the number of cells that matter.
+
+Parts that are not noise have an unknown sign, so their squares are added to the variance. For a normal error of standard
+deviation s about an offset b, P(|error| <= 1.96 sqrt(s^2 + b^2)) is at least 0.95 for every b. So +-1.96 is a 95 % interval.
+It says nothing of how good the clusters are: k-means finds a local optimum, and noise decides which.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.clustering.lloyd import Step, shortened
+from sfumato.clustering.space import HALF, Space, nearest
+from sfumato.clustering.weighted import non_negative
+from sfumato.mechanisms.noise import DiscreteGaussian
+from sfumato.partition import Partition
+
+POINTS = 2**17
+FEWEST, MOST = 4, 64  # points by which a cell is represented
+
+
+def root_mean_square(space: Space, centres: np.ndarray, partition: Partition | None, steps: tuple[Step, ...]) -> np.ndarray:
+    """The error of each coordinate of each centre, in whole numbers: float64 ndarray of shape (k, d).
+
+    Parameters
+    ----------
+    space : Space
+    centres : int64 ndarray of shape (k, d)
+        As released.
+    partition : Partition or None
+    steps : tuple of Step
+        At least one of the two was paid for.
+    """
+    cells = None if partition is None else Cells.of(space, partition)
+    if steps:
+        noise = steps[-1].standard_error(space.d) ** 2
+        grid = np.broadcast_to(_half_cells(space), centres.shape) ** 2
+    elif cells is not None:
+        noise, grid = cells.noise_and_grid(centres)
+    if cells is not None:
+        region = cells.region(centres, steps)
+    else:
+        moved = centres - steps[-1].centres.reshape(centres.shape)
+        region = (moved**2).sum(axis=1, keepdims=True)
+    return np.asarray(np.sqrt(noise + region + grid))
+
+
+def _half_cells(space: Space) -> np.ndarray:
+    """Half of the range of values in a cell of the lattice, in whole numbers: float64 ndarray of shape (d,)."""
+    widest = np.array([float((high - low).max()) for low, high in (a.extremes() for a in space.axes)])
+    return np.asarray(widest / 2 / space.widths)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A partition with its counts, each cell as a few points spread evenly over it, in whole numbers.
+
+    Attributes
+    ----------
+    middles, halves : float64 ndarrays of shape (cells, d)
+    weights, variances : float64 ndarrays of shape (cells,)
+        Counts, not negative, and the variance of the noise on each.
+    """
+
+    middles: np.ndarray
+    halves: np.ndarray
+    weights: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def of(cls, space: Space, partition: Partition) -> Cells:
+        lower = space.scale_edges(partition.lower) * HALF
+        upper = space.scale_edges(partition.upper) * HALF
+        each = np.array([law.variance for law in partition.laws])
+        which = np.zeros(len(lower), np.int64) if partition.which is None else partition.which
+        weights = non_negative(partition.counts)
+        return cls((lower + upper) / 2, (upper - lower) / 2, weights, each[which])
+
+    @cached_property
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        """The points, and the cell of each: int64 ndarrays of shapes (n, d) and (n,)."""
+        cells, d = self.middles.shape
+        each = max(FEWEST, min(MOST, POINTS // cells))
+        where = self.middles[:, None] + self.halves[:, None] * _spread_out(each, d)
+        return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), each)
+
+    def noise_and_grid(self, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of means of cells: variance by the noise of counts, and by where the rows of each cell lie; shape (k, d)."""
+        k = len(centres)
+        whole = np.rint(self.middles).astype(np.int64)
+        groups = nearest(whole, centres)
+        rows = np.maximum(np.bincount(groups, self.weights, k), 1)[:, None]
+        away = (whole - centres[groups]) ** 2 * self.variances[:, None]
+        within = self.halves**2 / 3 * (self.weights**2)[:, None]
+        return _sums(groups, away, k) / rows**2, _sums(groups, within, k) / rows**2
+
+    def region(self, centres: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
+        """The square of how far the mean of the region lies from what was averaged, with the variance of that estimate."""
+        k = len(centres)
+        where, cell = self.points
+        weights = (self.weights / np.bincount(cell))[cell]
+        now = nearest(where, centres)
+        if steps:
+            before = nearest(where, steps[-1].centres.reshape(centres.shape))
+            averaged = _averaged(where, before, steps[-1])
+        else:
+            before = nearest(np.rint(self.middles).astype(np.int64), centres)[cell]
+            averaged = where
+        means, pulls = zip(*(_mean(*each, weights, k) for each in ((now, where), (before, averaged))), strict=True)
+        offset = means[0] - means[1]
+        # What one row more in a cell does to the difference, for each cell and group that meet.
+        keys = np.concatenate([cell * k + now, cell * k + before])
+        per_row = np.concatenate([pulls[0], -pulls[1]]) / np.tile(np.bincount(cell)[cell], 2)[:, None]
+        met, at = np.unique(keys, return_inverse=True)
+        derivative = _sums(at, per_row, len(met))
+        variance = _sums(met % k, derivative**2 * self.variances[met // k][:, None], k)
+        return np.asarray(offset**2 + variance)
+
+
+def _averaged(where: np.ndarray, groups: np.ndarray, step: Step) -> np.ndarray:
+    """Where a step sees rows: shortened to its reach."""
+    about = step.about.reshape(len(step.counts), -1)[groups]
+    return np.asarray(about + shortened(where - about, step.reach, isinstance(step.sum_law, DiscreteGaussian)))
+
+
+def _mean(groups: np.ndarray, where: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means of groups, shape (k, d), and by how much a row more at each point moves the mean of its group, shape (n, d)."""
+    rows = np.maximum(np.bincount(groups, weights, k), 1)
+    means = _sums(groups, where * weights[:, None], k) / rows[:, None]
+    return means, (where - means[groups]) / rows[groups][:, None]
+
+
+def _sums(groups: np.ndarray, values: np.ndarray, k: int) -> np.ndarray:
+    """Sums of the rows of each group: float64 ndarray of shape (k, d)."""
+    return np.stack([np.bincount(groups, column, k) for column in values.T], axis=1)
+
+
+def _spread_out(count: int, d: int) -> np.ndarray:
+    """Public points in [-1, 1]^d that fill it evenly (Roberts' additive recurrence): float64 ndarray of shape (count, d)."""
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1 + ratio) ** (1 / (d + 1))
+    steps = np.array([math.pow(ratio, -i) for i in range(1, d + 1)])
+    return np.asarray(2 * ((0.5 + np.arange(count)[:, None] * steps) % 1) - 1)
