@@ -179,7 +179,7 @@ def test_json_holds_the_table_that_people_see(sfumato: Run) -> None:
     words = ["people.parquet", "--axis", "age=0..120", "--epsilon", "1", "--budget", "9", "--ledger", "b.db", "--json"]
     for command, columns in (
         ("cluster", {"age", "age_error", "count", "low", "high"}),
-        ("quantiles", {"quantile", "value", "rank_error"}),
+        ("quantiles", {"quantile", "value", "cell_low", "cell_high", "rank_error"}),
         ("histogram", {"age", "age_lower", "age_upper", "count", "low", "high"}),
     ):
         code, out, err = sfumato(command, *words)

@@ -15,6 +15,7 @@ from sfumato.audit.runs import count
 from sfumato.cube import Cube
 from sfumato.quantiles.methods import Cells, Way, halved, method_for
 from sfumato.quantiles.reach import half_width
+from sfumato.random import PublicSeed
 from sfumato.random.bits import current
 from support.canary import overheard, sightings
 from support.laws import Recorder, loss
@@ -68,8 +69,8 @@ def test_shapes_frames_and_the_journey(publisher, tmp_path: Path):
     by = publisher.release(sf.Quantiles("day", by="kind"), epsilon="1")
     every = publisher.release(sf.Quantiles(["x", "y"], at=[0.5], by="kind", method="tree"), epsilon="1")
     assert [r.values.shape for r in (one, two, by, every)] == [(3,), (2, 2), (3, 3), (3, 2, 1)]
-    assert two.to_frame().column_names == ["axis", "quantile", "value", "rank_error"]
-    assert by.to_frame().column_names == ["kind", "quantile", "value", "rank_error", "rows", "known"]
+    assert two.to_frame().column_names == ["axis", "quantile", "value", "cell_low", "cell_high", "rank_error"]
+    assert by.to_frame().column_names == ["kind", "quantile", "value", "cell_low", "cell_high", "rank_error", "rows", "known"]
     assert str(by.to_frame()["value"].type) == "date32[day]"
     for release in (one, two, by, every):
         assert release.accuracy().shape == release.values.shape
@@ -262,7 +263,7 @@ def test_the_command(table, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words += ["--epsilon", "1", "--budget", "2", "--ledger", str(tmp_path / "l.db"), "--plot", str(tmp_path / "q.png")]
     assert run(words) == 0
     said = capsys.readouterr()
-    assert said.out.splitlines()[1] == "kind\tquantile\tvalue\trank_error\trows\tknown"
+    assert said.out.splitlines()[1] == "kind\tquantile\tvalue\tcell_low\tcell_high\trank_error\trows\tknown"
     assert len(said.out.splitlines()) == 2 + 6
     assert "Of the rows counted, each rank is within" in said.err
     assert (tmp_path / "q.png").exists()
@@ -275,3 +276,45 @@ def test_the_counts_of_a_tree_spend_the_cost_exactly(cost, unit):
     way.draw(Cells(np.array([5, 900]), np.array([40, 60]), 2**12), noise)
     assert [size for _, size in noise.drawn] == [16, 256, 4096]
     assert sum(loss(law, unit) for law, _ in noise.drawn) == (cost.rho if isinstance(cost, sf.ZCDP) else cost.epsilon)
+
+
+@pytest.mark.parametrize("method", ["joint", "recursive", "tree"])
+@pytest.mark.parametrize("upper", [4.0, 7.0, 10.0])
+def test_the_rows_of_a_value_lie_in_its_cells(method, upper):
+    """500 rows at one number that is no lattice point: the value lies beside it, and its cells hold it."""
+    question = sf.Quantiles("x", at=[0.25, 0.5, 0.75], method=method)
+    lattice = question.needs(sf.Domain(x=sf.Interval(0, upper)))
+    rows = np.full(500, 3.0)
+    cube = Cube.of_cells(lattice, lattice.axes[0].locate(rows)[:, None])
+    for draw in range(5):
+        release = question.answer(cube, sf.Unit(), sf.PureDP("5"), PublicSeed(f"{method} {draw}"))
+        low, high = release.cells()
+        assert low.shape == high.shape == release.values.shape
+        assert (low <= release.values).all()
+        assert (release.values <= high).all()
+        assert ((low <= 3.0) & (high >= 3.0)).all()
+        assert (high - low <= 2.01 * upper / lattice.shape[0]).all()
+
+
+def test_the_cell_of_a_value_on_an_axis_with_a_step_is_the_value():
+    for axis, widest in ((sf.Interval(0, 120, step=1), 0), (sf.Interval(0, 2**21, step=1), 1)):
+        question = sf.Quantiles("x", at=[0.5])
+        lattice = question.needs(sf.Domain(x=axis))
+        cube = Cube.of_cells(lattice, lattice.axes[0].locate(np.full(500, 37.0))[:, None])
+        release = question.answer(cube, sf.Unit(), sf.PureDP("5"), PublicSeed("steps"))
+        low, high = release.cells()
+        assert low[0] <= 37 <= high[0]
+        assert high[0] - low[0] == widest
+
+
+def test_the_cells_at_the_ends_of_the_axis_stay_within_it():
+    question = sf.Quantiles(["x", "y"], at=[0.001, 0.999], by="kind")
+    domain = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval("2013-01-01", "2014-01-01"), kind=sf.Categories(["a", "b"]))
+    lattice = question.needs(domain)
+    cube = Cube.of_cells(lattice, np.zeros((0, 3), np.int64))
+    release = question.answer(cube, sf.Unit(), sf.PureDP("1"), PublicSeed("ends"))
+    low, high = release.cells()
+    assert low.shape == release.values.shape
+    assert (low[:, 0] >= 0).all()
+    assert (high[:, 0] <= 1).all()
+    assert (low[:, 1] == high[:, 1]).all()

@@ -219,9 +219,10 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
         """By how many rows the ranks may be off, whatever the data are: int64 ndarray like ``values``.
 
-        A value stands for its cell: on an axis with a step its lower edge, else its nearer end. With a rows below that cell and b in
-        or below it, at * (all rows) is within so many rows of the interval [a, b]; where a cell holds w rows, w / (2 * sub-cells) more.
-        The sub-cells of a cell are ``ways[axis].parts``. See ``quantiles/reach.py`` for why.
+        A value stands for its cell: on an axis with a step it is the one value of the cell, else the end of it that is nearer.
+        With a rows below that cell and b in or below it, at * (all rows) is within so many rows of the interval [a, b]; where a
+        cell holds w rows, w / (2 * sub-cells) more. The sub-cells of a cell are ``ways[axis].parts``. ``quantiles/reach.py`` says
+        why.
 
         Parameters
         ----------
@@ -236,14 +237,39 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
         return self._shaped(table.copy())
 
     def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest offset of each rank, in rows: (-accuracy, accuracy). The values themselves have no interval."""
+        """Lowest and highest offset of each rank, in rows: (-accuracy, accuracy).
+
+        The values themselves have no interval of a stated confidence; ``cells`` says between which numbers the rows lie that a value
+        stands for.
+        """
         half = self.accuracy(confidence, simultaneous)
         return -half, half
 
-    def to_frame(self) -> pa.Table:
-        """One row per value: the label where ``by`` is given, axis where there are several, quantile, value, rank_error (95%, in rows).
+    def cells(self) -> tuple[np.ndarray, np.ndarray]:
+        """Between which numbers the rows lie that a value stands for: lowest and highest, each like ``values``.
 
-        Where ``by`` is given also rows, the noisy number of the label's rows, and known: whether the value says anything.
+        On an axis with a step these are the steps of the value's cell: the value itself, where cells are steps. Without one a value is
+        an end of the cell in which the chosen edge lies, the upper end of one cell or the lower end of the next: the two of them are
+        given. So 500 rows at 3 may have the median 3.0000019, and their 3 lies between these numbers.
+        """
+        low, high = np.empty(self.table.shape), np.empty(self.table.shape)
+        for i, axis in enumerate(self.axes):
+            chosen = self._table[:, i]
+            if axis.snap:
+                ends = axis.extremes()
+                cell = np.minimum(chosen, axis.cells - 1)
+                low[:, i], high[:, i] = ends[0][cell], ends[1][cell]
+            else:
+                low[:, i] = axis.points(np.maximum(chosen - 1, 0).reshape(-1)).reshape(chosen.shape)
+                high[:, i] = axis.points(np.minimum(chosen + 1, axis.cells).reshape(-1)).reshape(chosen.shape)
+        return self._shaped(low), self._shaped(high)
+
+    def to_frame(self) -> pa.Table:
+        """One row per value.
+
+        The label where ``by`` is given, axis where there are several, quantile, value, cell_low and cell_high (see ``cells``), and
+        rank_error (95%, in rows). Where ``by`` is given also rows, the noisy number of the label's rows, and known: whether the value
+        says anything.
         """
         import pyarrow as pa
 
@@ -258,7 +284,10 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
             columns["axis"] = [self.axes[i].name for i in axis]
         columns["quantile"] = np.array([float(q) for q in self.at])[quantile]
         times = {one.time for one in self.axes}
-        columns["value"] = edge_array(self.table.reshape(-1), times.pop() if len(times) == 1 else None)
+        time = times.pop() if len(times) == 1 else None
+        columns["value"] = edge_array(self.table.reshape(-1), time)
+        for name, ends in zip(("cell_low", "cell_high"), self.cells(), strict=True):
+            columns[name] = edge_array(ends.reshape(-1), time)
         columns["rank_error"] = self.accuracy().reshape(-1)
         if self.rows is not None:
             columns |= {"rows": self.rows[label], "known": np.array(self.flags)}
