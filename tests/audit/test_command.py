@@ -1,6 +1,7 @@
 """``sfumato audit``: exit codes, TSV in a pipe, JSON, tables and a bar on a terminal."""
 
 import dataclasses
+import json
 import re
 import sys
 from pathlib import Path
@@ -49,6 +50,21 @@ def test_a_twin_that_spends_too_much(broken, capsys):
     assert run(["audit", "--only", "histogram"]) == 0
 
 
+def test_a_row_without_power_is_no_failure_and_never_ok(sound, monkeypatch, capsys):
+    """Neither half nor a quarter of the noise would be seen in ten runs: the table, the JSON and the last line say so."""
+    blind = dataclasses.replace(sound[0], name="Blind", universe=(), pair=(((0.5,),), ()), runs=10, weaker=lambda times: sound[0].mechanism)
+    monkeypatch.setattr(subjects, "SUBJECTS", (*sound, blind))
+    assert run(["audit"]) == 0
+    out, err = capsys.readouterr()
+    assert [line.split("\t")[5:7] for line in out.splitlines()[1:]] == [["ok", "1.0 x"], ["ok", "1.0 x"], ["no power", "none"]]
+    assert "None of 3 subjects" in err
+    assert "Of 1 that says nothing" in err
+    assert "Blind" in err
+    assert run(["audit", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["verdict"], one["ok"], one["fault"]) for one in found][2] == ("no power", False, None)
+
+
 def test_json(broken, capsys):
     assert run(["audit", "--json"]) == 70
     found = from_bytes(capsys.readouterr().out.encode(), list[Finding])
@@ -76,9 +92,13 @@ def test_the_page_shows_every_subject():
     assert tuple(shown[0]) == COLUMNS
     expected = [Finding(s.name, s.unit, s.claim, None, 0.0, True, 0.0).row()[:3] for s in SUBJECTS]
     assert [tuple(line[:3]) for line in shown[1:]] == expected, "run: make audit docs"
-    assert {line[5] for line in shown[1:]} == {"ok"}
+    assert {line[5] for line in shown[1:]} == {"ok", "no power"}
+    for line in shown[1:]:
+        most = 6.25 if "rho" in line[2] else 2.5
+        blind = line[6] == "none" or float(line[6].split()[0]) > most
+        assert line[5] == ("no power" if blind else "ok")
 
 
 def test_a_row_as_text():
     found = Finding("Histogram", Unit(rows_per_person=2), CLAIM, 2.0000001, 1.5, False, 0.25)
-    assert found.row() == ("Histogram", "2, add-remove", "epsilon = 2", "2.000", "1.500", "EXCEEDS", "0.2")
+    assert found.row() == ("Histogram", "2, add-remove", "epsilon = 2", "2.000", "1.500", "EXCEEDS", "1.0 x", "0.2")

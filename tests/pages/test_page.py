@@ -371,6 +371,12 @@ def test_findings_of_an_audit():
     assert "Broken &lt;twin&gt;" in text
     assert "EXCEEDS" in text
     assert "None of 1 was seen" in page.render([fine])
+    assert "no power" not in page.render([fine])
+    blind = msgspec.structs.replace(fine, subject="PrivTree", exact=None, sampled=0.0, fault=None)
+    text = page.render([fine, blind])
+    assert "None of 2 was seen" in text
+    assert "Of 1 that says nothing" in text
+    assert "no power" in text
 
 
 def test_lists_may_be_among_the_items(releases, tmp_path):

@@ -14,18 +14,20 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from sfumato.audit import subjects
+from sfumato.audit import power, subjects
 from sfumato.audit.exact import ALPHAS, Loss, pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Pair, neighbours
 from sfumato.audit.sampled import Gain, epsilon_gain, rho_gain, sampled_loss
 from sfumato.audit.selections import law_loss
 from sfumato.audit.subjects import Subject
+from sfumato.audit.subjects.subject import claimed
 from sfumato.errors import UsageError, nearest
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 Exact: TypeAlias = float | Literal["unbounded", "refused"] | None
+Verdict: TypeAlias = Literal["ok", "no power", "EXCEEDS", "REFUSED"]
 
 ROUNDING = 1e-9  # of the audit's own floating point, relative
 
@@ -57,11 +59,24 @@ class Finding(msgspec.Struct, frozen=True):
     sampled : float
         A lower bound from outputs alone, wrong with probability at most 0.001; one above the claim was found twice, 10^-6.
     ok : bool
-        Neither is above the claim, and nothing was refused.
+        Neither is above the claim, nothing was refused, and the run had the power to see a fault.
     seconds : float
+    fault : float or None
+        The smallest fault that this run would have seen, as a multiple of the claim: see ``audit.power``. None: none of those tried.
+    verdict : {"ok", "no power", "EXCEEDS", "REFUSED"}
+        "no power": nothing was seen, but half the noise would not have been seen either. That is neither a pass nor a failure.
     """
 
-    columns: ClassVar[tuple[str, ...]] = ("subject", "rows, unit", "claim", "exact", "sampled", "verdict", "seconds")
+    columns: ClassVar[tuple[str, ...]] = (
+        "subject",
+        "rows, unit",
+        "claim",
+        "exact",
+        "sampled",
+        "verdict",
+        "least fault",
+        "seconds",
+    )
 
     subject: str
     unit: Unit
@@ -70,18 +85,34 @@ class Finding(msgspec.Struct, frozen=True):
     sampled: float
     ok: bool
     seconds: float
+    fault: float | None = None
+    verdict: Verdict | None = None
+
+    def __post_init__(self) -> None:
+        if self.fault is None and isinstance(self.exact, float):
+            msgspec.structs.force_setattr(self, "fault", power.of_exact(self.claim, self.exact))
+        msgspec.structs.force_setattr(self, "verdict", self._judged())
+        msgspec.structs.force_setattr(self, "ok", self.verdict == "ok")
+
+    def _judged(self) -> Verdict:
+        if self.exceeds:
+            return "EXCEEDS"
+        if self.exact == "refused":
+            return "REFUSED"
+        return "ok" if power.enough(self.claim, self.fault) else "no power"
 
     @property
     def claimed(self) -> float:
         """The claim as a number."""
         return claimed(self.claim)
 
-    def row(self) -> tuple[str, str, str, str, str, str, str]:
+    def row(self) -> tuple[str, ...]:
         """As text, for a table: in the order of ``columns``."""
         unit = f"{self.unit.rows_per_person}, {self.unit.neighbours}"
         exact = f"{self.exact:.3f}" if isinstance(self.exact, float) else self.exact or "-"
-        verdict = "ok" if self.ok else "EXCEEDS" if self.exceeds else "REFUSED"
-        return self.subject, unit, str(self.claim), exact, f"{self.sampled:.3f}", verdict, f"{self.seconds:.1f}"
+        seen = "none" if self.fault is None else f"{self.fault:.1f} x"
+        verdict = str(self.verdict)
+        return self.subject, unit, str(self.claim), exact, f"{self.sampled:.3f}", verdict, seen, f"{self.seconds:.1f}"
 
     @property
     def exceeds(self) -> bool:
@@ -89,13 +120,13 @@ class Finding(msgspec.Struct, frozen=True):
         limit = self.claimed * (1 + ROUNDING)
         return self.exact == "unbounded" or (isinstance(self.exact, float) and self.exact > limit) or self.sampled > limit
 
+    @property
+    def failed(self) -> bool:
+        """Whether it spends more than it claims, or could not be judged. A run without power has not failed: it says nothing."""
+        return self.verdict in ("EXCEEDS", "REFUSED")
+
 
 COLUMNS = Finding.columns
-
-
-def claimed(claim: CentralMeasure) -> float:
-    """A claim as a number: epsilon or rho."""
-    return float(claim.rho if isinstance(claim, ZCDP) else claim.epsilon)
 
 
 def audit(deep: bool = False, progress: Progress | None = None, *, only: str | None = None, processes: int = 1) -> list[Finding]:
@@ -104,7 +135,7 @@ def audit(deep: bool = False, progress: Progress | None = None, *, only: str | N
     Parameters
     ----------
     deep : bool
-        False: under a minute. True: larger data sets, all orders, sixteen times as many runs.
+        False: a minute or two. True: larger data sets, all orders, sixteen times as many runs.
     progress : callable or None
         Told how many subjects are done, of how many, and the name of the next one.
     only : str or None
@@ -155,22 +186,30 @@ def examine(subject: Subject, effort: Effort = QUICK) -> Finding:
     """Audit one subject."""
     started = time.perf_counter()
     exact, pair = _exact(subject, effort)
-    sampled = _sampled(subject, pair, effort.runs * subject.runs)
+    runs, gain = effort.runs * subject.runs, _gain(subject.claim)
+    sampled = sampled_loss(subject.mechanism, *pair, runs=runs, gain=gain)
     if sampled > claimed(subject.claim):  # a false alarm must happen twice: the lesser of two lower bounds is one
-        sampled = min(sampled, _sampled(subject, pair, effort.runs * subject.runs))
-    finding = Finding(subject.name, subject.unit, subject.claim, exact, round(sampled, 6), True, 0.0)
-    ok = exact != "refused" and not finding.exceeds
-    return msgspec.structs.replace(finding, ok=ok, seconds=round(time.perf_counter() - started, 3))
+        sampled = min(sampled, sampled_loss(subject.mechanism, *pair, runs=runs, gain=gain))
+    fault = None if isinstance(exact, float) else power.of_samples(subject, pair, runs, gain)
+    seconds = round(time.perf_counter() - started, 3)
+    return Finding(subject.name, subject.unit, subject.claim, exact, round(sampled, 6), True, seconds, fault)
 
 
 def sentence(findings: Sequence[Finding]) -> str:
-    """The outcome in one sentence."""
-    wrong = [finding for finding in findings if not finding.ok]
-    if not wrong:
-        return f"None of {len(findings)} subjects was seen to spend more than it claims."
-    first = wrong[0]
-    fault = f"was seen to spend more than its {first.claim}" if first.exceeds else "could not be audited"
-    return f"{len(wrong)} of {len(findings)} subjects fail: {first.subject} {fault}."
+    """The outcome in one sentence, and in a second one what the runs could not have seen."""
+    wrong = [finding for finding in findings if finding.failed]
+    blind = [finding for finding in findings if finding.verdict == "no power"]
+    if wrong:
+        first = wrong[0]
+        fault = f"was seen to spend more than its {first.claim}" if first.exceeds else "could not be audited"
+        said = f"{len(wrong)} of {len(findings)} subjects fail: {first.subject} {fault}."
+    else:
+        said = f"None of {len(findings)} subjects was seen to spend more than it claims."
+    if not blind:
+        return said
+    names = list(dict.fromkeys(finding.subject for finding in blind))
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"{said} Of {len(blind)} that says nothing: half the noise would not have been seen, either ({shown})."
 
 
 def _chosen(only: str | None) -> list[Subject]:
@@ -205,10 +244,6 @@ def _usual(subject: Subject) -> Pair:
     r = subject.unit.rows_per_person
     one, other = r * subject.universe[:1], r * subject.universe[-1:]
     return one, other if subject.unit.neighbours == "replace" else ()
-
-
-def _sampled(subject: Subject, pair: Pair, runs: int) -> float:
-    return sampled_loss(subject.mechanism, *pair, runs=runs, gain=_gain(subject.claim))
 
 
 def _gain(claim: CentralMeasure) -> Gain:

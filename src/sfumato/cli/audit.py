@@ -21,15 +21,17 @@ from sfumato.errors import InternalError
 
 
 @click.command()
-@click.option("--quick/--deep", default=True, help="About a minute, or half an hour: larger data, more runs.  [default: quick]")
+@click.option("--quick/--deep", default=True, help="A minute or two, or an hour: larger data, more runs.  [default: quick]")
 @click.option("--only", metavar="TEXT", help="Audit the subjects with this text in their name.")
 @click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @json_option
 def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> int:
-    """Show what every mechanism spends, beside what it claims. Exit code 70 if one spends more.
+    """Show what every mechanism spends, beside what it claims. Exit code 70 if one spends more, or cannot be judged.
 
     Exact: the largest likelihood ratio over small neighbouring data sets, by the production code. Sampled: a lower bound from
-    outputs alone, at 99.9 % confidence. Both are in the claim's own unit, epsilon or rho.
+    outputs alone, at 99.9 % confidence. Both are in the claim's own unit, epsilon or rho. Least fault: the smallest excess, in
+    multiples of the claim, that the run would have seen. "no power": it would have missed half the noise, so it says nothing;
+    that is no failure, and the last line counts such rows.
     """
     with _progress() as progress:
         findings = audited(not quick, progress, only=only, processes=os.cpu_count() or 1)
@@ -42,7 +44,7 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
         from sfumato.pages import report
 
         talk(f"Report: {report(findings, page, title='What an audit saw')}")
-    return 0 if all(finding.ok for finding in findings) else InternalError.exit_code
+    return InternalError.exit_code if any(finding.failed for finding in findings) else 0
 
 
 def _show(findings: list[Finding]) -> None:

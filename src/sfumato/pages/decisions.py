@@ -25,8 +25,12 @@ class Finding(Protocol):
     columns: ClassVar[tuple[str, ...]]
 
     @property
+    def failed(self) -> bool:
+        """Whether more was seen to be spent than is claimed, or nothing could be judged."""
+
+    @property
     def ok(self) -> bool:
-        """Whether no more was seen to be spent than is claimed."""
+        """Whether it did not fail, and would have been seen to fail."""
 
     def row(self) -> tuple[str, ...]:
         """As text, in the order of ``columns``."""
@@ -51,6 +55,7 @@ class Audit:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     wrong: int
+    blind: int
 
 
 def study(item: Decision, anchor: str) -> Study:
@@ -68,7 +73,9 @@ def audit(findings: Sequence[Finding]) -> Audit | None:
     """Lay findings out; None, if there are none."""
     if not findings:
         return None
-    return Audit(findings[0].columns, tuple(finding.row() for finding in findings), sum(not finding.ok for finding in findings))
+    wrong = sum(finding.failed for finding in findings)
+    blind = sum(not finding.ok and not finding.failed for finding in findings)
+    return Audit(findings[0].columns, tuple(finding.row() for finding in findings), wrong, blind)
 
 
 def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:

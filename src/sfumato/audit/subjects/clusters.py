@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sfumato.audit.runs import Rows, of_cubes
-from sfumato.audit.subjects.subject import LINE, PURE, UNITS, Subject
+from sfumato.audit.runs import Mechanism, Rows, of_cubes
+from sfumato.audit.subjects.subject import LINE, PURE, UNITS, Subject, less_noise
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
 from sfumato.domain import GridAxis, Lattice
@@ -31,8 +31,12 @@ def _tree_clusters(unit: Unit) -> Subject:
     rest: Rows = ((0.5, 0.5),)
     other: Rows = unit.rows_per_person * ((3.5, 3.5),) if unit.neighbours == "replace" else ()
     pair = rest + unit.rows_per_person * ((0.5, 0.5),), rest + other
-    mechanism = of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, PURE, noise))
-    return Subject("k-means, privtree", unit, PURE, mechanism, pair=pair, runs=300)
+
+    def spending(times: int) -> Mechanism:
+        cost = less_noise(PURE, times)
+        return of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
+
+    return Subject("k-means, privtree", unit, PURE, spending(1), pair=pair, runs=300, weaker=spending)
 
 
 def subjects() -> Iterator[Subject]:

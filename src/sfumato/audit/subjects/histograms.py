@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import product
 
-from sfumato.audit.runs import Published, Rows, count
-from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, of
+from sfumato.audit.runs import Mechanism, Published, Rows, count
+from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, less_noise, of
 from sfumato.domain import MOST_KEYS, Domain, Interval, Keys
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law
@@ -29,19 +29,25 @@ def _keys(axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation
 
     counted = cache(lambda rows: count(tuple(tuple(row[i] for i in place) for row in rows), lattice))
 
-    def run(rows: Rows, noise: Bits) -> Published:
-        release = question.answer(counted(rows), unit, SELECTED, noise)
-        beside = question.needs(KEYED).size // MOST_KEYS
-        counts = release.counts.reshape(len(release.counts) // beside, beside).tolist()
-        shown = dict(zip(map(int, release.cell_names("k")), counts, strict=True))
-        numbers = tuple(x for name in NAMES for x in (int(name in shown), *shown.get(name, [0] * beside)))
-        return Published(numbers, release)
+    def spending(times: int) -> Mechanism:
+        cost = less_noise(SELECTED, times)
+
+        def run(rows: Rows, noise: Bits) -> Published:
+            release = question.answer(counted(rows), unit, cost, noise)
+            beside = question.needs(KEYED).size // MOST_KEYS
+            counts = release.counts.reshape(len(release.counts) // beside, beside).tolist()
+            shown = dict(zip(map(int, release.cell_names("k")), counts, strict=True))
+            numbers = tuple(x for name in NAMES for x in (int(name in shown), *shown.get(name, [0] * beside)))
+            return Published(numbers, release)
+
+        return run
 
     near = key_law(SELECTED, unit, selection).threshold - 1
     rest: Rows = ((0.0, 0.5), (0.0, 1.5), *(near * ((1.0, 0.5),)))
     moved = rest + rows_per_person * ((2.0, 1.5),) if relation == "replace" else rest
     pair = rest + rows_per_person * ((1.0, 0.5),), moved
-    return Subject(f"Histogram of keys, {selection}", unit, SELECTED, run, pair=pair, runs=2000)
+    name = f"Histogram of keys, {selection}"
+    return Subject(name, unit, SELECTED, spending(1), pair=pair, runs=2000, weaker=spending)
 
 
 def subjects() -> Iterator[Subject]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from sfumato.audit.runs import Published, Rows, of_question
-from sfumato.audit.subjects.subject import CONCENTRATED, COSTS, FIRST_DRAWS, LINE, ON_LINE, PURE, UNITS, Subject, of
+from sfumato.audit.runs import Mechanism, Published, Rows, of_question
+from sfumato.audit.subjects.subject import CONCENTRATED, COSTS, FIRST_DRAWS, LINE, ON_LINE, PURE, UNITS, Subject, less_noise, of
 from sfumato.partition import (
     AdaptiveGridPartitioner,
     AutoPartitioner,
@@ -31,14 +31,19 @@ def _tree(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure) ->
 
 def _chosen(name: str, question: AnyQuestion, unit: Unit) -> Subject:
     """A tree whose splits are chosen by the data: where they are is seen, too. Its exact audits are among the tests."""
-    mechanism, r = of_question(question, LINE, unit, PURE), unit.rows_per_person
+    r = unit.rows_per_person
 
-    def run(rows: Rows, noise: Bits) -> Published:
-        seen = mechanism(rows, noise)
-        return Published((*seen.public.cover.cut.tolist(), *seen.numbers), seen.public)
+    def spending(times: int) -> Mechanism:
+        mechanism = of_question(question, LINE, unit, less_noise(PURE, times))
+
+        def run(rows: Rows, noise: Bits) -> Published:
+            seen = mechanism(rows, noise)
+            return Published((*seen.public.cover.cut.tolist(), *seen.numbers), seen.public)
+
+        return run
 
     pair = ((0.5,), (1.5,)) + r * ((2.5,),), ((0.5,), (1.5,)) + (r * ((0.5,),) if unit.neighbours == "replace" else ())
-    return Subject(name, unit, PURE, run, pair=pair, runs=1000)
+    return Subject(name, unit, PURE, spending(1), pair=pair, runs=1000, weaker=spending)
 
 
 def subjects() -> Iterator[Subject]:

@@ -55,8 +55,11 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
     rest: Rows = ((2.0, 1.5),)
     swapped = rest + 5 * ((1.0, 2.5),) if neighbours == "replace" else rest
     pair = rest + 5 * ((1.0, 0.5),), swapped
-    mechanism = of_publisher(Histogram("x", bins=3), LINE, unit, PURE)
-    return Subject("Publisher, table to release", unit, PURE, mechanism, pair=pair, runs=1000)
+
+    def spending(times: int) -> Mechanism:
+        return of_publisher(Histogram("x", bins=3), LINE, unit, PureDP(times * PURE.epsilon))
+
+    return Subject("Publisher, table to release", unit, PURE, spending(1), pair=pair, runs=1000, weaker=spending)
 
 
 def subjects() -> Iterator[Subject]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sfumato.audit.runs import Draws, Rows
+from sfumato.audit.runs import Draws, Mechanism, Rows
 from sfumato.audit.selections import bins_of, law_of, law_of_bins, run_of, run_of_bins
-from sfumato.audit.subjects.subject import CONCENTRATED, PURE, UNITS, Subject
+from sfumato.audit.subjects.subject import CONCENTRATED, PURE, UNITS, Subject, less_noise
 from sfumato.domain import Domain, Interval
 from sfumato.histogram import Histogram
 from sfumato.privacy.measures import CentralMeasure, PureDP
@@ -30,8 +30,12 @@ def _selected(name: str, question: Quantiles, unit: Unit, cost: CentralMeasure, 
     law = law_of(question, domain, unit, cost, cells, others) if exact else None
     r, rest = unit.rows_per_person, universe[2:]
     pair = r * universe[:1] + rest, (r * universe[1:2] if unit.neighbours == "replace" else ()) + rest
-    mechanism = run_of(question, domain, unit, cost, others)
-    return Subject(name, unit, cost, mechanism, universe if law else (), pair=None if law else pair, runs=100, law=law)
+
+    def spending(times: int) -> Mechanism:
+        return run_of(question, domain, unit, less_noise(cost, times), others)
+
+    tried: Rows = universe if law else ()
+    return Subject(name, unit, cost, spending(1), tried, pair=None if law else pair, runs=100, law=law, weaker=spending)
 
 
 def _bins(question: Histogram, unit: Unit, cost: CentralMeasure, seen: Draws = ()) -> Subject:
@@ -39,8 +43,13 @@ def _bins(question: Histogram, unit: Unit, cost: CentralMeasure, seen: Draws = (
     law = law_of_bins(bins_of(question, WIDE, unit, cost), ENDS, seen) if isinstance(cost, PureDP) else None
     r, universe = unit.rows_per_person, (LOW, NEXT, LAST)
     pair = r * universe[:1] + universe[2:], (r * universe[1:2] if unit.neighbours == "replace" else ()) + universe[2:]
-    run, name = run_of_bins(question, WIDE, unit, cost, most=3), "Histogram by records"
-    return Subject(name, unit, cost, run, universe if law else (), pair=None if law else pair, runs=100, law=law)
+
+    def spending(times: int) -> Mechanism:
+        return run_of_bins(question, WIDE, unit, less_noise(cost, times), most=3)
+
+    tried: Rows = universe if law else ()
+    worst = None if law else pair
+    return Subject("Histogram by records", unit, cost, spending(1), tried, pair=worst, runs=100, law=law, weaker=spending)
 
 
 def subjects() -> Iterator[Subject]:

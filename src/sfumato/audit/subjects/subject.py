@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
 from sfumato.audit.runs import Mechanism, Pair, Rows, of_question
 from sfumato.audit.selections import LawOf
 from sfumato.domain import Domain, Interval
-from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.releases import AnyQuestion
 
@@ -46,6 +47,9 @@ class Subject:
     least : float
         Which part of the claim the exact audit finds spent, at least. Under replace a count of all rows costs nothing where one row
         becomes another, so trees, which pay for it as if a row came or went, spend less than they claim.
+    weaker : callable or None
+        The same code with so many times less noise than the claim allows: a fault, by which a sampled audit shows its power. Needed where
+        there is no exact audit.
     """
 
     name: str
@@ -58,6 +62,23 @@ class Subject:
     runs: int = 3000
     law: LawOf | None = None
     least: float = 0.98
+    weaker: Callable[[int], Mechanism] | None = None
+
+
+def claimed(claim: CentralMeasure) -> float:
+    """A claim as a number: epsilon or rho."""
+    return float(claim.rho if isinstance(claim, ZCDP) else claim.epsilon)
+
+
+def less_noise(cost: CentralMeasure, scale: int) -> CentralMeasure:
+    """The cost at which noise is so many times smaller."""
+    match cost:
+        case ZCDP(rho=rho):
+            return ZCDP(rho * scale**2)
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            return ApproxDP(epsilon * scale, delta)
+        case PureDP(epsilon=epsilon):
+            return PureDP(epsilon * scale)
 
 
 def of(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure, first_draws: tuple[int, ...] = (0,)) -> Subject:
