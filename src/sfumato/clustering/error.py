@@ -1,7 +1,7 @@
 """How far a released centre is from the mean of the rows that are nearest to it: a root mean square error.
 
 The truth that it is about: the mean of the rows, as they were counted (clamped, on the lattice), whose nearest released centre
-this is, which is what ``predict`` says. The centre differs from it by four parts.
+this is, which is what ``predict`` says. The centre differs from it by five parts.
 
 *Noise.* The noise of the last step's sums and counts, or of the grid's counts; its variance is known exactly, to first order in
 the ratio of sum and count.
@@ -9,8 +9,12 @@ the ratio of sum and count.
 *Region.* A step averages the rows nearest to the centre *before* it, each shortened to the step's reach. The released centre has
 moved on, so that rows near the borders have changed sides, and shortened rows lie farther out. A grid's region is made of whole
 cells. Where a partition was paid for, both means are computed from its counts, the rows of a cell being spread evenly over it:
-their difference is the estimate, and the noise of those counts gives the variance of the estimate, by its derivative in each
+their difference is the estimate. The noise of those counts gives the variance of the estimate, by its derivative in each
 count. Without a partition ("dplloyd") the next move is taken to be as long as the last one, and to go along any axis.
+
+*Counts that are not negative.* k-means on the cells of a grid takes noisy counts cut at 0, and what is left of the noise of empty
+cells draws a centre towards them. The mean by the counts as they were released has no such bias: the centre's distance from it is
+the estimate.
 
 *Grid.* A row lies anywhere in its cell. On the lattice of a step the worst is taken: half a cell, for all rows at once. The
 cells of a grid that is clustered are wide, and there the mean of the rows of each is taken to lie evenly within it, independent
@@ -56,7 +60,8 @@ def root_mean_square(space: Space, centres: np.ndarray, partition: Partition | N
         noise = steps[-1].standard_error(space.d) ** 2
         grid = np.broadcast_to(_half_cells(space), centres.shape) ** 2
     elif cells is not None:
-        noise, grid = cells.noise_and_grid(centres)
+        noise = cells.noise(centres) + cells.cut(centres)
+        grid = cells.grid(centres)
     if cells is not None:
         region = cells.region(centres, steps)
     else:
@@ -78,12 +83,13 @@ class Cells:
     Attributes
     ----------
     middles, halves : float64 ndarrays of shape (cells, d)
-    weights, variances : float64 ndarrays of shape (cells,)
-        Counts, not negative, and the variance of the noise on each.
+    counts, weights, variances : ndarrays of shape (cells,)
+        Counts as released, as they are when none is negative, and the variance of the noise on each.
     """
 
     middles: np.ndarray
     halves: np.ndarray
+    counts: np.ndarray
     weights: np.ndarray
     variances: np.ndarray
 
@@ -94,7 +100,8 @@ class Cells:
         each = np.array([law.variance for law in partition.laws])
         which = np.zeros(len(lower), np.int64) if partition.which is None else partition.which
         weights = non_negative(partition.counts)
-        return cls((lower + upper) / 2, (upper - lower) / 2, weights, each[which])
+        middles, halves = (lower + upper) / 2, (upper - lower) / 2
+        return cls(middles, halves, partition.counts, weights, each[which])
 
     @cached_property
     def points(self) -> tuple[np.ndarray, np.ndarray]:
@@ -104,15 +111,33 @@ class Cells:
         where = self.middles[:, None] + self.halves[:, None] * _spread_out(each, d)
         return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), each)
 
-    def noise_and_grid(self, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of means of cells: variance by the noise of counts, and by where the rows of each cell lie; shape (k, d)."""
-        k = len(centres)
-        whole = np.rint(self.middles).astype(np.int64)
-        groups = nearest(whole, centres)
-        rows = np.maximum(np.bincount(groups, self.weights, k), 1)[:, None]
-        away = (whole - centres[groups]) ** 2 * self.variances[:, None]
+    def noise(self, centres: np.ndarray) -> np.ndarray:
+        """The variance of means of cells by the noise of their counts: float64 ndarray of shape (k, d)."""
+        groups, rows = self._grouped(centres)
+        away = (self._whole - centres[groups]) ** 2 * self.variances[:, None]
+        return np.asarray(_sums(groups, away, len(centres)) / rows**2)
+
+    def cut(self, centres: np.ndarray) -> np.ndarray:
+        """The square of how far centres lie from the means by counts that were not cut at 0: shape (k, d)."""
+        groups, _ = self._grouped(centres)
+        rows = np.maximum(np.bincount(groups, self.counts, len(centres)), 1)[:, None]
+        away = (self._whole - centres[groups]) * self.counts[:, None]
+        return np.asarray((_sums(groups, away, len(centres)) / rows) ** 2)
+
+    def grid(self, centres: np.ndarray) -> np.ndarray:
+        """The variance of means of cells by where the rows of each may lie in it: shape (k, d)."""
+        groups, rows = self._grouped(centres)
         within = self.halves**2 / 3 * (self.weights**2)[:, None]
-        return _sums(groups, away, k) / rows**2, _sums(groups, within, k) / rows**2
+        return np.asarray(_sums(groups, within, len(centres)) / rows**2)
+
+    @cached_property
+    def _whole(self) -> np.ndarray:
+        return np.asarray(np.rint(self.middles).astype(np.int64))
+
+    def _grouped(self, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which centre each cell belongs to, and the rows of each centre: shapes (cells,) and (k, 1)."""
+        groups = nearest(self._whole, centres)
+        return groups, np.maximum(np.bincount(groups, self.weights, len(centres)), 1)[:, None]
 
     def region(self, centres: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
         """The square of how far the mean of the region lies from what was averaged, with the variance of that estimate."""
@@ -124,7 +149,7 @@ class Cells:
             before = nearest(where, steps[-1].centres.reshape(centres.shape))
             averaged = _averaged(where, before, steps[-1])
         else:
-            before = nearest(np.rint(self.middles).astype(np.int64), centres)[cell]
+            before = nearest(self._whole, centres)[cell]
             averaged = where
         means, pulls = zip(*(_mean(*each, weights, k) for each in ((now, where), (before, averaged))), strict=True)
         offset = means[0] - means[1]
