@@ -103,19 +103,6 @@ def test_errors_of_centres_beside_the_limit(evidence: Callable[[str, object], No
     assert max(row["over the limit"] for row in figures) <= 2
 
 
-@pytest.mark.deep
-def test_intervals_hold_about_as_often_as_they_say() -> None:
-    mechanism, hits = sf.BPM(24, "auto", 2), []
-    for seed in range(6):
-        points, true = blobs(1_000, 0.03, seed)
-        found = decode(perturbed(mechanism, points, seed), mechanism, 3, np.random.default_rng(seed))
-        order = paired(found.centers, true)
-        hits.append(np.abs(found.centers[order] - true) <= 1.96 * found.center_errors[order])
-        assert found.weights.sum() == pytest.approx(1)
-        assert np.abs(found.weights - 1 / 3).max() < 0.1
-    assert 0.8 < np.mean(hits) <= 1
-
-
 def test_the_same_reports_and_seed_give_the_same_clusters() -> None:
     mechanism = sf.BPM(8, "auto", 2)
     reports = perturbed(mechanism, blobs(1_500, 0.05, 0)[0], 0)

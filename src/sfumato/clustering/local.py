@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from statistics import NormalDist
 from typing import Any, Literal
 
 import msgspec
@@ -14,7 +13,7 @@ from sfumato.errors import UsageError, shown
 from sfumato.exact import Exactly, probability
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
-from sfumato.local.decoder import Decoded, check_clusters, decode
+from sfumato.local.decoder import FREEDOM, Decoded, check_clusters, decode
 from sfumato.local.floats import Floats
 from sfumato.local.laplace import MultivariateLaplace
 from sfumato.local.mechanism import read_array
@@ -55,6 +54,9 @@ class PrivateKMeans:
     reports_ : float64 ndarray of shape (n, d)
         What the server saw, in the unit cube's scale.
     mechanism_ : BPM or MultivariateLaplace
+    in_model_ : bool or None
+        Whether the reports look like those of ``n_clusters`` round normal clusters, which the intervals presume. None for
+        ``method="naive"``.
     fits_ : int
         How often ``fit`` let the devices report: each costs every person epsilon again.
 
@@ -136,6 +138,7 @@ class PrivateKMeans:
         else:
             self._decoded = decode(found, self.mechanism_, self.n_clusters, rng)
             self._unit_centers, self.weights_ = self._decoded.centers, self._decoded.weights
+        self.in_model_ = None if self._decoded is None else self._decoded.in_model
         limits = self._limits(shape[1])
         self.cluster_centers_ = self._unit_centers if limits is None else from_unit(self._unit_centers, limits)
         return self
@@ -159,12 +162,17 @@ class PrivateKMeans:
     def intervals(self, confidence: Exactly = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper ends for the centres, each of shape (n_clusters, d), one coordinate at a time.
 
-        They hold for what k-means would give on all persons, if clusters are about normal; none with ``method="naive"``.
+        They are about the centres that k-means would find on the points of all persons who reported, and hold the randomness of the
+        devices' noise and of the server's own draws. They hold as stated where the points are ``n_clusters`` round normal clusters.
+        Where the reports show that they are not, ``in_model_`` is False, and the intervals are wider by what that does to the centres,
+        as far as twice as many clusters tell: then the confidence is not proved. Where noise hides the shape, so does it the fault.
         """
         self._fitted()
         if self._decoded is None:
             raise UsageError("intervals of naive centres", "k-means on the reports does not know their noise", 'Take method="aware"')
-        z = NormalDist().inv_cdf((1 + float(probability(confidence, "confidence"))) / 2)
+        from scipy.special import stdtrit
+
+        z = float(stdtrit(FREEDOM, (1 + float(probability(confidence, "confidence"))) / 2))
         ends = [self._decoded.centers + sign * z * self._decoded.center_errors for sign in (-1, 1)]
         limits = self._limits(ends[0].shape[1])
         low, high = (each if limits is None else from_unit(each, limits) for each in ends)

@@ -13,7 +13,7 @@ Intervals come from the same laws, carried through the k-means step; they presum
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,12 +21,16 @@ from sfumato.centers import assign, kmeans, single_thread, squared_distances
 from sfumato.errors import UsageError, shown
 from sfumato.local.density import Density, explore
 from sfumato.local.floats import Floats
-from sfumato.local.gaussians import Normals, drawn, evidence, fit, fit_from
+from sfumato.local.gaussians import SOME, Normals, drawn, evidence, fit, fit_from, scored
 from sfumato.local.mechanism import Mechanism, read_array
+from sfumato.local.misfit import looks_normal, split
 from sfumato.local.mixture import Clusters
 from sfumato.local.noiselaw import NoiseLaw, noise_law
 
 SYNTHETIC, REPEATS, RESTARTS = 24_000, 48, 6
+BATCHES = 8
+FREEDOM = 17
+"""Degrees of freedom of a standard error: 48 laws, of which a median distance uses 37 % (its efficiency for normal errors)."""
 DOUBT = 0.5  # of the parameters' standard errors: their normal approximation is too wide where reports say little
 FAR = 40  # standard deviations of the noise: no honest report lies farther from the cube, and a false one must not count for more
 EXACTLY = 10.0  # nats: how much less likely it is beforehand that points are exactly k normal clusters than that they are not
@@ -48,6 +52,8 @@ class Decoded:
         Standard errors.
     clusters : Clusters
         The normal clusters that were fitted.
+    in_model : bool
+        Whether the reports look like those of so many normal clusters.
     """
 
     centers: Floats
@@ -55,6 +61,7 @@ class Decoded:
     center_errors: Floats
     weight_errors: Floats
     clusters: Clusters
+    in_model: bool
 
 
 def check_clusters(n_clusters: object, reports: int) -> int:
@@ -92,7 +99,11 @@ def decode(reports: Floats, mechanism: Mechanism, n_clusters: int, rng: np.rando
         far = FAR * math.sqrt(float(law.shares @ law.variances))
         found = np.clip(found, -far, 1 + far)
     with single_thread():
-        return _centred(_known(found, k, law, rng), rng)
+        known = _known(found, k, law, rng)
+        decoded = _centred(known, rng)
+        if looks_normal(found, known.normals, mechanism, rng):
+            return decoded
+        return _doubted(decoded, found, known, law, rng)
 
 
 @dataclass(frozen=True)
@@ -141,12 +152,10 @@ def _spread_out(density: Density, shares: Floats) -> tuple[Floats, Floats]:
 def _centred(known: _Known, rng: np.random.Generator) -> Decoded:
     """k-means on points of the laws that may be true, and how far each of these moves the centres."""
     k, d = known.normals.k, known.normals.clusters.means.shape[1]
-    size = math.ceil(known.share * SYNTHETIC)
-    places, noise = rng.random(size), rng.normal(size=(size, d))
-    parts = np.array_split(np.arange(size), REPEATS)
+    size = math.ceil(known.share * SYNTHETIC / REPEATS / 2)
     doubtful = known.normals.others(REPEATS, rng, DOUBT)
-    points = np.concatenate([drawn(each, k, places[part], noise[part]) for each, part in zip(doubtful, parts, strict=True)])
-    weights = np.full(size, known.share / size)
+    points = np.concatenate([drawn(each, k, *_balanced(size, d, rng)) for each in doubtful])
+    weights = np.full(len(points), known.share / max(len(points), 1))
     if known.density is not None:
         more, shares = _spread_out(known.density, known.density.shares)
         points, weights = np.concatenate([points, more]), np.concatenate([weights, (1 - known.share) * shares])
@@ -156,17 +165,49 @@ def _centred(known: _Known, rng: np.random.Generator) -> Decoded:
     centers = min(tried, key=lambda found: float(weights @ squared_distances(points, found).min(axis=1)))
     shares = _settled(points, weights, centers)[1]
     errors = _errors(known, centers, rng)
+    errors[0] = np.hypot(errors[0], _drawing_error(points, weights, centers, rng))
     order = np.argsort(-shares, kind="stable")
-    return Decoded(centers[order], shares[order], errors[0][order], errors[1][order], known.normals.clusters)
+    return Decoded(centers[order], shares[order], errors[0][order], errors[1][order], known.normals.clusters, in_model=True)
+
+
+def _drawing_error(points: Floats, weights: Floats, centers: Floats, rng: np.random.Generator) -> Floats:
+    """Standard error of centres from the points that happened to be drawn, by the spread of parts of them: shape (k, d)."""
+    part = rng.integers(BATCHES, size=len(points))
+    near = np.array([_settled(points[part == i], weights[part == i], centers)[0] for i in range(BATCHES)])
+    return np.asarray(near.std(axis=0, ddof=1) / math.sqrt(BATCHES))
+
+
+def _doubted(decoded: Decoded, reports: Floats, known: _Known, law: NoiseLaw, rng: np.random.Generator) -> Decoded:
+    """The same centres, with errors that hold what more clusters of normal shape say of them."""
+    chosen = rng.choice(len(reports), min(SOME, len(reports)), replace=False)
+    everyone = np.ones(len(reports))
+    finer = fit_from(split(known.normals.clusters), reports[chosen], everyone[chosen], law)
+    finer = scored(finer.vector, reports, everyone, law)
+    places, noise = _balanced(SYNTHETIC // 8, reports.shape[1], rng)
+    laws = [finer.vector, *finer.others(REPEATS, rng)]
+    near = np.array([_settled(drawn(each, finer.k, places, noise), np.ones(len(noise)) / len(noise), decoded.centers)[0] for each in laws])
+    own = np.maximum(decoded.center_errors, _spread(near[1:]))
+    errors = np.hypot(own, near[0] - decoded.centers)
+    return replace(decoded, center_errors=np.asarray(errors), in_model=False)
+
+
+def _balanced(pairs: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Uniforms, evenly spread, and normals for ``drawn``, in pairs that differ in the sign of the normals alone.
+
+    So the drawn points of a cluster lie about its mean exactly: with independent ones the centres would have an error of their own,
+    which is as large as that of 10^5 reports.
+    """
+    places = (rng.permutation(pairs) + rng.random(pairs)) / max(pairs, 1)
+    noise = rng.normal(size=(pairs, d))
+    return np.tile(places, 2), np.concatenate([noise, -noise])
 
 
 def _errors(known: _Known, centers: Floats, rng: np.random.Generator) -> list[Floats]:
     """Standard errors of centres and weights, by laws that may be true, of each kind in proportion to its odds."""
     k, d = centers.shape
     count = REPEATS if known.density is None else round(known.share * REPEATS)
-    size = SYNTHETIC // 8
-    places, noise = rng.random(size), rng.normal(size=(size, d))
-    laws = [(drawn(each, k, places, noise), np.full(size, 1 / size)) for each in known.normals.others(count, rng)]
+    places, noise = _balanced(SYNTHETIC // 16, d, rng)
+    laws = [(drawn(each, k, places, noise), np.full(len(places), 1 / len(places))) for each in known.normals.others(count, rng)]
     if known.density is not None:
         laws += [_spread_out(known.density, known.density.draw(rng)) for _ in range(REPEATS - count)]
     near = [_settled(points, weights, centers) for points, weights in laws]

@@ -64,6 +64,12 @@ def fit(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> Nor
     return _scored(_searched(reports[chosen], everyone[chosen], k, law, prior, rng), reports, everyone, law, prior)
 
 
+def scored(vector: Floats, points: Floats, counts: Floats, law: NoiseLaw) -> Normals:
+    """Improve a vector that was fitted to some of the reports by all of them."""
+    k = _clusters(vector, points)
+    return _scored(vector, points, counts, law, _prior(k, points.shape[1], counts))
+
+
 def evidence(normals: Normals, points: Floats, counts: Floats, law: NoiseLaw) -> float:
     """Log likelihood of counted reports, averaged over all that was thought possible beforehand, by Laplace's approximation."""
     prior, k = _prior(normals.k, points.shape[1], counts), normals.k
