@@ -180,9 +180,11 @@ def _excess(value: float, best: float) -> str:
 
 def _show(decoded: Decoded, domain: Domain, as_json: bool, **figures: Any) -> None:
     bounds = read_bounds(domain.intervals(None), len(domain))
-    centers, errors = from_unit(decoded.centers, bounds), 1.96 * decoded.center_errors * (bounds[:, 1] - bounds[:, 0])
+    centers = from_unit(decoded.centers, bounds)
+    errors = decoded.half_widths(0.95) * (bounds[:, 1] - bounds[:, 0])
     if as_json:
         found = {"axes": list(domain), "centers": centers, "half_widths": errors, "weights": decoded.weights}
+        found["in_model"] = decoded.in_model
         emit_json(found | figures)
         return
     head = ["share", *(text for name in domain for text in (name, "+-"))]
@@ -191,6 +193,8 @@ def _show(decoded: Decoded, domain: Domain, as_json: bool, **figures: Any) -> No
         for weight, center, half in zip(decoded.weights, centers, errors, strict=True)
     ]
     table(head, rows, "Clusters, by share; +- is a 95 % interval")
+    if not decoded.in_model:
+        talk("The reports do not look like those of so many round clusters: +- is wider for that, and its 95 % is not proved.")
 
 
 def _domain(words: tuple[str, ...]) -> Domain:

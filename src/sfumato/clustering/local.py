@@ -13,7 +13,7 @@ from sfumato.errors import UsageError, shown
 from sfumato.exact import Exactly, probability
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
-from sfumato.local.decoder import FREEDOM, Decoded, check_clusters, decode
+from sfumato.local.decoder import Decoded, check_clusters, decode
 from sfumato.local.floats import Floats
 from sfumato.local.laplace import MultivariateLaplace
 from sfumato.local.mechanism import read_array
@@ -170,10 +170,8 @@ class PrivateKMeans:
         self._fitted()
         if self._decoded is None:
             raise UsageError("intervals of naive centres", "k-means on the reports does not know their noise", 'Take method="aware"')
-        from scipy.special import stdtrit
-
-        z = float(stdtrit(FREEDOM, (1 + float(probability(confidence, "confidence"))) / 2))
-        ends = [self._decoded.centers + sign * z * self._decoded.center_errors for sign in (-1, 1)]
+        half = self._decoded.half_widths(float(probability(confidence, "confidence")))
+        ends = [self._decoded.centers + sign * half for sign in (-1, 1)]
         limits = self._limits(ends[0].shape[1])
         low, high = (each if limits is None else from_unit(each, limits) for each in ends)
         return low, high

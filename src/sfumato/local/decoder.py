@@ -63,6 +63,15 @@ class Decoded:
     clusters: Clusters
     in_model: bool
 
+    def half_widths(self, confidence: float) -> Floats:
+        """Of the intervals of the centres, one coordinate at a time: float64 ndarray of shape (k, d).
+
+        By Student's law: the standard errors are themselves known from a few laws only.
+        """
+        from scipy.special import stdtrit
+
+        return np.asarray(float(stdtrit(FREEDOM, (1 + confidence) / 2)) * self.center_errors)
+
 
 def check_clusters(n_clusters: object, reports: int) -> int:
     """Read the number of clusters."""
