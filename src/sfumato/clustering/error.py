@@ -16,8 +16,10 @@ count. Without a partition ("dplloyd") the next move is taken to be as long as t
 cells draws a centre towards them. The mean by the counts as they were released has no such bias: the centre's distance from it is
 the estimate.
 
-*Grid.* A row lies anywhere in its cell. The worst is taken: that all rows of a centre lie half a cell to one side, half a cell of the
-lattice for a step, half a cell of the grid where that is clustered. Values that were rounded before they came do so.
+*Grid.* A row lies anywhere in its cell. On the lattice of a step the worst is taken: half a cell, for all rows at once. The cells of
+a grid that is clustered are wide, and there the mean of the rows of each is taken to lie evenly within it, independent of the
+others: half a cell over sqrt 3, for a centre of one cell, and less for one of many. Values that were rounded before they came lie at
+one side of all cells alike, and are off by more.
 
 Parts that are not noise have an unknown sign, so their squares are added to the variance. For a normal error of standard
 deviation s about an offset b, P(|error| <= 1.96 sqrt(s^2 + b^2)) is at least 0.95 for every b. So +-1.96 is a 95 % interval.
@@ -124,10 +126,10 @@ class Cells:
         return np.asarray((_sums(groups, away, len(centres)) / rows) ** 2)
 
     def grid(self, centres: np.ndarray) -> np.ndarray:
-        """The square of half a cell, of the average cell of each centre: shape (k, d)."""
+        """The variance of means of cells by where the rows of each may lie in it: shape (k, d)."""
         groups, rows = self._grouped(centres)
-        halves = self.halves * self.weights[:, None]
-        return np.asarray((_sums(groups, halves, len(centres)) / rows) ** 2)
+        within = self.halves**2 / 3 * (self.weights**2)[:, None]
+        return np.asarray(_sums(groups, within, len(centres)) / rows**2)
 
     @cached_property
     def _whole(self) -> np.ndarray:
