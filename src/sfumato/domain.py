@@ -315,6 +315,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
     kind: ClassVar[str] = "interval"
 
     def __post_init__(self) -> None:
+        _check_stride(self.name, self.step, self.upper - self.lower)
         if not (self.cells >= 1 and -LARGEST_BOUND <= self.lower < self.upper <= LARGEST_BOUND):
             raise UsageError(f"axis {self.name!r}", "it needs at least one cell between finite bounds", "Lay it over a wider Interval")
 
@@ -424,6 +425,9 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, fo
     step: float | None = None
     origin: float = 0.0
     kind: ClassVar[str] = "interval"
+
+    def __post_init__(self) -> None:
+        _check_stride(self.name, self.step, max(map(abs, self.bounds), default=0.0) + abs(self.origin))
 
     @property
     def size(self) -> int:
@@ -545,6 +549,12 @@ def _cell_of_missing(axis: GridAxis | EdgesAxis) -> int:
     import numpy as np
 
     return DROPPED if axis.missing is None else int(axis.locate(np.array([axis.missing]))[0])
+
+
+def _check_stride(name: str, step: float | None, width: float) -> None:
+    """Refuse a step that no Interval of this width could have."""
+    if step is not None and not (0 < step < math.inf and width / step <= 2.0**52):
+        raise UsageError(f"axis {name!r}", "its step is not one that doubles can count", "Load a file that release.save wrote")
 
 
 def _stepped(edges: np.ndarray, first: np.ndarray, lowest: np.ndarray, highest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
