@@ -36,6 +36,7 @@ AnyPartitioner: TypeAlias = (
 )
 AnyQuestion: TypeAlias = Histogram | Quantiles | AnyPartitioner | KMeans
 AnyRelease: TypeAlias = HistogramRelease | QuantilesRelease | Partition | KMeansRelease | CounterRelease
+FOR_PEOPLE = ("table", "accuracy")  # what --json prints beside a release
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)  # what decoding a false file raises
 
 
@@ -65,13 +66,15 @@ def load(path: str | os.PathLike[str]) -> Release:
 def _read(data: bytes) -> Release:
     """Decode a release; a field that no release has is refused, for it would be lost without a word.
 
-    What ``--json`` prints is a release and, beside it, the table for people, which follows from the release and is not read.
+    What ``--json`` prints is a release and, beside it, what follows from the release for people: that is not read.
     """
     try:
         release: Release = from_bytes(data, AnyRelease)
     except msgspec.ValidationError:
         fields = msgspec.json.decode(data)
-        if not isinstance(fields, dict) or fields.pop("table", None) is None:
+        if not isinstance(fields, dict) or not set(FOR_PEOPLE) <= fields.keys():
             raise
+        for name in FOR_PEOPLE:
+            del fields[name]
         release = from_bytes(msgspec.json.encode(fields), AnyRelease)
     return release

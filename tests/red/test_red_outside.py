@@ -149,5 +149,7 @@ def test_centres_are_shown_along_the_axes_of_the_reports(tmp_path, monkeypatch, 
     for value in ("a=0.1", "a=0.9"):
         assert run(["local", "perturb", "--axis", "a=0..1", "--axis", "b=0..1", "--value", value, "--value", "b=1", "--epsilon", "8"]) == 0
     Path("r.jsonl").write_text(capsys.readouterr().out)
-    assert run(["local", "collect", "r.jsonl", "--clusters", "2", "--axis", "a=0..20"]) == 2
+    assert run(["local", "collect", "r.jsonl", "--clusters", "2", "--axis", "a=0..20", "--epsilon", "8"]) == 2
+    assert "all 2 that were read were left out" in capsys.readouterr().err
+    assert run(["local", "collect", "r.jsonl", "--clusters", "2", "--axis", "a=0..20", "--any-mechanism"]) == 2
     assert "the reports have 2" in capsys.readouterr().err
