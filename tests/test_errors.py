@@ -15,6 +15,7 @@ from sfumato.errors import (
     SfumatoError,
     UsageError,
     nearest,
+    without_frames,
 )
 
 
@@ -52,3 +53,29 @@ def test_nearest():
     assert nearest("carier", ["carrier", "hour"]) == "did you mean 'carrier'?"
     assert nearest("zzz", []) == "there are none"
     assert nearest("zzz", map(str, range(20))).endswith("'11', ...")
+
+
+@pytest.mark.parametrize(("code", "left"), [(0, 0), (143, 143), (None, 1), ("87654321", 1), (31_973, 1)])
+def test_a_program_that_is_told_to_end_ends(code: object, left: int) -> None:
+    """As by a signal handler in the middle of a scan; what an engine says by it is not passed on."""
+
+    @without_frames
+    def ends() -> None:
+        raise SystemExit(code)
+
+    with pytest.raises(SystemExit) as ended:
+        ends()
+    assert ended.value.code == left
+
+
+def test_arguments_that_do_not_fit_are_an_error_of_the_caller() -> None:
+    @without_frames
+    def takes_nothing() -> None:
+        raise ValueError("87654321")
+
+    with pytest.raises(TypeError, match="positional"):
+        takes_nothing(1)  # type: ignore[call-arg]
+    with pytest.raises(InternalError) as fault:
+        takes_nothing()
+    assert "87654321" not in str(fault.value)
+    assert fault.value.__cause__ is fault.value.__context__ is None

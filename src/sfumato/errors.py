@@ -157,6 +157,9 @@ def without_frames(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **named)
         except (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit) as error:
             failure = error
+        except SystemExit as error:  # of a signal handler; an engine's may quote what it met
+            status = isinstance(error.code, int) and 0 <= error.code <= 255
+            failure = SystemExit(error.code if status else 1)
         except BaseException as error:
             called = error.__traceback__ is not None and error.__traceback__.tb_next is not None
             # Arguments that do not fit the function at all are an error of its caller.

@@ -526,7 +526,7 @@ def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
     """Let no exception out that could carry a value: ours pass with a word on the charge, others become a fault of ours."""
     try:
         return action()
-    except (SfumatoError, KeyboardInterrupt, GeneratorExit) as error:
+    except (SfumatoError, KeyboardInterrupt, GeneratorExit, SystemExit) as error:
         error.add_note(f"The charge stands: entry {hold.entry.sequence} of account {hold.entry.account!r}. Nothing was published.")
         error.add_note("The same key resumes once without paying again.")
         raise
