@@ -30,7 +30,7 @@ from sfumato.errors import (
     without_frames,
 )
 from sfumato.exact import Exactly
-from sfumato.ledger import Account, Amount, Binding, Hold, Ledger, open_ledger
+from sfumato.ledger import Account, Binding, Hold, Ledger, open_ledger
 from sfumato.ledger.ledger import written
 from sfumato.plan import Plan, as_plan
 from sfumato.privacy.composition import charge, in_measure, rule_of
@@ -191,7 +191,12 @@ class Publisher:
                 f"a publisher of {type(source).__name__}", "it publishes from a source", "Write sf.Publisher(sf.source(data, domain), ...)"
             )
         self.source = source
-        total = _measure(budget)
+        total, most = _measure(budget), _measure(ceiling)
+        if most is not None and source.name is None:
+            obstacle = "a ceiling is that of a data set, and this source has no name"
+            raise UsageError(f"ceiling = {ceiling}", obstacle, "Give sf.source(..., name=...)")
+        if most is not None and total is not None and rule_of(most) != rule_of(total):
+            raise _other_measure(ceiling)
         self.ledger = open_ledger(ledger) if ledger is None or isinstance(ledger, str | Path) else ledger
         if not hasattr(self.ledger, "reserve"):
             raise UsageError(f"ledger = {type(ledger).__name__}", "it is neither a path nor a ledger", 'Write ledger="budget.db"')
@@ -205,23 +210,14 @@ class Publisher:
             found = self.ledger.open_account(self._name, rule_of(total), total_of(total), self._binding)
         self.ledger.fits(found, self._binding)
         self._rule = found.rule
-        if ceiling is not None:
-            self._binding = replace(self._binding, ceiling=self._ceiling(ceiling))
+        if most is not None:
+            if rule_of(most) != self._rule:
+                raise _other_measure(ceiling)
+            self._binding = replace(self._binding, ceiling=total_of(most))
         self._counting = threading.RLock()  # around all that follows
         self._cubes: list[Cube] = []
         self._counted: tuple[str, Bits] | None = None  # the label of the data behind them, and where the next came from:
         self._choice = b""  # the secret that chose each person's rows, the same rows on every lattice
-
-    def _ceiling(self, ceiling: Exactly | CentralMeasure) -> Amount:
-        """Read a ceiling in the units of the account."""
-        asked = _measure(ceiling)
-        if asked is None or rule_of(asked) != self._rule:
-            raise UsageError(f"ceiling = {ceiling}", "it is in another measure than the account", "Write it as the budget is written")
-        if self.source.name is None:
-            raise UsageError(
-                f"ceiling = {ceiling}", "a ceiling is that of a data set, and this source has no name", "Give sf.source(..., name=...)"
-            )
-        return total_of(asked)
 
     @property
     def account(self) -> Account:
@@ -495,6 +491,10 @@ def _measure(amount: Exactly | CentralMeasure | None) -> CentralMeasure | None:
 
 def _fingerprint(what: object) -> str:
     return hashlib.sha256(to_bytes(what)).hexdigest()
+
+
+def _other_measure(ceiling: object) -> UsageError:
+    return UsageError(f"ceiling = {ceiling}", "it is in another measure than the account", "Write it as the budget is written")
 
 
 _warned = False
