@@ -21,11 +21,15 @@ from support import workers
 from support.workers import AfterStatement, AtByte, Fate, SoonAfter
 
 COUNTERS = {
-    "tree": (sf.Counter(200), {"epsilon": "1"}),
-    "toeplitz": (sf.Counter(200, method="toeplitz"), {"rho": "0.5"}),
-    "blt": (sf.Counter(200, method="blt"), {"rho": "0.5"}),
+    "tree": (sf.Counter(208), {"epsilon": "1"}),
+    "toeplitz": (sf.Counter(208, method="toeplitz"), {"rho": "0.5"}),
+    "blt": (sf.Counter(208, method="blt"), {"rho": "0.5"}),
     "segments": (sf.Counter(None), {"epsilon": "1"}),
-    "calendar": (sf.Counter([str(event) for event in range(1, 201)]), {"epsilon": "1"}),
+    "calendar": (sf.Counter([str(event) for event in range(1, 209)]), {"epsilon": "1"}),
+}
+SHORT: dict[str, tuple[sf.Counter, dict[str, str]]] = {
+    "short tree": (sf.Counter(8, method="tree"), {"epsilon": "1"}),
+    "short toeplitz": (sf.Counter(8, method="toeplitz"), {"rho": "0.5"}),
 }
 
 
@@ -36,7 +40,7 @@ def brought(event: int) -> int:
 
 def work(place: Path, name: str, events: int) -> None:
     """Push every event from the first on, and show each total once it is returned."""
-    counter, cost = COUNTERS[name]
+    counter, cost = (COUNTERS | SHORT)[name]
     out = os.open(place / "shown", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     source = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="t")
     budget = sf.ZCDP("0.5") if "rho" in cost else "1"
@@ -67,7 +71,7 @@ def storm(place: Path, name: str, events: int, fates: list[Fate]) -> int:
 
 def judge(place: Path, name: str, events: int) -> int:
     """Compare what was shown with what is stored, and with what was brought; the number of lines that were shown."""
-    counter, cost = COUNTERS[name]
+    counter, cost = (COUNTERS | SHORT)[name]
     shown = [json.loads(line) for line in (place / "shown").read_text().splitlines()]
     source = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="t")
     with sf.Publisher(source, ledger=place / "b.db", account="a") as publisher:
@@ -83,6 +87,9 @@ def judge(place: Path, name: str, events: int) -> int:
         assert (step, value) == (event, values[event - 1]), "what was shown once is what is stored"
     assert {event for event, _, _ in shown} == set(range(1, events + 1))
     truth = [brought(event) for event in range(1, events + 1)]
+    if len(history.values) == history.settled.machine.horizon:
+        assert stored == b"", "a stream that is over keeps no state"
+        return len(shown)
     _, state = msgspec.json.decode(stored)
     if name in ("tree", "calendar"):
         assert state["totals"] == [sum(truth)]
@@ -99,6 +106,14 @@ def test_killed_all_over_its_work(tmp_path: Path, name: str) -> None:
     first = 7 * list(COUNTERS).index(name)
     storm(tmp_path, name, 40, [fate(tmp_path / "b.db", number) for number in range(first, first + 7)])
     judge(tmp_path, name, 40)
+
+
+@pytest.mark.parametrize("name", ["short tree", "short toeplitz"])
+def test_killed_around_its_last_step(tmp_path: Path, name: str) -> None:
+    """The step that wipes the secrets is taken once, and whoever opens the stream next cuts the log."""
+    storm(tmp_path, name, 8, [AfterStatement(place) for place in range(36, 52)])
+    judge(tmp_path, name, 8)
+    assert not (tmp_path / "b.db.secrets-wal").exists() or not (tmp_path / "b.db.secrets-wal").stat().st_size
 
 
 @pytest.mark.deep
