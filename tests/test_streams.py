@@ -554,3 +554,25 @@ def test_values_on_the_lattice_are_counted_as_they_are(bounds: tuple[float, floa
 def test_values_too_far_from_nought_for_their_width_are_refused(publisher: sf.Publisher) -> None:
     with pytest.raises(sf.UsageError, match="more than 2\\^53 units"):
         publisher.open(sf.Counter(9, value=sf.Interval(1e15, 1e15 + 1)), epsilon="1", key="k")
+
+
+def test_two_sources_do_not_share_a_stream_unseen(tmp_path: Path) -> None:
+    """Rows of both would be added up, and the receipt would name the first."""
+    named = {name: sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name=name) for name in ("north", "south")}
+    with open_ledger(tmp_path / "b.db") as ledger:
+        ledger.open_account("a", "pure", (10**9, 0))
+        with sf.Publisher(named["north"], ledger=ledger, account="a").open(sf.Counter(9), epsilon="0.5", key="k") as stream:
+            stream.push(1)
+        ledger.open_account("b", "pure", (10**9, 0))
+        with pytest.raises(sf.UsageError, match="data set 'north'"):
+            sf.Publisher(named["south"], ledger=ledger, account="a")
+    unnamed = [tmp_path / name for name in ("north.csv", "south.csv")]
+    for path in unnamed:
+        path.write_text("x\n")
+    north, south = (sf.source(path, sf.Domain(x=sf.Interval(0, 1))) for path in unnamed)
+    with sf.Publisher(north, ledger=tmp_path / "c.db", account="a", budget="1") as publisher:
+        publisher.open(sf.Counter(9), epsilon="0.5", key="k")
+    with sf.Publisher(south, ledger=tmp_path / "c.db", account="a") as publisher:
+        with pytest.raises(sf.UsageError, match="another question, cost, unit or source"):
+            publisher.open(sf.Counter(9), epsilon="0.5", key="k")
+        assert publisher.remaining == Fraction(1, 2)
