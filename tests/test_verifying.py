@@ -135,3 +135,64 @@ def test_an_anchor_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
         Path(name).write_bytes(content)
     assert run(asked) == 5
     assert "older copy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 25])
+def test_an_anchor_with_numbers_that_no_ledger_has_is_refused(number: str, tmp_path: Path) -> None:
+    anchor = tmp_path / "anchor"
+    for line in (f"entry {number} ab", f"stream {number} 1 ab", f"stream 1 {number} ab"):
+        anchor.write_text(line + "\n")
+        with open_ledger(tmp_path / "b.db", anchor=anchor) as book, pytest.raises(sf.LedgerError, match="not an anchor's"):
+            book.open_account("a", "pure", (1, 0))
+
+
+def test_an_anchor_that_cannot_be_written_is_refused_before_the_charge(tmp_path: Path) -> None:
+    source = sf.source(np.array([[1.0]]), sf.Domain(x=sf.Interval(0, 4)), name="t")
+    with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="1"):
+        pass
+    book = open_ledger(tmp_path / "b.db", anchor=tmp_path / "no folder" / "anchor")
+    with sf.Publisher(source, ledger=book, account="a") as publisher:
+        with pytest.raises(sf.LedgerError, match="can be written"):
+            publisher.release(sf.Histogram("x", bins=2), epsilon="1")
+        assert publisher.remaining == 1
+    with pytest.raises(sf.UsageError, match="not a path"):
+        open_ledger(tmp_path / "b.db", anchor=5)  # type: ignore[arg-type]
+
+
+def test_a_plan_or_a_file_that_does_not_fit_opens_no_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An account is bound to its person column for good: a misspelt one would have to be given up."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("patient,x\na,1\nb,2\n")
+    plan = (
+        '[source]\npath = "t.csv"\nperson = "patent"\n[domain]\nx = { type = "interval", lower = 0, upper = 4 }\n'
+        '[budget]\naccount = "a"\nepsilon = "1"\n[release]\nepsilon = "0.5"\n[[questions]]\ntype = "histogram"\naxes = ["x"]\nbins = 2\n'
+    )
+    Path("p.toml").write_text(plan)
+    asked = ["histogram", "t.csv", "--axis", "x=0..4", "--epsilon", "0.5", "--budget", "1", "--account", "b", "--person"]
+    assert run(["release", "p.toml", "--ledger", "b.db"]) == 4
+    assert run([*asked, "patent", "--ledger", "b.db"]) == 4
+    assert capsys.readouterr().err.count("did you mean 'patient'?") == 2
+    Path("p.toml").write_text(plan.replace("patent", "patient"))
+    assert run(["release", "p.toml", "--ledger", "b.db"]) == 0
+    assert run([*asked, "patient", "--ledger", "b.db"]) == 0
+
+
+def test_nothing_is_written_over_a_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    domain = sf.Domain(lon=sf.Interval(0, 4), lat=sf.Interval(0, 4))
+    source = sf.source(np.array([[1.0, 2.0]]), domain, name="t")
+    with sf.Publisher(source, ledger="b.db", account="a", budget="1") as publisher:
+        release = publisher.release(sf.UniformPartitioner(["lon", "lat"], partitions=4), epsilon="1")
+    release.save("r.json")
+    held = {name: Path(name).read_bytes() for name in ("b.db", "b.db.secrets")}
+    for name in held:
+        for write in (release.save, lambda path: sf.report([release], path), release.to_geojson):
+            with pytest.raises(sf.DataError, match="such as a ledger"):
+                write(name)
+        for command in (["ledger", "export", "--ledger", "b.db"], ["report", "r.json"]):
+            assert run([*command, "--out", name]) == 4
+            assert "such as a ledger" in capsys.readouterr().err
+    assert {name: Path(name).read_bytes() for name in held} == held
+    release.save("r.json")  # any other file is replaced

@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import UsageError
 from sfumato.exact import Exactly, fraction, probability, sidak
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.thresholds import KeyLaw
@@ -28,6 +28,7 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.signing import valid
+from sfumato.writing import write_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -256,14 +257,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the release as JSON; ``sf.load`` reads it back."""
-        target = Path(path)
-        try:
-            target.write_bytes(to_bytes(self))
-        except OSError as error:
-            reason = error.strerror or "the file cannot be written"
-        else:
-            return target
-        raise DataError(f"saving to {target}", reason, "Choose a path that can be written")
+        return write_bytes(path, to_bytes(self), "saving to")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and to_bytes(self) == to_bytes(other)

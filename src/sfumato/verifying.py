@@ -118,5 +118,5 @@ def verify_signature(release: Release, signer: str) -> Verdict:
     if receipt.signer != signer:
         return Verdict(False, "It is signed with another key.")
     if not valid(signer, receipt.signature, signed_part(release)):
-        return Verdict(False, "Its signature does not match: it was edited.")
+        return Verdict(False, "It does not match its signature: it was edited.")
     return Verdict(True, "It is signed with this key, and was not edited.")

@@ -82,6 +82,8 @@ def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh
         where.version,
     )
     account = spec.budget
+    # An account is bound to its person column for good, so a slip in the plan is found before it is opened.
+    src.require(spec.plan().needs(src.domain))
     with (
         Publisher(src, ledger=opened(ledger), account=account.account, budget=account.total) as publisher,
         scanning() as progress,

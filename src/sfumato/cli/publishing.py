@@ -47,6 +47,8 @@ def publish(
         version=data_version,
     )
     total = _total(budget, rho is not None)
+    # An account is bound to its person column for good, so a slip in a name is found before it is opened.
+    src.require([question.needs(src.domain)])
     with (
         Publisher(src, ledger=opened(ledger), account=account, budget=total) as publisher,
         scanning() as progress,

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from sfumato.errors import DataError, UsageError
+from sfumato.writing import DATABASE, is_database, write_bytes
 
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -39,12 +40,14 @@ class NewFile(_Target):
     Raises
     ------
     DataError
-        If its folder does not exist, or it cannot be written there.
+        If its folder does not exist, or it cannot be written there, or it is a ledger.
     """
 
     def obstacle(self, path: Path) -> str | None:
         if path.is_dir():
             return "it is a folder"
+        if is_database(path):
+            return DATABASE
         if path.exists():
             return None if os.access(path, os.W_OK) else "the file may not be written"
         return _folder_obstacle(path.parent) if path.parent.exists() else "its folder does not exist"
@@ -77,13 +80,7 @@ class NewFolder(_Target):
 
 def write_text(path: Path, text: str) -> None:
     """Write a file; what goes wrong at the last moment, such as a full disk, is an error in three parts, too."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or "the file cannot be written"
-    else:
-        return
-    raise DataError(f"writing {path}", reason, "Choose a path that can be written")
+    write_bytes(path, text.encode())
 
 
 def _folder_obstacle(folder: Path) -> str | None:

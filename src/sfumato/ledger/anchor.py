@@ -10,9 +10,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.errors import LedgerError
+from sfumato.errors import LedgerError, UsageError
 
 MODE = 0o600
+_LONGEST_NUMBER = 18  # digits: what SQLite's integers surely hold
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Anchor:
     """The file that remembers. It may be written by several processes."""
 
     def __init__(self, path: str | Path) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise UsageError(f"anchor = {type(path).__name__}", "it is not a path", 'Write anchor="budget.anchor"')
         self.path = os.path.realpath(path)
         self.label = f"the anchor {str(path)!r}"
 
@@ -36,9 +39,9 @@ class Anchor:
         streams: dict[int, tuple[int, str]] = {}
         for line in self._lines():
             match line.split():
-                case ["entry", sequence, digest] if sequence.isdecimal():
+                case ["entry", sequence, digest] if _is_number(sequence):
                     entry = max(entry, (int(sequence), digest))
-                case ["stream", number, step, digest] if number.isdecimal() and step.isdecimal():
+                case ["stream", number, step, digest] if _is_number(number) and _is_number(step):
                     reached = (int(step), digest)
                     streams[int(number)] = max(streams.get(int(number), (0, "")), reached)
                 case _:
@@ -55,6 +58,10 @@ class Anchor:
             reason = getattr(error, "strerror", None) or "it is not text"
         raise LedgerError(self.label, reason, "Name a file that can be read, or a new one")
 
+    def require_writable(self) -> None:
+        """Refuse a file that cannot be appended to. To be called before a charge, which is noted after it is durable."""
+        self.note()
+
     def note(self, *lines: str) -> None:
         """Append lines, durably."""
         text = "".join(f"{line}\n" for line in lines).encode("ascii")
@@ -70,3 +77,7 @@ class Anchor:
         else:
             return
         raise LedgerError(self.label, reason, "Name a file that can be written")
+
+
+def _is_number(word: str) -> bool:
+    return word.isdecimal() and len(word) <= _LONGEST_NUMBER

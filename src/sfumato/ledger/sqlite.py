@@ -158,6 +158,7 @@ class SQLiteLedger:
         if not sound:
             obstacle = f"it is not the ledger that {self._anchor.label} knows: an older copy was put back, or its history was rewritten"
             raise LedgerError(self._store.label, obstacle, "Restore the latest copy, with its secrets")
+        self._anchor.require_writable()
 
     def _anchor_head(self) -> None:
         if self._anchor is not None:
@@ -167,7 +168,9 @@ class SQLiteLedger:
     def _anchor_streams(self, opened: list[Steps]) -> None:
         if self._anchor is not None:
             heads = [(stream.entry.sequence, *stream.head()) for stream in opened]
-            self._anchor.note(*(f"stream {n} {step} {digest}" for n, step, digest in heads if step))
+            lines = [f"stream {n} {step} {digest}" for n, step, digest in heads if step]
+            if lines:
+                self._anchor.note(*lines)
 
     # --- signatures --------------------------------------------------------------------------------------------------------
 

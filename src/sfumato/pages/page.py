@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 import jinja2
 
 from sfumato.choosing.windows import Window
-from sfumato.errors import DataError, UsageError
+from sfumato.errors import UsageError
 from sfumato.pages import decisions, sections, spending
 from sfumato.pages.decisions import Decision, Finding
 from sfumato.release import Release
 from sfumato.risk import Choice, Choices
+from sfumato.writing import write_bytes
 
 TITLE, UNRELEASED = "What was released", "Choosing epsilon"
 DECISIONS = Choice | Choices | Window
@@ -50,15 +51,9 @@ def report(items: Item | Iterable[Item], path: str | os.PathLike[str], title: st
     DataError
         If the file cannot be written.
     """
-    target = Path(path)
-    text = render(_flat(items), title)
-    try:
-        target.write_bytes(text.encode())
-    except OSError as error:
-        reason = error.strerror or "the file cannot be written"
-    else:
-        return target
-    raise DataError(f"writing {target}", reason, "Choose a path that can be written")
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"a report at {type(path).__name__}", "it is not a path", 'Write sf.report([release], "report.html")')
+    return write_bytes(path, render(_flat(items), title).encode())
 
 
 def render(items: Sequence[Item], title: str | None = None) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import DataError, UsageError
 from sfumato.release import edge_array
+from sfumato.writing import require_no_database
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +62,7 @@ def _feature(west: float, south: float, east: float, north: float, count: float,
 
 
 def _written(path: str | os.PathLike[str], write: Callable[[], object]) -> None:
+    require_no_database(Path(path), "writing")
     try:
         write()
     except OSError as error:
