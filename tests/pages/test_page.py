@@ -137,6 +137,19 @@ def test_true_counts_do_not_show():
     assert f"{canary:,}" not in shown
 
 
+def test_the_introduction_is_true_of_answers_that_are_no_counts():
+    """A median has no noise added to a true count, and an account is not the only one of its data set."""
+    shown = page.render([answered(sf.Quantiles("age"))])
+    assert "such as a median, was itself drawn at random" in shown
+    assert "small random amount" not in shown
+    assert "What several accounts spend on the same people adds up." in shown
+
+
+def test_the_arguments_swapped_are_one_sentence(releases):
+    with pytest.raises(UsageError, match="not a path"):
+        report("report.html", list(releases))
+
+
 def test_dates_come_from_the_receipts(text, releases):
     assert '<time datetime="2026-03-01">' in text
     assert '<time datetime="2026-03-02">' in text
