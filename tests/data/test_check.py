@@ -81,6 +81,8 @@ def test_each_question_of_a_plan_is_looked_at(tmp_path: Path) -> None:
     found = publisher.check([sf.Histogram("age", bins=(20, 40, 60)), sf.Histogram(["yes", "kind"])])
     assert [(each.counted, each.dropped) for each in found.questions] == [(4, 2), (2, 4)]
     assert (found.axes[0].below, found.axes[0].above) == (1, 1)
+    assert "1 rows lie below the first edge, and are counted in the bin there" in str(found)
+    assert "1 rows lie below the lower bound, and are clamped to it" in str(publisher.check(sf.Histogram("age", bins=4)))
     assert publisher.remaining == 1
     assert publisher.check().questions[0].title == "all axes"
 

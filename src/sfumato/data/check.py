@@ -72,6 +72,8 @@ class AxisCheck(msgspec.Struct, frozen=True):
         Of these, fields that did not parse; and of those, the ones that are not UTF-8.
     below, above : int
         Rows that are clamped to the lower and to the upper end.
+    edges : bool
+        Whether these ends are edges of bins, which the question states, and not the bounds of the axis.
     unmatched : int
         Rows whose label is not listed.
     labels : tuple of Unmatched
@@ -86,6 +88,7 @@ class AxisCheck(msgspec.Struct, frozen=True):
     not_utf8: int = 0
     below: int = 0
     above: int = 0
+    edges: bool = False
     unmatched: int = 0
     labels: tuple[Unmatched, ...] = ()
     exact: bool = True
@@ -302,7 +305,8 @@ class _Numbers:
         return ~missing if self._axis.missing is None else np.ones(len(values), bool)
 
     def found(self, unparsed: int, not_utf8: int) -> AxisCheck:
-        return AxisCheck(self._axis.name, self._missing, unparsed, not_utf8, self._below, self._above)
+        edges = isinstance(self._axis, EdgesAxis)
+        return AxisCheck(self._axis.name, self._missing, unparsed, not_utf8, self._below, self._above, edges)
 
 
 class _Labels:

@@ -52,11 +52,13 @@ def _summary(check: Check) -> Iterator[str]:
 
 def _axis(axis: AxisCheck) -> Iterator[str]:
     yield f"{printable(axis.name)}:"
+    first, last = ("first edge", "last edge") if axis.edges else ("lower bound", "upper bound")
+    place = "are counted in the bin there" if axis.edges else "are clamped to it"
     found = (
         (axis.missing, "rows have no value" + (f", {axis.unparsed:,} because the field does not parse" if axis.unparsed else "")),
         (axis.not_utf8, "of these fields are not UTF-8"),
-        (axis.below, "rows lie below the lower bound, and are clamped to it"),
-        (axis.above, "rows lie above the upper bound, and are clamped to it"),
+        (axis.below, f"rows lie below the {first}, and {place}"),
+        (axis.above, f"rows lie above the {last}, and {place}"),
         (axis.unmatched, "rows have a label that is not listed"),
     )
     lines = [f"  {rows:,} {what}" for rows, what in found if rows]

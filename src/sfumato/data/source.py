@@ -174,7 +174,7 @@ class Source:
     def require(self, lattices: Sequence[Lattice]) -> None:
         """Refuse a table on which the lattices cannot be counted; to be called before anything is charged.
 
-        Looks at the file's header or footer and at the types of the columns, of CSV also at the form of the first block;
+        Looks at the header or footer of each file, and at the types of the columns where it declares types;
         never at values.
 
         Raises
