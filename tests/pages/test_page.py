@@ -142,7 +142,16 @@ def test_the_introduction_is_true_of_answers_that_are_no_counts():
     shown = page.render([answered(sf.Quantiles("age"))])
     assert "such as a median, was itself drawn at random" in shown
     assert "small random amount" not in shown
+    assert "stays hidden" not in " ".join(shown.split())  # a page may hold answers at epsilon 50
     assert "What several accounts spend on the same people adds up." in shown
+
+
+def test_answers_that_protect_hardly_anyone_together_say_so():
+    """Each of them stays below 10, and none of them warns."""
+    four = [receipted(answered(Histogram("age", bins=n), PureDP("3")), n) for n in range(2, 6)]
+    warning = "bounded by epsilon = 12. Epsilon above 10 protects hardly anyone"
+    assert warning in page.render(four)
+    assert "hardly anyone" not in page.render(four[:3])
 
 
 def test_the_arguments_swapped_are_one_sentence(releases):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import printable
+from sfumato.privacy import belief
 from sfumato.privacy.composition import compose
-from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.release import Receipt, Release
 
@@ -25,12 +26,13 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """The charges of one account that this page shows, and what its answers promise together, where that adds up."""
+    """The charges of one account that this page shows, and what its answers promise together, where that adds up, with what that allows."""
 
     name: str
     protects: str
     charges: tuple[Charge, ...]
     together: str | None
+    warning: str
 
 
 def accounts(releases: Sequence[Release]) -> list[Account]:
@@ -45,8 +47,13 @@ def _account(name: str, held: list[tuple[Release, Receipt]]) -> Account:
     for release, receipt in held:
         charges.setdefault(receipt.entry, []).append((release, receipt))
     units = [release.guarantee.unit for release, _ in held]
+    whole = _together([release for release, _ in held])
     return Account(
-        name, _protects(units), tuple(_charge(entry, charges[entry]) for entry in sorted(charges)), _together([r for r, _ in held])
+        name,
+        _protects(units),
+        tuple(_charge(entry, charges[entry]) for entry in sorted(charges)),
+        None if whole is None else str(whole),
+        "" if whole is None else belief.warning(whole, units[0]),
     )
 
 
@@ -73,7 +80,7 @@ def _charge(entry: int, paid: list[tuple[Release, Receipt]]) -> Charge:
     return Charge(entry, moment(receipt.time), receipt.charged, receipt.source, answers)
 
 
-def _together(releases: list[Release]) -> str | None:
+def _together(releases: list[Release]) -> CentralMeasure | None:
     """Add up the costs of distinct answers that protect the same; None where their measures or units differ, or nothing is private."""
     distinct = {(r.receipt.entry, r.receipt.part): r for r in releases if r.receipt is not None}.values()
     measures = [r.guarantee.measure for r in distinct]
@@ -81,7 +88,7 @@ def _together(releases: list[Release]) -> str | None:
     alike = len({isinstance(m, ZCDP) for m in measures}) == 1 and len({_entity(r.guarantee.unit) for r in distinct}) == 1
     if len(central) < len(measures) or not alike or not all(r.guarantee.private for r in distinct):
         return None
-    return str(compose(central))
+    return compose(central)
 
 
 def moment(time: str) -> str:
