@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -87,3 +90,34 @@ def test_eight_processes_two_thousand_attempts(tmp_path: Path, evidence: Callabl
     found = inspect(tmp_path / "b.db", 15_000_000_000)
     assert found["reserved"] == 1_500
     evidence("processes", {**run, **found})
+
+
+def test_a_child_does_not_wait_for_threads_that_it_does_not_have(tmp_path: Path) -> None:
+    """A thread of the parent is counting, and another one is pushing, at the moment of the fork."""
+    source = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 4)), name="n")
+    publisher = sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="9")
+    stream = publisher.open(sf.Counter(9), epsilon="1", key="s")
+    stream.push(1)
+    held, done = threading.Barrier(2), threading.Event()
+
+    def hold() -> None:
+        with publisher._counting, stream._lock:
+            held.wait()
+            done.wait()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # only ever ends a hang
+        try:
+            publisher.release(sf.Histogram("x"), epsilon="1", key="k")
+            os._exit(0 if stream.push(1).step == 2 and len(stream.history().values) == 2 else 1)
+        finally:
+            os._exit(1)
+    code = os.waitpid(child, 0)[1]
+    done.set()
+    other.join()
+    assert code == 0
+    assert publisher.release(sf.Histogram("x"), epsilon="1", key="k").replayed

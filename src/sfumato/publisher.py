@@ -30,6 +30,7 @@ from sfumato.errors import (
     without_frames,
 )
 from sfumato.exact import Exactly
+from sfumato.forking import renewed_in_children
 from sfumato.ledger import Account, Binding, Hold, Ledger, open_ledger
 from sfumato.ledger.ledger import written
 from sfumato.plan import Plan, as_plan
@@ -214,6 +215,11 @@ class Publisher:
             if rule_of(most) != self._rule:
                 raise _other_measure(ceiling)
             self._binding = replace(self._binding, ceiling=total_of(most))
+        self._renew()
+        renewed_in_children(self, Publisher._renew)
+
+    def _renew(self) -> None:
+        """Forget what was counted, as a child process must, whose parent may have been counting."""
         self._counting = threading.RLock()  # around all that follows
         self._cubes: list[Cube] = []
         self._counted: tuple[str, Bits] | None = None  # the label of the data behind them, and where the next came from:

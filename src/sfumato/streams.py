@@ -19,6 +19,7 @@ import numpy as np
 from sfumato import __version__
 from sfumato.data.feed import Arrival
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of, without_frames
+from sfumato.forking import renewed_in_children
 from sfumato.ledger import Entry, Ledger, Step, Steps
 from sfumato.ledger.steps import OVER, Work
 from sfumato.random.bits import Bits
@@ -104,9 +105,15 @@ class Stream:
         kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
         self._calendar = self._settled.counter.calendar
-        self._reader, self._shown, self._lock = self._settled.reader(), _Shown(self._settled), threading.RLock()
+        self._reader = self._settled.reader()
+        self._renew()
+        renewed_in_children(self, Stream._renew)
         self._errors = Errors(self._machine, self._settled.grain, error_probability(CONFIDENCE))
         self._catch_up()
+
+    def _renew(self) -> None:
+        """Forget what was read, as a child process must, whose parent may have been reading."""
+        self._shown, self._lock = _Shown(self._settled), threading.RLock()
 
     # --- what it is --------------------------------------------------------------------------------------------------------
 
