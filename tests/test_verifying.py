@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 import sfumato as sf
 from sfumato.cli import run
 from sfumato.ledger import open_ledger
-from sfumato.release import marked, standing
+from sfumato.release import marked, signed_part, standing
+from sfumato.signing import new_key, public_of, sign
 from sfumato.upgrading import upgrade_ledger
 from sfumato.verifying import verify, verify_signature
 
@@ -196,3 +198,51 @@ def test_nothing_is_written_over_a_ledger(tmp_path: Path, monkeypatch: pytest.Mo
             assert "such as a ledger" in capsys.readouterr().err
     assert {name: Path(name).read_bytes() for name in held} == held
     release.save("r.json")  # any other file is replaced
+
+
+def receipt_edited(release: sf.release.Release, **fields: object) -> sf.release.Release:
+    assert release.receipt is not None
+    return msgspec.structs.replace(release, receipt=msgspec.structs.replace(release.receipt, **fields))
+
+
+def test_an_edited_receipt_of_version_0_1_is_not_believed(tmp_path: Path) -> None:
+    upgrade_ledger(BEFORE / "ledger.sqlite", tmp_path / "new.db")
+    edits = {"charged": "epsilon = 0.001", "account": "other", "time": "1999", "source": "other", "version": "9", "part": "1"}
+    with open_ledger(tmp_path / "new.db") as ledger:
+        for name in ("histogram", "stream-open"):
+            release = sf.load(BEFORE / f"{name}.json")
+            assert verify(release, ledger).ok
+            for field, text in edits.items():
+                if (name, field) != ("stream-open", "version"):  # a history says which version read it, and is not stored
+                    assert not verify(receipt_edited(release, **{field: text}), ledger).ok, field
+
+
+def test_a_stream_signed_by_a_stranger_is_not_believed(saved: dict[str, Path], tmp_path: Path) -> None:
+    """Its numbers are right, and a reader would compare the wrong key."""
+    stranger = new_key()
+    release = sf.load(saved["stream"])
+    assert release.receipt is not None
+    forged = receipt_edited(release, signer=public_of(stranger), signature="")
+    forged = receipt_edited(forged, signature=sign(stranger, signed_part(forged)))
+    plain = receipt_edited(release, signer="", signature="")
+    with open_ledger(tmp_path / "b.db") as ledger:
+        assert not verify(forged, ledger).ok
+        assert not verify(receipt_edited(release, signature=""), ledger).ok
+        assert not verify(receipt_edited(release, version="9"), ledger).ok
+        assert not verify(receipt_edited(plain, signature=release.receipt.signature), ledger).ok
+        assert verify(plain, ledger).ok
+
+
+@pytest.mark.parametrize("entry", [2**63, 10**30, -1, 0])
+def test_a_receipt_that_names_no_entry_is_not_believed(saved: dict[str, Path], tmp_path: Path, entry: int) -> None:
+    release = receipt_edited(sf.load(saved["histogram"]), entry=entry)
+    with open_ledger(tmp_path / "b.db") as ledger:
+        assert not verify(release, ledger).ok
+
+
+def test_a_signature_has_one_form(saved: dict[str, Path]) -> None:
+    release = sf.load(saved["histogram"])
+    assert release.receipt is not None
+    signer, signature = release.receipt.signer, release.receipt.signature
+    for other in (signature.upper(), f" {signature}", f"{signature[:64]} {signature[64:]}", signature + "00"):
+        assert not verify_signature(receipt_edited(release, signature=other), signer).ok

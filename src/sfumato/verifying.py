@@ -8,6 +8,7 @@ import msgspec
 
 from sfumato.errors import UsageError
 from sfumato.ledger import Ledger
+from sfumato.ledger.ledger import LARGEST
 from sfumato.release import Receipt, Release, from_bytes, signed_part, to_bytes
 from sfumato.releases import AnyRelease
 from sfumato.signing import valid
@@ -49,6 +50,8 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
     receipt = release.receipt
     if receipt is None:
         return Verdict(False, "It has no receipt, so nothing says which charge paid for it.")
+    if not 1 <= receipt.entry <= LARGEST:
+        return Verdict(False, "Its receipt names an entry that no ledger has.")
     before = ledger.was(receipt.entry)
     old = before is not None and before == receipt.entry_hash
     stored = _stored(release, receipt, ledger)
@@ -56,7 +59,7 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
         return Verdict(False, f"The ledger has no such answer under entry {receipt.entry}.")
     if old:
         # The ledger was upgraded since, and gave the receipt another key, digest and hash.
-        stored, release = _without_receipt(stored), _without_receipt(release)
+        release = _renamed(release, receipt, stored.receipt)
     if to_bytes(stored) != to_bytes(release):
         return Verdict(False, f"It differs from the answer that is stored under entry {receipt.entry}.")
     if old:
@@ -86,17 +89,20 @@ def _stream(release: CounterRelease, receipt: Receipt, ledger: Ledger) -> Releas
     found = history_of(steps, len(release.outputs))
     if found.receipt is None:
         return found
-    mine = msgspec.structs.replace(
-        found.receipt,
-        signature=receipt.signature,
-        signer=receipt.signer,
-        version=receipt.version,
-    )
+    mine = msgspec.structs.replace(found.receipt, version=receipt.version)
+    # Histories are not stored, so neither is their signature. It is the ledger's, or there is none.
+    signer = ledger.signer() if receipt.signer else None
+    if signer == receipt.signer and valid(receipt.signer, receipt.signature, signed_part(release)):
+        mine = msgspec.structs.replace(mine, signature=receipt.signature, signer=receipt.signer)
     return msgspec.structs.replace(found, receipt=mine)
 
 
-def _without_receipt(release: Release) -> Release:
-    return msgspec.structs.replace(release, receipt=None)
+def _renamed(release: Release, receipt: Receipt, now: Receipt | None) -> Release:
+    """A release of version 0.1 with the key, digest and hash that the ledger gave its receipt since."""
+    if now is None:
+        return release
+    renamed = msgspec.structs.replace(receipt, key=now.key, digest=now.digest, entry_hash=now.entry_hash)
+    return msgspec.structs.replace(release, receipt=renamed)
 
 
 def verify_signature(release: Release, signer: str) -> Verdict:
