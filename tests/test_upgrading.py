@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -175,3 +176,51 @@ def test_what_cannot_be_upgraded_is_refused_and_leaves_nothing(tmp_path: Path, b
     with pytest.raises(sf.UsageError, match="already"):
         upgrade_ledger(BEFORE / "ledger.sqlite", book)
     assert not list(tmp_path.glob("target*"))
+
+
+# --- odd histories ---------------------------------------------------------------------------------------------------------
+
+NUMBER = sf.Domain(x=sf.Interval(0, 4))
+SINGLE = sf.source(np.zeros((3, 1)), NUMBER, name="n")
+PERSONS = sf.source(pa.table({"x": [1.0, 2.0], "who": [1, 1]}), NUMBER, person="who", rows_per_person=5, name="n")
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """The other ledger of version 0.1, upgraded."""
+    new = tmp_path / "odd.db"
+    assert upgrade_ledger(BEFORE / "odd.sqlite", new).mixed == ("mixed",)
+    return new
+
+
+def test_an_account_that_protected_several_pays_for_nothing_more(odd: Path) -> None:
+    """Its next charge would bind it, and it would look sound."""
+    with sf.Publisher(SINGLE, ledger=odd, account="mixed") as rows, sf.Publisher(PERSONS, ledger=odd, account="mixed") as persons:
+        before = rows.account.spent
+        for publisher in (rows, persons):
+            assert publisher.release(sf.Histogram("x"), epsilon="1").replayed
+            with pytest.raises(sf.UsageError, match="different persons or relations"):
+                publisher.release(sf.Histogram("x", bins=2), epsilon="1")
+            with pytest.raises(sf.UsageError, match="different persons or relations"):
+                publisher.open(sf.Counter(9), epsilon="1", key="new")
+        assert persons.open(sf.Counter(4), epsilon="1", key="stream").push(1, persons=["b"]).step == 2
+        assert rows.account.spent == before
+        assert rows.ledger.verify().ok
+
+
+def test_a_charge_of_before_that_is_answered_now_binds_its_account(odd: Path) -> None:
+    with sf.Publisher(SINGLE, ledger=odd, account="unfinished") as rows:
+        with sf.Publisher(PERSONS, ledger=odd, account="unfinished") as persons:
+            assert not persons.release(sf.Histogram("x", bins=3), epsilon="1", key="u").replayed
+        with pytest.raises(sf.UsageError, match="do not add up"):
+            rows.release(sf.Histogram("x"), epsilon="1")
+
+
+def test_a_default_key_that_was_given_to_another_question_is_not_copied(odd: Path) -> None:
+    with closing(sqlite3.connect(f"file:{BEFORE / 'odd.sqlite'}?mode=ro", uri=True)) as db:
+        digests = [text for (text,) in db.execute("SELECT digest FROM entries WHERE kind = 'reserve'")]
+        keys = [text for (text,) in db.execute("SELECT key FROM entries WHERE kind = 'reserve' AND account = 'other'")]
+    found = odd.read_bytes() + secrets_of(odd).read_bytes()
+    assert any(keys[0] == digest[:32] for digest in digests)
+    for text in (*keys, *(digest[:32] for digest in digests)):
+        assert text.encode() not in found

@@ -101,6 +101,7 @@ def upgrade(old: Path, new: Path, as_json: bool) -> None:
     say(f"{done.entries} entries and {streams}: {new}")
     for account in done.mixed:
         talk(f"Account {account!r} was charged for different persons or relations: its total guarantees nothing.")
+        talk("It pays for nothing more.")
     talk(f"Keep {new} and {new}.secrets together. Delete {old}, and replace what was published from it.")
 
 

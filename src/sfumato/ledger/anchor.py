@@ -7,13 +7,16 @@ whoever restores the ledger does not restore it, too: on another disk, or with a
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.errors import LedgerError, UsageError
 
 MODE = 0o600
-_LONGEST_NUMBER = 18  # digits: what SQLite's integers surely hold
+FACT = re.compile(r"(entry (?P<entry>[0-9]{1,18})|stream (?P<stream>[0-9]{1,18}) (?P<step>[0-9]{1,18})) (?P<digest>[0-9a-f]{64})")
+TORN = re.compile(r"[a-z]{0,6}|stream [0-9]{0,18}|(entry|stream [0-9]{1,18}) [0-9]{0,18}( [0-9a-f]{0,63})?")
+"""A line of which a full disk or a loss of power left the beginning: it says nothing."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,17 @@ class Anchor:
         entry: tuple[int, str] = (0, "")
         streams: dict[int, tuple[int, str]] = {}
         for line in self._lines():
-            match line.split():
-                case ["entry", sequence, digest] if _is_number(sequence):
-                    entry = max(entry, (int(sequence), digest))
-                case ["stream", number, step, digest] if _is_number(number) and _is_number(step):
-                    reached = (int(step), digest)
-                    streams[int(number)] = max(streams.get(int(number), (0, "")), reached)
-                case _:
-                    obstacle = "it holds a line that is not an anchor's"
-                    raise LedgerError(self.label, obstacle, "Name the file that this ledger wrote")
+            found = FACT.fullmatch(line)
+            if found is None:
+                if TORN.fullmatch(line):
+                    continue
+                obstacle = "it holds a line that is not an anchor's"
+                raise LedgerError(self.label, obstacle, "Name the file that this ledger wrote")
+            if found["entry"]:
+                entry = max(entry, (int(found["entry"]), found["digest"]))
+            else:
+                number = int(found["stream"])
+                streams[number] = max(streams.get(number, (0, "")), (int(found["step"]), found["digest"]))
         return Reached(entry, streams)
 
     def _lines(self) -> list[str]:
@@ -64,7 +69,8 @@ class Anchor:
 
     def note(self, *lines: str) -> None:
         """Append lines, durably."""
-        text = "".join(f"{line}\n" for line in lines).encode("ascii")
+        # A line that was torn has no end: the next ones begin on a line of their own.
+        text = "".join(f"\n{line}\n" for line in lines).encode("ascii")
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, MODE)
             try:
@@ -77,7 +83,3 @@ class Anchor:
         else:
             return
         raise LedgerError(self.label, reason, "Name a file that can be written")
-
-
-def _is_number(word: str) -> bool:
-    return word.isdecimal() and len(word) <= _LONGEST_NUMBER

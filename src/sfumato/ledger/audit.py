@@ -24,6 +24,7 @@ from sfumato.ledger.ledger import LARGEST, NOTHING, Amount, Entry, Verification
 from sfumato.ledger.store import Kind, Store
 
 MOST_FAULTS = 100
+BEGUN = "the stream began"  # the note of the entry that says so
 OBJECTS = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 
 
@@ -51,6 +52,16 @@ def paid(db: sqlite3.Connection) -> dict[int, str]:
     """The hash of each reservation."""
     query = "SELECT sequence, hash FROM entries WHERE kind = 'reserve'"
     return dict(db.execute(query).fetchall())
+
+
+def begun(db: sqlite3.Connection) -> dict[int, str]:
+    """The reservations of streams that were begun, and the hash of what each was opened with."""
+    query = """
+        SELECT charge.sequence, begun.payload_hash FROM entries begun
+        JOIN entries charge ON charge.account = begun.account AND charge.key = begun.key AND charge.kind = 'reserve'
+        WHERE begun.kind = 'store' AND begun.note = ?
+    """
+    return dict(db.execute(query, (BEGUN,)).fetchall())
 
 
 def first_look(db: sqlite3.Connection, expected: Mapping[str, str]) -> str | None:

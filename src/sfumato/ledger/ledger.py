@@ -23,6 +23,8 @@ Kind: TypeAlias = Literal["open", "bind", "cap", "reserve", "resume", "abandon",
 
 LARGEST = 2**63 - 1
 NOTHING: Amount = (0, 0)
+MIXED = "different persons or relations"
+"""What an account protects that version 0.1 charged for several: it pays for nothing more."""
 
 # How amounts are written in messages, by rule: (name, decimal places) of each component. Any other rule is written as whole units.
 WRITTEN: dict[str, tuple[tuple[str, int], ...]] = {

@@ -67,7 +67,7 @@ def append(db: sqlite3.Connection, draft: Draft) -> Entry:
     return entry
 
 
-def follow(first: Entry, kind: Kind, *, payload_hash: str = "", until: str = "", holder: str = "") -> Draft:
+def follow(first: Entry, kind: Kind, *, note: str = "", payload_hash: str = "", until: str = "", holder: str = "") -> Draft:
     """A later entry of the key that ``first`` reserved; free of charge.
 
     Only one that takes a key over reads the clock. The others come after the data were read: their own time would say
@@ -78,6 +78,7 @@ def follow(first: Entry, kind: Kind, *, payload_hash: str = "", until: str = "",
         kind,
         first.key,
         first.digest,
+        note=note,
         payload_hash=payload_hash,
         until=until,
         holder=holder,

@@ -70,13 +70,14 @@ class Secrets:
                 "Put that file back from the same backup; a copy without it can be read and verified only",
             )
         self.store = Store(where, kind=SECRETS, create=create)
-        self.store.atomic(lambda db: _settle(db, identity))
+        if create:
+            self.store.atomic(lambda db: _settle(db, identity))
         about = self.store.reading(_about)
-        if about["identity"] != identity.encode():
+        if about.get("identity") != identity.encode():
             self.store.close()
             raise LedgerError(
                 self.store.label,
-                "they belong to another ledger",
+                "they belong to another ledger" if about else "they were emptied",
                 "Put back the file that belongs to this one",
             )
         self._secret = about["secret"]

@@ -20,6 +20,7 @@ from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.chain import COLUMNS, entry_of, payload_digest
 from sfumato.ledger.ledger import (
     LARGEST,
+    MIXED,
     Account,
     Amount,
     Binding,
@@ -30,7 +31,7 @@ from sfumato.ledger.ledger import (
 )
 from sfumato.ledger.secrets import Conflict, Secrets, Unknown, beside
 from sfumato.ledger.steps import Steps
-from sfumato.ledger.store import BOOK, SECRETS, Store
+from sfumato.ledger.store import BOOK, OPENING, SECRETS, Store
 
 LONGEST_TEXT = 4096  # bytes
 LONGEST_LEASE = 366 * 86400.0  # seconds
@@ -118,11 +119,15 @@ class SQLiteLedger:
     def _secrets(self) -> Secrets:
         """The secrets, opened before any transaction that needs them begins."""
         if self._kept is None:
-            identity = self._store.reading(rows.identity_if_any) or self._store.atomic(rows.identity)
-            # A ledger that was charged had secrets. New ones would let its streams begin again under their old charge.
-            create = not self._store.reading(_charged_ever)
-            self._kept = Secrets(beside(self._store.path), identity, create=create)
+            with OPENING:  # two threads would make two secrets for one ledger in memory
+                self._kept = self._kept or self._open_secrets()
         return self._kept
+
+    def _open_secrets(self) -> Secrets:
+        identity = self._store.reading(rows.identity_if_any) or self._store.atomic(rows.identity)
+        # A ledger that was charged had secrets. New ones would let its streams begin again under their old charge.
+        create = not self._store.reading(_charged_ever)
+        return Secrets(beside(self._store.path), identity, create=create)
 
     def _secrets_if_any(self) -> Secrets | None:
         path = beside(self._store.path)
@@ -206,7 +211,7 @@ class SQLiteLedger:
 
     def fits(self, account: Account, binding: Binding) -> None:
         """Refuse a binding that differs from the account's own, if it has one."""
-        if account.protects and account.protects != binding.protects:
+        if account.protects not in ("", MIXED, binding.protects):
             raise _protects_others(account, binding)
         if account.data and account.data != binding.data:
             raise _other_data(account, binding)
@@ -275,6 +280,7 @@ class SQLiteLedger:
             return past, self._charge(db, request)
         if _answered(past) or _live(past[-1]):
             return past, None
+        self._fix_if_any(db, request)
         return past, _take_over(db, request, past)
 
     def _named(self, db: sqlite3.Connection, request: _Request) -> tuple[_Request, list[Entry]]:
@@ -290,7 +296,11 @@ class SQLiteLedger:
         except Unknown:
             failure = _unknown(rows.of_key(db, account, str(request.key))[0])
         else:
-            return dataclasses.replace(request, key=key, digest=digest), rows.of_key(db, account, key)
+            past = rows.of_key(db, account, key)
+            # Older secrets put back alone may know the key by another question, which it stood for in vain before.
+            if not past or past[0].digest == digest:
+                return dataclasses.replace(request, key=key, digest=digest), past
+            failure = _unknown(past[0])
         raise failure
 
     def _charge(self, db: sqlite3.Connection, request: _Request) -> Entry:
@@ -298,21 +308,34 @@ class SQLiteLedger:
         left = account.remaining
         if cost[0] > left[0] or cost[1] > left[1]:
             raise _exceeded(account, cost)
+        if account.protects == MIXED:
+            raise _mixed(account)
         if request.binding is not None:
-            self._bind(db, account, request.binding, cost)
+            self._fix(db, account, request.binding)
+            self._cap_if_any(db, account, request.binding, cost)
         r = request
         lease = {"until": r.until(), "holder": holder.current()}
         return rows.append(db, rows.Draft(r.account, "reserve", r.name, r.digest, (cost[0], cost[1]), r.note, **lease))
 
-    def _bind(self, db: sqlite3.Connection, account: Account, wish: Binding, cost: Amount) -> None:
+    def _fix_if_any(self, db: sqlite3.Connection, request: _Request) -> None:
+        if request.binding is not None:
+            self._fix(db, self._known(db, request.account), request.binding)
+
+    def _fix(self, db: sqlite3.Connection, account: Account, wish: Binding) -> None:
         """Fix what the account protects with its first charge, and refuse what would not add up."""
         if not account.protects:
             rows.bind(db, account.name, wish.protects, wish.data)
         else:
             self.fits(account, wish)
+
+    def _cap_if_any(self, db: sqlite3.Connection, account: Account, wish: Binding, cost: Amount) -> None:
+        """Hold a charge under the ceiling of its data set."""
         data = account.data if account.protects else wish.data
         if data:
             self._cap(db, account, data, wish.ceiling, cost)
+        elif wish.data and (wish.ceiling is not None or rows.ceiling(db, wish.data) is not None):
+            # The charges of this account are not among those that the ceiling adds up.
+            raise _outside_ceiling(account, wish.data)
 
     def _cap(self, db: sqlite3.Connection, account: Account, data: str, wish: Amount | None, cost: Amount) -> None:
         """Hold all accounts of one data set together under its ceiling."""
@@ -388,16 +411,20 @@ class SQLiteLedger:
         entry, begun = self._store.atomic(lambda db: self._paid(db, request))
         if not begun:
             secrets.atomic(lambda db: steps.begin(db, entry, spec, state, secret))
-            self._store.atomic(lambda db: _store_answer(db, entry, spec))
-            self._anchor_head()
         found = secrets.reading(lambda db: steps.found(db, entry, secrets))
+        if not begun:
+            self._store.atomic(lambda db: _store_answer(db, entry, found.spec, audit.BEGUN))
+            self._anchor_head()
         self._streams.append(found)
         return found
 
     def _paid(self, db: sqlite3.Connection, request: _Request) -> tuple[Entry, bool]:
         """The charge of a stream, and whether the stream was begun."""
         request, past = self._named(db, request)
-        return (past[0], _answered(past)) if past else (self._charge(db, request), False)
+        if not past:
+            return self._charge(db, request), False
+        self._fix_if_any(db, request)
+        return past[0], _answered(past)
 
     # --- the log -----------------------------------------------------------------------------------------------------------
 
@@ -462,11 +489,11 @@ class SQLiteLedger:
         if secrets is not None and known is not None:
             known = self._upgraded(secrets, known)
         expected = audit.expected_objects(BOOK)
-        found, paid = self._store.reading(lambda db: (audit.audit(db, known, expected), audit.paid(db)))
+        found, paid, begun = self._store.reading(lambda db: (audit.audit(db, known, expected), audit.paid(db), audit.begun(db)))
         if secrets is None:
             return found
         objects = audit.expected_objects(SECRETS)
-        theirs = secrets.store.reading(lambda db: [*audit.form(db, objects), *steps.faults(db, paid, found.head[0])])
+        theirs = secrets.store.reading(lambda db: [*audit.form(db, objects), *steps.faults(db, paid, begun, found.head[0])])
         faults = (*found.faults, *theirs)[: audit.MOST_FAULTS]
         return dataclasses.replace(found, faults=faults)
 
@@ -497,10 +524,10 @@ def _has_streams(db: sqlite3.Connection) -> bool:
     return db.execute("SELECT 1 FROM streams LIMIT 1").fetchone() is not None
 
 
-def _store_answer(db: sqlite3.Connection, first: Entry, payload: bytes) -> None:
+def _store_answer(db: sqlite3.Connection, first: Entry, payload: bytes, note: str = "") -> None:
     """Enter an answer, if there is none."""
     if not rows.has(db, first, "store"):
-        stored = rows.append(db, rows.follow(first, "store", payload_hash=payload_digest(payload)))
+        stored = rows.append(db, rows.follow(first, "store", note=note, payload_hash=payload_digest(payload)))
         db.execute("INSERT INTO payloads (sequence, payload) VALUES (?, ?)", (stored.sequence, payload))
 
 
@@ -561,6 +588,22 @@ def _protects_others(account: Account, wish: Binding) -> UsageError:
         f"charging account {account.name!r} to protect {wish.protects}",
         f"it protects {account.protects}, and the two costs do not add up",
         "Open an account of its own for this one",
+    )
+
+
+def _mixed(account: Account) -> UsageError:
+    return UsageError(
+        f"charging account {account.name!r}",
+        f"version 0.1 charged it for {MIXED}, so its total guarantees nothing",
+        "Open an account of its own for each; what this one has paid for is found as before",
+    )
+
+
+def _outside_ceiling(account: Account, data: str) -> UsageError:
+    return UsageError(
+        f"charging account {account.name!r} for the data set {data!r}",
+        "that data set has a ceiling for all its accounts together, and this one was opened for data without a name",
+        f"Open an account by a source that has name={data!r}",
     )
 
 

@@ -198,12 +198,25 @@ def has(db: sqlite3.Connection, entry: Entry) -> bool:
 
 def found(db: sqlite3.Connection, entry: Entry, store: Store) -> Steps:
     """The stream that a reservation paid for."""
-    query = "SELECT spec, secret FROM streams WHERE stream = ?"
+    query = "SELECT spec, secret, step, head FROM streams WHERE stream = ?"
     columns = db.execute(query, (entry.sequence,)).fetchone()
-    if columns is None or not all(isinstance(column, bytes) for column in columns):
+    if columns is None or not all(isinstance(column, bytes) for column in columns[:2]):
         raise _spoilt(entry)
-    spec, secret = columns
+    spec, secret, step, head = columns
+    # Where an older ledger was put back without its secrets, they know streams that other charges of these numbers paid for.
+    if not (_begins_with(db, entry) if step else head == entry.hash):
+        raise _spoilt(entry)
     return Steps(entry, spec, secret, store)
+
+
+def _begins_with(db: sqlite3.Connection, entry: Entry) -> bool:
+    """Whether the first step of a stream continues the hash of its charge."""
+    query = "SELECT event, output, hash FROM steps WHERE stream = ? AND step = 1"
+    columns = db.execute(query, (entry.sequence,)).fetchone()
+    if columns is None or not isinstance(columns[1], bytes):
+        return False
+    event, output, hashed = columns
+    return bool(hashed == linked(entry.hash, entry.sequence, 1, event, output))
 
 
 def find(db: sqlite3.Connection, stream: int, event: str) -> Step | None:
@@ -239,17 +252,13 @@ def hash_at(db: sqlite3.Connection, stream: int, step: int) -> str | None:
     return None if found is None else str(found[0])
 
 
-def faults(db: sqlite3.Connection, paid: Mapping[int, str], last: int) -> Iterator[str]:
+def faults(db: sqlite3.Connection, paid: Mapping[int, str], begun: Mapping[int, str], last: int) -> Iterator[str]:
     """What does not follow in any stream, as sentences that quote neither states nor outputs.
 
-    ``paid`` has the hash of each reservation up to entry ``last`` of the ledger; streams that were paid for later are
-    not judged.
+    ``paid`` has the hash of each reservation up to entry ``last`` of the ledger, ``begun`` for those of streams that of
+    what they were opened with; streams that were paid for later are not judged.
     """
-    named = {number for (number,) in db.execute("SELECT stream FROM streams")}
-    for table in ("steps", "tallies"):
-        for (number,) in db.execute(f"SELECT DISTINCT stream FROM {table}"):
-            if number not in named:
-                yield f"{table} belong to stream {number}, which is missing"
+    yield from _strays(db, begun)
     query = "SELECT stream, spec, secret, step, state, tallied, head, seal FROM streams ORDER BY stream"
     for number, spec, secret, step, state, tallied, head, seal in db.execute(query):
         if number > last:
@@ -260,11 +269,24 @@ def faults(db: sqlite3.Connection, paid: Mapping[int, str], last: int) -> Iterat
         sound = all(isinstance(column, bytes) for column in (spec, secret, state))
         if not sound or sealed(number, opened(spec, secret), step, state, tallied, head) != seal:
             yield f"the state of stream {number} was edited: its hash does not match"
+        if sound and begun.get(number, payload_digest(spec)) != payload_digest(spec):
+            yield f"stream {number} was opened with something else than its entry says"
         rows = db.execute("SELECT step, event, output, hash FROM steps WHERE stream = ? ORDER BY step", (number,))
         yield from walk(number, paid[number], rows, (step, head))
         total = "SELECT coalesce(sum(rows), 0) FROM tallies WHERE stream = ?"
         if db.execute(total, (number,)).fetchone()[0] != tallied:
             yield f"the tallies of stream {number} were edited: their sum does not match"
+
+
+def _strays(db: sqlite3.Connection, begun: Mapping[int, str]) -> Iterator[str]:
+    """Rows without their stream, and streams that were lost."""
+    named = {number for (number,) in db.execute("SELECT stream FROM streams")}
+    for table in ("steps", "tallies"):
+        for (number,) in db.execute(f"SELECT DISTINCT stream FROM {table}"):
+            if number not in named:
+                yield f"{table} belong to stream {number}, which is missing"
+    for number in sorted(begun.keys() - named):
+        yield f"stream {number} is missing from the secrets"
 
 
 def walk(stream: int, head: str, rows: Iterable[tuple[int, str, bytes, str]], last: tuple[int, str]) -> Iterator[str]:

@@ -131,7 +131,7 @@ class Store:
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._pid, self._closed = os.getpid(), False
-        with _OPENING:
+        with OPENING:
             self._connect(create=create)
             _LIVE.add(self)
 
@@ -353,16 +353,16 @@ class Store:
 
 # A connection must not cross a fork: the child would believe it holds locks that it does not, and could write into a log that
 # another process removes. So connections are closed just before, and opened again, where needed, on either side.
-# Locks are taken in one order, first _OPENING, then those of single stores as they were made (a ledger before its
-# secrets), and no transaction takes _OPENING.
+# Locks are taken in one order, first OPENING, then those of single stores as they were made (a ledger before its
+# secrets), and no transaction takes OPENING.
 
-_OPENING = threading.RLock()
+OPENING = threading.RLock()
 _LIVE: weakref.WeakSet[Store] = weakref.WeakSet()
 _FORKING: list[Store] = []
 
 
 def _before_fork() -> None:
-    _OPENING.acquire()
+    OPENING.acquire()
     stores = sorted(_LIVE, key=lambda store: store.number)
     for store in stores:
         store._lock.acquire()
@@ -374,7 +374,7 @@ def _after_fork() -> None:
     for store in reversed(_FORKING):
         store._lock.release()
     _FORKING.clear()
-    _OPENING.release()
+    OPENING.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -22,7 +22,7 @@ from urllib.parse import quote
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import audit, rows, steps
 from sfumato.ledger.chain import COLUMNS, entry_of, payload_digest
-from sfumato.ledger.ledger import Binding, Entry
+from sfumato.ledger.ledger import MIXED, Binding, Entry
 from sfumato.ledger.secrets import DIGEST_BYTES, KEY_BYTES, Request, Secrets, beside
 from sfumato.ledger.store import BOOK, Store, statements
 
@@ -196,12 +196,12 @@ class _Copy:
 
     def _name_requests(self) -> None:
         """Give each question a random digest, and a random key where the old one was made of the old digest."""
-        for entry in self._entries:
-            if entry.kind != "reserve":
-                continue
-            made = entry.digest[:32]
-            derived = entry.key == made
-            random = derived or entry.key.startswith(f"{made}+")
+        charges = [entry for entry in self._entries if entry.kind == "reserve"]
+        made = {entry.digest[:32] for entry in charges}
+        for entry in charges:
+            derived = entry.key == entry.digest[:32]
+            # Also where a user gave the key of another question, as its receipt printed it.
+            random = entry.key.partition("+")[0] in made
             request = Request(
                 secrets.token_hex(KEY_BYTES) if random else entry.key,
                 secrets.token_hex(DIGEST_BYTES),
@@ -221,7 +221,7 @@ class _Copy:
             self._copy_entry(db, entry)
         for number, opened in self._opened.items():
             charge = next(c for c in self._charges.values() if c.sequence == number)
-            _store(db, rows.follow(charge, "store"), opened.spec)
+            _store(db, rows.follow(charge, "store", note=audit.BEGUN), opened.spec)
 
     def _copy_entry(self, db: sqlite3.Connection, old: Entry) -> None:
         place = (old.account, old.key)
@@ -290,6 +290,7 @@ class _Copy:
             if len(wishes) == 1 and None not in found:
                 rows.bind(db, account, wishes.pop().protects, "")
             else:
+                rows.bind(db, account, MIXED, "")
                 mixed.append(account)
         return tuple(mixed)
 

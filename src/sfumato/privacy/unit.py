@@ -72,7 +72,9 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         custodian's word about the same table, and two different words cannot both be true.
         """
         if self.person is not None:
-            who = f"one {printable(self.person)}"
+            named = self.person.isidentifier() and self.person != "row"
+            # Two units must not read the same, whatever a column is called.
+            who = f"one {self.person}" if named else f"one person, named by the column {self.person!r}"
         elif self.rows_per_person == 1:
             who = "one row"
         else:
