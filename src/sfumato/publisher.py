@@ -142,6 +142,8 @@ class _Order:
     lattices: list[Lattice]
     money: Money
     noise: Bits
+    label: str = ""
+    """What tells the state of the data that the question was asked of."""
 
 
 class Publisher:
@@ -215,6 +217,7 @@ class Publisher:
             if rule_of(most) != self._rule:
                 raise _other_measure(ceiling)
             self._binding = replace(self._binding, ceiling=total_of(most))
+            self.ledger.cap(self._name, self._binding)
         self._renew()
         renewed_in_children(self, Publisher._renew)
 
@@ -348,6 +351,7 @@ class Publisher:
             raise UsageError(f"progress = {type(progress).__name__}", "it cannot be called", "Give a function of rows done and rows in all")
         order = self._order(as_plan(question), asked_cost(epsilon=epsilon, delta=delta, rho=rho))
         self.source.require(order.lattices)
+        order = replace(order, label=self.source.label)
         with self._reserve(key, fresh, order) as hold:
             replayed = hold.stored is not None
             if hold.stored is None:
@@ -435,7 +439,7 @@ class Publisher:
         """
         source, seed = self.source, "private" if order.noise.private else "public seed"
         asked = [msgspec.structs.replace(q, axes=source.domain.select(q.axes)) for q in order.plan.questions]  # None: their names
-        return _fingerprint((self._name, asked, order.costs, list(source.domain.items()), source.unit, source.label, seed))
+        return _fingerprint((self._name, asked, order.costs, list(source.domain.items()), source.unit, order.label, seed))
 
     @contextmanager
     def _reserve(self, key: str | None, fresh: bool, order: _Order) -> Iterator[Hold]:
@@ -453,11 +457,11 @@ class Publisher:
         try:
             yield
         except BudgetExceeded as error:
-            error.requested, error.remaining = in_measure(money, self._rule), self.remaining
+            error.requested, error.remaining = in_measure(money, self._rule), in_measure(error.remaining, self._rule)  # type: ignore[arg-type]
             raise
 
     def _answers(self, order: _Order, hold: Hold, progress: Progress | None) -> list[Release]:
-        now = self.source.label, order.noise
+        now = order.label, order.noise  # data that were changed since would answer for those of before
         if self.source.in_memory or self._counted is None or self._counted[0] != now[0] or self._counted[1] is not now[1]:
             self._cubes, self._counted, self._choice = [], now, fresh_key()  # a table in memory may have been changed in place
         cubes, unit, number = self._count(order.lattices, progress), self.source.unit, len(order.lattices)

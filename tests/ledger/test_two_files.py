@@ -144,8 +144,20 @@ def test_an_account_for_nameless_data_does_not_pass_by_a_ceiling(path):
 def test_a_ceiling_that_cannot_be_kept_is_refused(path):
     with opened(path, NAMELESS) as publisher:
         publisher.release(HISTOGRAM, epsilon="1")
-    with opened(path, ceiling="1") as publisher, pytest.raises(sf.UsageError, match="ceiling"):
-        publisher.release(HISTOGRAM, epsilon="2")
+    with pytest.raises(sf.UsageError, match="ceiling"):
+        opened(path, ceiling="1")
+
+
+def test_a_ceiling_holds_from_the_moment_when_it_is_stated(path):
+    """A refusal, or a rival that charges first, does not undo it."""
+    with opened(path, ceiling="1") as publisher, opened(path) as rival:
+        for each in (rival, publisher):
+            with pytest.raises(sf.BudgetExceeded) as refusal:
+                each.release(HISTOGRAM, epsilon="2")
+            assert (refusal.value.requested, refusal.value.remaining) == (2, 1)
+        with pytest.raises(sf.UsageError, match="ceiling"):
+            opened(path, ceiling="2")
+        assert publisher.ledger.verify().ok
 
 
 def test_a_column_called_row_is_not_a_row(path):
@@ -177,3 +189,23 @@ def test_a_charge_that_is_taken_over_binds_its_account(path, monkeypatch, ask):
         assert ledger.account("a").protects == "one row, added or removed"
         with pytest.raises(sf.UsageError, match="do not add up"):
             questions[ask](publisher)
+
+
+# --- what an answer is about -----------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_changed_between_question_and_scan_does_not_answer_for_the_one_before(path, tmp_path, monkeypatch):
+    """Its answer would be stored for the earlier state, and served again when that state is put back."""
+    table = tmp_path / "t.csv"
+    table.write_text("x\n1\n")
+    os.utime(table, ns=(10**18, 10**18))
+    with opened(path, sf.source(table, DOMAIN)) as publisher:
+        plain = publisher.ledger.reserve
+
+        def swap(*arguments: object, **options: object) -> object:
+            table.write_text("x\n1\n1\n")
+            return plain(*arguments, **options)
+
+        monkeypatch.setattr(publisher.ledger, "reserve", swap)
+        with pytest.raises(sf.DataError, match="changed while it was read"):
+            publisher.release(HISTOGRAM, epsilon="1")

@@ -191,6 +191,9 @@ class Ledger(Protocol):
     def fits(self, account: Account, binding: Binding) -> None:
         """Refuse a binding that differs from the account's own, if it has one."""
 
+    def cap(self, account: str, binding: Binding) -> None:
+        """Fix the ceiling of the data set that an account pays for, or refuse one that differs or could not be kept."""
+
     def signer(self, *, create: bool = False) -> str | None:
         """The public key under which this ledger signs releases; None where the holder made none."""
 

@@ -21,6 +21,7 @@ from sfumato.ledger.chain import COLUMNS, entry_of, payload_digest
 from sfumato.ledger.ledger import (
     LARGEST,
     MIXED,
+    NOTHING,
     Account,
     Amount,
     Binding,
@@ -216,6 +217,11 @@ class SQLiteLedger:
         if account.data and account.data != binding.data:
             raise _other_data(account, binding)
 
+    def cap(self, account: str, binding: Binding) -> None:
+        """Fix the ceiling of a data set. See `Ledger.cap`."""
+        self._look()
+        self._store.atomic(lambda db: self._cap_if_any(db, self._known(db, account), binding, NOTHING))
+
     def accounts(self) -> list[Account]:
         """All accounts, in the order in which they were opened."""
         return self._store.reading(rows.accounts)
@@ -353,7 +359,7 @@ class SQLiteLedger:
             raise _other_ceiling(account, data, rule, ceiling)
         spent = [sum(other.spent[i] for other in (*theirs, account)) for i in (0, 1)]
         left = (ceiling[0] - spent[0], ceiling[1] - spent[1])
-        if cost[0] > left[0] or cost[1] > left[1]:
+        if any(cost) and (cost[0] > left[0] or cost[1] > left[1]):
             raise _above_ceiling(account, data, cost, left, ceiling)
 
     def _keep(self, first: Entry, payload: bytes) -> bytes:
