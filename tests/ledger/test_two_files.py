@@ -144,8 +144,8 @@ def test_an_account_for_nameless_data_does_not_pass_by_a_ceiling(path):
 def test_a_ceiling_that_cannot_be_kept_is_refused(path):
     with opened(path, NAMELESS) as publisher:
         publisher.release(HISTOGRAM, epsilon="1")
-    with pytest.raises(sf.UsageError, match="ceiling"):
-        opened(path, ceiling="1")
+    with opened(path, ceiling="1") as publisher, pytest.raises(sf.UsageError, match="ceiling"):
+        publisher.release(HISTOGRAM, epsilon="1/2", key="k")
 
 
 def test_a_ceiling_holds_from_the_moment_when_it_is_stated(path):
@@ -155,8 +155,8 @@ def test_a_ceiling_holds_from_the_moment_when_it_is_stated(path):
             with pytest.raises(sf.BudgetExceeded) as refusal:
                 each.release(HISTOGRAM, epsilon="2")
             assert (refusal.value.requested, refusal.value.remaining) == (2, 1)
-        with pytest.raises(sf.UsageError, match="ceiling"):
-            opened(path, ceiling="2")
+        with opened(path, ceiling="2") as other, pytest.raises(sf.UsageError, match="ceiling"):
+            other.release(HISTOGRAM, epsilon="1")
         assert publisher.ledger.verify().ok
 
 

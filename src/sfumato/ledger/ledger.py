@@ -192,7 +192,7 @@ class Ledger(Protocol):
         """Refuse a binding that differs from the account's own, if it has one."""
 
     def cap(self, account: str, binding: Binding) -> None:
-        """Fix the ceiling of the data set that an account pays for, or refuse one that differs or could not be kept."""
+        """Fix the ceiling of the data set that an account pays for, if it has none yet. A charge refuses one that differs."""
 
     def signer(self, *, create: bool = False) -> str | None:
         """The public key under which this ledger signs releases; None where the holder made none."""

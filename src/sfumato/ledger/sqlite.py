@@ -21,7 +21,6 @@ from sfumato.ledger.chain import COLUMNS, entry_of, payload_digest
 from sfumato.ledger.ledger import (
     LARGEST,
     MIXED,
-    NOTHING,
     Account,
     Amount,
     Binding,
@@ -220,7 +219,7 @@ class SQLiteLedger:
     def cap(self, account: str, binding: Binding) -> None:
         """Fix the ceiling of a data set. See `Ledger.cap`."""
         self._look()
-        self._store.atomic(lambda db: self._cap_if_any(db, self._known(db, account), binding, NOTHING))
+        self._store.atomic(lambda db: _cap_once(db, self._known(db, account), binding))
 
     def accounts(self) -> list[Account]:
         """All accounts, in the order in which they were opened."""
@@ -359,7 +358,7 @@ class SQLiteLedger:
             raise _other_ceiling(account, data, rule, ceiling)
         spent = [sum(other.spent[i] for other in (*theirs, account)) for i in (0, 1)]
         left = (ceiling[0] - spent[0], ceiling[1] - spent[1])
-        if any(cost) and (cost[0] > left[0] or cost[1] > left[1]):
+        if cost[0] > left[0] or cost[1] > left[1]:
             raise _above_ceiling(account, data, cost, left, ceiling)
 
     def _keep(self, first: Entry, payload: bytes) -> bytes:
@@ -520,6 +519,13 @@ def _open(db: sqlite3.Connection, name: str, rule: str, total: Amount, binding: 
         return opened
     rows.bind(db, name, binding.protects, binding.data)
     return dataclasses.replace(opened, protects=binding.protects, data=binding.data)
+
+
+def _cap_once(db: sqlite3.Connection, account: Account, wish: Binding) -> None:
+    """Set the ceiling of a data set, if it has none and the account's charges are added up under it."""
+    data = account.data if account.protects else wish.data
+    if data and wish.ceiling is not None and rows.ceiling(db, data) is None:
+        rows.cap(db, account.name, data, account.rule, wish.ceiling)
 
 
 def _charged_ever(db: sqlite3.Connection) -> bool:
