@@ -443,3 +443,12 @@ def test_threads_may_share_a_publisher(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join()
     assert not failed
     assert publisher.remaining == 100 - 24 * Fraction(1, 10)
+
+
+def test_a_slip_binds_no_account(tmp_path: Path) -> None:
+    """A misspelt person column is found before the first charge, and the account is still free for the right one."""
+    with pytest.raises(sf.DataError, match="did you mean 'who'"):
+        sf.Publisher(people(person="whom"), ledger=tmp_path / "b.db", account="a", budget="1").release(sf.Histogram("x"), epsilon="1")
+    with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
+        publisher.release(sf.Histogram("x"), epsilon="1")
+        assert publisher.account.protects == "one who, added or removed"

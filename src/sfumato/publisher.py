@@ -207,10 +207,7 @@ class Publisher:
             _warn_that_it_forgets()
         self._name = "default" if account is None else account
         self._binding = Binding(source.unit.protects, source.name or "")
-        if total is None:
-            found = self.ledger.account(self._name)
-        else:
-            found = self.ledger.open_account(self._name, rule_of(total), total_of(total), self._binding)
+        found = self._account(total)
         self.ledger.fits(found, self._binding)
         self._rule = found.rule
         if most is not None:
@@ -220,6 +217,12 @@ class Publisher:
             self.ledger.cap(self._name, self._binding)
         self._renew()
         renewed_in_children(self, Publisher._renew)
+
+    def _account(self, total: CentralMeasure | None) -> Account:
+        """Open the account, or find it."""
+        if total is None:
+            return self.ledger.account(self._name)
+        return self.ledger.open_account(self._name, rule_of(total), total_of(total))
 
     def _renew(self) -> None:
         """Forget what was counted, as a child process must, whose parent may have been counting."""

@@ -131,14 +131,15 @@ def test_an_account_for_nameless_data_does_not_pass_by_a_ceiling(path):
     """Its charges are not among those that the ceiling adds up."""
     with opened(path, account="named", ceiling="1") as publisher:
         publisher.release(HISTOGRAM, epsilon="1")
-    opened(path, NAMELESS).close()
+    with opened(path, NAMELESS) as publisher:
+        publisher.release(HISTOGRAM, epsilon="1/2")
     with opened(path) as publisher:
         for key in ("1", "2"):
             with pytest.raises(sf.UsageError, match="ceiling"):
                 publisher.release(HISTOGRAM, epsilon="1", key=key)
         with pytest.raises(sf.UsageError, match="ceiling"):
             publisher.open(sf.Counter(4), epsilon="1")
-        assert publisher.account.spent == (0, 0)
+        assert publisher.account.spent == (500_000_000, 0)
 
 
 def test_a_ceiling_that_cannot_be_kept_is_refused(path):
@@ -165,7 +166,8 @@ def test_a_column_called_row_is_not_a_row(path):
     units = [Unit(), Unit(3), *(Unit(person=name) for name in names)]
     assert len({unit.protects for unit in units}) == len(units)
     table = pa.table({"x": [1.0, 2.0], "row": [1, 1]})
-    opened(path).close()
+    with opened(path) as publisher:
+        publisher.release(HISTOGRAM, epsilon="1")
     with pytest.raises(sf.UsageError, match="do not add up"):
         opened(path, sf.source(table, DOMAIN, person="row", rows_per_person=5, name="n"))
 

@@ -182,10 +182,10 @@ class Hold:
 class Ledger(Protocol):
     """An account book for many processes and threads, in which nothing is changed and nothing is removed."""
 
-    def open_account(self, name: str, rule: str, total: Amount | None, binding: Binding | None = None) -> Account:
+    def open_account(self, name: str, rule: str, total: Amount | None) -> Account:
         """Create an account, or check that it exists with exactly this rule and total (None: with any total).
 
-        A new account gets the binding, if one is given; else its first charge fixes it.
+        What it protects is fixed by its first charge: before that, a slip in a source's description binds nothing.
         """
 
     def fits(self, account: Account, binding: Binding) -> None:

@@ -191,7 +191,7 @@ class SQLiteLedger:
 
     # --- accounts ----------------------------------------------------------------------------------------------------------
 
-    def open_account(self, name: str, rule: str, total: Amount | None, binding: Binding | None = None) -> Account:
+    def open_account(self, name: str, rule: str, total: Amount | None) -> Account:
         """Create an account, or check that it exists with exactly this rule and total. See `Ledger.open_account`."""
         _check_text("account", name)
         _check_text("rule", rule)
@@ -199,18 +199,19 @@ class SQLiteLedger:
             found = self.account(name)
         else:
             _check_amount("total", total)
-            found = self._find_or_open(name, rule, total, binding)
+            found = self._find_or_open(name, rule, total)
         if found.rule != rule or (total is not None and found.total != tuple(total)):
             raise _differs(found, rule, total)
         return found
 
-    def _find_or_open(self, name: str, rule: str, total: Amount, binding: Binding | None) -> Account:
+    def _find_or_open(self, name: str, rule: str, total: Amount) -> Account:
         self._look()
         found = self._store.reading(lambda db: rows.account(db, name))
-        return found or self._store.atomic(lambda db: _open(db, name, rule, total, binding))
+        return found or self._store.atomic(lambda db: rows.account(db, name) or rows.open_account(db, name, rule, total))
 
     def fits(self, account: Account, binding: Binding) -> None:
-        """Refuse a binding that differs from the account's own, if it has one."""
+        """Refuse a binding that differs from the account's own, if it has one. See `Ledger.fits`."""
+        self._look()
         if account.protects not in ("", MIXED, binding.protects):
             raise _protects_others(account, binding)
         if account.data and account.data != binding.data:
@@ -507,18 +508,6 @@ class SQLiteLedger:
         if secrets.replaced(known[0]) != known[1]:
             return known
         return known[0], self._store.reading(lambda db: rows.hash_of(db, known[0])) or ""
-
-
-def _open(db: sqlite3.Connection, name: str, rule: str, total: Amount, binding: Binding | None) -> Account:
-    """An account, opened unless it is there by now."""
-    found = rows.account(db, name)
-    if found is not None:
-        return found
-    opened = rows.open_account(db, name, rule, total)
-    if binding is None:
-        return opened
-    rows.bind(db, name, binding.protects, binding.data)
-    return dataclasses.replace(opened, protects=binding.protects, data=binding.data)
 
 
 def _cap_once(db: sqlite3.Connection, account: Account, wish: Binding) -> None:
