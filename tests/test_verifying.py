@@ -133,9 +133,13 @@ def test_an_anchor_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert run([*asked, "--fresh"]) == 0
     assert run(asked) == 0
     assert "Nothing was spent: this is the stored answer." in capsys.readouterr().err
+    assert run(["ledger", "verify", "--ledger", "b.db", "--anchor", "anchor"]) == 0
     for name, content in copies.items():
         Path(name).write_bytes(content)
     assert run(asked) == 5
+    assert "older copy" in capsys.readouterr().err
+    assert run(["ledger", "verify", "--ledger", "b.db"]) == 0
+    assert run(["ledger", "verify", "--ledger", "b.db", "--anchor", "anchor"]) == 5
     assert "older copy" in capsys.readouterr().err
 
 

@@ -66,11 +66,11 @@ def log(account: str | None, ledger: Path, as_json: bool) -> None:
 
 @ledger.command()
 @click.option("--head", help="SEQUENCE:HASH of an entry known from a receipt or an earlier check.")
-@ledger_option
+@charged_option
 @json_option
 def verify(head: str | None, ledger: Path, as_json: bool) -> None:
     """Recompute the whole ledger and compare. Exit code 5 if anything does not follow."""
-    with open_ledger(ledger, create=False) as book:
+    with opened(ledger, create=False) as book:
         found = book.verify(_head(head))
     if as_json:
         emit_json({"ok": found.ok, "entries": found.entries, "head": list(found.head), "faults": list(found.faults)})

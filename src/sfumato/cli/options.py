@@ -59,7 +59,7 @@ ledger_option = click.option(
 
 
 def charged_option(command: F) -> F:
-    """--ledger and --anchor, for commands that charge the ledger."""
+    """--ledger and --anchor, for commands that charge the ledger or verify it."""
     anchor = click.option(
         "--anchor",
         type=click.Path(path_type=Path),
@@ -75,10 +75,10 @@ def _remember_anchor(context: click.Context, _: click.Parameter, value: Path | N
     context.meta[ANCHOR] = value
 
 
-def opened(ledger: Path) -> Ledger:
-    """The ledger that a command charges, with its anchor."""
+def opened(ledger: Path, *, create: bool = True) -> Ledger:
+    """The ledger of a command, with its anchor."""
     anchor = click.get_current_context().meta.get(ANCHOR)
-    return open_ledger(ledger, anchor=anchor)
+    return open_ledger(ledger, create=create, anchor=anchor)
 
 
 out_option = click.option("--out", type=NewFolder(), help="Folder for the releases as JSON.")

@@ -154,16 +154,21 @@ class SQLiteLedger:
     def _check_anchor(self, secrets: Secrets) -> None:
         if self._anchor is None:
             return
-        reached = self._anchor.read()
+        if fault := self._anchor_fault(self._anchor, secrets):
+            raise LedgerError(self._store.label, fault, "Restore the latest copy, with its secrets")
+        self._anchor.require_writable()
+
+    def _anchor_fault(self, anchor: Anchor, secrets: Secrets | None) -> str | None:
+        """What the anchor knows and the ledger does not; of streams only where the secrets are at hand."""
+        reached = anchor.read()
         found = self._store.reading(lambda db: rows.hash_of(db, reached.entry[0]))
         sound = reached.entry[0] == 0 or found == reached.entry[1]
-        for number, (step, digest) in reached.streams.items():
-            at = secrets.store.reading(lambda db, n=number, s=step: steps.hash_at(db, n, s))  # type: ignore[misc]
-            sound = sound and (step == 0 or at == digest)
-        if not sound:
-            obstacle = f"it is not the ledger that {self._anchor.label} knows: an older copy was put back, or its history was rewritten"
-            raise LedgerError(self._store.label, obstacle, "Restore the latest copy, with its secrets")
-        self._anchor.require_writable()
+        if secrets is not None:
+            at = secrets.store.reading(lambda db: {n: steps.hash_at(db, n, step) for n, (step, _) in reached.streams.items()})
+            sound = sound and all(step == 0 or at[n] == digest for n, (step, digest) in reached.streams.items())
+        if sound:
+            return None
+        return f"it is not the ledger that {anchor.label} knows: an older copy was put back, or its history was rewritten"
 
     def _anchor_head(self) -> None:
         if self._anchor is not None:
@@ -496,12 +501,13 @@ class SQLiteLedger:
             known = self._upgraded(secrets, known)
         expected = audit.expected_objects(BOOK)
         found, paid, begun = self._store.reading(lambda db: (audit.audit(db, known, expected), audit.paid(db), audit.begun(db)))
-        if secrets is None:
-            return found
-        objects = audit.expected_objects(SECRETS)
-        theirs = secrets.store.reading(lambda db: [*audit.form(db, objects), *steps.faults(db, paid, begun, found.head[0])])
-        faults = (*found.faults, *theirs)[: audit.MOST_FAULTS]
-        return dataclasses.replace(found, faults=faults)
+        faults = list(found.faults)
+        if self._anchor is not None and (fault := self._anchor_fault(self._anchor, secrets)):
+            faults.append(fault)
+        if secrets is not None:
+            objects = audit.expected_objects(SECRETS)
+            faults += secrets.store.reading(lambda db: [*audit.form(db, objects), *steps.faults(db, paid, begun, found.head[0])])
+        return dataclasses.replace(found, faults=tuple(faults[: audit.MOST_FAULTS]))
 
     def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
         """An entry known by the hash that it had before the ledger was upgraded, by the one it has now."""
