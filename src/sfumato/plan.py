@@ -112,22 +112,35 @@ class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[budget]``: the account, and its total as epsilon, epsilon and delta, or rho; no total: the account exists."""
+    """``[budget]``: the account, and its total as epsilon, epsilon and delta, or rho; no total: the account exists.
+
+    ``ceiling`` is what all accounts of the named data set may spend together: an epsilon, beside the same delta, or a rho.
+    """
 
     account: str
     epsilon: str | int | float | None = None
     delta: str | int | float = 0
     rho: str | int | float | None = None
+    ceiling: str | int | float | None = None
 
     @property
     def total(self) -> CentralMeasure | None:
+        """The account's total."""
         if self.rho is not None:
             if self.epsilon is not None or fraction(self.delta, "delta"):
                 raise UsageError("[budget]", "it gives rho beside epsilon or delta", "Keep one of them")
             return ZCDP(self.rho)
-        if self.epsilon is None:
+        return None if self.epsilon is None else self._of_epsilon(self.epsilon)
+
+    @property
+    def most(self) -> CentralMeasure | None:
+        """The ceiling of the data set, in the measure of the account."""
+        if self.ceiling is None:
             return None
-        return ApproxDP(self.epsilon, self.delta) if fraction(self.delta, "delta") else PureDP(self.epsilon)
+        return self._of_epsilon(self.ceiling) if self.rho is None else ZCDP(self.ceiling)
+
+    def _of_epsilon(self, epsilon: str | int | float) -> CentralMeasure:
+        return ApproxDP(epsilon, self.delta) if fraction(self.delta, "delta") else PureDP(epsilon)
 
 
 class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

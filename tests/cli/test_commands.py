@@ -263,3 +263,16 @@ def test_a_reader_that_goes_away_is_no_error(sfumato: Run) -> None:
     done = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, env=os.environ, check=False)
     assert done.stdout.startswith("# Histogram")
     assert "Traceback" not in done.stderr
+
+
+def test_a_plan_may_state_the_ceiling_of_its_data_set(sfumato: Run) -> None:
+    plan = Path("plan.toml").read_text()
+    named = plan.replace("[source]\n", '[source]\nname = "people"\n', 1)
+    assert named != plan
+    capped = named.replace("[budget]\n", "[budget]\nceiling = 0.6\n", 1)
+    for number, code in enumerate((0, 3), 1):
+        Path(f"{number}.toml").write_text(capped.replace('account = "people"', f'account = "people-{number}"'))
+        assert f"people-{number}" in Path(f"{number}.toml").read_text()
+        found, _, err = sfumato("release", f"{number}.toml", "--ledger", "b.db")
+        assert found == code, err
+    assert "ceiling" in err

@@ -85,7 +85,13 @@ def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh
     # An account is bound to its person column for good, so a slip in the plan is found before it is opened.
     src.require(spec.plan().needs(src.domain))
     with (
-        Publisher(src, ledger=opened(ledger), account=account.account, budget=account.total) as publisher,
+        Publisher(
+            src,
+            ledger=opened(ledger),
+            account=account.account,
+            budget=account.total,
+            ceiling=account.most,
+        ) as publisher,
         scanning() as progress,
     ):
         releases: list[Release] = publisher.release(
