@@ -4,7 +4,8 @@ The truth that it is about: the mean of the rows, as they were counted (clamped,
 this is, which is what ``predict`` says. The centre differs from it by five parts.
 
 *Noise.* The noise of the last step's sums and counts, or of the grid's counts; its variance is known exactly, to first order in
-the ratio of sum and count.
+the ratio of sum and count. 1.96 standard deviations of Laplace noise hold it with 93.75 % only, so that its standard deviation is
+taken 1.08 times as large: then they hold 95 % of one Laplace variable, and more of a sum of several.
 
 *Region.* A step averages the rows nearest to the centre *before* it, each shortened to the step's reach. The released centre has
 moved on, so that rows near the borders have changed sides, and shortened rows lie farther out. A grid's region is made of whole
@@ -19,7 +20,8 @@ the estimate.
 *Grid.* A row lies anywhere in its cell. On the lattice of a step the worst is taken: half a cell, for all rows at once. The cells of
 a grid that is clustered are wide, and there the mean of the rows of each is taken to lie evenly within it, independent of the
 others: half a cell over sqrt 3, for a centre of one cell, and less for one of many. Values that were rounded before they came lie at
-one side of all cells alike, and are off by more.
+one side of all cells alike. No count shows that, so its bound, half a cell, is stated apart
+(``rounding``).
 
 Parts that are not noise have an unknown sign, so their squares are added to the variance. For a normal error of standard
 deviation s about an offset b, P(|error| <= 1.96 sqrt(s^2 + b^2)) is at least 0.95 for every b. So +-1.96 is a 95 % interval.
@@ -37,10 +39,12 @@ import numpy as np
 from sfumato.clustering.lloyd import Step, shortened
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.clustering.weighted import non_negative
-from sfumato.mechanisms.noise import DiscreteGaussian
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.partition import Partition
 
 POINTS = 2**17
+HEAVIER = math.log(20) / (math.sqrt(2) * 1.96)
+"""The 95 % half-width of a Laplace variable, in 1.96 of its standard deviations."""
 FEWEST, MOST = 4, 64  # points by which a cell is represented
 
 
@@ -58,10 +62,10 @@ def root_mean_square(space: Space, centres: np.ndarray, partition: Partition | N
     """
     cells = None if partition is None else Cells.of(space, partition)
     if steps:
-        noise = steps[-1].standard_error(space.d) ** 2
+        noise = steps[-1].standard_error(space.d) ** 2 * _tails((steps[-1].sum_law, steps[-1].count_law))
         grid = np.broadcast_to(_half_cells(space), centres.shape) ** 2
-    elif cells is not None:
-        noise = cells.noise(centres) + cells.cut(centres)
+    elif partition is not None and cells is not None:
+        noise = cells.noise(centres) * _tails(partition.laws) + cells.cut(centres)
         grid = cells.grid(centres)
     if cells is not None:
         region = cells.region(centres, steps)
@@ -69,6 +73,22 @@ def root_mean_square(space: Space, centres: np.ndarray, partition: Partition | N
         moved = centres - steps[-1].centres.reshape(centres.shape)
         region = (moved**2).sum(axis=1, keepdims=True)
     return np.asarray(np.sqrt(noise + region + grid))
+
+
+def _tails(laws: tuple[Law, ...]) -> float:
+    """By how much noise of these laws counts for more than its variance, because of its tails."""
+    return HEAVIER**2 if any(isinstance(law, DiscreteLaplace) for law in laws) else 1.0
+
+
+def rounding(space: Space, partition: Partition | None, steps: tuple[Step, ...]) -> np.ndarray:
+    """How far a mean of cells is off, at most, if rows lie at one side of every cell: float64 (d,).
+
+    In whole numbers. It is 0 where steps were paid for: they see rows on the lattice, and half a cell
+    of that is in ``root_mean_square``.
+    """
+    if partition is None or steps:
+        return np.zeros(space.d)
+    return np.asarray(Cells.of(space, partition).room.max(axis=0))
 
 
 def _half_cells(space: Space) -> np.ndarray:
@@ -83,13 +103,15 @@ class Cells:
 
     Attributes
     ----------
-    middles, halves : float64 ndarrays of shape (cells, d)
+    middles, halves, room : float64 ndarrays of shape (cells, d)
+        ``room`` is how far a row can lie from where its cell stands: 0 where cells are steps.
     counts, weights, variances : ndarrays of shape (cells,)
         Counts as released, as they are when none is negative, and the variance of the noise on each.
     """
 
     middles: np.ndarray
     halves: np.ndarray
+    room: np.ndarray
     counts: np.ndarray
     weights: np.ndarray
     variances: np.ndarray
@@ -102,14 +124,16 @@ class Cells:
         which = np.zeros(len(lower), np.int64) if partition.which is None else partition.which
         weights = non_negative(partition.counts)
         middles, halves = (lower + upper) / 2, (upper - lower) / 2
-        return cls(middles, halves, partition.counts, weights, each[which])
+        # Steps stand in the middles of cells of the lattice. What rounding leaves is no room.
+        room = np.maximum(np.round(halves - space.shift / space.widths, 6), 0.0)
+        return cls(middles, halves, room, partition.counts, weights, each[which])
 
     @cached_property
     def points(self) -> tuple[np.ndarray, np.ndarray]:
         """The points, and the cell of each: int64 ndarrays of shapes (n, d) and (n,)."""
         cells, d = self.middles.shape
         each = max(FEWEST, min(MOST, POINTS // cells))
-        where = self.middles[:, None] + self.halves[:, None] * _spread_out(each, d)
+        where = self.middles[:, None] + self.room[:, None] * _spread_out(each, d)
         return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), each)
 
     def noise(self, centres: np.ndarray) -> np.ndarray:
@@ -128,7 +152,7 @@ class Cells:
     def grid(self, centres: np.ndarray) -> np.ndarray:
         """The variance of means of cells by where the rows of each may lie in it: shape (k, d)."""
         groups, rows = self._grouped(centres)
-        within = self.halves**2 / 3 * (self.weights**2)[:, None]
+        within = self.room**2 / 3 * (self.weights**2)[:, None]
         return np.asarray(_sums(groups, within, len(centres)) / rows**2)
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from sfumato.clustering.error import root_mean_square
+from sfumato.clustering.error import root_mean_square, rounding
 from sfumato.clustering.lloyd import Step
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.domain import GridAxis, Lattice
@@ -139,6 +139,20 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         found = np.where(seen, whole * self.space.widths, np.inf)
         found.flags.writeable = False
         return np.asarray(found)
+
+    @property
+    def rounding_error(self) -> np.ndarray:
+        """How much farther a centre may be from that mean if values were rounded: float64 (d,).
+
+        In the axes' own units. ``standard_error`` presumes that the rows of one cell of a grid lie in
+        it independently of those of other cells. Values rounded to a step that the axis does not
+        declare may all lie at one side of their cells, and no count shows it. Centre +- (1.96 standard
+        errors + this) holds the mean of such rows, too. It is half a cell of the grid for "eugkm", and 0
+        for the other ways, which see rows on the lattice. If the step is declared, it is half a cell
+        less half a step: 0 where cells are steps.
+        """
+        whole = rounding(self.space, self.partition, self.steps)
+        return np.asarray(whole * self.space.widths)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
         alpha = error_probability(confidence)

@@ -65,7 +65,7 @@ class Space:
     def scale(self, points: np.ndarray) -> np.ndarray:
         """Bring points in the axes' own units to [-1, 1]^d, clamped: float64 ndarray like ``points``; NaN stays."""
         with np.errstate(over="ignore"):
-            return self.scale_edges(points + self._shift)
+            return self.scale_edges(points + self.shift)
 
     def scale_edges(self, edges: np.ndarray) -> np.ndarray:
         """Bring edges of cells to [-1, 1]^d, clamped: float64 ndarray like ``edges``."""
@@ -76,7 +76,7 @@ class Space:
     def place(self, whole: np.ndarray) -> np.ndarray:
         """Bring whole numbers back to the axes' own units: float64 ndarray like ``whole``."""
         low, high = self._ends
-        return np.asarray(low - self._shift + (whole / HALF + 1) / 2 * (high - low))
+        return np.asarray(low - self.shift + (whole / HALF + 1) / 2 * (high - low))
 
     @cached_property
     def widths(self) -> np.ndarray:
@@ -85,7 +85,7 @@ class Space:
         return np.asarray((high - low) / 2 / HALF)
 
     @cached_property
-    def _shift(self) -> np.ndarray:
+    def shift(self) -> np.ndarray:
         """From a value to the middle of its cell: half a step where the cells are steps, else 0; float64 ndarray of shape (d,)."""
         low, high = self._ends
         steps = np.array([axis.snap and axis.cells < finest(self.d) for axis in self.axes])
