@@ -127,7 +127,8 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         In the axes' own units. The truth that it is about is the mean of the rows, clamped to the bounds, whose nearest centre this
         is (``predict`` says which they are); centre +- 1.96 standard errors hold it with 95 % confidence at least. The noise enters
         by its exact law. How far the region of the centre differs from the one whose mean was paid for is estimated from the
-        partition, whose rows are taken to lie evenly within its cells; half a cell of the lattice is added. See ``clustering.error``.
+        partition, whose rows are taken to lie evenly within its cells; half a cell of the lattice is added. See ``clustering.error``,
+        and ``rounding_error`` for values that were rounded to a step which is not declared.
         It does not say how good the clusters are: noise decides those, too, and k-means finds a local optimum. Infinite where the
         weight cannot be told from 0.
         """
