@@ -114,7 +114,8 @@ def test_a_file_that_changes_between_label_and_scan_gets_no_second_answer(tmp_pa
         return found
 
     monkeypatch.setattr(publisher, "_asked", late)
-    publisher.release(QUESTION, epsilon=1, key="k")
+    with pytest.raises(sf.DataError, match="changed"):
+        publisher.release(QUESTION, epsilon=1, key="k")
     monkeypatch.undo()
     with pytest.raises(sf.UsageError):
         publisher.release(QUESTION, epsilon=1, key="k")
