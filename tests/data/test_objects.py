@@ -108,3 +108,15 @@ def test_numpy_text_that_is_no_unicode_is_missing() -> None:
     domain = sf.Domain(word=sf.Categories(["a"], missing="unknown"))
     rows = np.array([["a"], ["\ud800"], ["a"]])
     assert count(sf.source(rows, domain), [sf.Histogram("word").needs(domain)])[0].counts.tolist() == [2, 1]
+
+
+def test_keys_that_pandas_widened_are_the_whole_numbers_that_they_were() -> None:
+    """One missing or huge value among whole numbers makes doubles, or numbers without a sign, of all."""
+    domain = sf.Domain(shop=sf.Keys())
+    plain = [3, 3, 5, -7]
+    for more in ([], [None], [1.5], [float("inf")]):
+        frame = pd.DataFrame({"shop": plain + more})
+        (cube,) = count(sf.source(frame, domain), [sf.Histogram("shop").needs(domain)])
+        assert cube.counts.sum() == 4
+    (cube,) = count(sf.source(pd.DataFrame({"shop": [3, 2**63]}), domain), [sf.Histogram("shop").needs(domain)])
+    assert cube.counts.sum() == 1

@@ -30,6 +30,8 @@ ROWS: dict[str, tuple[Any, ...]] = {
     "a text for a key": (99, 3, 1, "other"),
     "a large id": (2**64, 3, 1, 1),
     "a truth for an id": (True, 3, 1, 1),
+    "a fraction for a key": (99, 3, 1, 1.5),
+    "a large key": (99, 3, 1, 2**63),
 }
 
 
@@ -51,8 +53,20 @@ def test_frames_of_objects(row: str, tmp_path: Path) -> None:
     assert not [name for name in seen if name.endswith("raised")]
 
 
-# A column of keys that pandas made doubles of is refused by its type, so "no key" is not among these.
-@pytest.mark.parametrize("row", ["no id", "no value", "no label", "a fraction", "a fraction for a label", "a large value"])
+INFERRED = [
+    "no id",
+    "no value",
+    "no label",
+    "no key",
+    "a fraction",
+    "a fraction for a label",
+    "a fraction for a key",
+    "a large key",
+    "a large value",
+]
+
+
+@pytest.mark.parametrize("row", INFERRED)
 def test_frames_whose_types_pandas_makes(row: str, tmp_path: Path) -> None:
     """One missing value or fraction turns whole numbers into doubles."""
 

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.data.columns import Column
 from sfumato.data.fields import declared
-from sfumato.data.objects import parse, text
+from sfumato.data.objects import parse, text, whole_numbers
 from sfumato.data.tables import BATCH_ROWS, Columns, Single, Table, guarded, guarded_batches
+from sfumato.domain import KeyAxis
 from sfumato.errors import DataError, UsageError
 
 
@@ -226,10 +228,16 @@ class PandasFrame(Single):
         for name, column in columns.items():
             if self._frame[name].dtype == object:
                 types[name] = declared(column)
+            elif self._widened(name, column):
+                types[name] = pa.int64()
             else:
                 none = guarded(self.name, lambda name=name: self._converted([name], 0, 0))  # type: ignore[misc]
                 types[name] = none.schema.field(name).type
         return pa.schema(list(types.items()))
+
+    def _widened(self, name: str, column: Column) -> bool:
+        """Whether keys are held as floats or without a sign, as pandas holds whole numbers beside one missing or huge one."""
+        return isinstance(column, KeyAxis) and self._frame[name].dtype in (np.float64, np.uint64)
 
     def _converted(self, names: list[str], start: int, stop: int, schema: Any = None) -> Any:
         part = self._frame[names].iloc[start:stop]
@@ -237,12 +245,15 @@ class PandasFrame(Single):
 
     def _part(self, columns: Columns, start: int, stop: int, schema: Any) -> Any:
         objects = [name for name in columns if self._frame[name].dtype == object]
-        others = [name for name in columns if name not in objects]
+        widened = [name for name, column in columns.items() if self._widened(name, column)]
+        others = [name for name in columns if name not in (*objects, *widened)]
         typed = pa.schema([schema.field(name) for name in others])
         table = self._converted(others, start, stop, typed) if others else None
         read = {} if table is None else {name: table[name] for name in others}
         for name in objects:
             read[name] = parse(self._frame[name].iloc[start:stop].tolist(), columns[name])
+        for name in widened:
+            read[name] = whole_numbers(self._frame[name].iloc[start:stop].to_numpy())
         return pa.table({name: read[name] for name in columns}, schema=schema)
 
     def schema(self, columns: Columns) -> Any:

@@ -97,6 +97,19 @@ def key(value: Any) -> str | None:
     return text(value)
 
 
+def whole_numbers(values: np.ndarray) -> Any:
+    """Floats, or numbers without a sign, as integers of 64 bits: null where one is none.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,) of float64 or uint64
+    """
+    unsigned = values.dtype == np.uint64
+    fits = values < np.uint64(2**63) if unsigned else np.abs(values) < 2.0**63
+    whole = fits & (values == np.floor(values))
+    return pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole)
+
+
 def nanoseconds(value: Any) -> int | None:
     """A date or time as nanoseconds since 1970-01-01 in UTC; one without a zone is read as UTC."""
     if not isinstance(value, dt.date) or value != value:  # noqa: PLR0124 - NaT is a time that is not itself
