@@ -147,7 +147,8 @@ def test_commands_from_device_to_clusters(tmp_path: Path, monkeypatch: pytest.Mo
     assert run(["local", "simulate", *words]) == 0
     found = json.loads(capsys.readouterr().out)
     assert sorted(round(center[0], -1) for center in found["centers"]) == [20, 80]
-    assert found["sse"]["reports, decoded"] < 1.2 * found["sse"]["true rows"]
+    # The centres' errors add 4.5 % in the mean, by a chi-squared law of two degrees: beyond 2 once in 10^9.
+    assert found["sse"]["reports, decoded"] < 2 * found["sse"]["true rows"]
     assert run(["local", "collect", "r.jsonl", "--clusters", "2", "--axis", "age=0..120", "--epsilon", "40"]) == 0
     captured = capsys.readouterr()
     assert captured.out.splitlines()[1] == "share\tage\t+-"
