@@ -11,7 +11,7 @@ from sfumato.audit.runs import Scripted, count
 from sfumato.clustering.kmeans import FEW
 from sfumato.clustering.space import nearest
 from sfumato.domain import GridAxis, Lattice
-from sfumato.random import PublicSeed, current
+from sfumato.random import PublicSeed
 from sfumato.release import from_plain
 from sfumato.releases import AnyQuestion
 from support.canary import overheard
@@ -38,7 +38,7 @@ def test_finds_clusters_and_says_how_well(method, cost, relation):
     data = np.concatenate([points(20_000), np.full((20_000, 1), 0.5)], axis=1)
     src = sf.source(data, SPACE, name="t", neighbours=relation)
     budget = sf.ZCDP(10) if "rho" in cost else sf.ApproxDP(10, "1e-6")
-    with sf.Publisher(src, budget=budget) as pub:
+    with sf.Publisher(src, budget=budget) as pub, sf.testing.deterministic(1):  # luck is to decide nothing
         release = pub.release(sf.KMeans(3, method=method), **cost)
     distance = (
         np.abs(release.scaled_centers[:, None] - release.space.scale(np.concatenate([CENTRES, np.full((3, 1), 0.5)], axis=1)))
@@ -208,9 +208,9 @@ def test_weights_of_steps_are_covered_as_often_as_they_say():
     """The groups of the last step were fixed before its noise was drawn."""
     lattice = Lattice((GridAxis("x", 0.0, 10.0, 64), GridAxis("y", -1.0, 1.0, 64)))
     question, cube = sf.KMeans(2, method="dplloyd"), count(tuple(map(tuple, points(300).tolist())), lattice)
-    hits = []
+    hits, noise = [], PublicSeed(1)  # luck is to decide nothing
     for _ in range(400):
-        release = question.answer(cube, sf.Unit(), sf.PureDP("0.5"), current())
+        release = question.answer(cube, sf.Unit(), sf.PureDP("0.5"), noise)
         where, number = release.space.rows(cube)
         truth = np.bincount(nearest(where, release.steps[-1].centres.reshape(2, 2)), number, 2)
         low, high = release.interval()
