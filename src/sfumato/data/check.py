@@ -40,7 +40,7 @@ from sfumato.domain import (
     LatticeAxis,
     grid_axis,
 )
-from sfumato.errors import DataError, InternalError, SfumatoError, UsageError, place_of
+from sfumato.errors import DataError, UsageError, without_frames
 
 if TYPE_CHECKING:
     from sfumato.data.source import Source
@@ -155,6 +155,7 @@ class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         return msgspec.json.format(msgspec.json.encode(plain))
 
 
+@without_frames
 def check(
     source: Source,
     questions: Sequence[tuple[str, Lattice]] | None = None,
@@ -183,19 +184,12 @@ def check(
         source.require([lattice for _, lattice in asked])
     except DataError as refusal:
         return Check(source.title, refused=str(refusal), hints=hints, limit=source.unit.rows_per_person)
-    failure: BaseException
     look = _Look(source, asked)
     try:
         look.at_all(progress)
         return look.found(hints)
-    except (SfumatoError, KeyboardInterrupt) as error:
-        failure = error
-    except BaseException as error:  # engines panic by exceptions of this kind, which quote values
-        failure = InternalError(f"Looking at a table failed: {place_of(error)}. Please report this line; it holds no data.")
     finally:
         look.close()
-    # Raised here, and without the frames below, which hold rows and true counts.
-    raise failure.with_traceback(None)
 
 
 def _everything(source: Source) -> Lattice:
