@@ -101,7 +101,7 @@ def _real(path: Path, columns: tuple[str, str], lower: tuple[float, float], uppe
 
 def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, dict[str, object]]:
     """Errors of every partitioner on one table."""
-    lattice = sf.UniformPartitioner().needs(SQUARE)
+    lattice = sf.UniformPartitioner().needs(SQUARE).lattice
     cells = np.stack([axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1)
     cube = occupied(Cube.of_cells(lattice, cells))
     boxes = {size: shapes.workload(size) for size in shapes.SIZES}

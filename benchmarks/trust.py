@@ -55,7 +55,7 @@ def found(way: str, points: np.ndarray, cube: Cube, k: int, epsilon: int) -> np.
 
 def measure(name: str, points: np.ndarray, k: int, draws: int) -> list[dict[str, object]]:
     """Loss ratios of every way at every epsilon on one table."""
-    lattice = sf.KMeans(k).needs(SQUARE)
+    lattice = sf.KMeans(k).needs(SQUARE).lattice
     cube = Cube.of_cells(lattice, np.stack([axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1))
     best, one = sse(points, kmeans(points, k, tries=10)), sse(points, points.mean(axis=0)[None])
     rows: list[dict[str, object]] = []

@@ -19,7 +19,7 @@ from support.statistics import check_coverage
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))
 QUESTION = sf.Histogram("x", bins=20)
 TRUTH = np.arange(20) ** 3
-CUBE = Cube(QUESTION.needs(DOMAIN), TRUTH)
+CUBE = Cube(QUESTION.needs(DOMAIN).lattice, TRUTH)
 
 
 def mass_within(law: DiscreteLaplace | DiscreteGaussian, k: int) -> float:

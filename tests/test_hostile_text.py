@@ -22,6 +22,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.registry import release_type
 from sfumato.cli import run
 from sfumato.cli.output import plain_json
 from sfumato.errors import SfumatoError, UsageError, printable, shown
@@ -30,8 +32,6 @@ from sfumato.local.client import Client, Report, mechanism_of, reports
 from sfumato.local.collector import LONGEST_LINE, Collector, lines, write
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.plan import LONGEST_PLAN, PlanFile, read_plan
-from sfumato.release import to_bytes
-from sfumato.releases import AnyRelease
 from sfumato.testing import deterministic
 
 STEERING = "\x1b[2J\x9b31m\x7f\r\b\u202e\u2066\u200f\u061c\u2028\ufeff\U000e0041"
@@ -225,9 +225,9 @@ def test_reading_a_number_gives_a_short_one_or_a_refusal(given_: object) -> None
 @pytest.mark.parametrize(
     "make",
     [
-        lambda n: sf.Histogram("x", bins=n).needs(sf.Domain(x=sf.Interval(0, 1))),
-        lambda n: sf.Histogram("x", bins=[0, 0.5, n]).needs(sf.Domain(x=sf.Interval(0, 1))),
-        lambda n: sf.Histogram("x", bins={"x": [0, 0.5, n]}).needs(sf.Domain(x=sf.Interval(0, 1))),
+        lambda n: sf.Histogram("x", bins=n).needs(sf.Domain(x=sf.Interval(0, 1))).lattice,
+        lambda n: sf.Histogram("x", bins=[0, 0.5, n]).needs(sf.Domain(x=sf.Interval(0, 1))).lattice,
+        lambda n: sf.Histogram("x", bins={"x": [0, 0.5, n]}).needs(sf.Domain(x=sf.Interval(0, 1))).lattice,
         lambda n: sf.Histogram("x", records=n),
         lambda n: sf.Histogram("x", selection=n),
         lambda n: sf.Unit(rows_per_person=n),
@@ -478,7 +478,7 @@ def test_every_structure_of_a_file_refuses_unknown_fields() -> None:
             if hasattr(kind, name):
                 walk(getattr(kind, name))
 
-    for kind in (AnyRelease, PlanFile, Report):
+    for kind in (release_type(), PlanFile, Report):
         walk(msgspec.inspect.type_info(kind))
     assert len(seen) > 40
     assert not [kind.__name__ for kind in seen if not kind.__struct_config__.forbid_unknown_fields]

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import from_bytes, to_bytes
+from sfumato.answers.release import accuracy_sentence
 from sfumato.charts import style
 from sfumato.cube import Cube
 from sfumato.pages import page
 from sfumato.privacy.measures import PureDP
 from sfumato.quantiles.reach import half_width
 from sfumato.random.bits import PublicSeed, current
-from sfumato.release import accuracy_sentence, from_bytes, to_bytes
 from support.laws import Recorder, loss
 
 DOMAIN = sf.Domain(delay=sf.Interval(-60, 240, step=1), carrier=sf.Categories(["F9", "HA", "UA"]), x=sf.Interval(0, 10))
@@ -26,7 +27,7 @@ QUESTION = sf.Quantiles("delay", by="carrier")
 @pytest.fixture(scope="module")
 def release():
     """Two labels have fewer rows than the rank error, one has many."""
-    lattice = QUESTION.needs(DOMAIN)
+    lattice = QUESTION.needs(DOMAIN).lattice
     sizes = [40, 0, 60_000]
     rng = np.random.default_rng(5)
     cells = np.concatenate([np.stack([np.full(n, i), rng.integers(40, 120, n)], axis=1) for i, n in enumerate(sizes)])
@@ -78,7 +79,7 @@ def test_a_file_cannot_call_a_value_known(release) -> None:
 def test_the_numbers_of_rows_are_paid_for(cost, unit) -> None:
     """Rows of labels and levels of counts together spend the cost, to the last unit."""
     question, noise = sf.Quantiles("delay", by="carrier", method="tree"), Recorder()
-    lattice = question.needs(DOMAIN)
+    lattice = question.needs(DOMAIN).lattice
     release = question.answer(Cube.of_cells(lattice, np.zeros((9, 2), np.int64)), unit, cost, noise)
     assert release.rows.tolist() == [9, 0, 0]
     ((rows_law, size),) = [(law, size) for law, size in noise.drawn if size == 3]
@@ -94,7 +95,7 @@ def test_previews_say_how_many_rows_it_takes() -> None:
     assert f"fewer than about {preview.rows_needed:,} rows are marked as not known" in str(preview)
     alone = sf.preview(sf.Quantiles("delay"), domain=DOMAIN, unit=sf.Unit(), epsilon="0.5")
     assert f"with fewer than {alone.rows_needed:,} rows some of the values say nothing" in str(alone)
-    cube = Cube.of_cells(sf.Quantiles("delay").needs(DOMAIN), np.zeros((9, 1), np.int64))
+    cube = Cube.of_cells(sf.Quantiles("delay").needs(DOMAIN).lattice, np.zeros((9, 1), np.int64))
     release = sf.Quantiles("delay").answer(cube, sf.Unit(), PureDP("0.5"), current())
     assert release.known is None
     assert f"With fewer than {alone.rows_needed:,} rows counted, some of the values say nothing." in accuracy_sentence(release)
@@ -114,8 +115,12 @@ def test_the_median_of_a_small_group_is_not_known_in_the_flights() -> None:
 
 def test_shares_and_means_of_nothing_are_not_known() -> None:
     question = sf.Histogram("x", bins=5)
-    empty = question.answer(Cube.of_cells(question.needs(DOMAIN), np.zeros((0, 1), np.int64)), sf.Unit(), PureDP("0.01"), PublicSeed(1))
-    full = question.answer(Cube.of_cells(question.needs(DOMAIN), np.tile([[1], [3]], (50_000, 1))), sf.Unit(), PureDP("1"), PublicSeed(1))
+    empty = question.answer(
+        Cube.of_cells(question.needs(DOMAIN).lattice, np.zeros((0, 1), np.int64)), sf.Unit(), PureDP("0.01"), PublicSeed(1)
+    )
+    full = question.answer(
+        Cube.of_cells(question.needs(DOMAIN).lattice, np.tile([[1], [3]], (50_000, 1))), sf.Unit(), PureDP("1"), PublicSeed(1)
+    )
     for found in (empty.mean(), empty.median(), empty.variance(), empty.rate([True] + [False] * 4), empty.herfindahl()):
         assert found.known is False
         assert str(found).startswith("not known (")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.answers.question import AnyQuestion
 from sfumato.limits import MOST_COUNTED, MOST_NUMBERS, MOST_PARTITION_CELLS, MOST_STORED
 from sfumato.plan import Plan
-from sfumato.releases import AnyQuestion
 
 WIDE = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1), z=sf.Interval(0, 1), label=sf.Categories([f"c{i}" for i in range(500)]))
 TOO_LARGE: dict[str, Callable[[], AnyQuestion]] = {

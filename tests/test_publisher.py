@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import to_bytes
 from sfumato.cube import Cube
 from sfumato.data import Source, count
 from sfumato.ledger import open_ledger
-from sfumato.release import to_bytes
 from support.canary import sightings
 
 POINTS = np.random.default_rng(5).random((500, 2))
@@ -282,7 +282,7 @@ def test_nothing_true_is_held_by_what_is_handed_out() -> None:
     with sf.Publisher(sf.source(data, sf.Domain(x=sf.Interval(0, 1)), name="c"), budget="1") as publisher:
         answer = publisher.release(sf.Histogram("x", bins=2), epsilon="0.001")
         assert answer.values[1] != canary
-        count(publisher.source, [sf.Histogram("x", bins=2).needs(publisher.source.domain)])
+        count(publisher.source, [sf.Histogram("x", bins=2).needs(publisher.source.domain).lattice])
         assert not sightings(canary, answer, publisher, publisher.source, publisher._cubes[0], answer.guarantee, answer.receipt)
 
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.release import accuracy_sentence
 from sfumato.cli import run
 from sfumato.pages import page
 from sfumato.privacy.guarantee import Guarantee
-from sfumato.release import accuracy_sentence, to_bytes
 
 DOMAIN = sf.Domain(x=sf.Interval(0, 100), y=sf.Interval(0, 100), kind=sf.Categories(["a", "b"]), shop=sf.Keys())
 LIMITED = "of the rows counted (at most 12 a rider)"
@@ -140,7 +141,7 @@ def test_a_release_of_an_earlier_version_says_it_too() -> None:
     assert quantiles.known is None
     assert "In a label with fewer than" in accuracy_sentence(quantiles)
     guarantee = sf.Histogram("kind").answer(_counted(), sf.Unit(12, person="rider"), sf.PureDP("1"), _noise()).guarantee
-    from sfumato.release import from_bytes
+    from sfumato.answers.codec import from_bytes
 
     plain = json.loads(to_bytes(guarantee))
     del plain["counted"]
@@ -150,7 +151,7 @@ def test_a_release_of_an_earlier_version_says_it_too() -> None:
 def _counted():
     from sfumato.cube import Cube
 
-    return Cube(sf.Histogram("kind").needs(DOMAIN), np.array([5, 7]))
+    return Cube(sf.Histogram("kind").needs(DOMAIN).lattice, np.array([5, 7]))
 
 
 def _noise():

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import to_bytes
 from sfumato.ledger import open_ledger
-from sfumato.release import to_bytes
 from sfumato.upgrading import upgrade_ledger
 from support.tampering import secrets_of, unguarded
 
@@ -28,7 +28,7 @@ DOMAIN = sf.Domain(
 )
 
 
-def old(name: str) -> sf.release.Release:
+def old(name: str) -> sf.Release:
     return sf.load(BEFORE / f"{name}.json")
 
 
@@ -54,7 +54,7 @@ def hospital(rows: Path) -> sf.Source:
     return sf.source(rows, DOMAIN, person="patient", rows_per_person=3, name="visits")
 
 
-def without_receipt(release: sf.release.Release) -> bytes:
+def without_receipt(release: sf.Release) -> bytes:
     return to_bytes(msgspec.structs.replace(release, receipt=None))
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.answers.origin import signed_part, standing
+from sfumato.answers.release import marked
 from sfumato.cli import run
 from sfumato.ledger import open_ledger
-from sfumato.release import marked, signed_part, standing
 from sfumato.signing import new_key, public_of, sign
 from sfumato.upgrading import upgrade_ledger
 from sfumato.verifying import verify, verify_signature
@@ -205,7 +206,7 @@ def test_nothing_is_written_over_a_ledger(tmp_path: Path, monkeypatch: pytest.Mo
     release.save("r.json")  # any other file is replaced
 
 
-def receipt_edited(release: sf.release.Release, **fields: object) -> sf.release.Release:
+def receipt_edited(release: sf.Release, **fields: object) -> sf.Release:
     assert release.receipt is not None
     return msgspec.structs.replace(release, receipt=msgspec.structs.replace(release.receipt, **fields))
 

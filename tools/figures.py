@@ -6,9 +6,9 @@ import json
 import re
 from pathlib import Path
 
+from sfumato.answers.codec import from_bytes
 from sfumato.audit import COLUMNS, Finding
 from sfumato.bench.tables import shown
-from sfumato.release import from_bytes
 
 ROOT = Path(__file__).parent.parent
 README, AUDIT, EVIDENCE = ROOT / "README.md", ROOT / "docs" / "audit.md", ROOT / "docs" / "evidence"

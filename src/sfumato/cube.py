@@ -5,7 +5,7 @@ A cube holds true counts. It prints its lattice only, and refuses to be pickled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -28,8 +28,6 @@ class Cube:
         The last axis runs fastest.
     coordinates : int64 ndarray of shape (occupied, axes), or None when dense
         Sorted, distinct.
-    rescan : callable or None
-        How to count the same rows on another lattice; the publisher provides it.
     keys : dict
         Of each axis of keys: the keys, sorted and distinct, in whose order its cells stand. True data, like the counts.
     """
@@ -37,7 +35,6 @@ class Cube:
     lattice: Lattice
     counts: np.ndarray
     coordinates: np.ndarray | None = None
-    rescan: Callable[[Lattice], Cube] | None = field(default=None, compare=False)
     keys: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @classmethod
@@ -98,17 +95,19 @@ class Cube:
             coordinates[:, i] = np.array([place[key] for key in own], np.int64)[coordinates[:, i]]
         return replace(self, coordinates=coordinates, keys=keys)
 
+    def serves(self, lattice: Lattice) -> bool:
+        """Whether its rows can be given on another lattice: where its own refines that one exactly."""
+        return self.lattice.refines(lattice)
+
     def on(self, lattice: Lattice) -> Cube:
-        """Give the same rows on another lattice: by adding up cells where this one refines it exactly, else by a second scan."""
+        """Give the same rows on a lattice that its own refines, by adding up cells."""
         if lattice == self.lattice:
             return self
-        if self.lattice.refines(lattice):
-            pairs = zip(self.lattice.axes, lattice.axes, strict=True)
-            into = [np.arange(len(self.keys[a.name]) if isinstance(a, KeyAxis) else a.size) // (a.size // b.size) for a, b in pairs]
-            return replace(self.group(into, lattice), rescan=self.rescan, keys=self.keys)
-        if self.rescan is None:
+        if not self.serves(lattice):
             raise InternalError("This cube cannot be counted again on a finer lattice.")
-        return self.rescan(lattice)
+        pairs = zip(self.lattice.axes, lattice.axes, strict=True)
+        into = [np.arange(len(self.keys[a.name]) if isinstance(a, KeyAxis) else a.size) // (a.size // b.size) for a, b in pairs]
+        return replace(self.group(into, lattice), keys=self.keys)
 
     def group(self, into: list[np.ndarray], lattice: Lattice) -> Cube:
         """Add up cells: ``into[axis][i]`` is the new cell of cell i on that axis."""

@@ -13,6 +13,9 @@ from typing import Any
 
 import msgspec
 
+from sfumato.answers import registry
+from sfumato.answers.codec import from_plain
+from sfumato.answers.question import AnyQuestion, Question
 from sfumato.cube import DENSE_LIMIT
 from sfumato.domain import Categories, Domain, Interval, Keys, Lattice
 from sfumato.errors import DataError, SfumatoError, UsageError
@@ -21,8 +24,6 @@ from sfumato.limits import require_plan
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours
-from sfumato.release import from_plain
-from sfumato.releases import AnyQuestion
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,13 +51,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         questions: Any = self.questions
-        if not isinstance(questions, AnyQuestion | Sequence) or isinstance(questions, str):
+        if not isinstance(questions, Question | Sequence) or isinstance(questions, str):
             raise UsageError(
                 f"a plan of {type(questions).__name__}", "it is neither a question nor a list of them", 'Write sf.Histogram("age")'
             )
-        msgspec.structs.force_setattr(self, "questions", (questions,) if isinstance(questions, AnyQuestion) else tuple(questions))
+        msgspec.structs.force_setattr(self, "questions", (questions,) if isinstance(questions, Question) else tuple(questions))
         for question in self.questions:
-            if not isinstance(question, AnyQuestion):
+            if not isinstance(question, Question):
                 raise UsageError(
                     f"a plan with a {type(question).__name__}", "it is not a question", 'Write sf.Histogram("age") or another question'
                 )
@@ -76,8 +77,9 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def needs(self, domain: Domain) -> list[Lattice]:
         """The lattice of each question, once it is known that all can be counted, answered and stored: before the charge."""
-        lattices = [question.needs(domain) for question in self.questions]
-        numbers = sum(question.most_numbers(lattice) for question, lattice in zip(self.questions, lattices, strict=True))
+        needs = [question.needs(domain) for question in self.questions]
+        numbers = sum(each.numbers for each in needs)
+        lattices = [each.lattice for each in needs]
         counted = sum(lattice.size for lattice in set(lattices) if lattice.size <= DENSE_LIMIT)
         require_plan(f"a plan of {len(self.questions)} questions", numbers, counted)
         return lattices
@@ -188,6 +190,7 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     except OSError as error:
         raise DataError(asked, error.strerror or "the file cannot be read", "Name a TOML file; examples/flights.toml is one") from None
     plain = _toml(data, asked)
+    registry.discover()
     try:
         spec: PlanFile = from_plain(plain, PlanFile)
     except msgspec.ValidationError as error:

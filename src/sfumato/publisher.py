@@ -9,11 +9,18 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
 import msgspec
 
+from sfumato.answers.codec import UNREADABLE, to_bytes
+from sfumato.answers.loading import stored_releases
+from sfumato.answers.preview import Preview
+from sfumato.answers.question import AnyQuestion, Question
+from sfumato.answers.registry import require_registered
+from sfumato.answers.release import Release, marked
 from sfumato.cube import Cube
 from sfumato.data import Source, count
 from sfumato.data.bounding import fresh_key
@@ -38,8 +45,6 @@ from sfumato.privacy.composition import charge, in_measure, rule_of
 from sfumato.privacy.measures import CentralMeasure, Money, PureDP, asked_cost, total_of
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits, current
-from sfumato.release import Preview, Release, from_bytes, marked, to_bytes
-from sfumato.releases import UNREADABLE, AnyQuestion, AnyRelease
 from sfumato.streaming.counter import Counter, CounterPreview
 from sfumato.streams import Opening, Stream, first_state, receipt_of, signed, spec
 
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
     from sfumato.data.check import Check
     from sfumato.data.scan import Progress
 
+R = TypeVar("R", bound=Release)
 T = TypeVar("T")
 
 
@@ -130,7 +136,7 @@ def preview(
     parts = plan.costs(cost)
     plan.needs(space)
     found = [q.preview(space, unit, part, rows) for q, part in zip(plan.questions, parts, strict=True)]
-    return found[0] if isinstance(question, AnyQuestion) else found
+    return found[0] if isinstance(question, Question) else found
 
 
 @dataclass(frozen=True)
@@ -271,13 +277,13 @@ class Publisher:
 
         space = self.source.domain
         asked = None if question is None else as_plan(question).questions
-        lattices = None if asked is None else [(each.title, each.needs(space)) for each in asked]
+        lattices = None if asked is None else [(each.title, each.needs(space).lattice) for each in asked]
         return check(self.source, lattices, progress)
 
     @overload
     def release(
         self,
-        question: AnyQuestion,
+        question: Question[R],
         *,
         epsilon: Exactly | None = None,
         delta: Exactly = 0,
@@ -285,7 +291,7 @@ class Publisher:
         key: str | None = None,
         fresh: bool = False,
         progress: Progress | None = None,
-    ) -> Release: ...
+    ) -> R: ...
     @overload
     def release(
         self,
@@ -352,7 +358,9 @@ class Publisher:
             raise UsageError("fresh", "it is true or false", "Write fresh=True to pay for a new draw, or leave it out")
         if progress is not None and not callable(progress):
             raise UsageError(f"progress = {type(progress).__name__}", "it cannot be called", "Give a function of rows done and rows in all")
-        order = self._order(as_plan(question), asked_cost(epsilon=epsilon, delta=delta, rho=rho))
+        plan = as_plan(question)
+        require_registered(plan.questions)
+        order = self._order(plan, asked_cost(epsilon=epsilon, delta=delta, rho=rho))
         self.source.require(order.lattices)
         order = replace(order, label=self.source.label)
         with self._reserve(key, fresh, order) as hold:
@@ -363,7 +371,7 @@ class Publisher:
                 hold.store(answer)
             stored = hold.stored
         releases = [marked(one, replayed=replayed) for one in _read(stored or b"[]", hold)]
-        return releases[0] if isinstance(question, AnyQuestion) else releases
+        return releases[0] if isinstance(question, Question) else releases
 
     @without_frames
     def open(
@@ -441,7 +449,7 @@ class Publisher:
         whose answers are still found by it.
         """
         source, seed = self.source, "private" if order.noise.private else "public seed"
-        asked = [msgspec.structs.replace(q, axes=source.domain.select(q.axes)) for q in order.plan.questions]  # None: their names
+        asked = [question.canonical(source.domain) for question in order.plan.questions]
         return _fingerprint((self._name, asked, order.costs, list(source.domain.items()), source.unit, order.label, seed))
 
     @contextmanager
@@ -469,8 +477,9 @@ class Publisher:
             self._cubes, self._counted, self._choice = [], now, fresh_key()  # a table in memory may have been changed in place
         cubes, unit, number = self._count(order.lattices, progress), self.source.unit, len(order.lattices)
         answers, charged = list[Release](), written(self._rule, order.money)
+        recount = partial(self._recount, progress)
         for i, (question, cube, cost) in enumerate(zip(order.plan.questions, cubes, order.costs, strict=True), 1):
-            answer = question.answer(cube, unit, cost, order.noise)
+            answer = question.answer(_Counts(cube, recount), unit, cost, order.noise)
             receipt = receipt_of(hold.entry, charged, self.source.title, f"{i} of {number}")
             answers.append(signed(msgspec.structs.replace(answer, receipt=receipt), self.ledger))
         return answers
@@ -480,16 +489,37 @@ class Publisher:
         missing = [lattice for lattice in dict.fromkeys(lattices) if self._cached(lattice) is None]
         needed = [one for one in missing if not any(other != one and other.refines(one) for other in missing)]
         if needed:
-            for cube in count(self.source, needed, progress, key=self._choice):
-                self._cubes.append(replace(cube, rescan=lambda finer: self._count([finer], progress)[0]))
+            self._cubes += count(self.source, needed, progress, key=self._choice)
             if self._counted is None or self._counted[0] != self.source.label:
                 self._counted = None
                 raise DataError(self.source.title, "it was changed while it was read", "Ask again when nobody writes to it")
         cubes = [self._cached(lattice) for lattice in lattices]
         return [cube for cube in cubes if cube is not None]
 
+    def _recount(self, progress: Progress | None, lattice: Lattice) -> Cube:
+        """Count the rows of this answer on another lattice."""
+        return self._count([lattice], progress)[0]
+
     def _cached(self, lattice: Lattice) -> Cube | None:
-        return next((cube.on(lattice) for cube in self._cubes if cube.lattice.refines(lattice)), None)
+        return next((cube.on(lattice) for cube in self._cubes if cube.serves(lattice)), None)
+
+
+class _Counts:
+    """The counted rows of one release: every lattice is counted under the same choice of each person's rows."""
+
+    def __init__(self, cube: Cube, recount: Callable[[Lattice], Cube]) -> None:
+        self._cube = cube
+        self._recount = recount
+
+    @property
+    def lattice(self) -> Lattice:
+        return self._cube.lattice
+
+    def serves(self, lattice: Lattice) -> bool:
+        return True
+
+    def on(self, lattice: Lattice) -> Cube:
+        return self._cube.on(lattice) if self._cube.serves(lattice) else self._recount(lattice)
 
 
 def _check_key(key: object) -> None:
@@ -525,7 +555,7 @@ def _warn_that_it_forgets() -> None:
 def _read(stored: bytes, hold: Hold) -> list[Release]:
     """Decode a stored answer, which another version may have written."""
     try:
-        releases: list[Release] = from_bytes(stored, list[AnyRelease])
+        releases = stored_releases(stored)
     except UNREADABLE:
         pass
     else:

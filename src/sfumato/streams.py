@@ -17,14 +17,17 @@ import msgspec
 import numpy as np
 
 from sfumato import __version__
+from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.origin import signed_part
+from sfumato.answers.receipt import Receipt
+from sfumato.answers.release import Release
 from sfumato.data.feed import Arrival
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of, without_frames
 from sfumato.forking import renewed_in_children
 from sfumato.ledger import Entry, Ledger, Step, Steps
 from sfumato.ledger.steps import OVER, Work
 from sfumato.random.bits import Bits
-from sfumato.release import Receipt, Release, error_probability, from_bytes, signed_part, to_bytes
-from sfumato.releases import UNREADABLE
 from sfumato.streaming.bands import Errors
 from sfumato.streaming.counter import Counter, CounterRelease, Settled, scaled
 from sfumato.streaming.increments import Row, event_text, precedes

@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
+from sfumato.answers.registry import releases_type
+from sfumato.answers.release import Release
 from sfumato.errors import LedgerError
 from sfumato.ledger import Binding, Entry
 from sfumato.ledger.upgrade import OldStream, Upgraded, upgrade
-from sfumato.release import Release, from_bytes, to_bytes
-from sfumato.releases import UNREADABLE, AnyRelease
 from sfumato.streaming.counter import Settled
 from sfumato.streams import Opening, spec
 
@@ -68,7 +69,7 @@ class _Reader:
         return OldStream(public, bytes.fromhex(old.secret), old.source, horizon)
 
     def _releases(self, payload: bytes) -> list[Release]:
-        found: list[Release] = self._decoded(payload, list[AnyRelease])
+        found: list[Release] = self._decoded(payload, releases_type())
         return found
 
     def _decoded(self, payload: bytes, kind: object) -> Any:

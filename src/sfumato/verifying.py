@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.loading import stored_releases
+from sfumato.answers.origin import signed_part
+from sfumato.answers.receipt import Receipt
+from sfumato.answers.release import Release
 from sfumato.errors import UsageError
 from sfumato.ledger import Ledger
 from sfumato.ledger.ledger import LARGEST
-from sfumato.release import Receipt, Release, from_bytes, signed_part, to_bytes
-from sfumato.releases import AnyRelease
 from sfumato.signing import valid
 from sfumato.streaming.counter import CounterRelease
 from sfumato.streams import history_of
@@ -76,7 +79,7 @@ def _stored(release: Release, receipt: Receipt, ledger: Ledger) -> Release | Non
     if payload is None or not payload.startswith(b"["):
         return None
     number = receipt.part.partition(" ")[0]
-    answers: list[Release] = from_bytes(payload, list[AnyRelease])
+    answers = stored_releases(payload)
     place = int(number) - 1 if number.isdecimal() and len(number) < 10 else -1
     return answers[place] if 0 <= place < len(answers) else None
 

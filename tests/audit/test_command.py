@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from sfumato.answers.codec import from_bytes
 from sfumato.audit import COLUMNS, Finding, subjects
 from sfumato.audit.subjects import SUBJECTS, Subject
 from sfumato.cli import run
 from sfumato.privacy.unit import Unit
-from sfumato.release import from_bytes
 from support.broken import BROKEN, CLAIM, UNIVERSE
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.charts import style
 from sfumato.choosing.costs import Kind, Wish, least, least_alone
 from sfumato.errors import Infeasible, UsageError
 from sfumato.exact import sidak
 from sfumato.privacy.measures import ApproxDP
-from sfumato.release import from_bytes, to_bytes
 from sfumato.risk import Worlds
 
 DOMAIN = sf.Domain(age=sf.Interval(0, 100, step=2), kind=sf.Categories(["a", "b"]), lon=sf.Interval(0, 1), lat=sf.Interval(0, 1))

@@ -48,7 +48,7 @@ DECLARED = sf.Interval(-1, 1.25, step=0.25)
 
 def counted(points: np.ndarray, question: sf.KMeans, axis: sf.Interval = UNDECLARED) -> Cube:
     """The rows on the question's own lattice, by their occupied cells alone."""
-    lattice = question.needs(sf.Domain({f"x{i}": axis for i in range(points.shape[1])}))
+    lattice = question.needs(sf.Domain({f"x{i}": axis for i in range(points.shape[1])})).lattice
     cells = [a.locate(x.copy()) for a, x in zip(lattice.axes, points.T, strict=True) if isinstance(a, GridAxis)]
     return occupied(Cube.of_cells(lattice, np.stack(cells, axis=1)))
 
@@ -132,7 +132,7 @@ def test_half_a_cell_counts_but_not_where_cells_are_steps() -> None:
     values = rng.integers(0, 16, (5_000, 1)).astype(float)
     found = []
     for step in (1, None):
-        lattice = sf.KMeans(2, method="dplloyd").needs(sf.Domain(x=sf.Interval(0, 16, step=1)))
+        lattice = sf.KMeans(2, method="dplloyd").needs(sf.Domain(x=sf.Interval(0, 16, step=1))).lattice
         axis = lattice.axes[0]
         assert isinstance(axis, GridAxis)
         if step is None:

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import from_plain
+from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Scripted, count
 from sfumato.clustering.kmeans import FEW
 from sfumato.clustering.space import nearest
 from sfumato.domain import GridAxis, Lattice
 from sfumato.random import PublicSeed
-from sfumato.release import from_plain
-from sfumato.releases import AnyQuestion
 from support.canary import overheard
 
 PLANE = sf.Domain(x=sf.Interval(0, 10), y=sf.Interval(-1, 1), kind=sf.Categories(["a"]))
@@ -109,8 +109,8 @@ def test_parameters_that_make_no_sense(fields):
 
 
 def test_axes():
-    assert sf.KMeans(axes="x").needs(PLANE).names == ("x",)
-    assert sf.KMeans().needs(PLANE).names == ("x", "y")
+    assert sf.KMeans(axes="x").needs(PLANE).lattice.names == ("x",)
+    assert sf.KMeans().needs(PLANE).lattice.names == ("x", "y")
     with pytest.raises(sf.UsageError, match="Interval axes"):
         sf.KMeans(axes="kind").needs(PLANE)
     with pytest.raises(sf.UsageError, match="limit"):
@@ -131,7 +131,7 @@ def test_the_preview_is_what_the_release_then_has(method, rows, cost, unit):
     question = sf.KMeans(3, ["x", "y"], method=method)
     preview = question.preview(PLANE, unit, cost, rows=rows)
     data = tuple(map(tuple, points(rows).tolist()))
-    release = question.answer(count(data, question.needs(PLANE)), unit, cost, Scripted())
+    release = question.answer(count(data, question.needs(PLANE).lattice), unit, cost, Scripted())
     assert release.law == preview.law
     assert preview.cost == release.guarantee.measure
     if release.partition is not None:
@@ -220,5 +220,5 @@ def test_weights_of_steps_are_covered_as_often_as_they_say():
 
 def test_a_public_seed_is_stamped():
     question = sf.KMeans(2, ["x", "y"], method="eugkm")
-    release = question.answer(count(((1.0, 0.0),), question.needs(PLANE)), sf.Unit(), sf.PureDP(1), PublicSeed(1))
+    release = question.answer(count(((1.0, 0.0),), question.needs(PLANE).lattice), sf.Unit(), sf.PureDP(1), PublicSeed(1))
     assert not release.guarantee.private

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.audit.exact import pure_loss, renyi_loss
-from sfumato.audit.runs import NotAdditive, Published, count, neighbours, of_cubes, published
+from sfumato.audit.runs import NotAdditive, Published, count, neighbours, of_counts, published
 from sfumato.clustering import KMeans, lloyd, methods
 from sfumato.clustering.lloyd import MEAN, private_step, step_laws
 from sfumato.clustering.space import HALF, Space, nearest
@@ -25,7 +25,7 @@ ONE = PureDP(1)
 
 def asked(method, lattice, unit, cost, k=2):
     question = KMeans(k, method=method)
-    return of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
+    return of_counts(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)

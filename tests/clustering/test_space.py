@@ -85,7 +85,7 @@ def test_values_with_steps_stand_where_they_are():
     from sfumato.clustering import KMeans
 
     domain = Domain(age=Interval(0, 128, step=1), hour=Interval(0, 24, step=1))
-    lattice = KMeans(1).needs(domain)
+    lattice = KMeans(1).needs(domain).lattice
     space = Space(lattice)
     where, _ = space.rows(count(((37.0, 5.0),), lattice))
     assert space.place(where)[0] == pytest.approx([37, 5], abs=1e-4)
@@ -104,7 +104,7 @@ def test_centres_are_not_half_a_step_off(axis, method):
     from sfumato.privacy.unit import Unit
     from sfumato.random import PublicSeed
 
-    lattice = KMeans(1).needs(Domain(x=axis))
+    lattice = KMeans(1).needs(Domain(x=axis)).lattice
     low = lattice.axes[0].lower
     rows = ((low + 37.0,),) * 4000 + ((low + 80.0,),) * 2000
     found = KMeans(2, method=method).answer(count(rows, lattice), Unit(), PureDP(50), PublicSeed(3))

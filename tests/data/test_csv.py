@@ -28,7 +28,7 @@ HEAD = b"age,at,kind,yes,code\n"
 GOOD = b"31,2020-01-01T05:00,a,true,1\n"
 TENS = Lattice((grid_axis("age", AXES["age"], 10),))  # type: ignore[arg-type]
 HOURS = Lattice((grid_axis("at", AXES["at"], 24),))  # type: ignore[arg-type]
-LATTICES = [TENS, HOURS, *(sf.Histogram(name).needs(AXES) for name in ("kind", "yes", "code"))]
+LATTICES = [TENS, HOURS, *(sf.Histogram(name).needs(AXES).lattice for name in ("kind", "yes", "code"))]
 
 
 def counts(path: Path, content: bytes) -> list[list[int]]:
@@ -123,7 +123,7 @@ def test_a_word_for_missing_that_one_column_lists_is_missing_in_the_others(tmp_p
         two=sf.Categories(["z"], other="else", missing="unknown"),
         x=sf.Interval(0, 1, missing=0),
     )
-    lattices = [sf.Histogram(name, bins=2 if name == "x" else None).needs(domain) for name in domain]
+    lattices = [sf.Histogram(name, bins=2 if name == "x" else None).needs(domain).lattice for name in domain]
     assert [cube.counts.tolist() for cube in count(sf.source(path, domain), lattices)] == [[1, 0, 1], [0, 0, 2], [2, 0]]
 
 
@@ -133,7 +133,7 @@ def test_persons_and_keys_that_are_no_text_are_missing(tmp_path: Path) -> None:
     domain = sf.Domain(x=sf.Interval(0, 2), k=sf.Keys())
     by_person = sf.source(path, domain, person="p")
     assert count(by_person, [Lattice((grid_axis("x", domain["x"], 1),))])[0].total == 1  # type: ignore[arg-type]
-    cube = count(sf.source(path, domain), [sf.Histogram("k").needs(domain)])[0]
+    cube = count(sf.source(path, domain), [sf.Histogram("k").needs(domain).lattice])[0]
     assert (cube.counts.tolist(), cube.keys["k"].to_pylist()) == ([4], ["u"])  # type: ignore[index]
 
 

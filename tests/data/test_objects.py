@@ -54,7 +54,7 @@ DOMAIN = sf.Domain(
 LATTICES = {
     "x": Lattice((grid_axis("x", DOMAIN["x"], 10),)),  # type: ignore[arg-type]
     "at": Lattice((grid_axis("at", DOMAIN["at"], 24),)),  # type: ignore[arg-type]
-    **{name: sf.Histogram(name).needs(DOMAIN) for name in ("word", "code", "yes")},
+    **{name: sf.Histogram(name).needs(DOMAIN).lattice for name in ("word", "code", "yes")},
 }
 PLAIN: dict[str, list[Any]] = {
     "x": [1, 2.5, Decimal("3.5")],
@@ -89,7 +89,7 @@ def test_what_objects_are_read_as() -> None:
     assert counted("x", [True, 3, 10**400, -math.inf, Decimal("0.5"), "text", 1j]) == [2, 1, 0, 1, 0, 0, 0, 0, 0, 3]
     assert counted("code", [3.0, True, 4, "3", None]) == [0, 1, 1, 3]
     assert counted("word", ["text", 3, "x", b"text"]) == [1, 0, 1, 2]
-    keys = count(sf.source(frame("key", [5, "5", True, 2.5, "\ud800"]), DOMAIN), [sf.Histogram("key").needs(DOMAIN)])[0]
+    keys = count(sf.source(frame("key", [5, "5", True, 2.5, "\ud800"]), DOMAIN), [sf.Histogram("key").needs(DOMAIN).lattice])[0]
     assert dict(zip(keys.keys["key"].to_pylist(), keys.counts.tolist(), strict=True)) == {"5": 2, "True": 1}  # type: ignore[index]
 
 
@@ -107,7 +107,7 @@ def test_persons_among_objects() -> None:
 def test_numpy_text_that_is_no_unicode_is_missing() -> None:
     domain = sf.Domain(word=sf.Categories(["a"], missing="unknown"))
     rows = np.array([["a"], ["\ud800"], ["a"]])
-    assert count(sf.source(rows, domain), [sf.Histogram("word").needs(domain)])[0].counts.tolist() == [2, 1]
+    assert count(sf.source(rows, domain), [sf.Histogram("word").needs(domain).lattice])[0].counts.tolist() == [2, 1]
 
 
 def test_keys_that_pandas_widened_are_the_whole_numbers_that_they_were() -> None:
@@ -116,7 +116,7 @@ def test_keys_that_pandas_widened_are_the_whole_numbers_that_they_were() -> None
     plain = [3, 3, 5, -7]
     for more in ([], [None], [1.5], [float("inf")]):
         frame = pd.DataFrame({"shop": plain + more})
-        (cube,) = count(sf.source(frame, domain), [sf.Histogram("shop").needs(domain)])
+        (cube,) = count(sf.source(frame, domain), [sf.Histogram("shop").needs(domain).lattice])
         assert cube.counts.sum() == 4
-    (cube,) = count(sf.source(pd.DataFrame({"shop": [3, 2**63]}), domain), [sf.Histogram("shop").needs(domain)])
+    (cube,) = count(sf.source(pd.DataFrame({"shop": [3, 2**63]}), domain), [sf.Histogram("shop").needs(domain).lattice])
     assert cube.counts.sum() == 1

@@ -74,7 +74,7 @@ def test_pictures_do_not_end_where_bins_do(question, there, gone) -> None:
     from sfumato.cube import Cube
     from sfumato.random.bits import PublicSeed
 
-    lattice = question.needs(DOMAIN)
+    lattice = question.needs(DOMAIN).lattice
     cells = np.zeros((50, len(lattice.axes)), np.int64)
     ax = question.answer(Cube.of_cells(lattice, cells), sf.Unit(), sf.PureDP("1"), PublicSeed(1)).plot()
     text = style.svg(ax.figure, "t", "d").replace("\n", " ")

@@ -5,6 +5,7 @@ import datetime as dt
 import numpy as np
 import pytest
 
+from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.audit.runs import Scripted, count
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval, Keys
@@ -13,7 +14,6 @@ from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
-from sfumato.release import from_bytes, from_plain, to_bytes
 from support.canary import overheard, sightings
 from support.statistics import check_coverage, masses, support
 
@@ -29,7 +29,7 @@ HALF = PureDP("0.5")
 
 
 def answer(question, rows=(), cost=HALF, unit=None, noise=None):
-    lattice = question.needs(DOMAIN)
+    lattice = question.needs(DOMAIN).lattice
     cube = count(tuple(rows), lattice) if rows else _empty(lattice)
     return question.answer(cube, unit or Unit(), cost, noise or PublicSeed("histogram"))
 
@@ -62,7 +62,7 @@ def _empty(lattice):
 )
 def test_forms_of_bins(axes, bins, shape):
     question = Histogram(axes, bins)
-    assert question.needs(DOMAIN).shape == shape
+    assert question.needs(DOMAIN).lattice.shape == shape
     assert answer(question).values.shape == shape
     assert from_plain({"axes": axes} | ({} if bins is None else {"bins": question.bins}), Histogram) == question
     assert from_bytes(to_bytes(question), Histogram).needs(DOMAIN) == question.needs(DOMAIN)
@@ -193,7 +193,7 @@ def test_nothing_true_is_shown():
     """The true count of the canary's cell is nowhere, whatever is done with the release or raised on the way."""
     true = 8_675_309
     question = Histogram("age", bins=2)
-    cube = Cube(question.needs(DOMAIN), np.array([true, 0]))
+    cube = Cube(question.needs(DOMAIN).lattice, np.array([true, 0]))
     release = question.answer(cube, Unit(), PureDP("0.001"), PublicSeed("canary"))
     assert true not in release.counts
     assert not sightings(true, release, release.guarantee, release.values, release.to_frame().to_pylist(), cube, question)

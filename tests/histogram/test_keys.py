@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted
 from sfumato.cube import Cube, plain_keys
 from sfumato.data import count
 from sfumato.exact import sidak
 from sfumato.mechanisms.thresholds import key_law, released
 from sfumato.random import Bits, PublicSeed, current
-from sfumato.release import from_bytes, to_bytes
 from support.canary import overheard, sightings
 
 DOMAIN = sf.Domain(shop=sf.Keys(), kind=sf.Categories(["a", "b"]), at=sf.Interval(0, 3, step=1))
@@ -85,7 +85,7 @@ def test_no_key_may_be_shown_at_all() -> None:
 
 
 def test_the_cube_is_the_same_whatever_the_form_and_order(tmp_path: Path) -> None:
-    lattice = sf.Histogram(["shop", "kind"]).needs(DOMAIN)
+    lattice = sf.Histogram(["shop", "kind"]).needs(DOMAIN).lattice
     plain = table(SHOPS)
     coded = plain.set_column(0, "shop", plain["shop"].dictionary_encode())
     wide = plain.set_column(0, "shop", plain["shop"].cast(pa.large_string()))
@@ -109,7 +109,7 @@ def test_many_keys_in_many_batches_and_persons(monkeypatch: pytest.MonkeyPatch) 
     draw = np.random.default_rng(3)
     keys, who = draw.integers(0, 2000, 5000), draw.integers(0, 700, 5000)
     parts = [pa.table({"shop": keys[i : i + 90], "who": who[i : i + 90]}) for i in range(0, 5000, 90)]
-    lattice = sf.Histogram("shop").needs(DOMAIN)
+    lattice = sf.Histogram("shop").needs(DOMAIN).lattice
     free = count(sf.source(pa.concat_tables(parts), DOMAIN), [lattice])[0]
     truth = Counter(keys.tolist())
     assert dict(zip(plain_keys(free.keys["shop"]), free.counts.tolist(), strict=True)) == dict(truth)
@@ -123,7 +123,7 @@ def _keys(cube: Cube) -> list:
 
 
 def test_cubes_of_parts_add_up() -> None:
-    lattice = sf.Histogram(["shop", "kind"]).needs(DOMAIN)
+    lattice = sf.Histogram(["shop", "kind"]).needs(DOMAIN).lattice
     whole = table(SHOPS)
     one, other, both = (count(sf.source(t, DOMAIN), [lattice])[0] for t in (whole.slice(0, 400), whole.slice(400), whole))
     summed = one + other
@@ -157,7 +157,7 @@ def test_keys_of_two_types_in_two_files_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"shop": ["a"]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"shop": [1]}), tmp_path / "2.parquet")
     with pytest.raises(sf.DataError, match="different types"):
-        sf.source(tmp_path, DOMAIN).require([sf.Histogram("shop").needs(DOMAIN)])
+        sf.source(tmp_path, DOMAIN).require([sf.Histogram("shop").needs(DOMAIN).lattice])
 
 
 def test_what_cannot_be_released_is_refused_before_the_charge() -> None:
@@ -191,13 +191,13 @@ def test_a_key_that_is_not_shown_is_seen_nowhere() -> None:
     data = table([*SHOPS, secret])
     question = sf.Histogram(["shop", "kind"])
     src = sf.source(data, DOMAIN, name="shops")
-    cube = count(src, [question.needs(DOMAIN)])[0]
+    cube = count(src, [question.needs(DOMAIN).lattice])[0]
     assert secret in plain_keys(cube.keys["shop"])
     publisher = sf.Publisher(src, budget=sf.ApproxDP(10, "1e-3"))
     release = publisher.release(question, epsilon=1, delta="1e-6")
     assert not sightings(secret, release, release.lattice, release.guarantee, release.to_frame().to_pylist(), cube, question, src)
     assert not overheard(secret, lambda: question.answer(cube, sf.Unit(), sf.PureDP(1), Scripted()))
-    assert not overheard(secret, lambda: cube.on(sf.Histogram("at").needs(DOMAIN)))
+    assert not overheard(secret, lambda: cube.on(sf.Histogram("at").needs(DOMAIN).lattice))
     assert str(len(plain_keys(cube.keys["shop"]))) not in repr(cube)
     publisher.close()
 
@@ -255,7 +255,7 @@ def test_intervals_that_forget_the_selection_hold_too_seldom() -> None:
 
 def test_a_finer_cube_gives_the_coarser_one_with_its_keys() -> None:
     src = sf.source(table(SHOPS), sf.Domain(shop=sf.Keys(), at=sf.Interval(0, 4)))
-    fine, coarse = (sf.Histogram(["shop", "at"], bins=bins).needs(src.domain) for bins in (4, 2))
+    fine, coarse = (sf.Histogram(["shop", "at"], bins=bins).needs(src.domain).lattice for bins in (4, 2))
     cube, counted = count(src, [fine])[0].on(coarse), count(src, [coarse])[0]
     assert plain_keys(cube.keys["shop"]) == plain_keys(counted.keys["shop"])
     assert (cube.coordinates == counted.coordinates).all()
@@ -268,7 +268,7 @@ def test_the_docstring_holds_the_proof_for_keys() -> None:
 
 
 def test_keys_refuse_to_be_pickled() -> None:
-    cube = count(sf.source(table(SHOPS), DOMAIN), [sf.Histogram("shop").needs(DOMAIN)])[0]
+    cube = count(sf.source(table(SHOPS), DOMAIN), [sf.Histogram("shop").needs(DOMAIN).lattice])[0]
     assert cube.keys["shop"][0] == "bar"
     with pytest.raises(sf.UsageError):
         pickle.dumps(cube.keys["shop"])

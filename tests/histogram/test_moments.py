@@ -21,7 +21,7 @@ DRAW = np.random.default_rng(7)
 AGES = np.clip(DRAW.gamma(3, 12, 4000), 0, 100)
 KINDS = DRAW.choice(3, 4000, p=[0.7, 0.25, 0.05])
 QUESTION = sf.Histogram(["age", "kind"], bins=20)
-LATTICE = QUESTION.needs(DOMAIN)
+LATTICE = QUESTION.needs(DOMAIN).lattice
 CUBE = Cube.of_cells(LATTICE, np.stack([LATTICE.axes[0].locate(AGES.copy()), KINDS], axis=1))  # type: ignore[union-attr]
 RUNS = 120
 
@@ -138,8 +138,8 @@ def test_refusals(releases: list[sf.HistogramRelease]) -> None:
 def test_bins_of_a_width(axis: sf.Interval, width: object, edges: list[float]) -> None:
     domain = sf.Domain(x=axis)
     for question in (sf.Histogram("x", width=width), sf.Histogram("x", width={"x": width})):
-        assert question.needs(domain).axes[0].edges() == pytest.approx(edges, abs=1e-9)
-    low = question.needs(domain).axes[0]
+        assert question.needs(domain).lattice.axes[0].edges() == pytest.approx(edges, abs=1e-9)
+    low = question.needs(domain).lattice.axes[0]
     assert low.locate(np.array([0.3])).tolist() == [3] if axis.upper == 1 else True
 
 
@@ -156,14 +156,14 @@ def test_missing_values_are_dropped_or_have_a_place_of_their_own() -> None:
     dropped = sf.Domain(x=sf.Interval(0, 3, step=1))
     kept = sf.Domain(x=sf.Interval(-1, 3, step=1, missing=-1))
     rows = ((nan,), (0.5,), (nan,), (2.5,))
-    assert count(rows, sf.Histogram("x").needs(dropped)).counts.tolist() == [1, 0, 1]
-    assert count(rows, sf.Histogram("x").needs(kept)).counts.tolist() == [2, 1, 0, 1]
-    assert count(rows, sf.Histogram("x", bins=[-1, 0, 3]).needs(kept)).counts.tolist() == [2, 2]
+    assert count(rows, sf.Histogram("x").needs(dropped).lattice).counts.tolist() == [1, 0, 1]
+    assert count(rows, sf.Histogram("x").needs(kept).lattice).counts.tolist() == [2, 1, 0, 1]
+    assert count(rows, sf.Histogram("x", bins=[-1, 0, 3]).needs(kept).lattice).counts.tolist() == [2, 2]
     words = sf.Domain(k=sf.Categories(["a", "b"], other="else", missing="none"), f=sf.Categories([False, True], missing="none"))
     data = {"k": ["a", None, "zzz", None], "f": [True, None, None, False]}
     import pyarrow as pa
 
-    cubes = data_count(sf.source(pa.table(data), words), [sf.Histogram("k").needs(words), sf.Histogram("f").needs(words)])
+    cubes = data_count(sf.source(pa.table(data), words), [sf.Histogram("k").needs(words).lattice, sf.Histogram("f").needs(words).lattice])
     assert [cube.counts.tolist() for cube in cubes] == [[1, 0, 1, 2], [1, 1, 2]]
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.audit.laws import renyi
 from sfumato.audit.runs import count, neighbours
 from sfumato.audit.selections import bins_of, law_loss, law_of_bins
@@ -22,7 +23,6 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.publisher import Publisher
 from sfumato.random import PublicSeed
-from sfumato.release import from_bytes, from_plain, to_bytes
 from support.canary import overheard, sightings
 from support.laws import Recorder, loss
 from support.selections import single
@@ -41,7 +41,7 @@ def laid(cost=PURE, unit=None, question=None):
 
 
 def answer(question, values, cost=PURE, unit=None, noise=None):
-    lattice = question.needs(DOMAIN)
+    lattice = question.needs(DOMAIN).lattice
     (axis,) = lattice.axes
     cube = Cube.of_cells(lattice, axis.locate(np.asarray(values, float)).reshape(-1, 1))
     return question.answer(cube, unit or Unit(), cost, noise or PublicSeed("records"))
@@ -160,7 +160,7 @@ def cut_law(bins, cells, number):
 
 
 def counted(rows):
-    return tuple(count(rows, Histogram("x", records=10).needs(DOMAIN)).counts.tolist())
+    return tuple(count(rows, Histogram("x", records=10).needs(DOMAIN).lattice).counts.tolist())
 
 
 def in_bins(cells, edges):
@@ -335,7 +335,7 @@ def test_the_preview_says_what_is_paid_for_what():
 
 def test_nothing_true_is_shown():
     true, question = 8_675_309, Histogram("x", records=10**6)
-    cube = Cube(question.needs(DOMAIN), np.array([true, 0, 0, 0, 0, 0]))
+    cube = Cube(question.needs(DOMAIN).lattice, np.array([true, 0, 0, 0, 0, 0]))
     release = question.answer(cube, Unit(), PureDP("0.001"), PublicSeed("canary"))
     assert not sightings(true, release, release.guarantee, release.values, release.to_frame().to_pylist(), release.rows, cube, question)
     assert not overheard(true, lambda: question.answer(cube, Unit(), PureDP("1e-8"), PublicSeed("canary")))

@@ -24,7 +24,7 @@ WHOLE = sf.Interval(0, 121, step=1)
 def released(axis: sf.Interval, values: np.ndarray, epsilon: str = "1000000", **bins: object) -> sf.HistogramRelease:
     """A histogram of the values; with the usual epsilon its noise is 0."""
     question = sf.Histogram("x", **bins)  # type: ignore[arg-type]
-    lattice = question.needs(sf.Domain(x=axis))
+    lattice = question.needs(sf.Domain(x=axis)).lattice
     found = lattice.axes[0]
     assert isinstance(found, GridAxis | EdgesAxis)
     cube = Cube.of_cells(lattice, found.locate(values.copy())[:, None])
@@ -94,7 +94,7 @@ def test_every_step_lies_between_the_extremes_of_its_cell(lower: float, step: fl
     if inner:
         questions.append(sf.Histogram("x", bins=[float(lower), *inner, upper]))
     for question in questions:
-        found = question.needs(sf.Domain(x=axis)).axes[0]
+        found = question.needs(sf.Domain(x=axis)).lattice.axes[0]
         assert isinstance(found, GridAxis | EdgesAxis)
         low, high = found.extremes()
         cells = found.locate(values.copy())
@@ -107,7 +107,7 @@ def test_every_step_lies_between_the_extremes_of_its_cell(lower: float, step: fl
 def test_bins_by_records_know_the_step() -> None:
     question = sf.Histogram("x", records=200, rows=2_000)
     domain = sf.Domain(x=WHOLE)
-    fine = question.needs(domain)
+    fine = question.needs(domain).lattice
     axis = fine.axes[0]
     assert isinstance(axis, GridAxis)
     release = question.answer(Cube.of_cells(fine, axis.locate(AGES.copy())[:, None]), sf.Unit(), sf.PureDP("50"), PublicSeed("r"))
@@ -133,7 +133,7 @@ def test_coverage_of_moments(evidence: Callable[[str, object], None]) -> None:
     for epsilon in ("0.1", "1"):
         for bins in (121, 10):
             question = sf.Histogram("x", bins=bins)
-            lattice = question.needs(sf.Domain(x=WHOLE))
+            lattice = question.needs(sf.Domain(x=WHOLE)).lattice
             axis = lattice.axes[0]
             assert isinstance(axis, GridAxis)
             cube = Cube.of_cells(lattice, axis.locate(AGES.copy())[:, None])
@@ -156,7 +156,7 @@ def test_coverage_of_moments(evidence: Callable[[str, object], None]) -> None:
 def test_an_interval_narrower_than_the_grid_is_not_the_whole_axis() -> None:
     """Ten million rows: the search for the interval's ends begins at the estimate itself."""
     question = sf.Histogram("x", bins=121)
-    lattice = question.needs(sf.Domain(x=WHOLE))
+    lattice = question.needs(sf.Domain(x=WHOLE)).lattice
     counts = np.bincount(AGES.astype(int), minlength=121) * 5_000
     release = question.answer(Cube(lattice, counts), sf.Unit(), sf.PureDP("1"), PublicSeed("many"))
     mean = release.mean()

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import to_bytes
 from sfumato.ledger import open_ledger, rows
 from sfumato.ledger.export import exported
 from sfumato.ledger.steps import OVER
-from sfumato.release import to_bytes
 from support.tampering import secrets_of
 
 EMPTY = pa.table({"x": pa.array([], pa.float64()), "who": pa.array([], pa.string())})

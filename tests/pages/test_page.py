@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.answers.receipt import Receipt
+from sfumato.answers.release import Release
 from sfumato.charts import style
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval
@@ -21,7 +23,6 @@ from sfumato.partition import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import PublicSeed
-from sfumato.release import Receipt, Release
 from support.workers import HANG
 
 DOMAIN = Domain(kind=Categories(["a", "b", "c"]), age=Interval(0, 100), lon=Interval(-74.3, -73.6), lat=Interval(40.5, 40.95))
@@ -29,7 +30,7 @@ VOID = {"meta", "link", "br", "hr", "img", "input", "path", "use", "image"}
 
 
 def answered(question, cost=None, domain=DOMAIN, private=True):
-    lattice = question.needs(domain)
+    lattice = question.needs(domain).lattice
     rng = np.random.default_rng(2)
     cells = np.stack([(rng.beta(2, 4, 4000) * axis.size).astype(np.int64) for axis in lattice.axes], axis=1)
     release = question.answer(Cube.of_cells(lattice, cells), Unit(), cost or PureDP("0.5"), PublicSeed(9))
@@ -119,8 +120,8 @@ def test_the_same_releases_give_the_same_bytes(releases, text, tmp_path):
 
 
 def test_a_saved_and_loaded_release_gives_the_same_page():
+    from sfumato.answers.codec import from_bytes, to_bytes
     from sfumato.histogram import HistogramRelease
-    from sfumato.release import from_bytes, to_bytes
 
     release = receipted(answered(Histogram("kind")))
     assert page.render([from_bytes(to_bytes(release), HistogramRelease)]) == page.render([release])
@@ -128,7 +129,7 @@ def test_a_saved_and_loaded_release_gives_the_same_page():
 
 def test_true_counts_do_not_show():
     canary = 86_753_097
-    lattice = Histogram("kind").needs(DOMAIN)
+    lattice = Histogram("kind").needs(DOMAIN).lattice
     release = Histogram("kind").answer(Cube(lattice, np.array([canary, 0, 0])), Unit(), PureDP("0.01"), PublicSeed(4))
     assert release.counts[0] != canary
     shown = page.render([release])

@@ -43,7 +43,7 @@ def test_binary_paths_spend_the_cost_for_every_stop_pattern(unit, cost, allocati
     stop = None if not isinstance(allocation, str) else 1
     question = sf.BinaryPartitioner(depth=3, stop_below=stop, allocation=allocation, shares=Shares(release=2, partition=1, threshold=3))
     for pattern in product((-(10**6), 10**6), repeat=7) if stop else [()]:
-        release = question.answer(count(ROWS, question.needs(PLANE)), unit, cost, Scripted(pattern))
+        release = question.answer(count(ROWS, question.needs(PLANE).lattice), unit, cost, Scripted(pattern))
         assert set(spent_on_paths(release, unit)) == {whole(cost)}
         assert release.units == units_of(cost)
         assert set(release.spent.tolist()) == {float(whole(cost))}
@@ -62,7 +62,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.title)
 def test_paths_of_counts_spend_the_cost(question, cost, unit):
     domain = Domain(x=Interval(0, 64, step=1), y=Interval(0, 8, step=1))
-    release = question.answer(count(ROWS, question.needs(domain)), unit, cost, PublicSeed("x"))
+    release = question.answer(count(ROWS, question.needs(domain).lattice), unit, cost, PublicSeed("x"))
     assert set(spent_on_paths(release, unit)) == {whole(cost)}
 
 
@@ -72,7 +72,7 @@ def test_paths_of_counts_spend_the_cost(question, cost, unit):
     "question", [sf.MedianPartitioner(depth=4, stop_below=3), sf.MultiQuantilePartitioner(depth=2, fanout=3)], ids=lambda q: q.title
 )
 def test_paths_with_choices_spend_the_rest_on_them(question, cost, unit):
-    release = question.answer(count(ROWS, question.needs(PLANE)), unit, cost, PublicSeed("x"))
+    release = question.answer(count(ROWS, question.needs(PLANE).lattice), unit, cost, PublicSeed("x"))
     shares = question.levels(cost).partition
     units = 10**12 if isinstance(cost, ZCDP) else 10**9
     for spent, depth in zip(spent_on_paths(release, unit), release.depth.tolist(), strict=True):
@@ -92,7 +92,7 @@ def test_each_selection_runs_at_the_share_of_its_level(monkeypatch, question, na
         return made(ranks, at, epsilon, unit, **words)
 
     monkeypatch.setattr(median, name, watched)
-    question.answer(count(ROWS, question.needs(PLANE)), unit, PureDP(1), PublicSeed("x"))
+    question.answer(count(ROWS, question.needs(PLANE).lattice), unit, PureDP(1), PublicSeed("x"))
     halves = 2 if unit.neighbours == "replace" else 1
     shares = {Fraction(units, 10**9) / halves for units in question.levels(PureDP(1)).partition}
     assert {epsilon for epsilon, _, _ in asked} == shares
@@ -104,7 +104,7 @@ def test_each_selection_runs_at_the_share_of_its_level(monkeypatch, question, na
 @pytest.mark.parametrize("many", [1, 300], ids=["one block", "many blocks"])
 def test_privtree_spends_the_rest_on_its_tests(many, unit, cost):
     question = sf.PrivTreePartitioner()
-    release = question.answer(count(many * ROWS, question.needs(PLANE)), unit, cost, PublicSeed(5))
+    release = question.answer(count(many * ROWS, question.needs(PLANE).lattice), unit, cost, PublicSeed(5))
     assert len(release.inner.node) > 1 if many > 1 else release.inner.node[0] == 0
     tests = Fraction(16 * (units_of(cost) // 64), 10**12 if isinstance(cost, ZCDP) else 10**9)
     assert {spent + tests for spent in spent_on_paths(release, unit)} == {whole(cost)}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted, count
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
@@ -16,7 +17,6 @@ from sfumato.partition import Partition, UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
-from sfumato.release import from_bytes, to_bytes
 from support.statistics import check_coverage
 
 BOX = Domain(x=Interval(0, 16, step=1), y=Interval(0, 8, step=1))
@@ -30,7 +30,7 @@ def made(domain, partitions, rows=200, cost=ONE, noise=None):
     question = UniformPartitioner(partitions=partitions)
     bounds = np.array([axis.numbers for axis in domain.values()])
     points = bounds[:, 0] + RNG.random((rows, len(bounds))) * (bounds[:, 1] - bounds[:, 0])
-    cube = count(tuple(map(tuple, points.tolist())), question.needs(domain))
+    cube = count(tuple(map(tuple, points.tolist())), question.needs(domain).lattice)
     if noise is None:
         return question.answer(cube, Unit(), cost, PublicSeed("partition"))
     return question.answer(cube, Unit(), cost, noise)
@@ -65,7 +65,7 @@ def test_boxes_cover_the_domain_exactly_and_once(domain, partitions):
 def test_assign_is_the_kernel_that_counted():
     points = RNG.uniform(-3, 20, (500, 2))
     question = UniformPartitioner(partitions=30)
-    p = question.answer(count(tuple(map(tuple, points.tolist())), question.needs(BOX)), Unit(), PureDP(1), Scripted())
+    p = question.answer(count(tuple(map(tuple, points.tolist())), question.needs(BOX).lattice), Unit(), PureDP(1), Scripted())
     assert np.bincount(p.assign(points), minlength=len(p.counts)).tolist() == p.counts.tolist()
     assert p.assign([[np.nan, 1], [0, 0], [16, 8], [-np.inf, np.inf]]).tolist()[0] == -1
     assert p.assign([[16, 8]])[0] == len(p.counts) - 1

@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
+from sfumato.answers.codec import from_bytes, from_plain, to_bytes
+from sfumato.answers.loading import load
+from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import count
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval, fine_lattice
@@ -20,8 +23,6 @@ from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
-from sfumato.release import from_bytes, from_plain, to_bytes
-from sfumato.releases import AnyQuestion, load
 from support.canary import sightings
 
 PLANE = Domain(x=Interval(0, 1), y=Interval(0, 1))
@@ -40,7 +41,7 @@ CROWD = tuple(map(tuple, (np.random.default_rng(5).random((2000, 2)) ** 3).tolis
 
 
 def answer(question, domain, rows, cost=ONE, unit=Unit(), seed="p"):  # noqa: B008
-    return question.answer(count(rows, question.needs(domain)), unit, cost, PublicSeed(seed))
+    return question.answer(count(rows, question.needs(domain).lattice), unit, cost, PublicSeed(seed))
 
 
 @pytest.mark.parametrize("question", EVERY, ids=lambda q: q.title)
@@ -142,7 +143,7 @@ def test_one_cube_dense_or_sparse_gives_one_partition():
         lambda: sf.MultiQuantilePartitioner(fanout=16, depth=6),
         lambda: sf.PrivTreePartitioner(fanout=3),
         lambda: sf.AutoPartitioner(axes=3),
-        lambda: sf.AutoPartitioner("kind").needs(Domain(kind=sf.Categories(["a"]))),
+        lambda: sf.AutoPartitioner("kind").needs(Domain(kind=sf.Categories(["a"]))).lattice,
         lambda: sf.BinaryPartitioner(stop_below=5, shares=Shares(threshold=0)).preview(PLANE, Unit(), ONE),
         lambda: sf.MedianPartitioner(shares=Shares(partition=0)).preview(PLANE, Unit(), ONE),
         lambda: sf.MultiQuantilePartitioner().preview(PLANE, Unit(), PureDP("0.00000002")),
@@ -165,7 +166,7 @@ def test_nothing_of_the_data_shows():
 
 def covered(question, cost, ranges, truth, runs):
     """Over fresh noise: how often each interval holds, and how often all of them do."""
-    cube = count(((3.5, 3.5),) * 50, question.needs(SMALL))
+    cube = count(((3.5, 3.5),) * 50, question.needs(SMALL).lattice)
     each, every = np.zeros(len(truth)), 0
     for seed in range(runs):
         p = question.answer(cube, Unit(), cost, PublicSeed(seed))

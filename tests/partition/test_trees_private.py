@@ -100,7 +100,7 @@ class Forced:
 
 def law_given_cuts(monkeypatch, question, domain, unit, rows, cuts):
     forced = Forced(monkeypatch, cuts)
-    release = question.answer(count(rows, question.needs(domain)), unit, CLAIM, Scripted())
+    release = question.answer(count(rows, question.needs(domain).lattice), unit, CLAIM, Scripted())
     return forced.log, release
 
 
@@ -200,7 +200,7 @@ class Answers(Scripted):
 def grown(question, domain, unit, rows, cost, tests, first):
     law, _ = question.test_law(cost, unit)
     noise = Answers(law, tests, first)
-    return question.answer(count(rows, question.needs(domain)), unit, cost, noise), noise.asked
+    return question.answer(count(rows, question.needs(domain).lattice), unit, cost, noise), noise.asked
 
 
 def answers(question, domain, unit, rows, cost, first=()):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.audit.runs import Scripted, count
+from sfumato.audit.runs import Rescanned, Scripted, count
 from sfumato.domain import Categories, Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
@@ -78,7 +78,7 @@ def test_the_preview_is_what_the_release_then_has(rows, cost, unit):
     question = UniformPartitioner(["x", "y"])
     preview = question.preview(PLANE, unit, cost, rows=rows)
     data = tuple(map(tuple, np.random.default_rng(1).random((rows, 2)).tolist())) if rows else ((math.nan, 0.0),)
-    release = question.answer(count(data, question.needs(PLANE)), unit, cost, Scripted())
+    release = question.answer(count(data, question.needs(PLANE).lattice), unit, cost, Scripted())
     assert release.rows == rows
     assert len(release.counts) == preview.cells
     assert release.law == preview.law
@@ -113,7 +113,7 @@ def test_axes_must_be_intervals():
 def test_few_lattice_points(steps):
     domain = Domain(x=Interval(0, steps, step=1), y=Interval(0, 1))
     question = UniformPartitioner(partitions=100)
-    release = question.answer(count(((0.5, 0.5),), question.needs(domain)), Unit(), ONE, PublicSeed(1))
+    release = question.answer(count(((0.5, 0.5),), question.needs(domain).lattice), Unit(), ONE, PublicSeed(1))
     assert release.geometry.shape == (steps, 10)
 
 
@@ -121,14 +121,14 @@ def test_a_fine_grid_is_counted_again_on_itself():
     question = UniformPartitioner(partitions=1000**2)
     data = tuple(map(tuple, np.random.default_rng(2).random((50, 2)).tolist()))
     domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
-    release = question.answer(count(data, question.needs(domain)), Unit(), ONE, Scripted())
+    release = question.answer(Rescanned(data, question.needs(domain).lattice), Unit(), ONE, Scripted())
     assert release.lattice.shape == (1000, 1000)
     assert np.flatnonzero(release.counts).tolist() == sorted(set(release.assign(np.array(data)).tolist()))
 
 
 def test_noise_on_rows_that_is_far_below_leaves_one_cell():
     question = UniformPartitioner(["x", "y"])
-    release = question.answer(count(((1.0, 0.0),), question.needs(PLANE)), Unit(), ONE, Scripted((-(10**6),)))
+    release = question.answer(count(((1.0, 0.0),), question.needs(PLANE).lattice), Unit(), ONE, Scripted((-(10**6),)))
     assert release.rows < 0
     assert len(release.counts) == 1
 

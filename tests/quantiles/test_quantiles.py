@@ -81,12 +81,12 @@ def test_shapes_frames_and_the_journey(publisher, tmp_path: Path):
 
 
 def test_the_cost_is_shared_between_axes_and_not_between_labels(publisher):
-    ways = sf.Quantiles(["x", "y"]).ways(sf.Quantiles(["x", "y"]).needs(DOMAIN), sf.Unit(), sf.PureDP("1"))
+    ways = sf.Quantiles(["x", "y"]).ways(sf.Quantiles(["x", "y"]).needs(DOMAIN).lattice, sf.Unit(), sf.PureDP("1"))
     assert [way.cost.epsilon for way in ways.values()] == [Fraction(1, 2)] * 2
     question = sf.Quantiles("x", by="kind", at=[0.5])
-    (way,) = question.ways(question.needs(DOMAIN), sf.Unit(neighbours="replace"), sf.PureDP("1")).values()
+    (way,) = question.ways(question.needs(DOMAIN).lattice, sf.Unit(neighbours="replace"), sf.PureDP("1")).values()
     assert way.shares == [(sf.Unit(), Fraction(2, 5))]  # a person may leave one label and enter another
-    (way,) = question.ways(question.needs(DOMAIN), sf.Unit(3), sf.PureDP("1")).values()
+    (way,) = question.ways(question.needs(DOMAIN).lattice, sf.Unit(3), sf.PureDP("1")).values()
     assert way.shares == [(sf.Unit(3), Fraction(4, 5))]  # a fifth pays for the numbers of rows
     assert question.rows_cost(sf.PureDP("1"))[0] == sf.PureDP("0.2")
 
@@ -121,7 +121,7 @@ def test_sparse_and_dense_cubes_answer_alike(method, monkeypatch):
     from sfumato import cube as cubes
 
     question = sf.Quantiles(["y", "x"], at=[0.3, 0.7], by="kind", method=method)
-    lattice = question.needs(DOMAIN)
+    lattice = question.needs(DOMAIN).lattice
     rng = np.random.default_rng(2)
     cells = np.stack([rng.integers(0, axis.size, 3_000) for axis in lattice.axes], axis=1)
     dense = Cube.of_cells(lattice, cells)
@@ -137,7 +137,7 @@ def test_sparse_and_dense_cubes_answer_alike(method, monkeypatch):
 @pytest.mark.parametrize("rows", [0, 1, 50])
 def test_empty_tables_and_ties_are_answered(method, rows):
     question = sf.Quantiles("y", at=[0.25, 0.5, 0.75], method=method)
-    cube = count(((7.0,),) * rows, question.needs(sf.Domain(y=DOMAIN["y"])))
+    cube = count(((7.0,),) * rows, question.needs(sf.Domain(y=DOMAIN["y"])).lattice)
     release = question.answer(cube, sf.Unit(), sf.PureDP("1"), current())
     assert ((release.values >= 0) & (release.values <= 100)).all()
 
@@ -283,7 +283,7 @@ def test_the_counts_of_a_tree_spend_the_cost_exactly(cost, unit):
 def test_the_rows_of_a_value_lie_in_its_cells(method, upper):
     """500 rows at one number that is no lattice point: the value lies beside it, and its cells hold it."""
     question = sf.Quantiles("x", at=[0.25, 0.5, 0.75], method=method)
-    lattice = question.needs(sf.Domain(x=sf.Interval(0, upper)))
+    lattice = question.needs(sf.Domain(x=sf.Interval(0, upper))).lattice
     rows = np.full(500, 3.0)
     cube = Cube.of_cells(lattice, lattice.axes[0].locate(rows)[:, None])
     for draw in range(5):
@@ -299,7 +299,7 @@ def test_the_rows_of_a_value_lie_in_its_cells(method, upper):
 def test_the_cell_of_a_value_on_an_axis_with_a_step_is_the_value():
     for axis, widest in ((sf.Interval(0, 120, step=1), 0), (sf.Interval(0, 2**21, step=1), 1)):
         question = sf.Quantiles("x", at=[0.5])
-        lattice = question.needs(sf.Domain(x=axis))
+        lattice = question.needs(sf.Domain(x=axis)).lattice
         cube = Cube.of_cells(lattice, lattice.axes[0].locate(np.full(500, 37.0))[:, None])
         release = question.answer(cube, sf.Unit(), sf.PureDP("5"), PublicSeed("steps"))
         low, high = release.cells()
@@ -310,7 +310,7 @@ def test_the_cell_of_a_value_on_an_axis_with_a_step_is_the_value():
 def test_the_cells_at_the_ends_of_the_axis_stay_within_it():
     question = sf.Quantiles(["x", "y"], at=[0.001, 0.999], by="kind")
     domain = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval("2013-01-01", "2014-01-01"), kind=sf.Categories(["a", "b"]))
-    lattice = question.needs(domain)
+    lattice = question.needs(domain).lattice
     cube = Cube.of_cells(lattice, np.zeros((0, 3), np.int64))
     release = question.answer(cube, sf.Unit(), sf.PureDP("1"), PublicSeed("ends"))
     low, high = release.cells()

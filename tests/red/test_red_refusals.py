@@ -86,7 +86,7 @@ def test_forms_of_csv_that_are_right(tmp_path: Path) -> None:
     for name, data in forms.items():
         (tmp_path / name).write_bytes(data)
         src = sf.source(tmp_path / name, {"x": sf.Interval(0, 4)})
-        assert count(src, [sf.Histogram("x", bins=4).needs(src.domain)])[0].counts.tolist() == [0, 1, 1, 0], name
+        assert count(src, [sf.Histogram("x", bins=4).needs(src.domain).lattice])[0].counts.tolist() == [0, 1, 1, 0], name
 
 
 def test_forms_of_files_that_are_refused(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ PERSONS: dict[str, tuple[Any, list[Any]]] = {
 
 def counted(data: object, axis: sf.Interval | sf.Categories, question: sf.Histogram, **options: Any) -> list[int]:
     src = sf.source(data, {"x": axis}, **options)
-    return count(src, [question.needs(src.domain)])[0].counts.tolist()
+    return count(src, [question.needs(src.domain).lattice])[0].counts.tolist()
 
 
 @pytest.mark.parametrize("kind", PERSONS)

@@ -31,8 +31,9 @@ import pytest
 
 import sfumato as sf
 from sfumato import cli
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.release import Release
 from sfumato.cube import Cube
-from sfumato.release import Release, to_bytes
 from support.replay import Tape, through
 
 Artefacts = dict[str, bytes]

@@ -26,7 +26,7 @@ Detector = Literal["exceeds", "unreachable", "not additive"]
 
 DOMAIN = Domain(x=Interval(0, 3, step=1))
 QUESTION = Histogram("x", bins=3)
-LATTICE: Lattice = QUESTION.needs(DOMAIN)
+LATTICE: Lattice = QUESTION.needs(DOMAIN).lattice
 CLAIM = PureDP("2")
 UNIVERSE: Rows = ((0.5,), (1.0,), (3.0,))
 """A value inside a cell, one on an edge between two cells, and the closed upper end."""

@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from sfumato.release import Release, to_bytes
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.release import Release
 
 Canary = int | float | str
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.answers.registry import questions
 from sfumato.cli import COMMANDS
-from sfumato.releases import AnyQuestion
 from support.replay import DivergedError, Tape, through
 from trust import test_same_commands
 from trust.test_same_bytes import KEYED, PURE
@@ -48,7 +47,7 @@ def test_nothing_is_drawn_elsewhere() -> None:
 
 
 def test_every_kind_of_question_is_tried() -> None:
-    assert {type(question) for question in [*PURE.values(), *KEYED.values()]} == set(get_args(AnyQuestion))
+    assert {type(question) for question in [*PURE.values(), *KEYED.values()]} == set(questions())
 
 
 def test_every_command_that_spends_is_tried() -> None:

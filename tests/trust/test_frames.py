@@ -89,7 +89,7 @@ def test_the_search_finds_what_is_there(table: Path) -> None:
 
     assert escaped(leaky).seen(CANARIES) >= {str(LEFT), str(RIGHT), str(ROWS), str(VALUE), NAME}
     question, domain = sf.Histogram("kind"), DOMAIN
-    cube = Cube.of_cells(question.needs(domain), np.array([[0]] * LEFT + [[1]] * RIGHT))
+    cube = Cube.of_cells(question.needs(domain).lattice, np.array([[0]] * LEFT + [[1]] * RIGHT))
     with Fault(2, KINDS["key press"], "add_noise"):
         found = escaped(lambda: question.answer(cube, sf.Unit(), sf.PureDP(1), current()))
     assert found.seen(CANARIES) >= {str(LEFT), str(RIGHT)}

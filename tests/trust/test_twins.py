@@ -136,7 +136,7 @@ def a_column_of_a_frame(patch: Patch, facts: Facts) -> None:
 
 
 def a_repr(patch: Patch, facts: Facts) -> None:
-    wrapped(patch, sf.release.Release, "__repr__", lambda text: f"{text[:-1]}; {facts.rows} rows>")  # type: ignore[attr-defined]
+    wrapped(patch, sf.Release, "__repr__", lambda text: f"{text[:-1]}; {facts.rows} rows>")  # type: ignore[attr-defined]
 
 
 def a_property_of_geojson(patch: Patch, facts: Facts) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import combinations_with_replacement, permutations, product
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.counts import Counts
+from sfumato.answers.question import AnyQuestion
 from sfumato.audit.laws import log_mass
 from sfumato.cube import Cube
 from sfumato.domain import Domain, KeyAxis, LabelAxis, Lattice, LatticeAxis
@@ -18,7 +21,6 @@ from sfumato.mechanisms.noise import Law, Script
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Question, to_bytes
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 Pair: TypeAlias = tuple[Rows, Rows]
@@ -93,14 +95,26 @@ class Published:
 Mechanism: TypeAlias = Callable[[Rows, Bits], Published]
 
 
-def of_question(question: Question, domain: Domain, unit: Unit, cost: CentralMeasure) -> Mechanism:
+def of_question(question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure) -> Mechanism:
     """The production code from rows to release: the kernel, the cube, the answer."""
-    return of_cubes(question.needs(domain), lambda cube, noise: question.answer(cube, unit, cost, noise))
+    return of_counts(question.needs(domain).lattice, lambda counts, noise: question.answer(counts, unit, cost, noise))
 
 
-def of_cubes(lattice: Lattice, answer: Callable[[Cube, Bits], Any]) -> Mechanism:
+class Rescanned:
+    """Rows that are counted again on every lattice that a question asks for, as a publisher counts its source."""
+
+    def __init__(self, rows: Rows, lattice: Lattice) -> None:
+        self.lattice = lattice
+        self.on = lru_cache(maxsize=16)(partial(count, rows))
+
+    def serves(self, lattice: Lattice) -> bool:
+        """Always: there are rows to count."""
+        return True
+
+
+def of_counts(lattice: Lattice, answer: Callable[[Counts, Bits], Any]) -> Mechanism:
     """The same on a lattice of one's own choice."""
-    counted = lru_cache(maxsize=1024)(lambda rows: count(rows, lattice))
+    counted = lru_cache(maxsize=1024)(lambda rows: Rescanned(rows, lattice))
 
     def run(rows: Rows, noise: Bits) -> Published:
         return published(answer(counted(rows), noise))
@@ -114,7 +128,7 @@ def count(rows: Rows, lattice: Lattice) -> Cube:
     keys = {axis.name: sorted({int(x) for x in array[:, i]}) for i, axis in enumerate(lattice.axes) if isinstance(axis, KeyAxis)}
     columns = [_cells(axis, array[:, i].copy(), keys) for i, axis in enumerate(lattice.axes)]
     cube = Cube.of_cells(lattice, np.stack(columns, axis=1))
-    return replace(cube, rescan=lambda finer: count(rows, finer), keys=keys)
+    return replace(cube, keys=keys)
 
 
 def _cells(axis: LatticeAxis, values: np.ndarray, keys: Mapping[str, list[int]]) -> np.ndarray:

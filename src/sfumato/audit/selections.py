@@ -42,7 +42,7 @@ def law_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure
     One quantile: all edges in each cell. Several: all tuples of the edges that open the cells. Where many edges share a group of equal
     rank whatever the rows are, those of one cell stand for all: the others are as likely.
     """
-    lattice = question.needs(domain)
+    lattice = question.needs(domain).lattice
     (way,) = question.ways(lattice, unit, cost).values()
     way = replace(way, finest=PARTS)
     inside = range(1 if len(question.at) > 1 else way.parts)
@@ -65,7 +65,7 @@ def law_loss(law: LawOf, pairs: Iterable[Pair]) -> Loss:
 
 def run_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, background: Rows = ()) -> Mechanism:
     """The production code from rows to the chosen edges."""
-    lattice = question.needs(domain)
+    lattice = question.needs(domain).lattice
     counted = lru_cache(maxsize=1024)(lambda rows: count(background + rows, lattice))
 
     def run(rows: Rows, noise: Bits) -> Published:
@@ -78,7 +78,7 @@ def run_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure
 def bins_of(question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure) -> RecordBins:
     """How a histogram with ``records`` lays and pays for its bins."""
     assert question.records is not None
-    return record_bins(question.needs(domain), question.records, question.rows, unit, cost)
+    return record_bins(question.needs(domain).lattice, question.records, question.rows, unit, cost)
 
 
 def law_of_bins(bins: RecordBins, edges: tuple[int, ...], seen: Draws = ()) -> LawOf:
@@ -104,7 +104,7 @@ def law_of_bins(bins: RecordBins, edges: tuple[int, ...], seen: Draws = ()) -> L
 
 def run_of_bins(question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure, most: int) -> Mechanism:
     """The production code from rows to noisy rows, edges and counts, filled up to ``most`` bins."""
-    lattice = question.needs(domain)
+    lattice = question.needs(domain).lattice
     counted = lru_cache(maxsize=1024)(lambda rows: count(rows, lattice))
 
     def run(rows: Rows, noise: Bits) -> Published:

@@ -122,7 +122,7 @@ def _domain(d: int) -> Domain:
 def counted(table: Table) -> Cube:
     """The cube that k-means asks for."""
     src = source(table.points, _domain(table.points.shape[1]), name="bench")
-    return count(src, [KMeans(table.k).needs(src.domain)])[0]
+    return count(src, [KMeans(table.k).needs(src.domain).lattice])[0]
 
 
 def private_losses(table: Table, cube: Cube, method: str, epsilon: str, runs: int) -> Losses:

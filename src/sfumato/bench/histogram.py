@@ -56,7 +56,7 @@ def _ways(path: Path) -> dict[str, Callable[[], object]]:
     import pyarrow.parquet as pq
 
     domain = Domain(key=Keys())
-    lattice = Histogram("key").needs(domain)
+    lattice = Histogram("key").needs(domain).lattice
 
     def decode() -> int:
         with pq.ParquetFile(path, pre_buffer=False) as file:
@@ -71,13 +71,13 @@ def _ways(path: Path) -> dict[str, Callable[[], object]]:
 
 def _cells(cells: int) -> Row:
     question = Histogram("x", bins=cells)
-    cube = Cube(question.needs(Domain(x=Interval(0, 1))), np.random.default_rng(1).integers(0, 100, cells))
+    cube = Cube(question.needs(Domain(x=Interval(0, 1))).lattice, np.random.default_rng(1).integers(0, 100, cells))
     return _median("histogram of known cells", cells, medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5))
 
 
 def _by_records(rows: int) -> Row:
     question = Histogram("x", records=1000)
-    lattice = question.needs(Domain(x=Interval(0, 1)))
+    lattice = question.needs(Domain(x=Interval(0, 1))).lattice
     cube = Cube.of_cells(lattice, lattice.axes[0].locate(np.random.default_rng(1).beta(2, 5, rows))[:, None])  # type: ignore[union-attr]
     seconds = medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5)
     return _median("histogram by records", rows // 1000, seconds)

@@ -37,7 +37,7 @@ QUESTIONS = {
 def rows(quick: bool = False) -> list[Row]:
     """Measure every partitioner on one cube, then range counts on trees of about 10^4 cells."""
     domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
-    lattice, table = AutoPartitioner().needs(domain), points(ROWS // 10 if quick else ROWS)
+    lattice, table = AutoPartitioner().needs(domain).lattice, points(ROWS // 10 if quick else ROWS)
     cube = Cube.of_cells(
         lattice, np.stack([a.locate(table[i].copy()) for i, a in enumerate(lattice.axes) if isinstance(a, GridAxis)], axis=1)
     )

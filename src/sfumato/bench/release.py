@@ -29,7 +29,7 @@ def _rows(side: int, runs: int) -> list[Row]:
     domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
     question, cost, unit = Histogram(["x", "y"], bins=side), PureDP("0.5"), Unit()
     rng, cells = np.random.default_rng(1), side * side
-    cube = Cube(question.needs(domain), rng.integers(0, 100, cells))
+    cube = Cube(question.needs(domain).lattice, rng.integers(0, 100, cells))
     ways: dict[str, Callable[[], object]] = {
         "histogram, answer from its cube": lambda: question.answer(cube, unit, cost, current()),
         "histogram, charged, stored, read back": _whole(domain, question),

@@ -9,13 +9,15 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.preview import Preview
+from sfumato.answers.question import AnyQuestion
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest, shown
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
 from sfumato.plan import Plan
 from sfumato.privacy.measures import LARGEST_EPSILON, LARGEST_RHO, ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.release import Preview, Question, error_probability
 
 ROUNDS = 8  # in which shares of delta follow shares of epsilon
 
@@ -54,7 +56,7 @@ class Within(msgspec.Struct, frozen=True):
 class Wish:
     """A question, where it is asked, and how accurate its answer is to be."""
 
-    question: Question
+    question: AnyQuestion
     domain: Domain
     unit: Unit
     rows: int | None

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from sfumato.answers.question import AnyQuestion
 from sfumato.choosing import words
 from sfumato.choosing.costs import Kind, Wish, Within, kind_of, least_total, shared
 from sfumato.domain import Axis, Domain
@@ -19,7 +20,6 @@ from sfumato.exact import Exactly, rounded
 from sfumato.plan import Plan, as_plan
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
-from sfumato.releases import AnyQuestion
 from sfumato.risk import Choice, Choices, Risk, Worlds
 
 POINTS = 49  # of the curves in the picture

@@ -49,7 +49,7 @@ def check(path: Path, axes: tuple[str, ...], person: str | None, rows_per_person
             where.name,
             where.version,
         )
-        lattices = [(each.title, each.needs(domain)) for each in spec.questions]
+        lattices = [(each.title, each.needs(domain).lattice) for each in spec.questions]
     else:
         if not axes:
             raise UsageError(f"a check of {path}", "it names no axis", "Write --axis age=0..100 or --axis kind=a,b")

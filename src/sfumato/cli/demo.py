@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from sfumato.answers.release import accuracy_sentence
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say, scanning, talk
-from sfumato.release import accuracy_sentence
 
 
 @click.command()

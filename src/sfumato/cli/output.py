@@ -13,8 +13,9 @@ from typing import Any
 import click
 import msgspec
 
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.release import Release, accuracy_sentence
 from sfumato.errors import DataError, printable, printable_lines
-from sfumato.release import Release, accuracy_sentence, to_bytes
 
 ROWS_SHOWN = 20
 PATIENCE = 1.0  # seconds before a progress bar appears

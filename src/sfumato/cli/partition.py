@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from sfumato.answers.question import Question
+from sfumato.answers.registry import KINDS, load_class
 from sfumato.cli.options import (
     FLOAT,
     INTEGER,
@@ -23,27 +25,9 @@ from sfumato.cli.publishing import publish
 from sfumato.cli.targets import NewFile, Picture
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
-from sfumato.partition import (
-    AdaptiveGridPartitioner,
-    AutoPartitioner,
-    BinaryPartitioner,
-    MedianPartitioner,
-    MultiQuantilePartitioner,
-    Partition,
-    PrivTreePartitioner,
-    UniformPartitioner,
-)
-from sfumato.releases import AnyPartitioner, AnyQuestion
+from sfumato.partition import Partition
 
-METHODS: dict[str, type[AnyPartitioner]] = {
-    "auto": AutoPartitioner,
-    "uniform": UniformPartitioner,
-    "adaptive": AdaptiveGridPartitioner,
-    "privtree": PrivTreePartitioner,
-    "binary": BinaryPartitioner,
-    "median": MedianPartitioner,
-    "quantile": MultiQuantilePartitioner,
-}
+METHODS = {kind.method: kind.question for kind in KINDS if kind.command == "partition"}
 PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
 
 
@@ -78,12 +62,13 @@ def partition(file: Path, axes: tuple[str, ...], method: str | None, geojson: Pa
         talk(f"GeoJSON: {geojson}")
 
 
-def _partitioner(method: str, axes: tuple[str, ...], asked: dict[str, Any]) -> AnyQuestion:
+def _partitioner(method: str, axes: tuple[str, ...], asked: dict[str, Any]) -> Question[Partition]:
     """The question that the options describe; an option that the method does not know is refused."""
-    kind = METHODS[method]
+    kinds: dict[str, type[Question[Partition]]] = {word: load_class(where) for word, where in METHODS.items()}
+    kind = kinds[method]
     for name in asked:
         if name not in kind.__struct_fields__:
-            fits = ", ".join(word for word, other in METHODS.items() if name in other.__struct_fields__)
+            fits = ", ".join(word for word, other in kinds.items() if name in other.__struct_fields__)
             raise UsageError(
                 f"--{name.replace('_', '-')} with --method {method}", f"it belongs to {fits}", "Leave it out, or choose another method"
             )

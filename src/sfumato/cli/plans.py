@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.answers.release import Release
 from sfumato.cli.options import INTEGER, charged_option, fresh_option, json_option, opened, out_option
 from sfumato.cli.output import emit_json, say, scanning, show_releases, talk
 from sfumato.cli.targets import NewFile
@@ -16,7 +17,6 @@ from sfumato.privacy import belief
 from sfumato.privacy.composition import compose, plan_epsilon
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.release import Release
 
 DELTA = Fraction(1, 10**6)
 

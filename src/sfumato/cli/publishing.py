@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.release import Release
 from sfumato.cli.options import opened
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.domain import Domain
 from sfumato.errors import DataError
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
-from sfumato.release import Release
-from sfumato.releases import AnyQuestion
 
 
 def publish(
@@ -48,7 +48,7 @@ def publish(
     )
     total = _total(budget, rho is not None)
     # An account is bound to its person column for good, so a slip in a name is found before it is opened.
-    src.require([question.needs(src.domain)])
+    src.require([question.needs(src.domain).lattice])
     with (
         Publisher(src, ledger=opened(ledger), account=account, budget=total) as publisher,
         scanning() as progress,

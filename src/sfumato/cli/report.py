@@ -18,8 +18,8 @@ from sfumato.cli.targets import NewFile
 @json_option
 def report(releases: tuple[Path, ...], out: Path, title: str | None, as_json: bool) -> None:
     """Turn RELEASES (JSON files that were saved) into one HTML page that needs no network."""
+    from sfumato.answers.loading import load
     from sfumato.pages import report as write
-    from sfumato.releases import load
 
     page = write([load(path) for path in releases], out, title=title)
     if as_json:

@@ -21,8 +21,8 @@ def verify(release: Path, ledger: Path | None, key: str | None, as_json: bool) -
 
     Exit code 4 if it was edited, or is not to be found.
     """
+    from sfumato.answers.loading import load
     from sfumato.ledger import open_ledger
-    from sfumato.releases import load
     from sfumato.verifying import verify as compare
     from sfumato.verifying import verify_signature
 

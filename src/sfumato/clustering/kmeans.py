@@ -10,11 +10,13 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import msgspec
 import numpy as np
 
+from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.preview import Preview
+from sfumato.answers.question import Question
 from sfumato.clustering import methods
 from sfumato.clustering.refine import MOST_STEPS
 from sfumato.clustering.release import KMeansRelease
 from sfumato.clustering.space import MOST_AXES, Space
-from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.exact import settle
@@ -26,14 +28,13 @@ from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Preview
 
 Method: TypeAlias = Literal["auto", "eugkm", "dplloyd", "privtree"]
 MOST_CLUSTERS = 1000
 LOOK, REST = Fraction(1, 50), Fraction(49, 50)  # shares of the noisy number of rows, and of what it decides
 
 
-class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forbid_unknown_fields=True):
+class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=True, forbid_unknown_fields=True):
     """Which kinds of rows are there? Centres of clusters, and how many rows each stands for.
 
     Distances are measured with every axis scaled to -1 .. 1 by its public bounds: the bounds say how much an axis counts.
@@ -89,16 +90,14 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
             raise UsageError(f"method = {shown(self.method)}", "it is unknown", f"Choose one of {', '.join(map(repr, get_args(Method)))}")
         settle(self)
 
-    def needs(self, domain: Domain) -> Lattice:
+    def needs(self, domain: Domain) -> Needs:
         """A fine lattice, or the axis' own steps where they are coarser: the one that partitions and quantiles ask for."""
         intervals = domain.intervals(self.axes)
         if len(intervals) > MOST_AXES:
             raise UsageError(f"{self.title} on {len(intervals)} axes", f"the limit is {MOST_AXES:,}", "Name fewer axes")
-        return fine_lattice(intervals)
-
-    def most_numbers(self, lattice: Lattice) -> int:
-        """How many numbers the answer holds: coordinates and weights of the centres."""
-        return self.n_clusters * (len(lattice.axes) + 1)
+        lattice = fine_lattice(intervals)
+        # The answer holds coordinates and weights of the centres.
+        return Needs(lattice, self.n_clusters * (len(lattice.axes) + 1))
 
     @property
     def title(self) -> str:
@@ -106,7 +105,7 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the weights would be; rows decide how many steps or cells there are, and the method where it is free."""
-        pure, lattice = without_delta(cost), self.needs(domain)
+        pure, lattice = without_delta(cost), self.needs(domain).lattice
         look, rest = self._looks(pure, unit)
         method = self._method(MANY if rows is None else rows, lattice, unit, rest)
         terms, law, notes = self._expected(method, lattice, unit, rest, rows)
@@ -133,15 +132,16 @@ class KMeans(msgspec.Struct, frozen=True, tag="kmeans", omit_defaults=True, forb
         law = methods.most_noise(space, unit, cost)
         return 1, law, (f"the counts of the last of up to {MOST_STEPS} steps; with fewer steps there is less noise",)
 
-    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> KMeansRelease:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> KMeansRelease:
         """Find the centres, spending exactly ``cost``."""
         pure, k = without_delta(cost), self.n_clusters
         look, rest = self._looks(pure, unit)
+        cube = counts.on(counts.lattice)
         rows = None if look is None else int(add_noise(np.array([cube.total]), look, noise)[0])
         method = self._method(rows or 0, cube.lattice, unit, rest)
         match method:
             case "eugkm":
-                found = methods.eugkm(cube, k, unit, rest, noise, rows)
+                found = methods.eugkm(counts, k, unit, rest, noise, rows)
             case "dplloyd":
                 found = methods.dplloyd(cube, k, rows or 0, unit, rest, noise)
             case _:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato.answers.counts import Counts
 from sfumato.clustering.lloyd import Step, private_step, step_laws, steps_for, whole_reach
 from sfumato.clustering.packing import packing
 from sfumato.clustering.refine import MOST_STEPS, Rough, course, described, walk
@@ -42,13 +43,13 @@ class Clusters:
     steps: tuple[Step, ...] = ()
 
 
-def eugkm(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits, rows: int | None = None) -> Clusters:
+def eugkm(counts: Counts, k: int, unit: Unit, cost: CentralMeasure, noise: Bits, rows: int | None = None) -> Clusters:
     """Lay a uniform grid, count it, cluster its cells: Su et al. 2016, EUGkM. A number of rows that is known is not paid for again."""
-    names = cube.lattice.names
+    names = counts.lattice.names
     aim = None if rows is None else eugkm_cells(max(rows, 0), effective_epsilon(cost, unit), d=len(names))[0]
     question = UniformPartitioner(names, partitions=None if aim is None else max(1, math.ceil(min(aim, MOST_CELLS))))
-    partition, law = question.answer(cube, unit, cost, noise), question.laws(cost, unit)[1]
-    space = Space(cube.lattice)
+    partition, law = question.answer(counts, unit, cost, noise), question.laws(cost, unit)[1]
+    space = Space(counts.lattice)
     cells, centres = cluster_cells(space, partition, k)
     groups = nearest(cells, centres)
     weights = np.zeros(k, np.int64)
@@ -83,7 +84,7 @@ def occupied(cube: Cube) -> Cube:
         return cube
     flat = np.flatnonzero(cube.counts)
     coordinates = np.stack(np.unravel_index(flat, cube.lattice.shape)).T
-    return Cube(cube.lattice, cube.counts[flat].astype(np.int64), coordinates, cube.rescan)
+    return Cube(cube.lattice, cube.counts[flat].astype(np.int64), coordinates)
 
 
 def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:

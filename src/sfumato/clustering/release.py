@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from sfumato.answers.edges import edge_array
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.release import Release
 from sfumato.clustering.error import root_mean_square, rounding
 from sfumato.clustering.lloyd import Step
 from sfumato.clustering.space import HALF, Space, nearest
@@ -16,7 +19,6 @@ from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import Law
 from sfumato.partition import Partition
-from sfumato.release import Release, edge_array, error_probability
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sfumato.answers.release import Release
 from sfumato.data import Source, feed, source
 from sfumato.demo import cities_domain, cities_path, flights_domain, flights_path
 from sfumato.errors import DataError
@@ -21,7 +22,6 @@ from sfumato.plan import Plan
 from sfumato.privacy.measures import ApproxDP
 from sfumato.publisher import Publisher
 from sfumato.quantiles import Quantiles
-from sfumato.release import Release
 from sfumato.streaming.calendar import Calendar
 from sfumato.streaming.counter import Counter, CounterRelease
 from sfumato.streams import pour

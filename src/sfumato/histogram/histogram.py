@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.preview import Preview
+from sfumato.answers.question import Question
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval, KeyAxis, LabelAxis, Lattice, LatticeAxis, named_axes
 from sfumato.errors import UsageError, nearest, printable, shown
@@ -23,13 +26,12 @@ from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Preview
 
 if TYPE_CHECKING:
     from sfumato.histogram.release import HistogramRelease
 
 
-class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True, forbid_unknown_fields=True):
+class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit_defaults=True, forbid_unknown_fields=True):
     """How many rows fall in each cell? Counts over the product of axes: a histogram, or a contingency table of several axes.
 
     Parameters
@@ -85,7 +87,7 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
     Source: McSherry, Talwar, FOCS 2007; Kaplan, Schnapp, Stemmer, ICML 2022; Cesar, Rogers, ALT 2021.
 
     >>> from sfumato.domain import Domain, Interval
-    >>> Histogram("age", bins=4).needs(Domain(age=Interval(0, 100))).shape
+    >>> Histogram("age", bins=4).needs(Domain(age=Interval(0, 100))).lattice.shape
     (4,)
     """
 
@@ -122,24 +124,19 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
             raise UsageError(asked, f"there is no rule of that name; {nearest(self.selection, RULES)}", "Name one of them")
         settle(self)
 
-    def needs(self, domain: Domain) -> Lattice:
+    def needs(self, domain: Domain) -> Needs:
         """Its lattice is exactly its bins; keys have no bins. Bins by records are chosen on the axis' default lattice."""
         names = domain.select(self.axes)
         if self.records is not None:
-            return record_lattice(self.title, domain, names)
+            lattice = record_lattice(self.title, domain, names)
+            return Needs(lattice, min(lattice.size, MOST_BINS))
         intervals = [name for name in names if isinstance(domain[name], Interval)]
         bins, widths = by_axis(self.bins, intervals), widths_by_axis(self.width, intervals)
         lattice = Lattice(tuple(_lattice_axis(domain, name, bins.get(name), widths.get(name)) for name in names))
         keys.check_keys(self.title, lattice)
         if keys.key_axis(lattice) is None:
             require_numbers(self.title, lattice.size)
-        return lattice
-
-    def most_numbers(self, lattice: Lattice) -> int:
-        """How many counts the answer may hold at most; with keys, how many each key that is shown has."""
-        if self.records is not None:
-            return min(lattice.size, MOST_BINS)
-        return math.prod(axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis))
+        return Needs(lattice, math.prod(axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis)))
 
     @property
     def title(self) -> str:
@@ -147,7 +144,7 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the counts would be, and which keys would be shown."""
-        lattice = self.needs(domain)
+        lattice = self.needs(domain).lattice
         if self.records is not None:
             return record_bins(lattice, self.records, self.rows, unit, cost).preview(self.title, rows)
         if keys.key_axis(lattice) is None:
@@ -157,10 +154,11 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", omit_defaults=True
         law = selects if cells is None else cells
         return keys.KeysPreview(self.title, cost, unit, None, law, rows, told, selects=selects, rule=self.selection)
 
-    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> HistogramRelease:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> HistogramRelease:
         """Add exact noise to every cell; keys are selected first, and bins by records are cut first."""
         from sfumato.histogram.release import HistogramRelease  # which holds a question
 
+        cube = counts.on(counts.lattice)
         if self.records is not None:
             return self._answer_records(cube, unit, cost, noise)
         if keys.key_axis(cube.lattice) is not None:

@@ -16,6 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.preview import Preview
 from sfumato.cube import Cube
 from sfumato.domain import KeyAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
@@ -27,7 +29,6 @@ from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Preview, error_probability
 
 MOST_BESIDE = 2**20  # public cells beside an axis of keys
 

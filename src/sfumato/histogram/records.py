@@ -30,6 +30,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato.answers.preview import Preview
 from sfumato.cube import Cube
 from sfumato.domain import Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
 from sfumato.errors import UsageError, shown
@@ -43,7 +44,6 @@ from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Preview
 
 MOST_BINS, MOST_LEVELS = 2**12, 12
 MOST_RECORDS = 10**15

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
+from sfumato.answers.edges import edge_array, edge_text
+from sfumato.answers.estimate import Estimate, error_probability
+from sfumato.answers.release import Release
 from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, bin_names, named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.exact import Exactly, sidak
@@ -14,7 +17,6 @@ from sfumato.histogram import moments, tables
 from sfumato.histogram.histogram import Histogram
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.thresholds import KeyNoise, ThresholdLaplace, TruncatedGeometric
-from sfumato.release import Estimate, Release, edge_array, edge_text, error_probability
 
 if TYPE_CHECKING:
     import pyarrow as pa

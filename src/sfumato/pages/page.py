@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 
 import jinja2
 
+from sfumato.answers.release import Release
 from sfumato.choosing.windows import Window
 from sfumato.errors import UsageError
 from sfumato.pages import decisions, sections, spending
 from sfumato.pages.decisions import Decision, Finding
-from sfumato.release import Release
 from sfumato.risk import Choice, Choices
 from sfumato.writing import write_bytes
 

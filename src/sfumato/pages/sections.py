@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from sfumato.answers.origin import standing
+from sfumato.answers.release import Release, accuracy_sentence, reach_text
 from sfumato.charts import style
 from sfumato.pages.spending import moment
-from sfumato.release import Release, accuracy_sentence, reach_text, standing
 
 MOST_ROWS = 200
 INTERVALS = ("low", "high")

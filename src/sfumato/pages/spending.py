@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sfumato.answers.receipt import Receipt
+from sfumato.answers.release import Release
 from sfumato.errors import printable
 from sfumato.privacy import belief
 from sfumato.privacy.composition import compose
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.release import Receipt, Release
 
 
 @dataclass(frozen=True)

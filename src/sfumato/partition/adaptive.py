@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.cube import Cube
+from sfumato.answers.counts import Counts
+from sfumato.answers.preview import Preview
 from sfumato.domain import Domain
 from sfumato.exact import split
 from sfumato.mechanisms.noise import count_law
@@ -22,7 +23,6 @@ from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Preview
 
 SHARES = [Fraction(1, 50), Fraction(49, 100), Fraction(49, 100)]  # of the number of rows, the coarse cells, the fine cells
 FEWEST, COARSER, FINE_THETA = 100, 4, 5  # coarse cells at least; how much coarser per axis than EUGkM's rule; rows per fine cell
@@ -74,20 +74,20 @@ class AdaptiveGridPartitioner(OverAxes, frozen=True, tag="adaptive-grid", omit_d
         *_, fine = [count_law(of_units(cost, units), unit) for units in split(units_of(cost), SHARES)]  # each of them must exist
         return Preview(self.title, without_delta(cost), unit, None, fine, rows, notes)
 
-    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count all, lay the coarse grid, count it, lay the fine grids, count them."""
-        draft = Draft(cube, unit, cost, noise)
+        draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         look, coarse, fine = split(draft.total, SHARES)
-        growth, shape = draft.growth, np.array(cube.lattice.shape)
+        growth, shape = draft.growth, np.array(counts.lattice.shape)
         rows = int(draft.look(np.zeros(1, np.int64), look)[0])
         m1 = coarse_cells(max(rows, 0), effective_epsilon(draft.law(coarse + fine)), len(shape))
         cells = split_evenly(growth, np.zeros(1, np.int64), np.minimum(m1, shape)[None])
         depth = np.zeros(len(growth.axis), np.int64)
         depth[cells] = 1
         # On a lattice of one cell the coarse grid is the root, which has been counted.
-        counts = draft.look(cells, coarse) if len(cells) > 1 else np.array([rows])
+        noisy = draft.look(cells, coarse) if len(cells) > 1 else np.array([rows])
         epsilon = effective_epsilon(draft.law(fine))
-        m2 = np.array([fine_cells(max(n, 0), epsilon, len(shape)) for n in counts.tolist()], np.int64)
+        m2 = np.array([fine_cells(max(n, 0), epsilon, len(shape)) for n in noisy.tolist()], np.int64)
         parts = np.minimum(_fitting(m2), growth.widths(cells))
         split_evenly(growth, cells, parts)
         depth = np.concatenate([depth, np.full(len(growth.axis) - len(depth), 2)])

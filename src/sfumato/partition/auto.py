@@ -15,7 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.cube import Cube
+from sfumato.answers.counts import Counts
+from sfumato.answers.preview import Preview
 from sfumato.domain import Domain
 from sfumato.mechanisms.noise import count_law
 from sfumato.mechanisms.sums import LEAST_SPREAD, spread
@@ -29,7 +30,6 @@ from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Preview
 
 ROWS, EVEN_ROWS = 7.0, 16.0  # rows times epsilon that a cell should hold, and where the ground is even
 STRIDE = 2  # halvings between counts
@@ -83,9 +83,9 @@ class AutoPartitioner(OverAxes, frozen=True, tag="auto", omit_defaults=True, for
         notes = ("noisy counts decide how many cells there are, and where; cells in crowds get less of the cost",)
         return Preview(self.title, pure, unit, None, best, rows, notes, worst)
 
-    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count, judge, cut; then count the cells."""
-        draft = Draft(cube, unit, cost, noise)
+        draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         depth = _explore(draft)
         return draft.release(self.name, depth, self.proof, "noise on counts from coarse to fine, and on cells")
 

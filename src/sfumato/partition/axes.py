@@ -7,12 +7,15 @@ from typing import ClassVar
 
 import msgspec
 
+from sfumato.answers.counts import Needs
+from sfumato.answers.question import Question
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import printable
 from sfumato.limits import MOST_PARTITION_CELLS
+from sfumato.partition.partition import Partition
 
 
-class OverAxes(msgspec.Struct, frozen=True):
+class OverAxes(Question[Partition], frozen=True):
     """A question over some Interval axes, or over all of them (None)."""
 
     axes: str | Sequence[str] | None = None
@@ -23,9 +26,10 @@ class OverAxes(msgspec.Struct, frozen=True):
         if self.axes is not None:
             msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
 
-    def needs(self, domain: Domain) -> Lattice:
+    def needs(self, domain: Domain) -> Needs:
         """The default lattice."""
-        return fine_lattice(domain.intervals(self.axes))
+        lattice = fine_lattice(domain.intervals(self.axes))
+        return Needs(lattice, self.most_numbers(lattice))
 
     def most_numbers(self, lattice: Lattice) -> int:
         """How many counts the answer may hold at most: of cells, and of as many nodes above them."""

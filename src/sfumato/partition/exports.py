@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato.answers.edges import edge_array
 from sfumato.errors import DataError, UsageError
-from sfumato.release import edge_array
 from sfumato.writing import require_no_database
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, TypeAlias
 import msgspec
 import numpy as np
 
-from sfumato.cube import Cube
+from sfumato.answers.counts import Counts
+from sfumato.answers.preview import Preview
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.exact import fraction, positive, settle
@@ -23,7 +24,6 @@ from sfumato.privacy.guarantee import EXACT, Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Preview
 
 MOST_ROWS = 10**18
 
@@ -156,14 +156,14 @@ class LevelTree(OverAxes, frozen=True):
         """Say how accurate the deepest cells would be; cells where splitting stops have more of the cost."""
         pure, levels, stop = without_delta(cost), self.levels(cost), self.stop_below
         left = levels.total - sum(levels.threshold[: self.depth]) - self.chooses * sum(levels.partition)
-        cells = None if stop is not None else min(self.parts**self.depth, self.needs(domain).size)
+        cells = None if stop is not None else min(self.parts**self.depth, self.needs(domain).lattice.size)
         notes = () if stop is None else (f"a node whose noisy count is below {stop:g} becomes a cell, with what its path has left",)
         for units in {*levels.threshold[: self.depth], left} - {0}:
             count_law(of_units(pure, units), unit)
         return Preview(self.title, pure, unit, cells, count_law(of_units(pure, left), unit), rows, notes)
 
-    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count and split, level by level; count the cells."""
-        draft = Draft(cube, unit, cost, noise)
+        draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         depth = grow(draft, self.levels(cost), self.stop_below, self.split)
-        return draft.release(self.name, depth, self.proof, self.mechanism, self.slack(cube.lattice, unit))
+        return draft.release(self.name, depth, self.proof, self.mechanism, self.slack(counts.lattice, unit))

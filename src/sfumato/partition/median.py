@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from sfumato.answers.preview import Preview
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.exact import decimal
@@ -22,7 +23,6 @@ from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.guarantee import EXACT, Proof
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
-from sfumato.release import Preview
 
 MOST_FANOUT = 16
 
@@ -153,7 +153,7 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the deepest cells would be."""
-        edges, (inner, half) = max(self.needs(domain).shape), nested(unit, Fraction(1))
+        edges, (inner, half) = max(self.needs(domain).lattice.shape), nested(unit, Fraction(1))
         for units in self.levels(cost).partition:
             epsilon = half * selection_epsilon(of_units(cost, units))
             if epsilon <= joint_slack(self.fanout - 1, edges, inner):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import numpy as np
 
+from sfumato.answers.estimate import Estimate, error_probability
+from sfumato.answers.release import Release
 from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
@@ -26,7 +28,6 @@ from sfumato.partition.tables import Tables
 from sfumato.partition.tree import Tree
 from sfumato.privacy.allocation import units_of
 from sfumato.privacy.measures import ZCDP
-from sfumato.release import Estimate, Release, error_probability
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -28,7 +28,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.cube import Cube
+from sfumato.answers.counts import Counts
+from sfumato.answers.preview import Preview
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS
@@ -43,7 +44,6 @@ from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Preview
 
 LARGEST_FANOUT = 2**10
 TESTS, BLOCKS = 16, 4  # slices that the tests and the counts of blocks spend; one goes to the number of rows, the rest down the tree
@@ -124,9 +124,9 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         notes = (f"{law} in each test whether a box is split; each level asks for {delta} rows more",)
         return Preview(self.title, pure, unit, None, left, rows, notes, worst)
 
-    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Lay and count the blocks, grow their trees from tests, then count down those."""
-        draft = Draft(cube, unit, cost, noise)
+        draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         slice_, epsilon = draft.total // SLICES, effective_epsilon(draft.law(draft.total))
         blocks, depths, rows = self._lay_blocks(draft, epsilon)
         law, delta = self.test_law(draft.cost, unit)

@@ -9,6 +9,8 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from sfumato.answers.counts import Counts
+from sfumato.answers.preview import Preview
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, finest
 from sfumato.errors import UsageError, shown
@@ -23,7 +25,6 @@ from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.release import Preview
 
 MOST_CELLS = MOST_PARTITION_CELLS
 MOST_OVER = 4  # times the number of cells that is aimed at
@@ -113,23 +114,24 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
         """Say how accurate the cells would be, and how many there would be for a stated number of rows."""
         look, law = self.laws(cost, unit)
-        lattice = self.needs(domain)
+        lattice = self.needs(domain).lattice
         known = self.partitions if rows is None else rows
         cells = None if known is None else math.prod(self._per_axis(lattice, known, law))
         notes = () if look is None else (f"a noisy number of rows ({look}) decides how many cells there are",)
         return Preview(self.title, without_delta(cost), unit, cells, law, rows, notes)
 
-    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Look at the noisy number of rows, lay the grid, count every cell with exact noise."""
         look, law = self.laws(cost, unit)
+        cube = counts.on(counts.lattice)
         rows = None if look is None else int(add_noise(np.array([cube.total]), look, noise)[0])
-        per_axis = self._per_axis(cube.lattice, max(rows or 0, 0), law)
-        cube, edges = _lay(cube, per_axis)
-        counts = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
+        per_axis = self._per_axis(counts.lattice, max(rows or 0, 0), law)
+        cube, edges = _lay(counts, cube, per_axis)
+        noisy = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
         mechanism = f"{law} on each cell" + ("" if look is None else f", {look} on the number of rows")
         guarantee = Guarantee(without_delta(cost), unit, mechanism, self.proof, assumptions_of(unit), private=noise.private)
         return Partition(
-            made_by=self.name, lattice=cube.lattice, cover=Edges(edges), noisy=counts, laws=(law,), rows=rows, guarantee=guarantee
+            made_by=self.name, lattice=cube.lattice, cover=Edges(edges), noisy=noisy, laws=(law,), rows=rows, guarantee=guarantee
         )
 
     def most_numbers(self, lattice: Lattice) -> int:
@@ -178,14 +180,15 @@ def effective_epsilon(law: Law) -> float:
     return float(1 / law.scale) if isinstance(law, DiscreteLaplace) else math.sqrt(2) / law.sigma
 
 
-def _lay(cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[np.ndarray, ...]]:
+def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[np.ndarray, ...]]:
     """Choose the edges, floor(i R / m) on an axis of R points; where R is too few, count again on the grid itself."""
     axes = cube.lattice.axes
-    if cube.rescan is not None:
-        coarse = [axis.size == finest(len(axes)) and m * FINE_ENOUGH > axis.size for axis, m in zip(axes, per_axis, strict=True)]
-        laid = zip(axes, per_axis, coarse, strict=True)
-        axes = tuple(msgspec.structs.replace(axis, cells=m) if again else axis for axis, m, again in laid)
-        cube = cube.on(Lattice(axes))
+    coarse = [axis.size == finest(len(axes)) and m * FINE_ENOUGH > axis.size for axis, m in zip(axes, per_axis, strict=True)]
+    laid = zip(axes, per_axis, coarse, strict=True)
+    finer = Lattice(tuple(msgspec.structs.replace(axis, cells=m) if again else axis for axis, m, again in laid))
+    if counts.serves(finer):
+        axes = finer.axes
+        cube = counts.on(finer)
     cells = [min(m, axis.size) for axis, m in zip(axes, per_axis, strict=True)]
     return cube, tuple(np.arange(m + 1) * axis.size // m for axis, m in zip(axes, cells, strict=True))
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
+from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.question import Question
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, GridAxis, LabelAxis, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
@@ -36,7 +38,7 @@ WORDS = {
 }
 
 
-class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True, forbid_unknown_fields=True):
+class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit_defaults=True, forbid_unknown_fields=True):
     """Below which values do given shares of the rows lie? Quantiles of numeric axes, each by itself, for all rows or by label.
 
     Parameters
@@ -71,7 +73,7 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
     Source: Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, ICML 2022; Hay et al., VLDB 2010.
 
     >>> from sfumato.domain import Domain, Interval
-    >>> Quantiles("age", at=[0.5, 0.9]).needs(Domain(age=Interval(0, 120, step=1))).shape
+    >>> Quantiles("age", at=[0.5, 0.9]).needs(Domain(age=Interval(0, 120, step=1))).lattice.shape
     (120,)
     """
 
@@ -100,8 +102,13 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         method_for(self.method, len(self.at), 2)
         settle(self)
 
-    def needs(self, domain: Domain) -> Lattice:
+    def needs(self, domain: Domain) -> Needs:
         """The labels of ``by``, then the default lattice of the axes."""
+        lattice = self._lattice(domain)
+        labels, axes = (lattice.axes[0].size, len(lattice.axes) - 1) if self.by else (1, len(lattice.axes))
+        return Needs(lattice, labels * axes * len(self.at))
+
+    def _lattice(self, domain: Domain) -> Lattice:
         grid = fine_lattice(domain.intervals(self.axes))
         if self.by is None:
             return grid
@@ -111,11 +118,6 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
             asked = f"quantiles by {name!r}"
             raise UsageError(asked, f"it is declared as {type(axis).__name__}", "Divide the rows by a Categories axis")
         return Lattice((LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None), *grid.axes))
-
-    def most_numbers(self, lattice: Lattice) -> int:
-        """How many edges the answer holds."""
-        labels, axes = (lattice.axes[0].size, len(lattice.axes) - 1) if self.by else (1, len(lattice.axes))
-        return labels * axes * len(self.at)
 
     @property
     def title(self) -> str:
@@ -154,7 +156,7 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
         """Say how far the ranks of the answers may be from those asked for."""
         from sfumato.quantiles.release import QuantilesPreview
 
-        lattice = self.needs(domain)
+        lattice = self.needs(domain).lattice
         ways = tuple(self.ways(lattice, unit, cost).values())
         labels = lattice.axes[0].size if self.by else 1
         words = tuple(WORDS[method] for method in _methods(ways))
@@ -165,10 +167,11 @@ class Quantiles(msgspec.Struct, frozen=True, tag="quantiles", omit_defaults=True
             self.title, without_delta(cost), unit, cells, rows=rows, notes=words, ways=ways, labels=labels, rows_law=rows_law
         )
 
-    def answer(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> QuantilesRelease:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> QuantilesRelease:
         """Choose edges for every label and axis."""
         from sfumato.quantiles.release import QuantilesRelease
 
+        cube = counts.on(counts.lattice)
         ways = self.ways(cube.lattice, unit, cost)
         labels = range(cube.lattice.axes[0].size) if self.by else [None]
         drawn, held = [], []

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import numpy as np
 
+from sfumato.answers.edges import edge_array
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.preview import Preview
+from sfumato.answers.release import Release
 from sfumato.domain import GridAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, decimal
@@ -21,7 +25,6 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.quantiles.methods import Way
 from sfumato.quantiles.question import Quantiles
 from sfumato.quantiles.reach import half_width, typical
-from sfumato.release import Preview, Release, edge_array, error_probability
 
 if TYPE_CHECKING:
     import pyarrow as pa

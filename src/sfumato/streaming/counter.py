@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.preview import Preview
+from sfumato.answers.release import Release
 from sfumato.domain import Categories, Domain, Interval, Label
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.exact import Exactly, settle
@@ -16,7 +19,6 @@ from sfumato.privacy import belief
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
-from sfumato.release import Preview, Release, error_probability
 from sfumato.streaming.bands import half_widths
 from sfumato.streaming.calendar import MOST_STEPS, Calendar, Listed, Steps
 from sfumato.streaming.exact import Whole

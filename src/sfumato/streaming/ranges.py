@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
@@ -18,7 +19,6 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import current
 from sfumato.random.bits import Bits
-from sfumato.release import Estimate, error_probability
 
 
 def build_tree_from_leaf(leaf_nodes: Any, arity: int = 2) -> list[np.ndarray]:

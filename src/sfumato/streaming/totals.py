@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.release import Estimate
+from sfumato.answers.estimate import Estimate
 
 
 class Total(Estimate, frozen=True, kw_only=True):

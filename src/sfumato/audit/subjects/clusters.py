@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sfumato.audit.runs import Mechanism, Rows, of_cubes
+from sfumato.audit.runs import Mechanism, Rows, of_counts
 from sfumato.audit.subjects.subject import LINE, PURE, UNITS, Subject, less_noise
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
@@ -19,8 +19,8 @@ PROMISES: tuple[tuple[Unit, CentralMeasure], ...] = ((UNITS[0], PURE), (UNITS[3]
 
 def _clusters(method: Method, unit: Unit, cost: CentralMeasure) -> Subject:
     """Rows at the two ends move sums by their most; the number of rows, drawn first, decides how many steps or cells there are."""
-    question, lattice = KMeans(2, method=method), UniformPartitioner().needs(LINE)  # three cells, rather than 2^20
-    mechanism = of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
+    question, lattice = KMeans(2, method=method), UniformPartitioner().needs(LINE).lattice  # three cells, rather than 2^20
+    mechanism = of_counts(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
     return Subject(f"k-means, {method}", unit, cost, mechanism, ENDS, (-3, 40), runs=500)
 
 
@@ -34,7 +34,7 @@ def _tree_clusters(unit: Unit) -> Subject:
 
     def spending(times: int) -> Mechanism:
         cost = less_noise(PURE, times)
-        return of_cubes(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
+        return of_counts(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
 
     return Subject("k-means, privtree", unit, PURE, spending(1), pair=pair, runs=300, weaker=spending)
 

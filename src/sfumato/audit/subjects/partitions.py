@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
+from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Mechanism, Published, Rows, of_question
 from sfumato.audit.subjects.subject import CONCENTRATED, COSTS, FIRST_DRAWS, LINE, ON_LINE, PURE, UNITS, Subject, less_noise, of
 from sfumato.partition import (
@@ -20,7 +21,6 @@ from sfumato.partition import (
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.releases import AnyQuestion
 
 
 def _tree(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterator
 from functools import cache
 
+from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Mechanism, Published, Rows, published
 from sfumato.audit.subjects.subject import LINE, PURE, Subject
 from sfumato.domain import Domain
@@ -14,7 +15,6 @@ from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publisher import Publisher
 from sfumato.random.bits import Bits, override
-from sfumato.releases import AnyQuestion
 
 
 def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP) -> Mechanism:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
+from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Mechanism, Pair, Rows, of_question
 from sfumato.audit.selections import LawOf
 from sfumato.domain import Domain, Interval
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Neighbours, Unit
-from sfumato.releases import AnyQuestion
 
 LINE = Domain(x=Interval(0, 3, step=1))
 ON_LINE: Rows = ((0.5,), (1.0,), (3.0,))

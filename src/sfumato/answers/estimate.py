@@ -1,0 +1,51 @@
+"""A number with an interval."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sfumato.errors import UsageError
+from sfumato.exact import Exactly, probability
+
+LEAST = Fraction(1, 10**9)  # the smallest probability of error that intervals are computed for
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A number, or an array of them, with an interval: the truth lies in [low, high] with probability ``confidence``.
+
+    Attributes
+    ----------
+    value, low, high : number or ndarray
+    confidence : float
+    about : str
+        What the truth is of: "the rows counted", with their limit where persons have one.
+    known : bool, or ndarray like ``value``
+        False where the interval is all that was possible before anything was counted: the value then says nothing.
+    """
+
+    value: Any
+    low: Any
+    high: Any
+    confidence: float
+    about: str = "the rows counted"
+    known: Any = True
+
+    def __str__(self) -> str:
+        at = f"at {self.confidence:.0%} confidence, of {self.about}"
+        if np.ndim(self.value):
+            unknown = int(np.size(self.known) - np.count_nonzero(self.known))
+            return f"{np.size(self.value)} estimates {at}" + (f"; {unknown} of them not known" if unknown else "")
+        value, low, high = (f"{x:,.0f}" if abs(x) >= 1000 or x == int(x) else f"{x:.4g}" for x in (self.value, self.low, self.high))
+        return f"{value if self.known else 'not known'} ({low} to {high} {at})"
+
+
+def error_probability(confidence: Exactly) -> float:
+    """Read a confidence such as 0.95 as the probability of error, 0.05."""
+    alpha = 1 - probability(confidence, "confidence")
+    if not LEAST <= alpha <= 1 - LEAST:
+        raise UsageError("confidence", "it is too close to 0 or 1 for an interval that says anything", "Choose a confidence such as 0.95")
+    return float(alpha)

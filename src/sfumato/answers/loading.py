@@ -1,0 +1,94 @@
+"""Reading releases from files and from the ledger. What a file holds never decides what is imported."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from sfumato.answers import registry
+from sfumato.answers.codec import UNREADABLE, from_bytes
+from sfumato.answers.release import Release, marked
+from sfumato.errors import DataError, UsageError, printable
+
+FOR_PEOPLE = ("table", "accuracy")
+"""What ``--json`` prints beside a release; version 0.1 printed the first only."""
+
+
+class _Tagged(msgspec.Struct):
+    """The one field of a release that says what the others are."""
+
+    type: str
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """Read a release that ``release.save`` wrote.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, or holds no release of a kind that is known here.
+    """
+    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+        raise UsageError(f"loading {type(path).__name__}", "it is not a path", "Name a file that release.save wrote")
+    asked = f"loading {Path(path)}"
+    remedy = "Name a file that release.save wrote"
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        reason = error.strerror or "the file cannot be read"
+    else:
+        try:
+            return marked(_release(data), loaded=True)
+        except UNREADABLE:
+            reason = "the file does not hold a release of this version"
+            if (kind := unknown_kind(data)) is not None:
+                reason, remedy = unregistered(kind)
+    raise DataError(asked, reason, remedy)
+
+
+def stored_releases(data: bytes) -> list[Release]:
+    """Decode the answers to a plan, as the ledger stores them.
+
+    Raises
+    ------
+    what ``UNREADABLE`` lists
+        If another version wrote them, or a package that is not imported here.
+    """
+    found: list[Release] = from_bytes(data, registry.releases_type())
+    return found
+
+
+def unknown_kind(data: bytes) -> str | None:
+    """The kind of release that a file says it holds, if nothing that is registered has that name."""
+    try:
+        tag = msgspec.json.decode(data, type=_Tagged).type
+    except UNREADABLE:
+        return None
+    known = {registry.tag_of(kind) for kind in registry.releases()}
+    return None if tag in known else tag
+
+
+def unregistered(kind: str) -> tuple[str, str]:
+    """Obstacle and remedy for a kind of release that is not registered."""
+    obstacle = f"it holds a {printable(kind)!r}, which no imported package has registered"
+    return obstacle, "Import the package that defines it, then load it again"
+
+
+def _release(data: bytes) -> Release:
+    """Decode a release; a field that no release has is refused, for it would be lost without a word.
+
+    What ``--json`` prints is a release and, beside it, what follows from the release for people: that is not read.
+    """
+    try:
+        release: Release = from_bytes(data, registry.release_type())
+    except msgspec.ValidationError:
+        fields = msgspec.json.decode(data)
+        beside = [name for name in FOR_PEOPLE if isinstance(fields, dict) and name in fields]
+        if not beside:
+            raise
+        for name in beside:
+            del fields[name]
+        release = from_bytes(msgspec.json.encode(fields), registry.release_type())
+    return release

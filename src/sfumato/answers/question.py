@@ -1,0 +1,96 @@
+"""What can be asked: a frozen value that names what it needs, previews itself and answers itself."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeAlias, TypeVar
+
+import msgspec
+
+from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.preview import Preview
+from sfumato.answers.release import Release
+from sfumato.domain import Domain
+from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+
+R_co = TypeVar("R_co", bound=Release, covariant=True)
+
+
+class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields=True):
+    """A frozen value that names what it needs, previews itself without data, and answers itself.
+
+    ``Question[HistogramRelease]`` is a question whose answer is a ``HistogramRelease``.
+
+    A subclass is a frozen msgspec Struct with a ``tag`` of its own, which names it in TOML and JSON,
+    and ``forbid_unknown_fields=True``. Everything that decides its answer, data and noise aside, is a
+    field. It implements what raises ``NotImplementedError`` here, and is made known by
+    ``sfumato.answers.registry.register``. docs/extending.md has a worked example.
+
+    Attributes
+    ----------
+    proof : Proof
+        Why the answer keeps its promise.
+    examples : tuple of Question
+        Small questions of this kind over one numeric axis named "x", with bounds 0 and 3 and step 1:
+        the contract tests and the audit ask them.
+    """
+
+    proof: ClassVar[Proof]
+    examples: ClassVar[tuple[Question[Release], ...]] = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def axes(self) -> str | Sequence[str] | None:
+            """The axes of the domain that it is about; None: all Interval axes."""
+
+    @property
+    def title(self) -> str:
+        """The question in a few words."""
+        raise NotImplementedError
+
+    def canonical(self, domain: Domain) -> Self:
+        """The same question as every way to write it shares: its axes by name."""
+        return msgspec.structs.replace(self, axes=domain.select(self.axes))
+
+    def needs(self, domain: Domain) -> Needs:
+        """Name what is to be counted, from public things only.
+
+        Raises
+        ------
+        UsageError
+            If the question does not fit the domain.
+        """
+        raise NotImplementedError
+
+    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+        """Say how accurate the answer would be at this cost, and what of the cost it would spend.
+
+        Touches no data. ``rows`` is the custodian's own public guess of the number of rows.
+        """
+        raise NotImplementedError
+
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> R_co:
+        """Answer from counts, spending exactly ``cost``.
+
+        Nothing about the true counts may decide anything but the distribution of the noisy numbers in
+        the release. All noise is drawn from ``noise``, through ``sfumato.mechanisms``.
+        """
+        raise NotImplementedError
+
+
+if TYPE_CHECKING:
+    AnyQuestion: TypeAlias = Question[Release]
+else:
+
+    class AnyQuestion(ABC):  # noqa: B024 (it stands for others, and has no methods)
+        """Any question that is registered: what a field that holds one declares.
+
+        A field is decoded by what it declares, and ``Question`` itself has no fields.
+        """
+
+    AnyQuestion.register(Question)

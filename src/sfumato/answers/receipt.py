@@ -1,0 +1,48 @@
+"""Where a release stands in the ledger."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Where a release stands in the ledger.
+
+    Nothing in it depends on the data: key (unless the user named it) and digest are random, and the time is that of the
+    charge, before a row was read.
+
+    Attributes
+    ----------
+    account, key, digest : str
+        ``digest`` is a random number that stands for question, cost, unit, source and account. What it stands for is
+        known to the ledger's secrets only.
+    entry : int
+        Sequence number of the charge in the ledger.
+    entry_hash : str
+        Hash of that entry, which chains to all earlier ones.
+    time : str
+        UTC time of the charge.
+    charged : str
+        What the whole plan cost the account.
+    part : str
+        Which answer of the plan this is, such as "1 of 3".
+    source : str
+        The label of the data.
+    version : str
+        Of the library.
+    signature, signer : str
+        An Ed25519 signature of the release without it, and the public key, where the ledger has one; else "".
+    """
+
+    account: str
+    key: str
+    digest: str
+    entry: int
+    entry_hash: str
+    time: str
+    charged: str
+    part: str
+    source: str
+    version: str
+    signature: str = ""
+    signer: str = ""

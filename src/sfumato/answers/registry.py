@@ -1,0 +1,217 @@
+"""Which questions and answers there are. A new one is one line here; one from outside registers itself.
+
+What is listed here is imported when it is first needed. What a file holds never decides what is imported:
+a file names a question by its tag, and only tags of registered classes are understood.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, reduce
+from importlib.metadata import entry_points
+from operator import or_
+from typing import TypeVar
+
+import msgspec
+
+from sfumato.answers.codec import DECODERS, from_plain
+from sfumato.answers.question import AnyQuestion, Question
+from sfumato.answers.release import Release
+from sfumato.errors import SfumatoError, UsageError
+from sfumato.privacy.guarantee import Proof
+
+Q = TypeVar("Q", bound=type[Question[Release]])
+
+GROUP = "sfumato.questions"
+"""The group of package entry points by which other packages name the modules of their questions."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of question of the library's own: where it is, and which command asks it.
+
+    Attributes
+    ----------
+    question, release : str
+        "module:Class".
+    command : str
+        The command that asks it.
+    method : str
+        Its name among the methods of that command, where the command has several questions.
+    """
+
+    question: str
+    release: str
+    command: str
+    method: str = ""
+
+
+_PARTITION = "sfumato.partition:Partition"
+KINDS = (
+    Kind("sfumato.histogram:Histogram", "sfumato.histogram:HistogramRelease", "histogram"),
+    Kind("sfumato.quantiles:Quantiles", "sfumato.quantiles:QuantilesRelease", "quantiles"),
+    Kind("sfumato.partition:AutoPartitioner", _PARTITION, "partition", "auto"),
+    Kind("sfumato.partition:UniformPartitioner", _PARTITION, "partition", "uniform"),
+    Kind("sfumato.partition:AdaptiveGridPartitioner", _PARTITION, "partition", "adaptive"),
+    Kind("sfumato.partition:PrivTreePartitioner", _PARTITION, "partition", "privtree"),
+    Kind("sfumato.partition:BinaryPartitioner", _PARTITION, "partition", "binary"),
+    Kind("sfumato.partition:MedianPartitioner", _PARTITION, "partition", "median"),
+    Kind("sfumato.partition:MultiQuantilePartitioner", _PARTITION, "partition", "quantile"),
+    Kind("sfumato.clustering:KMeans", "sfumato.clustering:KMeansRelease", "cluster"),
+)
+STREAMED = ("sfumato.streaming:CounterRelease",)
+"""Answers that no question of the publisher's gives: those of streams."""
+
+_outside: dict[str, type[Question[Release]]] = {}
+"""Questions that other packages registered, by their tag."""
+
+
+def load_class(name: str) -> type:
+    """Import a class by "module:Class"."""
+    module, _, attribute = name.partition(":")
+    found: type = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+@cache
+def questions() -> tuple[type[Question[Release]], ...]:
+    """All kinds of questions, those of other packages last."""
+    return (*(load_class(kind.question) for kind in KINDS), *_outside.values())
+
+
+@cache
+def releases() -> tuple[type[Release], ...]:
+    """All kinds of answers."""
+    own = [load_class(name) for name in dict.fromkeys(kind.release for kind in KINDS)]
+    outside = [answer_of(question) for question in _outside.values()]
+    return tuple(dict.fromkeys([*own, *map(load_class, STREAMED), *outside]))
+
+
+@cache
+def question_type() -> object:
+    """What a question is decoded as: the union of all kinds."""
+    return reduce(or_, questions())
+
+
+def _question(plain: object) -> object:
+    """Decode a question by its tag; where that fails, name the field and leave it to the caller to say of what."""
+    try:
+        return from_plain(plain, question_type())
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, SfumatoError):
+            raise
+        obstacle, _, path = str(error).partition(" - at `$")
+    where = path.strip("`").lstrip(".")
+    raise ValueError(f"{obstacle}, in `{where}`" if where else obstacle)
+
+
+DECODERS[AnyQuestion] = _question
+
+
+@cache
+def release_type() -> object:
+    """What a release is decoded as: the union of all kinds."""
+    return reduce(or_, releases())
+
+
+@cache
+def releases_type() -> object:
+    """What a list of releases is decoded as."""
+    return types.GenericAlias(list, (release_type(),))
+
+
+def tag_of(kind: type[msgspec.Struct]) -> str:
+    """The name of a class in files."""
+    return str(kind.__struct_config__.tag)
+
+
+def answer_of(question: type[Question[Release]]) -> type[Release]:
+    """Which answer a question gives, as ``class Total(Question[TotalRelease])`` says."""
+    for base in getattr(question, "__orig_bases__", ()):
+        for answer in getattr(base, "__args__", ()):
+            if isinstance(answer, type) and issubclass(answer, Release):
+                return answer
+    raise _not_registered(question, "it does not say which release answers it", "Write class Total(Question[TotalRelease], ...)")
+
+
+def register(question: Q) -> Q:
+    """Make a question from outside known, so that it can be asked, stored, loaded and written in plans.
+
+    Use it as a decorator. Defining the class again, as in a notebook, replaces it.
+
+    Raises
+    ------
+    UsageError
+        If the class does not implement ``Question``, or its tag or that of its release is another's.
+    """
+    answer = answer_of(question)
+    for kind in (question, answer):
+        config = kind.__struct_config__
+        if not (config.frozen and config.tag and config.forbid_unknown_fields):
+            raise _not_registered(
+                kind,
+                "files could not tell its values from others",
+                'Write class ...(..., frozen=True, tag="a-name", forbid_unknown_fields=True)',
+            )
+    for name in ("title", "needs", "preview", "answer"):
+        if getattr(question, name) is getattr(Question, name):
+            raise _not_registered(question, f"it has no {name!r} of its own", "Implement it; see docs/extending.md")
+    if not isinstance(getattr(question, "proof", None), Proof):
+        raise _not_registered(question, "it has no proof", "Give it proof: ClassVar[Proof] = Proof(...)")
+    before = _outside.get(tag_of(question))
+    if before is not None and _same(question, before):
+        del _outside[tag_of(question)]
+        _clear()
+    _require_free(question, questions())
+    _require_free(answer, releases())
+    _outside[tag_of(question)] = question
+    _clear()
+    return question
+
+
+@cache
+def discover() -> None:
+    """Import what installed packages declare as questions, by entry points of the group ``GROUP``.
+
+    What is installed decides what is imported: never a plan, and never a release.
+    """
+    for entry in entry_points(group=GROUP):
+        register(entry.load())
+
+
+def require_registered(asked: Sequence[Question[Release]]) -> None:
+    """Refuse a question whose answer could not be read back once it is stored.
+
+    Raises
+    ------
+    UsageError
+        Before anything is charged.
+    """
+    for question in asked:
+        if type(question) not in questions():
+            name = type(question).__name__
+            remedy = f"Write @register above class {name}; see docs/extending.md"
+            raise UsageError(f"asking a {name}", "this kind of question is not registered", remedy)
+
+
+def _require_free(kind: type[msgspec.Struct], others: tuple[type[msgspec.Struct], ...]) -> None:
+    for other in others:
+        if tag_of(other) == tag_of(kind) and other is not kind:
+            raise _not_registered(kind, f"{other.__module__} has a class of the tag {tag_of(kind)!r}", "Give it another tag")
+
+
+def _same(kind: type, other: type) -> bool:
+    """Whether a class is another one defined again."""
+    return (kind.__module__, kind.__qualname__) == (other.__module__, other.__qualname__)
+
+
+def _clear() -> None:
+    for cached in (questions, releases, question_type, release_type, releases_type):
+        cached.cache_clear()
+
+
+def _not_registered(kind: type, obstacle: str, remedy: str) -> UsageError:
+    return UsageError(f"registering {kind.__name__}", obstacle, remedy)
