@@ -20,7 +20,7 @@ import msgspec
 from sfumato.answers.codec import DECODERS, from_plain
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release
-from sfumato.errors import SfumatoError, UsageError
+from sfumato.errors import SfumatoError, UsageError, nearest
 from sfumato.privacy.guarantee import Proof
 
 Q = TypeVar("Q", bound=type[Question[Release]])
@@ -97,7 +97,12 @@ def question_type() -> object:
 
 
 def _question(plain: object) -> object:
-    """Decode a question by its tag; where that fails, name the field and leave it to the caller to say of what."""
+    """Decode a question by its tag; where that fails, name the field."""
+    tag = plain.get("type") if isinstance(plain, dict) else None
+    tags = [tag_of(kind) for kind in questions()]
+    if isinstance(tag, str) and tag not in tags:
+        remedy = "Name one of them, or install the package that defines it"
+        raise UsageError(f"a question of type {tag!r}", f"there is none of that name; {nearest(tag, tags)}", remedy)
     try:
         return from_plain(plain, question_type())
     except msgspec.ValidationError as error:
