@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -18,9 +19,24 @@ from sfumato.errors import UsageError, shown
 Exactly: TypeAlias = "str | int | Fraction | Decimal | float"
 
 if TYPE_CHECKING:
-    Number: TypeAlias = Any  # a field that may be given as anything Exactly holds, and is a Fraction once it is made
+    # Fields that take what Exactly holds and are Fractions once they are made. Type checkers read
+    # such a field as a descriptor: ``__set__`` says what is given, ``__get__`` what is found.
+
+    class Number:
+        def __init__(self, value: Exactly) -> None: ...
+        def __get__(self, thing: object, owner: type | None = None) -> Fraction: ...
+        def __set__(self, thing: object, value: Exactly) -> None: ...
+
+    class Numbers:
+        def __init__(self, values: Sequence[Exactly]) -> None: ...
+        def __get__(self, thing: object, owner: type | None = None) -> tuple[Fraction, ...]: ...
+        def __set__(self, thing: object, value: Sequence[Exactly]) -> None: ...
+
+    GivenNumbers: TypeAlias = Sequence[Exactly]
 else:
     Number = Fraction
+    Numbers = tuple[Fraction, ...]
+    GivenNumbers = Sequence[Fraction]
 
 EPSILON_UNITS = 10**9
 DELTA_UNITS = 10**18

@@ -19,10 +19,10 @@ from sfumato.answers.question import AnyQuestion, Question
 from sfumato.cube import DENSE_LIMIT
 from sfumato.domain import Categories, Domain, Interval, Keys, Lattice
 from sfumato.errors import DataError, SfumatoError, UsageError
-from sfumato.exact import Exactly, Number, fraction, positive
+from sfumato.exact import Exactly, GivenNumbers, fraction, positive
 from sfumato.limits import require_plan
 from sfumato.privacy.allocation import share
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import CentralMeasure, measure_of
 from sfumato.privacy.unit import Neighbours
 
 
@@ -47,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     questions: Sequence[AnyQuestion]
-    shares: Sequence[Number] | None = None
+    shares: GivenNumbers | None = None
 
     def __post_init__(self) -> None:
         questions: Any = self.questions
@@ -73,7 +73,14 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def costs(self, cost: CentralMeasure) -> list[CentralMeasure]:
         """What each question may spend; together, exactly the cost."""
-        return share(cost, list(self.shares or [Fraction(1)] * len(self.questions)))
+        return share(cost, self.weights)
+
+    @property
+    def weights(self) -> list[Fraction]:
+        """Of each question, to which its part of the cost is proportional."""
+        if self.shares is None:
+            return [Fraction(1)] * len(self.questions)
+        return [fraction(part, "a share") for part in self.shares]
 
     def needs(self, domain: Domain) -> list[Lattice]:
         """The lattice of each question, once it is known that all can be counted, answered and stored: before the charge."""
@@ -128,21 +135,18 @@ class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def total(self) -> CentralMeasure | None:
         """The account's total."""
-        if self.rho is not None:
-            if self.epsilon is not None or fraction(self.delta, "delta"):
-                raise UsageError("[budget]", "it gives rho beside epsilon or delta", "Keep one of them")
-            return ZCDP(self.rho)
-        return None if self.epsilon is None else self._of_epsilon(self.epsilon)
+        if self.epsilon is None and self.rho is None:
+            return None
+        return measure_of("[budget]", epsilon=self.epsilon, delta=self.delta, rho=self.rho)
 
     @property
     def most(self) -> CentralMeasure | None:
         """The ceiling of the data set, in the measure of the account."""
         if self.ceiling is None:
             return None
-        return self._of_epsilon(self.ceiling) if self.rho is None else ZCDP(self.ceiling)
-
-    def _of_epsilon(self, epsilon: str | int | float) -> CentralMeasure:
-        return ApproxDP(epsilon, self.delta) if fraction(self.delta, "delta") else PureDP(epsilon)
+        if self.rho is not None:
+            return measure_of("a ceiling", rho=self.ceiling)
+        return measure_of("a ceiling", epsilon=self.ceiling, delta=self.delta)
 
 
 class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

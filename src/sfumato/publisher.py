@@ -42,7 +42,7 @@ from sfumato.ledger import Account, Binding, Hold, Ledger, open_ledger
 from sfumato.ledger.ledger import written
 from sfumato.plan import Plan, as_plan
 from sfumato.privacy.composition import charge, in_measure, rule_of
-from sfumato.privacy.measures import CentralMeasure, Money, PureDP, asked_cost, total_of
+from sfumato.privacy.measures import CentralMeasure, Money, asked_cost, measure_of, total_of
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits, current
 from sfumato.streaming.counter import Counter, CounterPreview
@@ -529,7 +529,7 @@ def _check_key(key: object) -> None:
 
 def _measure(amount: Exactly | CentralMeasure | None) -> CentralMeasure | None:
     """A total as it may be given: a number is a pure epsilon."""
-    return amount if amount is None or isinstance(amount, CentralMeasure) else PureDP(amount)
+    return amount if amount is None or isinstance(amount, CentralMeasure) else measure_of("a total", epsilon=amount)
 
 
 def _fingerprint(what: object) -> str:

@@ -16,7 +16,7 @@ from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest, shown
 from sfumato.exact import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
 from sfumato.plan import Plan
-from sfumato.privacy.measures import LARGEST_EPSILON, LARGEST_RHO, ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import LARGEST_EPSILON, LARGEST_RHO, ZCDP, ApproxDP, CentralMeasure, PureDP, rho_with_delta
 from sfumato.privacy.unit import Unit
 
 ROUNDS = 8  # in which shares of delta follow shares of epsilon
@@ -99,7 +99,7 @@ class Kind:
         if measure not in _KINDS:
             raise UsageError(f"measure {shown(measure)}", f"it is unknown; {nearest(measure, _KINDS)}", 'Choose "pure" or "zcdp"')
         if slack and measure == "zcdp":
-            raise UsageError("rho with delta", "zero-concentrated privacy has no delta", "Leave delta out")
+            raise rho_with_delta()
         kind = _KINDS[measure]
         return Kind("approx", kind.letter, kind.units, kind.most, ApproxDP(1, slack).delta) if slack else kind
 
@@ -169,7 +169,7 @@ def least_total(plan: Plan, asked: Sequence[Wish], kind: Kind) -> int:
     def met(units: int) -> bool:
         return all(one.met(cost) for one, cost in zip(asked, plan.costs(kind.cost(units)), strict=True))
 
-    start = kind.units if plan.shares is None else max(1, int(sum(plan.shares)))
+    start = kind.units if plan.shares is None else max(1, int(sum(plan.weights)))
     return least(met, start, kind.most, "; ".join(dict.fromkeys(str(one.wish) for one in asked)))
 
 

@@ -12,12 +12,11 @@ from sfumato.cli.options import charged_option, json_option, ledger_option, open
 from sfumato.cli.output import emit_json, plain_json, say, table, talk
 from sfumato.cli.targets import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
-from sfumato.exact import fraction
 from sfumato.ledger import Account, Entry, open_ledger
 from sfumato.ledger.export import exported
 from sfumato.ledger.ledger import written
 from sfumato.privacy.composition import rule_of
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, total_of
+from sfumato.privacy.measures import measure_of, total_of
 
 
 @click.group()
@@ -34,7 +33,7 @@ def ledger() -> None:
 @json_option
 def init(account: str, epsilon: str | None, delta: str, rho: str | None, ledger: Path, as_json: bool) -> None:
     """Open ACCOUNT with a total, or check that it exists with exactly that total."""
-    total = _total(epsilon, delta, rho)
+    total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho)
     with opened(ledger) as book:
         found = book.open_account(account, rule_of(total), total_of(total))
     _show([found], as_json)
@@ -148,16 +147,6 @@ def _said(entry: Entry, rule: str) -> tuple[str, str]:
             return "", f"protects {note['protects']}{data}"
         case _:
             return "", f"ceiling of {note['data']!r} {written(note['rule'], tuple(note['ceiling']))}"
-
-
-def _total(epsilon: str | None, delta: str, rho: str | None) -> CentralMeasure:
-    if (epsilon is None) == (rho is None):
-        raise UsageError("the account's total", "give --epsilon or --rho, and not both", "Write --epsilon 3")
-    if rho is not None:
-        if fraction(delta, "delta"):
-            raise UsageError("--rho with --delta", "zero-concentrated privacy has no delta", "Leave --delta out")
-        return ZCDP(rho)
-    return ApproxDP(epsilon, delta) if fraction(delta, "delta") else PureDP(epsilon)
 
 
 def _head(text: str | None) -> tuple[int, str] | None:

@@ -10,7 +10,7 @@ from sfumato.cli.options import opened
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.domain import Domain
 from sfumato.errors import DataError
-from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
+from sfumato.privacy.measures import CentralMeasure, measure_of
 
 
 def publish(
@@ -67,10 +67,10 @@ def _total(budget: str | None, gaussian: bool) -> CentralMeasure | None:
     """Read --budget in the measure of the release."""
     if budget is None:
         return None
-    epsilon, comma, delta = budget.partition(",")
     if gaussian:
-        return ZCDP(budget)
-    return ApproxDP(epsilon, delta) if comma else PureDP(epsilon)
+        return measure_of("--budget", rho=budget)
+    epsilon, comma, delta = budget.partition(",")
+    return measure_of("--budget", epsilon=epsilon, delta=delta if comma else 0)
 
 
 def save_plot(answer: Release, path: Path) -> None:

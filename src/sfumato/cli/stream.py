@@ -289,7 +289,7 @@ def _publisher(file: Path, columns: feed.Columns | None, **options: Any) -> Publ
     import pyarrow as pa
 
     from sfumato.data import source
-    from sfumato.privacy.measures import ZCDP, ApproxDP
+    from sfumato.privacy.measures import measure_of
 
     axes: dict[str, Axis] = {"step": Interval(0, 1)}
     if columns is not None and columns.by is not None:
@@ -305,9 +305,9 @@ def _publisher(file: Path, columns: feed.Columns | None, **options: Any) -> Publ
         neighbours=options["neighbours"],
         name=options["name"],
     )
-    total: Any = options["budget"]
-    if total is not None and options["rho"] is not None:
-        total = ZCDP(total)
-    elif total is not None and options["delta"] != "0":
-        total = ApproxDP(total, options["delta"])
+    total, given = None, options["budget"]
+    if given is not None and options["rho"] is not None:
+        total = measure_of("--budget", rho=given)
+    elif given is not None:
+        total = measure_of("--budget", epsilon=given, delta=options["delta"])
     return Publisher(src, ledger=opened(options["ledger"]), account=options["account"], budget=total)

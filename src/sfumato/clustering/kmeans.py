@@ -124,7 +124,7 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
             law = UniformPartitioner(lattice.names, partitions=None if self.method == "eugkm" else 1).laws(cost, unit)[1]
             if rows is None:
                 return None, law, GROUPS
-            aim, m = eugkm_cells(rows, methods.effective_epsilon(cost, unit), d=space.d)
+            aim, m = eugkm_cells(rows, count_law(cost, unit).effective_epsilon, d=space.d)
             return math.prod(cells_per_axis(m, space.d, aim)), law, GROUPS
         if method == "dplloyd":
             parts, _, (_, law) = methods.lloyd_laws(space, k, MANY if rows is None else rows, unit, cost)
@@ -175,7 +175,7 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
         """Where rows are few for their epsilon, a coarse grid finds more than a tree; in many dimensions no grid does."""
         if self.method != "auto":
             return self.method
-        return "eugkm" if rows * methods.effective_epsilon(cost, unit) < FEW and len(lattice.axes) <= GRIDS else "privtree"
+        return "eugkm" if rows * count_law(cost, unit).effective_epsilon < FEW and len(lattice.axes) <= GRIDS else "privtree"
 
 
 GROUPS = ("each count is a cell of a grid; the weight of a cluster adds up the cells of its group, at most all there are",)

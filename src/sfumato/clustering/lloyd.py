@@ -27,7 +27,7 @@ import numpy as np
 
 from sfumato.clustering.space import nearest
 from sfumato.errors import InternalError
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
@@ -85,19 +85,19 @@ def step_laws(cost: CentralMeasure, unit: Unit, reach: int, d: int) -> tuple[Law
 
     The split is the paper's: it minimises the error of means whose coordinates have size 2 * 0.225.
     """
-    r, typical = unit.rows_per_person, 4 * d * MEAN**2
+    typical = 4 * d * MEAN**2
     match cost:
         case PureDP():
             sums, counts = share(cost, [Fraction(d), Fraction(typical ** (1 / 3))])
-            if isinstance(sums, PureDP) and isinstance(counts, PureDP):
-                return DiscreteLaplace(unit.counts_l1 * reach / sums.epsilon), DiscreteLaplace(unit.counts_l1 / counts.epsilon)
+            if isinstance(sums, PureDP):
+                return DiscreteLaplace(unit.sums_l1(reach) / sums.epsilon), count_law(counts, unit)
         case ZCDP(rho=rho) if unit.neighbours == "replace":
-            both = 2 * r**2 / rho
+            both = unit.counts_l2_squared / rho
             return DiscreteGaussian(both * reach**2), DiscreteGaussian(both)
         case ZCDP():
             sums, counts = share(cost, [Fraction(d), Fraction(math.sqrt(typical))])
-            if isinstance(sums, ZCDP) and isinstance(counts, ZCDP):
-                return DiscreteGaussian((r * reach) ** 2 / (2 * sums.rho)), DiscreteGaussian(r**2 / (2 * counts.rho))
+            if isinstance(sums, ZCDP):
+                return DiscreteGaussian(unit.sums_l2_squared(reach) / (2 * sums.rho)), count_law(counts, unit)
         case ApproxDP():
             pass
     raise InternalError("A step is paid in epsilon or in rho.")

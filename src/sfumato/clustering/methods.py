@@ -15,13 +15,13 @@ from sfumato.clustering.refine import MOST_STEPS, Rough, course, described, walk
 from sfumato.clustering.space import Space, nearest
 from sfumato.clustering.weighted import weighted_kmeans
 from sfumato.cube import Cube
-from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.noise import Law, count_law
 from sfumato.partition import Partition, UniformPartitioner
 from sfumato.partition.growing import Draft
 from sfumato.partition.privtree import PrivTreePartitioner
 from sfumato.partition.uniform import MOST_CELLS, eugkm_cells
 from sfumato.privacy.allocation import of_units, share
-from sfumato.privacy.measures import ZCDP, CentralMeasure
+from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
@@ -46,7 +46,7 @@ class Clusters:
 def eugkm(counts: Counts, k: int, unit: Unit, cost: CentralMeasure, noise: Bits, rows: int | None = None) -> Clusters:
     """Lay a uniform grid, count it, cluster its cells: Su et al. 2016, EUGkM. A number of rows that is known is not paid for again."""
     names = counts.lattice.names
-    aim = None if rows is None else eugkm_cells(max(rows, 0), effective_epsilon(cost, unit), d=len(names))[0]
+    aim = None if rows is None else eugkm_cells(max(rows, 0), count_law(cost, unit).effective_epsilon, d=len(names))[0]
     question = UniformPartitioner(names, partitions=None if aim is None else max(1, math.ceil(min(aim, MOST_CELLS))))
     partition, law = question.answer(counts, unit, cost, noise), question.laws(cost, unit)[1]
     space = Space(counts.lattice)
@@ -115,7 +115,7 @@ def dplloyd(cube: Cube, k: int, rows: int, unit: Unit, cost: CentralMeasure, noi
 
 def lloyd_laws(space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure) -> tuple[list[CentralMeasure], int, tuple[Law, Law]]:
     """What each of DPLloyd's steps costs, how far rows reach, and the noise: the same in every step."""
-    number = steps_for(rows, k, space.d, effective_epsilon(cost, unit))
+    number = steps_for(rows, k, space.d, count_law(cost, unit).effective_epsilon)
     parts = share(cost, [Fraction(1)] * number)
     least = min(parts, key=lambda part: part.money)
     reach = whole_reach(space.extent, cost)
@@ -131,10 +131,3 @@ def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
 def longest_reach(space: Space, cost: CentralMeasure) -> int:
     """How far apart two rows can be, and so a row from a centre."""
     return 2 * whole_reach(space.extent, cost)
-
-
-def effective_epsilon(cost: CentralMeasure, unit: Unit) -> float:
-    """The epsilon whose Laplace noise on one row per person, added or removed, has this spread: for rules of thumb only."""
-    if isinstance(cost, ZCDP):
-        return math.sqrt(4 * float(cost.rho) / unit.counts_l2_squared)
-    return float(cost.epsilon) / unit.counts_l1

@@ -59,6 +59,11 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace", forbi
         half = 1 / (2 * float(self.scale))
         return 1 / (2 * math.sinh(half) ** 2) if half < 350 else 0.0
 
+    @property
+    def effective_epsilon(self) -> float:
+        """What rules of thumb call epsilon: of this noise on counts of one row per person."""
+        return float(1 / self.scale)
+
     def log_tail(self, k: float) -> float:
         """ln P(|Z| > k) for an integer k >= 0: 2 q^(k+1) / (1 + q)."""
         b = float(self.scale)
@@ -129,6 +134,11 @@ class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian", for
         x = np.arange(0, 64)
         mass = np.exp(-(x**2) / (2 * float(self.sigma_squared)))
         return float(2 * (mass * x**2).sum() / (2 * mass.sum() - 1))
+
+    @property
+    def effective_epsilon(self) -> float:
+        """The epsilon of Laplace noise that spreads as far: for rules of thumb only."""
+        return math.sqrt(2) / self.sigma
 
     def half_width(self, alpha: float) -> int:
         """The smallest integer k with P(|Z| > k) <= alpha; above sigma 10^4 one more, from P(Z >= k) <= P(N >= k - 1)."""

@@ -17,7 +17,7 @@ from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import MOST_CELLS, Draft
 from sfumato.partition.partition import Partition
 from sfumato.partition.steps import split_evenly
-from sfumato.partition.uniform import cells_per_axis, effective_epsilon, eugkm_cells, root_down
+from sfumato.partition.uniform import cells_per_axis, eugkm_cells, root_down
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
@@ -80,13 +80,13 @@ class AdaptiveGridPartitioner(OverAxes, frozen=True, tag="adaptive-grid", omit_d
         look, coarse, fine = split(draft.total, SHARES)
         growth, shape = draft.growth, np.array(counts.lattice.shape)
         rows = int(draft.look(np.zeros(1, np.int64), look)[0])
-        m1 = coarse_cells(max(rows, 0), effective_epsilon(draft.law(coarse + fine)), len(shape))
+        m1 = coarse_cells(max(rows, 0), draft.law(coarse + fine).effective_epsilon, len(shape))
         cells = split_evenly(growth, np.zeros(1, np.int64), np.minimum(m1, shape)[None])
         depth = np.zeros(len(growth.axis), np.int64)
         depth[cells] = 1
         # On a lattice of one cell the coarse grid is the root, which has been counted.
         noisy = draft.look(cells, coarse) if len(cells) > 1 else np.array([rows])
-        epsilon = effective_epsilon(draft.law(fine))
+        epsilon = draft.law(fine).effective_epsilon
         m2 = np.array([fine_cells(max(n, 0), epsilon, len(shape)) for n in noisy.tolist()], np.int64)
         parts = np.minimum(_fitting(m2), growth.widths(cells))
         split_evenly(growth, cells, parts)

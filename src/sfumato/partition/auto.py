@@ -24,7 +24,6 @@ from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import Draft
 from sfumato.partition.partition import Partition
 from sfumato.partition.steps import SLICES, halve_widest, look_at, room_for
-from sfumato.partition.uniform import effective_epsilon
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
@@ -110,7 +109,7 @@ class _Front:
 
 def _explore(draft: Draft) -> np.ndarray:
     """Grow the tree; the depth of every node, in counted levels: int64 ndarray."""
-    growth, epsilon = draft.growth, effective_epsilon(draft.law(draft.total))
+    growth, epsilon = draft.growth, draft.law(draft.total).effective_epsilon
     root = np.zeros(1, np.int64)
     rows = np.maximum(draft.look(root, draft.total // SLICES), 0)
     front = _Front(root, rows, np.array([SLICES - 1]), np.zeros(1, bool), root)

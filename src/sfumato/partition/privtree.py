@@ -32,16 +32,15 @@ from sfumato.answers.counts import Counts
 from sfumato.answers.preview import Preview
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
-from sfumato.exact import EPSILON_UNITS, RHO_UNITS
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law, exceeds
 from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import Draft, Growth
 from sfumato.partition.partition import Partition
 from sfumato.partition.steps import SLICES, halve_widest, look_at, room_for
-from sfumato.partition.uniform import effective_epsilon
 from sfumato.privacy.allocation import of_units, units_of
+from sfumato.privacy.composition import pure_epsilon
 from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
+from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
@@ -110,7 +109,7 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         """The same for what the tests alone are paid with."""
         b, r = self.fanout, unit.rows_per_person
         per_row = 3 * b - 2 if unit.neighbours == "replace" else 2 * b - 1
-        scale = Fraction(r * per_row, b - 1) / _pure(paid)
+        scale = Fraction(r * per_row, b - 1) / pure_epsilon(paid)
         return DiscreteLaplace(scale), math.ceil(float(scale) * math.log(b) * (1 + 1e-12))
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
@@ -127,7 +126,7 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Lay and count the blocks, grow their trees from tests, then count down those."""
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
-        slice_, epsilon = draft.total // SLICES, effective_epsilon(draft.law(draft.total))
+        slice_, epsilon = draft.total // SLICES, draft.law(draft.total).effective_epsilon
         blocks, depths, rows = self._lay_blocks(draft, epsilon)
         law, delta = self.test_law(draft.cost, unit)
         draft.pay(blocks, TESTS * slice_)
@@ -207,11 +206,3 @@ def _count_down(draft: Draft, blocks: np.ndarray) -> None:
         inner = level[(growth.axis[level] >= 0) & (left[level] > 0)]
         for child in (growth.child[inner], growth.child[inner] + 1):
             left[child], since[child] = left[inner], since[inner] % STRIDE + 1
-
-
-def _pure(cost: CentralMeasure) -> Fraction:
-    """The pure epsilon that a cost allows: epsilon^2 / 2 is at most rho (Bun, Steinke 2016)."""
-    if isinstance(cost, ZCDP):
-        units = math.isqrt(int(2 * cost.rho * RHO_UNITS) * EPSILON_UNITS**2 // RHO_UNITS)
-        return Fraction(units, EPSILON_UNITS)
-    return Fraction(cost.epsilon)

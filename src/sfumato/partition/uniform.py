@@ -16,7 +16,7 @@ from sfumato.domain import Domain, Lattice, finest
 from sfumato.errors import UsageError, shown
 from sfumato.exact import positive, settle
 from sfumato.limits import MOST_PARTITION_CELLS
-from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
+from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.partition.axes import OverAxes
 from sfumato.partition.cover import Edges
 from sfumato.partition.partition import Partition
@@ -142,7 +142,7 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
     def _per_axis(self, lattice: Lattice, n: int, law: Law) -> list[int]:
         """Cells per axis, at most one per lattice point of an axis that has steps of its own."""
         d, given = len(lattice.axes), self.partitions
-        aim, m = eugkm_cells(n, effective_epsilon(law), d=d, theta=self.theta) if given is None else (float(given), _root_up(given, d))
+        aim, m = eugkm_cells(n, law.effective_epsilon, d=d, theta=self.theta) if given is None else (float(given), _root_up(given, d))
         axes = zip(cells_per_axis(m, d, aim), lattice.axes, strict=True)
         return [min(each, axis.size) if axis.size < finest(d) else each for each, axis in axes]
 
@@ -173,11 +173,6 @@ def cells_per_axis(m: int, d: int, aim: float) -> list[int]:
             break
         cells[axis] = m - 1
     return cells
-
-
-def effective_epsilon(law: Law) -> float:
-    """The epsilon whose Laplace noise on a count has this spread."""
-    return float(1 / law.scale) if isinstance(law, DiscreteLaplace) else math.sqrt(2) / law.sigma
 
 
 def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[np.ndarray, ...]]:

@@ -98,9 +98,9 @@ class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     [Fraction(2, 1), Fraction(0, 1), Fraction(1, 2)]
     """
 
-    release: Number = Fraction(1)
-    partition: Number = Fraction(0)
-    threshold: Number = Fraction(1)
+    release: Number = Number(1)
+    partition: Number = Number(0)
+    threshold: Number = Number(1)
 
     def __post_init__(self) -> None:
         for name in ("release", "partition", "threshold"):

@@ -66,9 +66,16 @@ def selection_epsilon(cost: CentralMeasure) -> Fraction:
     >>> selection_epsilon(ZCDP("0.5"))
     Fraction(2, 1)
     """
-    if isinstance(cost, ZCDP):
-        return Fraction(math.isqrt(int(8 * cost.rho * RHO_UNITS) * EPSILON_UNITS**2 // RHO_UNITS), EPSILON_UNITS)
-    return Fraction(cost.epsilon)
+    return _root_down(8 * cost.rho) if isinstance(cost, ZCDP) else cost.epsilon
+
+
+def pure_epsilon(cost: CentralMeasure) -> Fraction:
+    """The epsilon of a mechanism of pure privacy that a cost allows, which has no use for a delta.
+
+    >>> pure_epsilon(ZCDP("0.5"))
+    Fraction(1, 1)
+    """
+    return zcdp_to_pure(cost.rho).epsilon if isinstance(cost, ZCDP) else cost.epsilon
 
 
 def compose(costs: Sequence[CentralMeasure]) -> CentralMeasure:
@@ -140,7 +147,12 @@ def zcdp_to_pure(rho: Fraction) -> PureDP:
     >>> str(zcdp_to_pure(Fraction(1, 2)))
     'epsilon = 1'
     """
-    return PureDP(Fraction(math.isqrt(int(2 * rho * EPSILON_UNITS**2)), EPSILON_UNITS))
+    return PureDP(_root_down(2 * rho))
+
+
+def _root_down(square: Fraction) -> Fraction:
+    """The largest epsilon, in whole units, whose square is at most this."""
+    return Fraction(math.isqrt(int(square * EPSILON_UNITS**2)), EPSILON_UNITS)
 
 
 def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fraction:

@@ -134,17 +134,39 @@ def without_delta(cost: CentralMeasure) -> CentralMeasure:
 
 def asked_cost(*, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None) -> CentralMeasure:
     """Read the cost of a release from its keywords: ``epsilon`` (with ``delta``) or ``rho``, never both."""
-    if (epsilon is None) == (rho is None):
-        raise UsageError(
-            "the cost of a release", "give epsilon or rho, and not both", 'Write epsilon="0.5", or rho="0.01" for Gaussian noise'
-        )
-    if rho is not None:
-        if fraction(delta, "delta") != 0:
-            raise UsageError("rho with delta", "zero-concentrated privacy has no delta", "Leave delta out")
-        return spendable(ZCDP(rho))
-    if fraction(delta, "delta") == 0:
-        return spendable(PureDP(epsilon))
-    return spendable(ApproxDP(epsilon, delta))
+    return spendable(measure_of("the cost of a release", epsilon=epsilon, delta=delta, rho=rho))
+
+
+def measure_of(what: str, *, epsilon: Exactly | None = None, delta: Exactly = 0, rho: Exactly | None = None) -> CentralMeasure:
+    """Read a cost or a total as it was given: an epsilon, an epsilon with a delta above 0, or a rho.
+
+    Parameters
+    ----------
+    what : str
+        What is read, as an error names it.
+
+    Raises
+    ------
+    UsageError
+        If both epsilon and rho are given, or neither, or a number is out of range.
+
+    >>> str(measure_of("a total", epsilon=3, delta="1e-6"))
+    'epsilon = 3, delta = 0.000001'
+    """
+    has_delta = fraction(delta, "delta") != 0
+    if epsilon is not None and rho is None:
+        return ApproxDP(epsilon, delta) if has_delta else PureDP(epsilon)
+    if rho is not None and epsilon is None:
+        if has_delta:
+            raise rho_with_delta()
+        return ZCDP(rho)
+    remedy = 'Write epsilon="0.5", or rho="0.01" for Gaussian noise'
+    raise UsageError(what, "give epsilon or rho, and not both", remedy)
+
+
+def rho_with_delta() -> UsageError:
+    """What is said of a rho that is given beside a delta."""
+    return UsageError("rho with delta", "zero-concentrated privacy has no delta", "Leave delta out")
 
 
 def _at_most(value: Fraction, name: str, limit: int) -> Fraction:

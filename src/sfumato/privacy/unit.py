@@ -13,6 +13,27 @@ Neighbours = Literal["add-remove", "replace"]
 MOST_ROWS = 10**15  # of one person: more than any table has
 
 
+def squared_factor(neighbours: str, signed: bool = False) -> int:
+    """By how much the squared length of one person's change may exceed that of all of the person's rows in one place.
+
+    Rows that come or go do not exceed it. Under replace two vectors are subtracted: of values of one sign, their inner
+    product is not negative, and the squares add up; of values of both signs the lengths do.
+
+    Raises
+    ------
+    UsageError
+        If the relation is unknown.
+    """
+    match neighbours:
+        case "add-remove":
+            return 1
+        case "replace":
+            return 4 if signed else 2
+        case _:
+            asked = f"neighbours = {shown(neighbours)}"
+            raise UsageError(asked, "the unit relation is unknown", 'Choose "add-remove" or "replace"')
+
+
 class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one person can change: at most ``rows_per_person`` rows, added or removed, or replaced by at most as many others.
 
@@ -46,18 +67,17 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
             obstacle = "one person has at least one row, and at most 10^15"
             raise UsageError(f"rows_per_person = {shown(rows)}", obstacle, "Give a whole number such as 4")
-        if self.neighbours not in ("add-remove", "replace"):
-            raise UsageError(f"neighbours = {shown(self.neighbours)}", "the unit relation is unknown", 'Choose "add-remove" or "replace"')
+        squared_factor(self.neighbours)  # refuses an unknown relation
 
     @property
     def counts_l1(self) -> int:
         """How far one person moves a vector of counts of disjoint cells, in L1: r, or 2r under replace."""
-        return self.rows_per_person * (2 if self.neighbours == "replace" else 1)
+        return self.sums_l1(1)
 
     @property
     def counts_l2_squared(self) -> int:
         """The same in L2, squared: all r rows in one cell, r^2; under replace they leave one cell and enter another, 2r^2."""
-        return self.rows_per_person**2 * (2 if self.neighbours == "replace" else 1)
+        return self.sums_l2_squared(1)
 
     @property
     def largest_cell(self) -> int:
@@ -81,8 +101,16 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             who = f"one person of at most {self.rows_per_person} rows"
         return f"{who}, {'replaced by another' if self.neighbours == 'replace' else 'added or removed'}"
 
+    def sums_l1(self, row: int) -> int:
+        """How far one person moves sums over disjoint cells, in L1: ``row`` is the largest norm of a row's values."""
+        return self.rows_per_person * row * (2 if self.neighbours == "replace" else 1)
+
+    def sums_l2_squared(self, row: int, signed: bool = False) -> int:
+        """The same in L2, squared; ``signed`` where values may differ in sign or direction."""
+        return (self.rows_per_person * row) ** 2 * squared_factor(self.neighbours, signed)
+
     def sum_sensitivity(self, lower: Fraction, upper: Fraction) -> Fraction:
-        """How far one person moves a sum of values clamped to [lower, upper]."""
+        """How far one person moves a single sum of values clamped to [lower, upper]."""
         if self.neighbours == "replace":
             return self.rows_per_person * (max(Fraction(0), upper) - min(Fraction(0), lower))
         return self.rows_per_person * max(abs(lower), abs(upper))

@@ -15,7 +15,7 @@ from sfumato.answers.question import Question
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, GridAxis, LabelAxis, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
-from sfumato.exact import Number, decimal, probability, settle
+from sfumato.exact import Numbers, decimal, probability, settle
 from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
@@ -78,7 +78,7 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
     """
 
     axes: str | Sequence[str] | None = None
-    at: Sequence[Number] = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+    at: Numbers = Numbers((Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)))
     by: str | None = None
     method: str = "auto"
 
@@ -143,9 +143,7 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
         found = {}
         for axis, part in zip(grid, parts, strict=True):
             method = method_for(self.method, len(self.at), axis.size, pure=not isinstance(part, ZCDP))
-            found[axis.name] = Way(
-                method, tuple(self.at), axis.size, unit, part, self.by is not None, isinstance(axis, GridAxis) and axis.snap
-            )
+            found[axis.name] = Way(method, self.at, axis.size, unit, part, self.by is not None, isinstance(axis, GridAxis) and axis.snap)
             found[axis.name].check()
         labels = lattice.axes[0].size if self.by else 1
         if labels * len(grid) * len(self.at) > MOST_ANSWERS or (labels > TREE_LABELS and any(w.method == "tree" for w in found.values())):

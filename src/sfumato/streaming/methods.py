@@ -9,9 +9,9 @@ import numpy as np
 
 from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.privacy.composition import approx_to_zcdp, zcdp_to_pure
+from sfumato.privacy.composition import approx_to_zcdp, pure_epsilon
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Unit, squared_factor
 from sfumato.streaming import exact_blt, exact_toeplitz
 from sfumato.streaming.blt import BLT
 from sfumato.streaming.exact_blt import BufferCounter
@@ -49,12 +49,12 @@ class Reach:
     """
 
     def __init__(self, unit: Unit, bounds: tuple[int, int]) -> None:
-        replaced, signed = unit.neighbours == "replace", bounds[0] < 0
-        self.unit, self.signed = unit, signed
+        self.unit = unit
+        self.signed = bounds[0] < 0
         self.row = max(abs(bounds[0]), abs(bounds[1]))
         self.largest = unit.rows_per_person * self.row
-        self.l1 = (2 if replaced else 1) * self.largest
-        self.squared_factor = (4 if signed else 2) if replaced else 1
+        self.l1 = unit.sums_l1(self.row)
+        self.squared_factor = squared_factor(unit.neighbours, self.signed)
 
 
 def machine_for(method: Method, horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -> tuple[AnyMachine, CentralMeasure]:
@@ -119,8 +119,7 @@ def laplace_tree(horizon: int, cells: int, reach: Reach, cost: CentralMeasure) -
 def laplace_tree(horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -> ElderTree | Segments: ...
 def laplace_tree(horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure) -> ElderTree | Segments:
     """An elder tree with the noise that ``cost`` asks for; without a horizon, one tree after another."""
-    epsilon = (zcdp_to_pure(cost.rho) if isinstance(cost, ZCDP) else PureDP(cost.epsilon)).epsilon
-    scale = Fraction(reach.l1) / epsilon
+    scale = Fraction(reach.l1) / pure_epsilon(cost)
     if horizon is None:
         return Segments(scale, cells)
     radices = radices_for(horizon)

@@ -27,7 +27,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.errors import UsageError
-from sfumato.privacy.unit import Neighbours
+from sfumato.privacy.unit import Neighbours, squared_factor
 
 Table: TypeAlias = dict[int, np.ndarray]
 
@@ -72,9 +72,7 @@ def squared_sensitivity(
     """
     c = _checked(coefficients)
     check_pattern(participations, separation)
-    if neighbours not in ("add-remove", "replace"):
-        raise UsageError(f"neighbours = {neighbours!r}", "the unit relation is unknown", 'Choose "add-remove" or "replace"')
-    factor = (4 if signed else 2) if neighbours == "replace" else 1
+    factor = squared_factor(neighbours, signed)
     if separation == 0:
         return factor * participations**2 * _square(c)
     most = -(-len(c) // separation)
