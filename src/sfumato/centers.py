@@ -11,19 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.arrays import Array
+
 _BLOCK = 2**16
 
 
 def kmeans(
-    points: np.ndarray,
-    start: int | np.ndarray,
+    points: Array,
+    start: int | Array,
     *,
-    weights: np.ndarray | None = None,
+    weights: Array | None = None,
     seed: int | np.random.Generator = 0,
     tries: int = 1,
     steps: int = 300,
     tolerance: float = 1e-4,
-) -> np.ndarray:
+) -> Array:
     """Centres that lie near the points.
 
     Parameters
@@ -76,13 +78,13 @@ def _threads() -> Any:
     return ThreadpoolController()
 
 
-def squared_distances(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
+def squared_distances(points: Array, centers: Array) -> Array:
     """Squared distances of points to centres: float64 ndarray of shape (n, k)."""
     found = (points**2).sum(axis=1)[:, None] - 2 * (points @ centers.T) + (centers**2).sum(axis=1)
     return np.asarray(np.maximum(found, 0, out=found))
 
 
-def assign(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
+def assign(points: Array, centers: Array) -> Array:
     """Index of the nearest centre: int64 ndarray of shape (n,)."""
     # The length of a point is the same for all centres.
     found = np.empty(len(points), dtype=np.int64)
@@ -92,6 +94,6 @@ def assign(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
     return found
 
 
-def sse(points: np.ndarray, centers: np.ndarray) -> float:
+def sse(points: Array, centers: Array) -> float:
     """Sum of squared distances to the nearest centre."""
     return float(((points - centers[assign(points, centers)]) ** 2).sum())

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.domain import DROPPED, GridAxis, KeyAxis, Lattice
 from sfumato.errors import InternalError, UsageError
 
@@ -33,12 +34,12 @@ class Cube:
     """
 
     lattice: Lattice
-    counts: np.ndarray
-    coordinates: np.ndarray | None = None
+    counts: Array
+    coordinates: Array | None = None
     keys: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @classmethod
-    def of_cells(cls, lattice: Lattice, cells: np.ndarray) -> Cube:
+    def of_cells(cls, lattice: Lattice, cells: Array) -> Cube:
         """Count rows given by their cell on each axis.
 
         Parameters
@@ -53,7 +54,7 @@ class Cube:
         return cls._sparse(lattice, kept, np.ones(len(kept), np.int64))
 
     @classmethod
-    def _sparse(cls, lattice: Lattice, coordinates: np.ndarray, weights: np.ndarray) -> Cube:
+    def _sparse(cls, lattice: Lattice, coordinates: Array, weights: Array) -> Cube:
         order = np.lexsort(coordinates.T[::-1])
         coordinates, weights = coordinates[order], weights[order]
         first = np.ones(len(coordinates), bool)
@@ -109,7 +110,7 @@ class Cube:
         into = [np.arange(len(self.keys[a.name]) if isinstance(a, KeyAxis) else a.size) // (a.size // b.size) for a, b in pairs]
         return replace(self.group(into, lattice), keys=self.keys)
 
-    def group(self, into: list[np.ndarray], lattice: Lattice) -> Cube:
+    def group(self, into: list[Array], lattice: Lattice) -> Cube:
         """Add up cells: ``into[axis][i]`` is the new cell of cell i on that axis."""
         if self.coordinates is None:
             counts = self.counts.reshape(self.lattice.shape)
@@ -124,7 +125,7 @@ class Cube:
             np.add.at(dense, np.ravel_multi_index(tuple(coordinates.T), lattice.shape), self.counts)
         return Cube(lattice, dense)
 
-    def binned(self, edges: list[np.ndarray]) -> np.ndarray:
+    def binned(self, edges: list[Array]) -> Array:
         """Counts in the boxes of a product grid whose edges are lattice points, ``[a, b)``: int64 ndarray of its shape."""
         into = [np.searchsorted(edge, np.arange(axis.size), side="right") - 1 for axis, edge in zip(self.lattice.axes, edges, strict=True)]
         shape = tuple(len(edge) - 1 for edge in edges)
@@ -145,12 +146,12 @@ def plain_keys(keys: Sequence[Any]) -> list[Any]:
     return keys.to_pylist() if hasattr(keys, "to_pylist") else list(keys)
 
 
-def _placed(cube: Cube) -> np.ndarray:
+def _placed(cube: Cube) -> Array:
     assert cube.coordinates is not None
     return cube.coordinates
 
 
-def _add_runs(counts: np.ndarray, axis: int, target: np.ndarray, size: int) -> np.ndarray:
+def _add_runs(counts: Array, axis: int, target: Array, size: int) -> Array:
     """Add up runs of equal ``target`` (non-decreasing, onto 0..size-1) along one axis."""
     starts = np.searchsorted(target, np.arange(size))
     return np.add.reduceat(counts, starts, axis=axis)

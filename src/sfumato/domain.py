@@ -19,7 +19,7 @@ import msgspec
 from sfumato.errors import BoundsRequired, InternalError, UsageError, nearest, printable
 
 if TYPE_CHECKING:
-    import numpy as np
+    from sfumato.arrays import Array
 
 Bound: TypeAlias = "int | float | str | dt.date | dt.datetime"
 Time: TypeAlias = Literal["day", "microsecond"]
@@ -328,11 +328,11 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
         """How far, in cells, a value may lie below an edge and still open the cell: the rounding of decimal steps."""
         return snap_of(self.lower, self.upper, self.cells) if self.snap else 0.0
 
-    def edges(self) -> np.ndarray:
+    def edges(self) -> Array:
         """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
         return self.points(range(self.cells + 1))
 
-    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
+    def extremes(self) -> tuple[Array, Array]:
         """The least and the largest value that each cell can hold: float64 ndarrays of shape (cells,).
 
         Without a step they are its edges. With one they are the first and the last step in the cell: one value where cells are
@@ -353,7 +353,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
         first[1:-1] -= self.locate(natural.points(np.maximum(first[1:-1] - 1, 0))) >= inner
         return _stepped(edges, first, natural.points(first[:-1]), natural.points(first[1:] - 1))
 
-    def points(self, index: Sequence[int] | np.ndarray) -> np.ndarray:
+    def points(self, index: Sequence[int] | Array) -> Array:
         """Where lattice points lie: float64 ndarray like ``index``; the two ends are exact.
 
         A point belongs to the cell that it opens, as the kernel sees it: where rounding puts the nearest double below, the
@@ -368,7 +368,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
             at[low] = self._least(at[low], index[low])
         return np.asarray(np.where(index == self.cells, self.upper, at))
 
-    def _least(self, below: np.ndarray, index: np.ndarray) -> np.ndarray:
+    def _least(self, below: Array, index: Array) -> Array:
         """Bisect for the least doubles in the given cells; rounding is off by at most 4 ulp of the largest bound."""
         import numpy as np
 
@@ -379,7 +379,7 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
             above, below = np.where(right, middle, above), np.where(right, below, middle)
         return np.asarray(above)
 
-    def locate(self, values: np.ndarray) -> np.ndarray:
+    def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN is dropped.
 
         This is the one kernel: floor((x - lower) * cells / (upper - lower)), clamped, in IEEE doubles without fused multiply-add.
@@ -433,13 +433,13 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, fo
     def size(self) -> int:
         return len(self.bounds) - 1
 
-    def edges(self) -> np.ndarray:
+    def edges(self) -> Array:
         """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
         import numpy as np
 
         return np.array(self.bounds)
 
-    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
+    def extremes(self) -> tuple[Array, Array]:
         """The least and the largest value that each cell can hold, as for ``GridAxis``: float64 ndarrays of shape (cells,)."""
         import numpy as np
 
@@ -452,7 +452,7 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, fo
         first = np.where(np.abs(steps - whole) <= np.minimum(rounding, 0.25), whole, np.ceil(steps)).astype(np.int64)
         return _stepped(edges, first, self.origin + first[:-1] * self.step, self.origin + (first[1:] - 1) * self.step)
 
-    def locate(self, values: np.ndarray) -> np.ndarray:
+    def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN is dropped."""
         import numpy as np
 
@@ -488,7 +488,7 @@ class LabelAxis(msgspec.Struct, frozen=True, tag="labels", omit_defaults=True, f
         """Where missing values go."""
         return self.size - 1 if self.missing else DROPPED
 
-    def lookup(self, values: Sequence[object]) -> np.ndarray:
+    def lookup(self, values: Sequence[object]) -> Array:
         """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``."""
         import numpy as np
 
@@ -512,7 +512,7 @@ class KeyAxis(msgspec.Struct, frozen=True, tag="keys", forbid_unknown_fields=Tru
         """More cells than keys can be told apart: how many there are is nobody's business."""
         return MOST_KEYS
 
-    def edges(self) -> np.ndarray:
+    def edges(self) -> Array:
         raise InternalError("Keys have no edges.")
 
     def refines(self, other: LatticeAxis) -> bool:
@@ -557,7 +557,7 @@ def _check_stride(name: str, step: float | None, width: float) -> None:
         raise UsageError(f"axis {name!r}", "its step is not one that doubles can count", "Load a file that release.save wrote")
 
 
-def _stepped(edges: np.ndarray, first: np.ndarray, lowest: np.ndarray, highest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _stepped(edges: Array, first: Array, lowest: Array, highest: Array) -> tuple[Array, Array]:
     """The values given, but the edges of cells that hold no step: such a cell holds only what lies between two steps."""
     import numpy as np
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sfumato.arrays import Array
 from sfumato.clustering.kmeans import KMeans as Question
 from sfumato.clustering.kmeans import Method
 from sfumato.clustering.release import KMeansRelease
@@ -133,22 +134,22 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         self._ledger = opened.ledger
         return opened
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Any) -> Array:  # noqa: N803
         """Which centre is nearest to each point: int64 ndarray of shape (n,); -1 where a coordinate is missing."""
         check_is_fitted(self, "release_")
         return self.release_.predict(_plain(X))
 
-    def transform(self, X: Any) -> np.ndarray:  # noqa: N803
+    def transform(self, X: Any) -> Array:  # noqa: N803
         """Distances to the centres, each axis scaled to -1 .. 1: float64 ndarray of shape (n, n_clusters)."""
         check_is_fitted(self, "release_")
         points, centres = self.release_.space.scale(_plain(X)), self.release_.scaled_centers
         return np.asarray(np.sqrt(((points[:, None, :] - centres) ** 2).sum(axis=2)))
 
-    def fit_predict(self, X: Any, y: object = None, **_: object) -> np.ndarray:  # noqa: N803
+    def fit_predict(self, X: Any, y: object = None, **_: object) -> Array:  # noqa: N803
         """Refuse: it would hand out exact labels of the private rows."""
         raise UsageError("fit_predict", "labels of the fitted rows are exact facts about them", "Call fit, then predict points of your own")
 
-    def fit_transform(self, X: Any, y: object = None, **_: object) -> np.ndarray:  # noqa: N803
+    def fit_transform(self, X: Any, y: object = None, **_: object) -> Array:  # noqa: N803
         """Refuse: it would hand out exact distances of the private rows."""
         raise UsageError(
             "fit_transform", "distances of the fitted rows are exact facts about them", "Call fit, then transform points of your own"
@@ -160,7 +161,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         return state | ({"_closed": True} if hasattr(self, "_ledger") else {})
 
 
-def _plain(rows: Any) -> np.ndarray:
+def _plain(rows: Any) -> Array:
     try:
         array = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError):
@@ -170,7 +171,7 @@ def _plain(rows: Any) -> np.ndarray:
     return array
 
 
-def _ends(bounds: Any, features: int) -> tuple[np.ndarray, np.ndarray]:
+def _ends(bounds: Any, features: int) -> tuple[Array, Array]:
     """Public bounds of each column."""
     wrong = BoundsRequired(
         f"bounds for {features} columns", "each column needs a public lower and upper end", "Write bounds=(lower, upper)"

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.centers import assign, kmeans, sse
 from sfumato.errors import UsageError, shown
 from sfumato.exact import Exactly, probability
@@ -176,7 +177,7 @@ class PrivateKMeans:
         low, high = (each if limits is None else from_unit(each, limits) for each in ends)
         return low, high
 
-    def predict(self, points: Any) -> np.ndarray:
+    def predict(self, points: Any) -> Array:
         """Index of the nearest centre, in scaled distance: int64 of shape (n,). On true points: for evaluation only."""
         self._fitted()
         return assign(self._placed(points), self._unit_centers)

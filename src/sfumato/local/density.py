@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.local.floats import Floats
 from sfumato.local.noiselaw import NoiseLaw
 
@@ -93,7 +94,7 @@ class _Lattice:
     sites: Floats
     side: Floats
     kernel: Floats
-    rounded: np.ndarray
+    rounded: Array
     floor: float
     quadratics: Floats
     cosines: Floats

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.exact import Exactly, positive
 from sfumato.local.bpm import BPM
 from sfumato.local.constants import unit_ball, variance
@@ -124,5 +125,5 @@ def plot_radius(bpm: BPM, ax: Any, reports: int) -> Any:
     return local.draw_radius(grid, law, edges, seen, reach, note, ax)
 
 
-def _drawn(bpm: BPM, reports: int) -> np.ndarray:
+def _drawn(bpm: BPM, reports: int) -> Array:
     return bpm.perturb(np.full((reports, bpm.dimension), 0.5))

@@ -32,6 +32,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError
 from sfumato.exact import decimal, positive
 from sfumato.mechanisms.ranks import Ranks, joint_sensitivity, settled
@@ -77,7 +78,7 @@ class _Stage:
 
     start: int
     stop: int
-    offsets: np.ndarray
+    offsets: Array
     entered: Terms
     ended: Terms
 
@@ -160,7 +161,7 @@ class JointLaw:
         last = self._ranks.total
         return int(np.searchsorted(below, max(low, 0))), int(np.searchsorted(below, min(high, last), side="right"))
 
-    def _near(self) -> np.ndarray:
+    def _near(self) -> Array:
         """A tuple that is good, if not the best: the edges nearest to the targets, moved apart where they must be distinct."""
         below, first, m = self._ranks.below, self._ranks.first, len(self._at)
         edges: list[int] = []
@@ -174,13 +175,13 @@ class JointLaw:
             edges.append(min(max(int(first[nearer]), lowest), highest))
         return np.array(edges)
 
-    def _score(self, edges: np.ndarray) -> np.ndarray:
+    def _score(self, edges: Array) -> Array:
         """u of tuples, int64 ndarray of shape (k, m), in units of 1 / whole: int64 ndarray of shape (k,)."""
         targets = np.array(self._at, dtype=np.int64) * self._ranks.total
         offsets = self._ranks.below[self._ranks.group(edges)] * self._whole - targets
         return np.asarray(-np.abs(np.diff(offsets, axis=1, prepend=0, append=0)).sum(axis=1))
 
-    def _enter(self, before: _Stage, start: int, offsets: np.ndarray) -> Terms:
+    def _enter(self, before: _Stage, start: int, offsets: Array) -> Terms:
         """Beginnings that come to each group from a lower one: from d below its own, and from d above its own."""
         size = before.stop - before.start
         lower = np.clip(np.arange(start, start + len(offsets)) - before.start, 0, size)
@@ -215,7 +216,7 @@ class JointLaw:
             parts.append(_spread(part, np.arange(low - start, high - start), stop - start))
         return total(parts, self._rate)
 
-    def _ways(self, widths: np.ndarray, count: int) -> np.ndarray:
+    def _ways(self, widths: Array, count: int) -> Array:
         """In how many ways ``count`` quantiles can lie in a group: float64 ndarray."""
         ways = np.ones(len(widths))
         for i in range(count):
@@ -224,7 +225,7 @@ class JointLaw:
 
     # -- the draw, backwards
 
-    def draw(self, bits: Bits) -> np.ndarray:
+    def draw(self, bits: Bits) -> Array:
         """Choose a tuple: int64 ndarray of shape (m,), in order."""
         weights = self._finals.weights * exp_of(self._rate, self._finals.exponents - self._best)
         masses = np.array([math.exp(math.log(self._number) - float(self._clamp)), weights.sum()])
@@ -234,14 +235,14 @@ class JointLaw:
             if chained == self._above_clamp(edges):
                 return edges
 
-    def _even(self, bits: Bits) -> np.ndarray:
+    def _even(self, bits: Bits) -> Array:
         pick = subset if self._distinct else multiset
         return np.array(pick(self._ranks.edges, len(self._at), bits), dtype=np.int64) + int(self._ranks.first[0])
 
-    def _above_clamp(self, edges: np.ndarray) -> bool:
+    def _above_clamp(self, edges: Array) -> bool:
         return (self._best - int(self._score(edges[None])[0])) * self._exact_rate <= self._clamp
 
-    def _follow(self, at: int, bits: Bits) -> np.ndarray:
+    def _follow(self, at: int, bits: Bits) -> Array:
         """Go back from the last quantile's place in its window: where the run in its group began, and where from it came."""
         edges: list[int] = []
         j = len(self._stages) - 1
@@ -284,7 +285,7 @@ class JointLaw:
         differences = exponents - int(stage.entered.exponents[group - stage.start])
         return heaviest(before.ended.weights[:size] * exp_of(self._rate, differences), bits)
 
-    def log_probabilities(self, edges: np.ndarray) -> np.ndarray:
+    def log_probabilities(self, edges: Array) -> Array:
         """ln P of tuples, int64 ndarray of shape (k, m): float64 ndarray of shape (k,). For audits: it holds true counts."""
         weights = self._finals.weights * exp_of(self._rate, self._finals.exponents - self._best)
         exponents = (self._best - self._score(edges)) * self._rate
@@ -295,7 +296,7 @@ def _nothing(size: int) -> Terms:
     return Terms(np.full(size, NEVER), np.zeros(size))
 
 
-def _spread(terms: Terms, where: np.ndarray, size: int) -> Terms:
+def _spread(terms: Terms, where: Array, size: int) -> Terms:
     """Lay sums into an array of empty ones."""
     laid = _nothing(size)
     laid.exponents[where], laid.weights[where] = terms.exponents, terms.weights

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, final
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.exact import decimal
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
@@ -31,7 +32,7 @@ class Script:
         """Hand out raw bits, of which a script has none unless a subclass says so."""
         raise NotImplementedError
 
-    def draw(self, law: Law, size: int) -> np.ndarray:
+    def draw(self, law: Law, size: int) -> Array:
         """Hand out ``size`` integers in place of draws from ``law``: int64 ndarray."""
         raise NotImplementedError
 
@@ -49,7 +50,7 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace", forbi
     def __post_init__(self) -> None:
         discrete.check_scale(self.scale, "scale")
 
-    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+    def sample(self, size: int, noise: bits.Bits) -> Array:
         """Draw ``size`` values: int64 ndarray."""
         return noise.draw(self, size) if isinstance(noise, Script) else discrete.laplace(self.scale, size, noise)
 
@@ -79,7 +80,7 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace", forbi
             k -= 1
         return k
 
-    def sum_half_width(self, effective: np.ndarray, alpha: float) -> np.ndarray:
+    def sum_half_width(self, effective: Array, alpha: float) -> Array:
         """Half-widths of weighted sums of independent draws, by a Chernoff bound.
 
         Parameters
@@ -117,7 +118,7 @@ class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian", for
     def __post_init__(self) -> None:
         discrete.check_scale(self.sigma_squared, "sigma_squared", power=2)
 
-    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+    def sample(self, size: int, noise: bits.Bits) -> Array:
         """Draw ``size`` values: int64 ndarray."""
         return noise.draw(self, size) if isinstance(noise, Script) else discrete.gaussian(self.sigma_squared, size, noise)
 
@@ -152,7 +153,7 @@ class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian", for
         tail = 2 * np.append(above[1:], 0) / (2 * above[0] - 1)
         return int(np.argmax(tail <= alpha))
 
-    def sum_half_width(self, effective: np.ndarray, alpha: float) -> np.ndarray:
+    def sum_half_width(self, effective: Array, alpha: float) -> Array:
         """Half-widths of weighted sums of independent draws: the discrete Gaussian is sigma-subgaussian (CKS 2020, Prop. 21)."""
         m = np.asarray(effective, dtype=float)
         return np.sqrt(2 * m * float(self.sigma_squared) * math.log(2 / alpha))
@@ -164,7 +165,7 @@ class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian", for
 Law: TypeAlias = DiscreteLaplace | DiscreteGaussian
 
 
-def _least(m: np.ndarray, cumulant: np.ndarray, t: np.ndarray, need: float) -> np.ndarray:
+def _least(m: Array, cumulant: Array, t: Array, need: float) -> Array:
     """Minimise (m * cumulant + need) / t over the grid of t, for each m; equal m are computed once."""
     distinct, back = np.unique(m, return_inverse=True)
     blocks = np.array_split(distinct, 1 + len(distinct) // 4096)  # few large operations, in bounded memory
@@ -188,13 +189,13 @@ def count_law(cost: CentralMeasure, unit: Unit) -> Law:
             return DiscreteGaussian(unit.counts_l2_squared / (2 * rho))
 
 
-def add_noise(counts: np.ndarray, law: Law, noise: bits.Bits) -> np.ndarray:
+def add_noise(counts: Array, law: Law, noise: bits.Bits) -> Array:
     """Add independent noise to every count: int64 ndarray like ``counts``."""
-    noisy: np.ndarray = counts + law.sample(counts.size, noise).reshape(counts.shape)
+    noisy: Array = counts + law.sample(counts.size, noise).reshape(counts.shape)
     return noisy
 
 
-def exceeds(counts: np.ndarray, law: Law, limits: np.ndarray, noise: bits.Bits) -> np.ndarray:
+def exceeds(counts: Array, law: Law, limits: Array, noise: bits.Bits) -> Array:
     """Say which noisy counts lie above their limits, and nothing else of them: bool ndarray like ``counts``.
 
     Parameters
@@ -203,5 +204,5 @@ def exceeds(counts: np.ndarray, law: Law, limits: np.ndarray, noise: bits.Bits) 
     limits : int64 ndarray like ``counts``
         Public.
     """
-    above: np.ndarray = add_noise(counts, law, noise) > limits
+    above: Array = add_noise(counts, law, noise) > limits
     return above

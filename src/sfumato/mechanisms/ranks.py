@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.privacy.unit import Unit
 
@@ -37,12 +38,12 @@ class Ranks:
         Rows on the whole axis, those outside the allowed range included.
     """
 
-    below: np.ndarray
-    first: np.ndarray
+    below: Array
+    first: Array
     total: int
 
     @classmethod
-    def of_cells(cls, positions: np.ndarray, counts: np.ndarray, lower: int, upper: int) -> Ranks:
+    def of_cells(cls, positions: Array, counts: Array, lower: int, upper: int) -> Ranks:
         """Group the edges ``lower <= o < upper``.
 
         Parameters
@@ -80,13 +81,13 @@ class Ranks:
         return cls(below[full], np.append(ends[:-1][full], upper), int(below[-1]))
 
     @classmethod
-    def of_counts(cls, counts: np.ndarray, lower: int = 0, upper: int | None = None) -> Ranks:
+    def of_counts(cls, counts: Array, lower: int = 0, upper: int | None = None) -> Ranks:
         """The same from a dense axis: int64 ndarray of shape (W,); ``upper`` None: W + 1."""
         held = np.flatnonzero(counts)
         return cls.of_cells(held, counts[held], lower, len(counts) + 1 if upper is None else upper)
 
     @property
-    def widths(self) -> np.ndarray:
+    def widths(self) -> Array:
         """Number of edges of each group: int64 ndarray of shape (groups,)."""
         return np.diff(self.first)
 
@@ -95,7 +96,7 @@ class Ranks:
         """Number of allowed edges: public."""
         return int(self.first[-1] - self.first[0])
 
-    def group(self, edges: Sequence[int] | np.ndarray) -> np.ndarray:
+    def group(self, edges: Sequence[int] | Array) -> Array:
         """The group of each edge: int64 ndarray."""
         return np.searchsorted(self.first, np.asarray(edges), side="right") - 1
 

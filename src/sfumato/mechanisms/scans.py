@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import InternalError
 
 NEVER = -(2**61)
@@ -22,11 +23,11 @@ BLOCK = 2**14
 class Terms:
     """Terms weight * exp(rate * exponent). ``exponents``: int64 ndarray; ``weights``: float64 ndarray of the same shape."""
 
-    exponents: np.ndarray
-    weights: np.ndarray
+    exponents: Array
+    weights: Array
 
 
-def exp_of(rate: float, difference: np.ndarray) -> np.ndarray:
+def exp_of(rate: float, difference: Array) -> Array:
     """exp(rate * difference) for integer differences, which are at most 0: float64 ndarray."""
     return np.exp(rate * difference.astype(np.float64))
 
@@ -63,7 +64,7 @@ def _running(terms: Terms, rate: float, span: float) -> Terms:
     return Terms(peaks, sums)
 
 
-def _blocks(peaks: np.ndarray, rate: float, span: float) -> list[tuple[int, int]]:
+def _blocks(peaks: Array, rate: float, span: float) -> list[tuple[int, int]]:
     """Cut where the peak has risen by ``span`` or after 2^14 terms."""
     size = len(peaks)
     if size <= BLOCK and rate * float(peaks[-1] - peaks[0]) <= span:
@@ -73,7 +74,7 @@ def _blocks(peaks: np.ndarray, rate: float, span: float) -> list[tuple[int, int]
     return list(zip([0, *cuts], [*cuts, size], strict=True))
 
 
-def windows(terms: Terms, starts: np.ndarray, stops: np.ndarray, rate: float, span: float) -> list[tuple[np.ndarray, Terms]]:
+def windows(terms: Terms, starts: Array, stops: Array, rate: float, span: float) -> list[tuple[Array, Terms]]:
     """Sums over terms[starts[i] : stops[i]], where both ends never decrease with i and no window is empty.
 
     Returns
@@ -84,7 +85,7 @@ def windows(terms: Terms, starts: np.ndarray, stops: np.ndarray, rate: float, sp
     Method: the first window's end is a checkpoint; each window that begins before it is a suffix up to the checkpoint and a
     prefix beyond it; the next window opens the next checkpoint. So each term is in at most one suffix and one prefix scan.
     """
-    parts: list[tuple[np.ndarray, Terms]] = []
+    parts: list[tuple[Array, Terms]] = []
     first = 0
     while first < len(starts):
         checkpoint = int(stops[first])
@@ -100,7 +101,7 @@ def windows(terms: Terms, starts: np.ndarray, stops: np.ndarray, rate: float, sp
     return parts
 
 
-def _take(terms: Terms, index: np.ndarray) -> Terms:
+def _take(terms: Terms, index: Array) -> Terms:
     return Terms(terms.exponents[index], terms.weights[index])
 
 

@@ -22,6 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.exact import positive
 from sfumato.mechanisms.ranks import Ranks, rank_sensitivity, settled
@@ -119,11 +120,11 @@ class RankLaw:
         """ln of the sum of all weights, the best being 1. For audits, as is ``log_probabilities``: they hold true counts."""
         return float(np.log((np.exp(self._every_level() / -(2.0**SHIFT)) * self._ranks.widths).sum()))
 
-    def log_probabilities(self) -> np.ndarray:
+    def log_probabilities(self) -> Array:
         """ln P of every allowed edge under ``draw``, in order: float64 ndarray of shape (edges,)."""
         return np.repeat(self._every_level() / -(2.0**SHIFT) - self.log_total, self._ranks.widths)
 
-    def flip_log_probabilities(self) -> np.ndarray:
+    def flip_log_probabilities(self) -> Array:
         """ln P of every allowed edge under ``flip``: the integral over t in [0, 1] of p_o times the product of (1 - t p) of the others.
 
         For a few edges: the quadrature is exact for the polynomial that it is.
@@ -134,13 +135,13 @@ class RankLaw:
         others = np.stack([np.delete(missed, i, axis=1).prod(axis=1) for i in range(len(p))])
         return np.asarray(np.log(p * (others @ weights) / 2))
 
-    def _every_level(self) -> np.ndarray:
+    def _every_level(self) -> Array:
         levels = np.full(len(self._ranks.below), CLAMP << SHIFT, np.int64)
         levels[self._start : self._stop] = self._levels
         return levels
 
 
 @lru_cache(maxsize=64)
-def _quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
+def _quadrature(points: int) -> tuple[Array, Array]:
     nodes, weights = np.polynomial.legendre.leggauss(points)
     return nodes, weights

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 Reach: TypeAlias = "tuple[Law, float]"  # a law, and the largest coefficient, at most 1, with which a draw of it enters
@@ -24,7 +25,7 @@ def spread(law: Law) -> float:
     return law.variance if isinstance(law, DiscreteLaplace) else float(law.sigma_squared)
 
 
-def half_widths(variances: np.ndarray, parts: Sequence[Reach], alpha: float) -> np.ndarray:
+def half_widths(variances: Array, parts: Sequence[Reach], alpha: float) -> Array:
     """Half-widths of weighted sums of independent draws of several laws, by a Chernoff bound.
 
     Parameters
@@ -68,7 +69,7 @@ def _end(variance: float) -> float:
     return math.acosh(1 + 1 / variance) if variance < 1e12 else math.sqrt(2 / variance)
 
 
-def _cumulant(variance: float, reach: float, t: np.ndarray) -> np.ndarray:
+def _cumulant(variance: float, reach: float, t: Array) -> Array:
     """psi(t) of ``half_widths``; 2 sinh^2(x/2) is cosh x - 1 without cancellation."""
     s = np.minimum(variance * 2 * np.sinh(reach * t / 2) ** 2, 1 - 1e-12)
     return np.asarray(-np.log1p(-s) / (variance * reach**2))
@@ -97,7 +98,7 @@ def exact_half_width(parts: Sequence[tuple[Law, int]], alpha: float) -> int:
     return int(np.argmax(inside >= (1 - alpha) * (masses[0] + 2 * masses[1:].sum())))
 
 
-def _log_transform(law: Law, turns: np.ndarray, length: int) -> np.ndarray:
+def _log_transform(law: Law, turns: Array, length: int) -> Array:
     """The logarithm of the characteristic function at angles in [0, pi]."""
     if isinstance(law, DiscreteLaplace):
         return np.asarray(-np.log1p(law.variance * 2 * np.sin(turns / 2) ** 2))

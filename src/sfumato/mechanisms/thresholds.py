@@ -31,6 +31,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest, shown
 from sfumato.exact import decimal
 from sfumato.mechanisms.noise import DiscreteLaplace, Script
@@ -55,15 +56,15 @@ class KeyNoise(msgspec.Struct, frozen=True):
         """The least noisy count that is shown."""
         raise NotImplementedError
 
-    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+    def sample(self, size: int, noise: bits.Bits) -> Array:
         """Draw ``size`` values of the noise: int64 ndarray."""
         raise NotImplementedError
 
-    def tail(self, x: np.ndarray) -> np.ndarray:
+    def tail(self, x: Array) -> Array:
         """P(noise >= x) for integers x: float64 ndarray like ``x``."""
         raise NotImplementedError
 
-    def kept(self, counts: Any) -> np.ndarray:
+    def kept(self, counts: Any) -> Array:
         """The probability that a key of so many rows is shown: float64 ndarray like ``counts``; 0 for a key of none."""
         n = np.asarray(counts)
         return np.where(n > 0, self.tail(self.threshold - n), 0.0)
@@ -96,7 +97,7 @@ class KeyNoise(msgspec.Struct, frozen=True):
         """
         return _least(lambda a: 1 - float(self.kept(a + 1)) + math.exp(cells.log_tail(a)) <= alpha, start=0)
 
-    def interval(self, values: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, values: Array, alpha: float) -> tuple[Array, Array]:
         """Ends of intervals for the true counts of keys that were shown: int64 ndarrays like ``values``.
 
         They hold with probability 1 - alpha *given that the key was shown*: keys near the threshold were helped by their noise,
@@ -106,17 +107,17 @@ class KeyNoise(msgspec.Struct, frozen=True):
         seen, back = np.unique(np.asarray(values, np.int64), return_inverse=True)
         least, most = np.ones_like(seen), seen + self.half_width(alpha / 4) + 2
 
-        def too_small(n: np.ndarray) -> np.ndarray:
+        def too_small(n: Array) -> Array:
             return np.asarray(self.tail(seen - n) <= alpha / 2 * self.tail(self.threshold - n))
 
-        def too_large(n: np.ndarray) -> np.ndarray:
+        def too_large(n: Array) -> Array:
             return np.asarray(self.tail(seen + 1 - n) >= (1 - alpha / 2) * self.tail(self.threshold - n))
 
         low = _first(lambda n: ~too_small(n), least, np.maximum(seen, 1))
         high = _first(too_large, low, np.maximum(most, low + 1)) - 1
         return low[back].reshape(np.shape(values)), np.maximum(high, low)[back].reshape(np.shape(values))
 
-    def widths(self, values: np.ndarray, alpha: float) -> np.ndarray:
+    def widths(self, values: Array, alpha: float) -> Array:
         """How far the intervals reach from the noisy counts, on the farther side: int64 ndarray like ``values``."""
         low, high = self.interval(values, alpha)
         return np.asarray(np.maximum(values - low, high - values))
@@ -150,12 +151,12 @@ class TruncatedGeometric(KeyNoise, frozen=True, tag="truncated-geometric", forbi
     def threshold(self) -> int:
         return self.shape.middle
 
-    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+    def sample(self, size: int, noise: bits.Bits) -> Array:
         if isinstance(noise, Script):
             return noise.draw(cast(Any, self), size)
         return self.shape.middle - 1 - truncated.sampler(self.epsilon, self.delta).draw(size, noise)
 
-    def tail(self, x: np.ndarray) -> np.ndarray:
+    def tail(self, x: Array) -> Array:
         curve = _curve(self.epsilon, self.delta)
         return np.asarray(curve[np.clip(self.shape.middle - np.asarray(x), 0, len(curve) - 1)])
 
@@ -183,10 +184,10 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_un
     def threshold(self) -> int:
         return self.tau
 
-    def sample(self, size: int, noise: bits.Bits) -> np.ndarray:
+    def sample(self, size: int, noise: bits.Bits) -> Array:
         return DiscreteLaplace(self.scale).sample(size, noise)
 
-    def tail(self, x: np.ndarray) -> np.ndarray:
+    def tail(self, x: Array) -> Array:
         x, b = np.asarray(x, float), float(self.scale)
         share = 1 / (1 + math.exp(-1 / b))
         return np.asarray(np.where(x > 0, np.exp(-np.maximum(x, 0) / b) * share, 1 - np.exp(-(1 - np.minimum(x, 0)) / b) * share))
@@ -235,7 +236,7 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
     return ThresholdLaplace(scale, max(source, _tau(scale, r, delta)))
 
 
-def released(counts: np.ndarray, law: KeyLaw, noise: bits.Bits) -> tuple[np.ndarray, np.ndarray]:
+def released(counts: Array, law: KeyLaw, noise: bits.Bits) -> tuple[Array, Array]:
     """Decide which keys are shown, and their noisy counts.
 
     Parameters
@@ -316,7 +317,7 @@ def _is_safe(tau: int, scale: Fraction, r: int, delta: Fraction) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _curve(epsilon: Fraction, delta: Fraction) -> np.ndarray:
+def _curve(epsilon: Fraction, delta: Fraction) -> Array:
     """pi(0), ..., pi(last) as floats, for intervals and curves: nothing is drawn from them."""
     low, _ = truncated.enclosed(epsilon, delta, 256)
     curve = np.array([0.0, *(value / 2**256 for value in low)])
@@ -336,7 +337,7 @@ def _least(holds: Any, start: int = 1) -> int:
     return low
 
 
-def _first(holds: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _first(holds: Any, low: Array, high: Array) -> Array:
     """For each entry the first integer in [low, high] at which something holds that holds from then on; it holds at ``high``."""
     low, high = low.copy(), high.copy()
     while (low < high).any():

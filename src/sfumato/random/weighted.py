@@ -22,6 +22,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import integer_below
 from sfumato.random.enclosure import Pair, exp_minus
@@ -40,7 +41,7 @@ def survives(numerator: int, shift: int, bits: Bits) -> bool:
     return prefix < near * (1 + _MARGIN) and _settled(prefix, Fraction(numerator, 1 << shift), bits)
 
 
-def surviving(numerators: np.ndarray, shift: int, bits: Bits) -> np.ndarray:
+def surviving(numerators: Array, shift: int, bits: Bits) -> Array:
     """``survives`` for each of an int64 ndarray, independently: bool ndarray like it."""
     prefixes = (bits.words(numerators.size) >> np.uint64(_WORD - _MANTISSA)).astype(np.float64)
     near = np.exp(-np.ldexp(numerators.astype(np.float64), -shift)) * 2.0**_MANTISSA
@@ -87,7 +88,7 @@ def _powers(count: int, depth: int) -> list[Pair]:
     return [exp_minus(Fraction(b), depth) for b in range(count)]
 
 
-def heaviest(weights: np.ndarray, bits: Bits) -> int:
+def heaviest(weights: Array, bits: Bits) -> int:
     """Return an index with probability exactly proportional to its weight.
 
     Parameters
@@ -105,7 +106,7 @@ def heaviest(weights: np.ndarray, bits: Bits) -> int:
     return _heaviest_exactly(weights, prefix, bits)
 
 
-def _heaviest_exactly(weights: np.ndarray, prefix: int, bits: Bits) -> int:
+def _heaviest_exactly(weights: Array, prefix: int, bits: Bits) -> int:
     """Do what ``heaviest`` does between integers; the first 53 bits of U are known."""
     mantissas, exponents = np.frexp(weights)
     whole = (mantissas * 2.0**_MANTISSA).astype(np.int64).tolist()

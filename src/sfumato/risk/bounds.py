@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, fraction
 from sfumato.risk.kernel import Answers
@@ -35,7 +36,7 @@ def prior_belief(universe: Any, size: int) -> Any:
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-    def one(column: Column, _: Callable[[Any], Any]) -> np.ndarray:
+    def one(column: Column, _: Callable[[Any], Any]) -> Array:
         if column.worlds > MOST_LISTED and not column.leaves_one_out:
             raise UsageError("a list of priors", f"there are more than {MOST_LISTED:,} worlds", "Each is 1 / C(n, size)")
         return np.full(column.worlds, 1 / column.worlds)
@@ -72,7 +73,7 @@ def posterior_belief(
     """
     asked, level = parse(query), at_least_zero(epsilon, "epsilon")
 
-    def one(column: Column, pick: Callable[[Any], Any]) -> np.ndarray:
+    def one(column: Column, pick: Callable[[Any], Any]) -> Array:
         seen, given = _finite(pick(result), "result"), pick(prior)
         found = listed_answers(column, asked)
         beliefs = np.zeros(len(found)) if given is None else _log(checked_prior(given, column))
@@ -98,7 +99,7 @@ def confidence(prior: Any, posterior: Any) -> Any:
     return float((after - before).max())
 
 
-def _beliefs(given: Any) -> np.ndarray:
+def _beliefs(given: Any) -> Array:
     """Probabilities as they were given; nothing at all if they are not numbers."""
     try:
         return np.asarray(given, dtype=float)
@@ -260,7 +261,7 @@ def loose_parts(column: Column, query: Query, prior: Any = None, sensitivity: An
     return odds, apart / scale if apart > 0 else 0.0
 
 
-def loose_curve(odds: float, slope: float, epsilons: np.ndarray) -> np.ndarray:
+def loose_curve(odds: float, slope: float, epsilons: Array) -> Array:
     """The loose bound along epsilons: float64 ndarray like ``epsilons``."""
     return np.asarray(np.exp(-np.logaddexp(0.0, odds - slope * epsilons)))
 
@@ -291,13 +292,13 @@ def _finite(value: Any, name: str) -> float:
     return float(fraction(value, name))
 
 
-def _further(seen: float, found: np.ndarray, scale: float) -> np.ndarray:
+def _further(seen: float, found: Array, scale: float) -> Array:
     """How much further than the nearest world each is from an answer, in scales; infinity, beyond what a float holds."""
     with np.errstate(over="ignore"):
         distance = np.abs(seen - found)
         return np.asarray((distance - distance.min()) / scale)
 
 
-def _log(weights: np.ndarray) -> np.ndarray:
+def _log(weights: Array) -> Array:
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(weights))

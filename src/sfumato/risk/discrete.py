@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import erfc
 
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 WIDEST = 1e5  # sigma up to which the masses are added up; above, sums are integrals to a relative 1 / sigma^2
@@ -36,7 +37,7 @@ def _upper(law: Law, t: int) -> float:
 
 
 @lru_cache(maxsize=4)
-def _table(law: DiscreteGaussian) -> np.ndarray:
+def _table(law: DiscreteGaussian) -> Array:
     mass = np.exp(-(np.arange(math.ceil(REACH * law.sigma) + 2, dtype=float) ** 2) / (2 * float(law.sigma_squared)))
     above = np.cumsum(mass[::-1])[::-1]
     return np.asarray(above / (2 * above[0] - 1))

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sfumato.arrays import Array
+
 DENSE = 256  # so few answers are compared pair by pair
 CHUNK = 64
 SPAN = 500.0  # natural logarithms that plain floats may span
@@ -54,12 +56,12 @@ class Answers:
         ln of the largest weight among them; None: 0, as under a uniform prior.
     """
 
-    values: np.ndarray
-    log_weight: np.ndarray
-    log_top: np.ndarray | None = None
+    values: Array
+    log_weight: Array
+    log_top: Array | None = None
 
     @property
-    def top(self) -> np.ndarray | float:
+    def top(self) -> Array | float:
         return 0.0 if self.log_top is None else self.log_top
 
     @cached_property
@@ -98,12 +100,12 @@ class Answers:
         sums = self._sums(rate, ring)
         return self._best_plain(sums) if ring is _PLAIN else self._best(_flat(sums, len(self.values)))
 
-    def _best(self, log_sums: np.ndarray) -> Worst:
+    def _best(self, log_sums: Array) -> Worst:
         gain = self.top - log_sums
         best = int(np.argmax(gain))
         return Worst(best, float(gain[best]))
 
-    def _best_plain(self, sums: np.ndarray) -> Worst:
+    def _best_plain(self, sums: Array) -> Worst:
         """Avoid ten million logarithms: with equal tops the least sum is the worst."""
         base = float(self.log_weight.max())
         if self.log_top is not None:
@@ -114,7 +116,7 @@ class Answers:
         row, column = divmod(int(np.argmin(sums)), columns)
         return Worst(column * rows + row, -float(np.log(sums[row, column])) - base)
 
-    def _sums(self, rate: float, ring: _Ring) -> np.ndarray:
+    def _sums(self, rate: float, ring: _Ring) -> Array:
         decays = self._gaps * -rate
         weights = self._weights[ring.zero]
         if ring is _PLAIN:
@@ -128,13 +130,13 @@ class Answers:
         return total
 
     @cached_property
-    def _gaps(self) -> np.ndarray:
+    def _gaps(self) -> Array:
         """Distance from the answer before: (chunk + 1, chunks); the last row is where the next chunk begins."""
         gaps = _laid_out(np.diff(self.values, prepend=-np.inf), np.inf)
         return np.vstack([gaps, np.append(gaps[0, 1:], np.inf)])
 
     @cached_property
-    def _weights(self) -> dict[float, np.ndarray]:
+    def _weights(self) -> dict[float, Array]:
         if np.ptp(self.log_weight) < SPAN:
             return {0.0: _laid_out(np.exp(self.log_weight - self.log_weight.max()), 0.0)}
         return {-np.inf: _laid_out(self.log_weight, -np.inf)}
@@ -151,13 +153,13 @@ class Answers:
         return peak + float(np.log(total)), -float(terms @ distances) / total
 
 
-def log_sum(logs: np.ndarray) -> float:
+def log_sum(logs: Array) -> float:
     """ln of the sum of exponentials."""
     peak = float(logs.max())
     return peak + float(np.log(np.exp(logs - peak).sum()))
 
 
-def _laid_out(values: np.ndarray, padding: float) -> np.ndarray:
+def _laid_out(values: Array, padding: float) -> Array:
     """Chunks as columns: (chunk, chunks), in rows that are contiguous."""
     columns = -(-len(values) // CHUNK)
     padded = np.full(columns * CHUNK, padding)
@@ -165,11 +167,11 @@ def _laid_out(values: np.ndarray, padding: float) -> np.ndarray:
     return np.ascontiguousarray(padded.reshape(columns, CHUNK).T)
 
 
-def _flat(laid: np.ndarray, size: int) -> np.ndarray:
+def _flat(laid: Array, size: int) -> Array:
     return laid.T.reshape(-1)[:size]
 
 
-def _scan(decays: np.ndarray, weights: np.ndarray, ring: _Ring) -> np.ndarray:
+def _scan(decays: Array, weights: Array, ring: _Ring) -> Array:
     """x[i] = decay[i] x[i-1] + weight[i] along columns, one column after another."""
     found = np.empty_like(weights)
     found[0] = weights[0]
@@ -185,7 +187,7 @@ def _scan(decays: np.ndarray, weights: np.ndarray, ring: _Ring) -> np.ndarray:
     return found
 
 
-def _chain(decays: np.ndarray, weights: np.ndarray, ring: _Ring) -> np.ndarray:
+def _chain(decays: Array, weights: Array, ring: _Ring) -> Array:
     """What enters each column from those before it."""
     if len(weights) > CHUNK:
         # a padded answer has weight zero, so whatever decay it is given changes nothing

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest
 from sfumato.exact import Exactly, fraction
 
@@ -60,7 +61,7 @@ def parse(query: QueryName) -> Query:
     raise UsageError(asked, f"it is unknown; {nearest(query, NAMES)}", 'Name one of them, or ("percentile", 25)')
 
 
-def answers(query: Query, rows: np.ndarray) -> np.ndarray:
+def answers(query: Query, rows: Array) -> Array:
     """Answer for each row of records: float64 ndarray of shape (rows,). ``rows`` is sorted along each row for order statistics."""
     size = rows.shape[-1]
     match query.name:
@@ -78,7 +79,7 @@ def answers(query: Query, rows: np.ndarray) -> np.ndarray:
     return interpolate(rows[:, low], rows[:, min(low + 1, size - 1)], weight)
 
 
-def interpolate(low: np.ndarray, high: np.ndarray, weight: float) -> np.ndarray:
+def interpolate(low: Array, high: Array, weight: float) -> Array:
     """A point between two order statistics; exactly ``low`` where weight is 0 or the two are equal."""
     return np.asarray(low + weight * (high - low))
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sfumato.arrays import Array
+
 _LOG_SPACING = np.geomspace(1e-4, 1e4, 400)
 ORDERS = 1 + _LOG_SPACING
 
@@ -40,7 +42,7 @@ def _allowed(tpr: float, fpr: float, rho: float) -> bool:
     return bool((_divergence(tpr, fpr) <= limit).all() and (_divergence(fpr, tpr) <= limit).all())
 
 
-def _divergence(p: float, q: float) -> np.ndarray:
+def _divergence(p: float, q: float) -> Array:
     """Of two coins, at all orders: ln(p^a q^(1-a) + (1-p)^a (1-q)^(1-a)) / (a - 1)."""
     heads = ORDERS * np.log(p) + (1 - ORDERS) * np.log(q)
     tails = ORDERS * np.log1p(-p) + (1 - ORDERS) * np.log1p(-q)

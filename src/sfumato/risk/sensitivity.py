@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import Infeasible
 from sfumato.risk.queries import Query, QueryName, answers, parse
 from sfumato.risk.spreads import largest_change
@@ -90,12 +91,12 @@ def _removed(column: Column, query: Query, size: int, k: int) -> float:
     return _of_ranks(column.ordered, query, size, k)
 
 
-def _of_sums(u: np.ndarray, k: int) -> float:
+def _of_sums(u: Array, k: int) -> float:
     """The sum over R, whichever set it is taken from: the k largest records, or the k smallest."""
     return max(abs(float(u[-k:].sum())), abs(float(u[:k].sum())))
 
 
-def _of_means(u: np.ndarray, size: int, k: int) -> float:
+def _of_means(u: Array, size: int, k: int) -> float:
     """mean(T) - mean(K) = (k / t) (mean(R) - mean(K)) for T = K and R.
 
     Two disjoint sets have means furthest apart when one is the largest records and the other the smallest.
@@ -105,7 +106,7 @@ def _of_means(u: np.ndarray, size: int, k: int) -> float:
     return apart * k / size
 
 
-def _of_ranks(u: np.ndarray, query: Query, size: int, k: int) -> float:
+def _of_ranks(u: Array, query: Query, size: int, k: int) -> float:
     """Order statistics: for a fixed T, f(K) is least when the k largest go (K[r] = T[r]), largest when the k smallest go (K[r] = T[r+k]).
 
     Either difference is a sum of c[r] T[r] in which no negative c follows a positive one in rank (the rank of f in K,
@@ -123,7 +124,7 @@ def _placed(query: Query, size: int, moved: int) -> dict[int, float]:
     return {rank + moved: 1 - weight} | ({rank + moved + 1: weight} if weight else {})
 
 
-def _widest(u: np.ndarray, size: int, plus: dict[int, float], minus: dict[int, float]) -> float:
+def _widest(u: Array, size: int, plus: dict[int, float], minus: dict[int, float]) -> float:
     """The largest sum of (plus - minus)[r] T[r] over all T of ``size`` records; see ``_of_ranks``."""
     total = 0.0
     for rank in sorted({*plus, *minus}):
@@ -172,7 +173,7 @@ def world_range(column: Column, query: Query) -> float:
     return sum(c * float(u[column.n - size + rank] - u[rank]) for rank, c in placed.items())
 
 
-def _ends(u: np.ndarray, rest: int) -> float:
+def _ends(u: Array, rest: int) -> float:
     """Sum of the largest n - rest records less that of the smallest: what both share cancels."""
     return float(u[-rest:].sum() - u[:rest].sum())
 
@@ -193,7 +194,7 @@ def _range_of_spread(column: Column, query: Query) -> float:
     return math.sqrt(high) - math.sqrt(low) if query.name == "std" else high - low
 
 
-def _spread_leave_one_out(x: np.ndarray, query: Query) -> float:
+def _spread_leave_one_out(x: Array, query: Query) -> float:
     """Variance or standard deviation at size n - 1, where T is the universe or lacks one record y.
 
     Holds because, with d = r - mean(T): var(T without r) = (t var(T) - d^2 t / (t-1)) / (t-1) falls as |d| grows. So for
@@ -213,7 +214,7 @@ def _spread_leave_one_out(x: np.ndarray, query: Query) -> float:
     return worst
 
 
-def _changes(x: np.ndarray, t: int, mean: np.ndarray, squares: np.ndarray, missing: np.ndarray, query: Query) -> float:
+def _changes(x: Array, t: int, mean: Array, squares: Array, missing: Array, query: Query) -> float:
     """The largest change over all T of a batch, given their means and sums of squares about them."""
     n = len(x)
     right = np.searchsorted(x, mean)
@@ -233,7 +234,7 @@ def _changes(x: np.ndarray, t: int, mean: np.ndarray, squares: np.ndarray, missi
 # --- by enumeration -------------------------------------------------------------------------------------------------------
 
 
-def _sets(column: Column, size: int, ways: int, query: Query) -> np.ndarray:
+def _sets(column: Column, size: int, ways: int, query: Query) -> Array:
     """All sets of ``size`` records, each in order: (sets, size)."""
     if how_many(column.n, size) * size * ways > MOST_NUMBERS:
         raise Infeasible(
@@ -258,7 +259,7 @@ def _pairs(column: Column, size: int) -> int:
     return column.n * how_many(column.n - 1, size - 1)
 
 
-def _from_moments(x: np.ndarray, query: Query, size: int) -> float:
+def _from_moments(x: Array, query: Query, size: int) -> float:
     reach, worst = float(np.abs(x).max()), 0.0
     for i, joining in enumerate(x.tolist()):
         sums, squares = subset_moments(np.delete(x, i), size - 1)

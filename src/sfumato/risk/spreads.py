@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.risk.queries import Query
 
 
-def largest_change(x: np.ndarray, t: int, query: Query) -> float:
+def largest_change(x: Array, t: int, query: Query) -> float:
     """The largest |f(T) - f(K)| over the sets named above: float.
 
     Parameters
@@ -43,17 +44,17 @@ def largest_change(x: np.ndarray, t: int, query: Query) -> float:
     return worst
 
 
-_Sets = list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+_Sets = list[tuple[Array, Array, Array]]
 
 
-def _runs(x: np.ndarray, t: int, sums: np.ndarray, squares: np.ndarray) -> _Sets:
+def _runs(x: Array, t: int, sums: Array, squares: Array) -> _Sets:
     """K a run of neighbours, r an end of the universe outside it."""
     start = np.arange(len(x) - t + 2)
     total, total_squares = (y[start + t - 1] - y[start] for y in (sums, squares))
     return [(total[1:], total_squares[1:], x[:1]), (total[:-1], total_squares[:-1], x[-1:])]
 
 
-def _ends_of(x: np.ndarray, t: int, sums: np.ndarray, squares: np.ndarray) -> _Sets:
+def _ends_of(x: Array, t: int, sums: Array, squares: Array) -> _Sets:
     """K the lowest and the highest records, r the one between that is nearest to the mean, on either side of it."""
     n, low = len(x), np.arange(t)
     high = n - (t - 1 - low)
@@ -62,7 +63,7 @@ def _ends_of(x: np.ndarray, t: int, sums: np.ndarray, squares: np.ndarray) -> _S
     return [(total, total_squares, x[np.clip(place - left, low, high - 1)]) for left in (0, 1)]
 
 
-def _within(x: np.ndarray, t: int, sums: np.ndarray, squares: np.ndarray) -> _Sets:
+def _within(x: Array, t: int, sums: Array, squares: Array) -> _Sets:
     """T the lowest and the highest records, r the one in T nearest to its mean: in either part, on either side."""
     n, low = len(x), np.arange(t + 1)
     high = n - (t - low)
@@ -78,7 +79,7 @@ def _within(x: np.ndarray, t: int, sums: np.ndarray, squares: np.ndarray) -> _Se
     return found
 
 
-def _change(total: np.ndarray, squares: np.ndarray, joining: np.ndarray, t: int, reach: float, query: Query) -> float:
+def _change(total: Array, squares: Array, joining: Array, t: int, reach: float, query: Query) -> float:
     if not len(total):
         return 0.0
     mean = total / (t - 1)
@@ -91,6 +92,6 @@ def _change(total: np.ndarray, squares: np.ndarray, joining: np.ndarray, t: int,
     return float(np.abs(change).max())
 
 
-def least_sensitivity(x: np.ndarray, size: int, query: Query) -> float:
+def least_sensitivity(x: Array, size: int, query: Query) -> float:
     """A sensitivity that the query certainly has at distance 1: exact for var, at most the true one for std."""
     return max(largest_change(x, t, query) for t in (size, size + 1) if t >= 2)

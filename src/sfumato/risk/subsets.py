@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.risk.queries import Query
 from sfumato.risk.universe import log_choose
 
@@ -16,7 +17,7 @@ LARGEST_FLOAT = 690.0  # natural logarithm of a count that a float holds
 DENOMINATORS = (1, 2, 4, 10, 100, 1000)
 
 
-def lattice_sums(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray] | None:
+def lattice_sums(x: Array, size: int) -> tuple[Array, Array] | None:
     """Sums of all subsets of ``size`` records that lie on a lattice, and ln of how many subsets have each.
 
     Parameters
@@ -52,7 +53,7 @@ def lattice_sums(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray] | No
     return found * unit + size * x[0], logs
 
 
-def _steps(x: np.ndarray) -> tuple[np.ndarray | None, float]:
+def _steps(x: Array) -> tuple[Array | None, float]:
     """Distances from the smallest record in whole units, and the unit; None, if there is no short one."""
     from_least = x - x[0]
     reach = float(np.abs(x).max())
@@ -65,7 +66,7 @@ def _steps(x: np.ndarray) -> tuple[np.ndarray | None, float]:
     return None, 1.0
 
 
-def split_in_half(x: np.ndarray, size: int, query: Query) -> np.ndarray:
+def split_in_half(x: Array, size: int, query: Query) -> Array:
     """Answers of all subsets of ``size`` records, in no useful order: float64 ndarray of shape (subsets,)."""
     sums, squares = subset_moments(x, size)
     if query.name == "sum":
@@ -73,14 +74,14 @@ def split_in_half(x: np.ndarray, size: int, query: Query) -> np.ndarray:
     return sums / size if query.name == "mean" else spread(sums, squares, size, float(np.abs(x).max()), query)
 
 
-def spread(sums: np.ndarray, squares: np.ndarray, size: int, reach: float, query: Query) -> np.ndarray:
+def spread(sums: Array, squares: Array, size: int, reach: float, query: Query) -> Array:
     """Variances or standard deviations from sums and sums of squares; what rounding could have made is 0."""
     variance = np.asarray(squares / size - (sums / size) ** 2)
     variance[variance < 64 * np.finfo(float).eps * reach**2] = 0
     return np.sqrt(variance) if query.name == "std" else variance
 
 
-def subset_moments(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def subset_moments(x: Array, size: int) -> tuple[Array, Array]:
     """Sums and sums of squares of all subsets of ``size`` records: two float64 ndarrays of shape (subsets,).
 
     Holds because: those of a subset are added up from its parts in two halves of the universe; those of a large subset are
@@ -90,7 +91,7 @@ def subset_moments(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
         sums, squares = subset_moments(x, len(x) - size)
         return float(x.sum()) - sums, float((x**2).sum()) - squares
     half = len(x) // 2
-    both: list[list[np.ndarray]] = [[], []]
+    both: list[list[Array]] = [[], []]
     for taken in range(max(0, size - len(x) + half), min(size, half) + 1):
         left, right = _moments(x[:half], taken), _moments(x[half:], size - taken)
         for parts, one, other in zip(both, left, right, strict=True):
@@ -98,7 +99,7 @@ def subset_moments(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(both[0]), np.concatenate(both[1])
 
 
-def _moments(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _moments(x: Array, size: int) -> tuple[Array, Array]:
     """The sums and the sums of squares of all subsets of a size, one by one."""
     flat = itertools.chain.from_iterable(itertools.combinations(range(len(x)), size))
     rows = x[np.fromiter(flat, dtype=np.intp).reshape(math.comb(len(x), size), size)]

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ SMALLEST, LARGEST = 1e-100, 1e140  # of the largest record: its square, times th
 class Column:
     """One column of the universe, and the size of the data sets drawn from it."""
 
-    records: np.ndarray  # float64 of shape (n,), in the order given
+    records: Array  # float64 of shape (n,), in the order given
     size: int
 
     @property
@@ -32,12 +33,12 @@ class Column:
         return len(self.records)
 
     @cached_property
-    def ordered(self) -> np.ndarray:
+    def ordered(self) -> Array:
         """The records in ascending order."""
         return np.sort(self.records)
 
     @cached_property
-    def centred(self) -> np.ndarray:
+    def centred(self) -> Array:
         """The ordered records with their median at 0, for queries that a shift leaves alone: less rounding."""
         return np.asarray(self.ordered - self.ordered[self.n // 2])
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError
 from sfumato.risk.kernel import Answers
 from sfumato.risk.queries import Query, answers, interpolate
@@ -63,7 +64,7 @@ def too_many(column: Column, query: Query) -> Infeasible:
     )
 
 
-def _shiftless(column: Column, query: Query) -> np.ndarray:
+def _shiftless(column: Column, query: Query) -> Array:
     return column.ordered if query.name in ("sum", "mean") else column.centred
 
 
@@ -74,7 +75,7 @@ def _tolerance(column: Column, query: Query) -> float:
     return ROUNDING * (reach**2 if query.name == "var" else reach)
 
 
-def collapse(values: np.ndarray, tolerance: float = 0.0, weight: np.ndarray | None = None) -> Answers:
+def collapse(values: Array, tolerance: float = 0.0, weight: Array | None = None) -> Answers:
     """Bring answers of worlds to distinct ones, ascending; ``weight`` is the prior of each world, None counts worlds."""
     if weight is None:
         values = np.sort(values)
@@ -93,7 +94,7 @@ def collapse(values: np.ndarray, tolerance: float = 0.0, weight: np.ndarray | No
 # --- all records but one ------------------------------------------------------------------------------------------------
 
 
-def leave_one_out(x: np.ndarray, query: Query) -> np.ndarray:
+def leave_one_out(x: Array, query: Query) -> Array:
     """Answers without record i: float64 ndarray of shape (n,); sum, mean, var and std up to a common shift.
 
     Holds because, with n' = n - 1 and d = x - mean: sum and mean fall by x and by x / n'; the sum of squares about the
@@ -130,7 +131,7 @@ def _pairs(query: Query, n: int, size: int) -> int:
     return 0 if query.rank(size)[1] == 0 else places * (places + 1) // 2
 
 
-def _order_statistics(x: np.ndarray, size: int, query: Query) -> Answers:
+def _order_statistics(x: Array, size: int, query: Query) -> Answers:
     """Count the worlds by where their order statistic stands.
 
     Holds because: the record at place i of n (from 0) has rank k of size exactly if k of the i below it and size - k - 1
@@ -149,13 +150,13 @@ def _order_statistics(x: np.ndarray, size: int, query: Query) -> Answers:
     return _merge(interpolate(x[low], x[high], weight), logs, ROUNDING * float(np.abs(x).max()))
 
 
-def _log_choose(n: np.ndarray, k: int) -> np.ndarray:
+def _log_choose(n: Array, k: int) -> Array:
     """ln C(n, k) for an array of n >= k >= 0."""
     above = n.astype(float)
     return np.asarray(gammaln(above + 1) - gammaln(k + 1.0) - gammaln(above - k + 1))
 
 
-def _merge(values: np.ndarray, logs: np.ndarray, tolerance: float = 0.0) -> Answers:
+def _merge(values: Array, logs: Array, tolerance: float = 0.0) -> Answers:
     """Add up the counts of equal answers."""
     order = np.argsort(values, kind="stable")
     values, logs = values[order], logs[order]
@@ -168,13 +169,13 @@ def _merge(values: np.ndarray, logs: np.ndarray, tolerance: float = 0.0) -> Answ
 # --- worlds one by one, in the order of itertools.combinations ------------------------------------------------------------
 
 
-def _listed(x: np.ndarray, size: int) -> np.ndarray:
+def _listed(x: Array, size: int) -> Array:
     """Every world, record by record: (worlds, size)."""
     flat = itertools.chain.from_iterable(itertools.combinations(range(len(x)), size))
     return np.asarray(x[np.fromiter(flat, dtype=np.intp).reshape(-1, size)])
 
 
-def listed_answers(column: Column, query: Query) -> np.ndarray:
+def listed_answers(column: Column, query: Query) -> Array:
     """The answer of every world, in the order of ``itertools.combinations``: float64 ndarray of shape (worlds,).
 
     Raises
@@ -194,7 +195,7 @@ def listed_answers(column: Column, query: Query) -> np.ndarray:
     )
 
 
-def _listed_leave_one_out(column: Column, query: Query) -> np.ndarray:
+def _listed_leave_one_out(column: Column, query: Query) -> Array:
     """The first combination lacks the last record, the last one the first."""
     found = _without_each(column, query)
     middle, left = column.ordered[column.n // 2], column.n - 1
@@ -212,7 +213,7 @@ def _listed_leave_one_out(column: Column, query: Query) -> np.ndarray:
     return found
 
 
-def _without_each(column: Column, query: Query) -> np.ndarray:
+def _without_each(column: Column, query: Query) -> Array:
     """Up to a common shift: as ``leave_one_out``, in the order of combinations."""
     found = np.empty(column.n)
     found[np.argsort(column.records, kind="stable")] = leave_one_out(column.centred, query)
@@ -229,7 +230,7 @@ def prior_answers(column: Column, query: Query, prior: Any) -> Answers:
     return collapse(listed_answers(column, query), _tolerance(column, query), weight)
 
 
-def checked_prior(prior: Any, column: Column) -> np.ndarray:
+def checked_prior(prior: Any, column: Column) -> Array:
     """Read a prior: probabilities of all worlds, which add up to 1."""
     remedy = f"Give {column.worlds:,} probabilities, in the order of itertools.combinations" if column.n <= 64 else "Give one a world"
     try:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.generators import check_deviation
 from sfumato.streaming.sensitivity import levels, squared_tree_sensitivity
@@ -49,7 +50,7 @@ def compute_zcdp_tree_restart(noise_multiplier: float, steps_list: int | Sequenc
 
 def compute_rdp_tree_restart(
     noise_multiplier: float, steps_list: int | Sequence[int], orders: float | Sequence[float], *, completed: bool = False
-) -> float | np.ndarray:
+) -> float | Array:
     """The same as Renyi divergences: a float for one order, else ndarray of shape (orders,)."""
     return _renyi(compute_zcdp_tree_restart(noise_multiplier, steps_list, completed=completed), orders)
 
@@ -77,7 +78,7 @@ def compute_zcdp_single_tree(noise_multiplier: float, total_steps: int, max_part
 
 def compute_rdp_single_tree(
     noise_multiplier: float, total_steps: int, max_participation: int, min_separation: int, orders: float | Sequence[float]
-) -> float | np.ndarray:
+) -> float | Array:
     """The same as Renyi divergences: a float for one order, else ndarray of shape (orders,)."""
     return _renyi(compute_zcdp_single_tree(noise_multiplier, total_steps, max_participation, min_separation), orders)
 
@@ -116,7 +117,7 @@ def _rho(sigma: float, square: int) -> float:
     return square / (2 * sigma**2) if sigma else math.inf
 
 
-def _renyi(rho: float, orders: float | Sequence[float]) -> float | np.ndarray:
+def _renyi(rho: float, orders: float | Sequence[float]) -> float | Array:
     a = np.asarray(orders, dtype=float)
     if not (a > 1).all():
         raise UsageError("Renyi divergences", "orders lie above 1", "Give orders such as 2, 4 and 16")

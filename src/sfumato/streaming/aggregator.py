@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.exact import RHO_UNITS, Exactly, positive, units_up
 from sfumato.privacy.measures import ZCDP
@@ -50,7 +51,7 @@ class Aggregator(abc.ABC):
         """Return the noise of the current step and the state of the next one. The same state gives the same noise."""
 
     @abc.abstractmethod
-    def variances(self, steps: int) -> np.ndarray:
+    def variances(self, steps: int) -> Array:
         """Variance of the noise at each step, for values of variance 1: float64 ndarray of shape (steps,)."""
 
     @abc.abstractmethod
@@ -77,7 +78,7 @@ class Aggregator(abc.ABC):
         square = self.squared_sensitivity(steps, participations=participations, separation=separation)
         return ZCDP(Fraction(units_up(Fraction(square) / (2 * Fraction(sigma) ** 2), RHO_UNITS), RHO_UNITS))
 
-    def deviations(self, steps: int, *, rho: Exactly, participations: int = 1, separation: int = 1) -> np.ndarray:
+    def deviations(self, steps: int, *, rho: Exactly, participations: int = 1, separation: int = 1) -> Array:
         """Standard deviation of each total when the stream costs ``rho``, for contributions of norm at most 1: float64, shape (steps,).
 
         >>> from sfumato.streaming import EfficientTreeAggregator
@@ -87,7 +88,7 @@ class Aggregator(abc.ABC):
         square = self.squared_sensitivity(steps, participations=participations, separation=separation)
         return np.asarray(np.sqrt(self.variances(steps) * (float(square) / (2 * float(positive(rho, "rho"))))))
 
-    def whole(self, steps: int, state: Any = None) -> np.ndarray:
+    def whole(self, steps: int, state: Any = None) -> Array:
         """The noise of a whole horizon at once, as stepping through it would give: float64 ndarray of shape (steps,).
 
         Parameters
@@ -118,7 +119,7 @@ class Aggregator(abc.ABC):
         return state
 
     @abc.abstractmethod
-    def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
+    def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         """The noise of ``steps`` steps from as many values as they take."""
 
 

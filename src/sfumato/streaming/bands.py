@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.exact import decimal
 from sfumato.streaming.methods import AnyMachine
 
@@ -17,7 +18,7 @@ Error: TypeAlias = tuple[float, float, float, str]
 """Half-width of a total's own interval, of the band for all steps, standard deviation, and the law in words."""
 
 
-def half_widths(machine: AnyMachine, first: int, last: int, alpha: float, simultaneous: bool) -> np.ndarray:
+def half_widths(machine: AnyMachine, first: int, last: int, alpha: float, simultaneous: bool) -> Array:
     """Half-widths in grains after steps ``first`` to ``last``: float64 ndarray.
 
     Simultaneous: over all steps of the horizon and all categories, by the union bound, since the errors of neighbouring steps are
@@ -65,7 +66,7 @@ class Errors:
         laws = [law + unit for law in machine.laws(first, last)]
         return list(zip(each, every, deviations, laws, strict=True))
 
-    def _widths(self, halves: np.ndarray) -> list[float]:
+    def _widths(self, halves: Array) -> list[float]:
         """In the counter's unit; whole numbers stay whole where the grain is 1."""
         if self._grain != 1:
             scaled: list[float] = (halves * float(self._grain)).tolist()

@@ -29,6 +29,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.toeplitz import check_horizon
 
@@ -84,12 +85,12 @@ class BLT(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         return _optimal(horizon, buffers)
 
-    def coefficients(self, horizon: int | None = None) -> np.ndarray:
+    def coefficients(self, horizon: int | None = None) -> Array:
         """The first column of the buffered matrix: float64 ndarray of shape (horizon,), relative error below (d + 6) 2^-52."""
         n = self.horizon if horizon is None else check_horizon(horizon)
         return np.concatenate([[1.0], _powers(self.omega, self.theta, n - 1)])
 
-    def decoder(self, horizon: int | None = None) -> np.ndarray:
+    def decoder(self, horizon: int | None = None) -> Array:
         """The first column of the partner: float64 ndarray of shape (horizon,), right to 1e-9."""
         return _powers(self.beta, self.zeta, self.horizon if horizon is None else check_horizon(horizon))
 
@@ -160,13 +161,13 @@ def _optimal(horizon: int, buffers: int) -> BLT:
     return BLT(horizon, *(tuple(map(float, found)) for found in (theta, omega, 1 - zeta, beta)))
 
 
-def _zeros(gaps: np.ndarray, omega: np.ndarray) -> np.ndarray:
+def _zeros(gaps: Array, omega: Array) -> Array:
     """One minus each zero, rising: the eigenvalues of diag(gaps) + sqrt(omega) sqrt(omega)^T, by Sylvester's determinant identity."""
     root = np.sqrt(omega)
     return np.asarray(np.linalg.eigvalsh(np.diag(gaps) + np.outer(root, root)))
 
 
-def _objective(x: np.ndarray, horizon: int) -> tuple[float, np.ndarray]:
+def _objective(x: Array, horizon: int) -> tuple[float, Array]:
     """The logarithm of the product of both sums, and its gradient by complex steps, one a row."""
     steps = x + 1j * _STEP * np.eye(len(x))
     gaps = _gaps(steps)
@@ -178,13 +179,13 @@ def _objective(x: np.ndarray, horizon: int) -> tuple[float, np.ndarray]:
     return float(value[0].real), value.imag / _STEP
 
 
-def _gaps(x: np.ndarray) -> np.ndarray:
+def _gaps(x: Array) -> Array:
     """One minus each pole, rising: logits that start at x_0 and grow by exp(x_1), exp(x_2), ..."""
     logits = np.cumsum(np.concatenate([x[..., :1], np.exp(x[..., 1:])], axis=-1), axis=-1)
     return np.asarray(1 / (1 + np.exp(-logits)))
 
 
-def _residues(poles: np.ndarray, zeros: np.ndarray) -> np.ndarray:
+def _residues(poles: Array, zeros: Array) -> Array:
     """A_i of the sum of A_i / (1 - p_i x), from one minus poles and zeros: differences near 1 lose nothing."""
     values = 1 - poles[..., :, None]
     above = np.prod((zeros[..., None, :] - poles[..., :, None]) / values, axis=-1)
@@ -192,7 +193,7 @@ def _residues(poles: np.ndarray, zeros: np.ndarray) -> np.ndarray:
     return np.asarray(above / below)
 
 
-def _sum_of_squares(weights: np.ndarray, gaps: np.ndarray, terms: int) -> np.ndarray:
+def _sum_of_squares(weights: Array, gaps: Array, terms: int) -> Array:
     """Sum over k < terms of (sum of w_i p_i^k)^2, p_i = 1 - gap_i, from geometric series over pairs."""
     one, other = gaps[..., :, None], gaps[..., None, :]
     together = one + other - one * other
@@ -202,7 +203,7 @@ def _sum_of_squares(weights: np.ndarray, gaps: np.ndarray, terms: int) -> np.nda
     return np.asarray(np.sum(weights[..., :, None] * weights[..., None, :] * series, axis=(-1, -2)))
 
 
-def _powers(weights: tuple[float, ...], poles: tuple[float, ...], terms: int) -> np.ndarray:
+def _powers(weights: tuple[float, ...], poles: tuple[float, ...], terms: int) -> Array:
     """Sum of w_i p_i^k for k < terms; p^k = p^(block a) p^b, since a power by itself is slow where it underflows."""
     block = 4096
     few, many = np.arange(min(block, terms)), block * np.arange(-(-terms // block))

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
@@ -43,7 +44,7 @@ class Machine(Protocol):
     def follow(self) -> Follow:
         """Begin to read what is published, from the first step on."""
 
-    def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
+    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
         """How far the estimates may lie from the truth after steps ``first`` to ``last``.
 
         Returns
@@ -52,7 +53,7 @@ class Machine(Protocol):
             The total of one category is missed by more with probability at most ``alpha`` (one number, or one per step).
         """
 
-    def variances(self, first: int, last: int) -> np.ndarray:
+    def variances(self, first: int, last: int) -> Array:
         """Variances of the estimates after steps ``first`` to ``last``: float64 ndarray."""
 
     def laws(self, first: int, last: int) -> list[str]:
@@ -73,12 +74,12 @@ def variance_of(law: DiscreteGaussian) -> float:
     return law.variance
 
 
-def normal_laws(variances: np.ndarray) -> list[str]:
+def normal_laws(variances: Array) -> list[str]:
     """Normal errors in words."""
     return [f"normal of standard deviation {deviation:.6g}" for deviation in np.sqrt(variances).tolist()]
 
 
-def normal_half_widths(variances: np.ndarray, alpha: np.ndarray | float) -> np.ndarray:
+def normal_half_widths(variances: Array, alpha: Array | float) -> Array:
     """Two-sided normal quantiles: float64 ndarray like ``variances``.
 
     The errors are sums of discrete Gaussian draws whose lattice is thousands of times finer than their sigma; such a sum differs from the

@@ -27,6 +27,7 @@ from operator import mul
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 from sfumato.streaming.blt import BLT
@@ -112,11 +113,11 @@ class BufferCounter(msgspec.Struct, frozen=True, dict=True, tag="blt", forbid_un
 
         return read
 
-    def variances(self, first: int, last: int) -> np.ndarray:
+    def variances(self, first: int, last: int) -> Array:
         """sigma^2 times the sum of the squared coefficients of B that act by each step."""
         return _squares(self.parameters)[first - 1 : last] * (variance_of(self.law) / 4.0**self.precision)
 
-    def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
+    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
         """Normal quantiles: see ``normal_half_widths``."""
         return normal_half_widths(self.variances(first, last), alpha)
 
@@ -148,5 +149,5 @@ def moved_squared(parameters: BLT, precision: int, reach: int, squared_factor: i
 
 
 @lru_cache(maxsize=8)
-def _squares(parameters: BLT) -> np.ndarray:
+def _squares(parameters: BLT) -> Array:
     return np.cumsum(parameters.decoder() ** 2)

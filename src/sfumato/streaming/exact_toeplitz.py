@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 from sfumato.streaming.exact import Follow, Whole, no_machine, normal_half_widths, normal_laws, variance_of
@@ -149,11 +150,11 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz", forbid_unknow
 
         return read
 
-    def variances(self, first: int, last: int) -> np.ndarray:
+    def variances(self, first: int, last: int) -> Array:
         """sigma^2 times the sum of the squared coefficients of B that act by each step."""
         return squares(self.horizon, self.precision)[first - 1 : last] * variance_of(self.law)
 
-    def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
+    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
         """Normal quantiles: see ``normal_half_widths``."""
         return normal_half_widths(self.variances(first, last), alpha)
 
@@ -166,24 +167,24 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz", forbid_unknow
 
 
 @lru_cache(maxsize=16)
-def column(horizon: int, precision: int) -> np.ndarray:
+def column(horizon: int, precision: int) -> Array:
     """The first column of C in whole units."""
     return dyadic_coefficients(horizon, precision)
 
 
 @lru_cache(maxsize=16)
-def _falling(horizon: int, precision: int) -> np.ndarray:
+def _falling(horizon: int, precision: int) -> Array:
     """The column from its end to its beginning: what acts on the first, second, ... increment is a tail of it."""
     return np.ascontiguousarray(column(horizon, precision)[::-1])
 
 
 @lru_cache(maxsize=16)
-def reader(horizon: int, precision: int) -> np.ndarray:
+def reader(horizon: int, precision: int) -> Array:
     """The first column of B, which turns outputs in units of 2^-precision into totals."""
     return decoder(column(horizon, precision) / 2.0**precision) / 2.0**precision
 
 
 @lru_cache(maxsize=16)
-def squares(horizon: int, precision: int) -> np.ndarray:
+def squares(horizon: int, precision: int) -> Array:
     """Sums of the first 1, 2, ... squared coefficients of B."""
     return np.cumsum(reader(horizon, precision) ** 2)

@@ -29,6 +29,7 @@ from operator import add
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random.bits import Bits
 from sfumato.streaming.exact import Follow, Whole, no_machine
@@ -96,7 +97,7 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fi
                 found.append(place)
         return found
 
-    def edges(self, steps: np.ndarray) -> np.ndarray:
+    def edges(self, steps: Array) -> Array:
         """How many draws the noise at each step is a sum of: int64 ndarray like ``steps``."""
         rest, total = np.array(steps), np.zeros_like(steps)
         for block in self.blocks:
@@ -139,11 +140,11 @@ class ElderTree(msgspec.Struct, frozen=True, tag="elder-tree", forbid_unknown_fi
         """What is published are the totals themselves."""
         return lambda output: output
 
-    def variances(self, first: int, last: int) -> np.ndarray:
+    def variances(self, first: int, last: int) -> Array:
         """Variances of the published totals: float64 ndarray of shape (last - first + 1,)."""
         return np.asarray(self.edges(np.arange(first, last + 1)) * self.law.variance)
 
-    def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
+    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
         """The smallest k with P(|noise| > k) <= alpha, by the exact law of the sum of draws: float64 ndarray, whole numbers."""
         edges = self.edges(np.arange(first, last + 1))
         if np.ndim(alpha):

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator, beyond, check_steps
 from sfumato.streaming.blt import BLT, ROUNDING
@@ -137,7 +138,7 @@ class ToeplitzAggregator(FactorisedAggregator):
         self.kind = f"square root over {self.horizon} steps"
         self._f = coefficients(horizon)
 
-    def variances(self, steps: int) -> np.ndarray:
+    def variances(self, steps: int) -> Array:
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
         return np.cumsum(self._f[: check_steps(steps, self.horizon)] ** 2)
 
@@ -162,11 +163,11 @@ class ToeplitzAggregator(FactorisedAggregator):
         return row.astype(leaf.dtype, copy=False).reshape(leaf.shape), held
 
     @cached_property
-    def _spectra(self) -> np.ndarray:
+    def _spectra(self) -> Array:
         """Of the coefficients, kept: 16 bytes a step."""
         return spectra(self._f, part_of(self.horizon))
 
-    def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
+    def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         drawn, part = draw(check_steps(steps, self.horizon)), part_of(self.horizon)
         if steps < part:
             return convolve(self._f[:steps], drawn, steps)
@@ -206,7 +207,7 @@ class BLTAggregator(FactorisedAggregator):
         matrix = np.vstack([self.blt.omega, np.diag(self.blt.theta)])
         self._matrix = {np.dtype(name): matrix.astype(name) for name in ("float32", "float64")}  # both exact
 
-    def variances(self, steps: int) -> np.ndarray:
+    def variances(self, steps: int) -> Array:
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
         return np.cumsum(self.blt.coefficients(check_steps(steps, self.horizon)) ** 2)
 
@@ -215,7 +216,7 @@ class BLTAggregator(FactorisedAggregator):
         column = self.blt.decoder(check_steps(steps, self.horizon))
         return squared_sensitivity(column, participations=participations, separation=separation) * (1 + ROUNDING)
 
-    def _begin(self, leaf: Any) -> Sequence[Any] | np.ndarray:
+    def _begin(self, leaf: Any) -> Sequence[Any] | Array:
         """The d buffers u_i: ndarray of shape (d, size) where the leaf is an array of numpy."""
         many = len(self.blt.theta)
         if type(leaf) is float:
@@ -233,7 +234,7 @@ class BLTAggregator(FactorisedAggregator):
         sums = [combine((theta, 1), (one, leaf)) for theta, one in zip(blt.theta, held, strict=True)]
         return combine((1, *blt.omega), (leaf, *held)), sums
 
-    def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
+    def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         from scipy.signal import lfilter
 
         found = draw(check_steps(steps, self.horizon))
@@ -247,14 +248,14 @@ def _is_floats(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype.name in ("float32", "float64")
 
 
-def _flat(value: Any, like: np.ndarray) -> np.ndarray:
+def _flat(value: Any, like: Array) -> Array:
     """The numbers of an array in a row, if they are as many and of the same kind as the rows of what is kept."""
     if type(value) is not np.ndarray or value.size != like.shape[1] or value.dtype != like.dtype:
         raise unlike()
     return np.ascontiguousarray(value).reshape(-1)
 
 
-def _through(matrix: np.ndarray, held: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _through(matrix: Array, held: Array, row: Array) -> tuple[Array, Array]:
     """Noise and the buffers after it, rows of one new array: the matrix by the buffers, plus the value in each row.
 
     Piece by piece, so that the value is added to what is still in the processor's cache.

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.random import current
 from sfumato.random.derived import Derived, secret_key
@@ -145,7 +146,7 @@ class GaussianNoiseGenerator(ValueGenerator):
         each = iter(rows)
         return map_leaves(lambda _: self._own(next(each), place), self.specs), after
 
-    def many(self, state: NoiseState, count: int) -> np.ndarray:
+    def many(self, state: NoiseState, count: int) -> Array:
         """The next ``count`` values at once: float64 ndarray of shape (count,), for single floats only."""
         if self.specs is not None:
             raise UsageError("many values at once", "they are laid out for single floats only", "Leave specs out, or call next")
@@ -168,7 +169,7 @@ class GaussianNoiseGenerator(ValueGenerator):
             self._blocks = [(state.key, block, rows), *self._blocks[: _KEPT - 1]]
         return rows
 
-    def _draw(self, state: NoiseState, block: int) -> list[np.ndarray]:
+    def _draw(self, state: NoiseState, block: int) -> list[Array]:
         bits = Derived(state.key, block, private=state.private)
         drawn = []
         for spec in self._leaves:

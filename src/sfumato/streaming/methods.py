@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, overload
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.composition import approx_to_zcdp, pure_epsilon
@@ -95,7 +96,7 @@ def _without_horizon(method: Method, tree: AnyMachine, cost: CentralMeasure) -> 
     return tree, without_delta(cost)
 
 
-def errors_of_all(chosen: AnyMachine, horizon: int, reach: Reach, cost: CentralMeasure, alpha: float) -> dict[str, np.ndarray]:
+def errors_of_all(chosen: AnyMachine, horizon: int, reach: Reach, cost: CentralMeasure, alpha: float) -> dict[str, Array]:
     """Half-widths in grains, by method, at this cost: the chosen one, the others, and the binary tree that all of them improve on."""
     tree = laplace_tree(horizon, 1, reach, cost)
     machines: dict[str, AnyMachine] = {"this counter": chosen, "elder tree": tree}

@@ -17,10 +17,12 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
+
 BASE = 64
 """Steps of a unit."""
 
-Block: TypeAlias = tuple[np.ndarray, np.ndarray]
+Block: TypeAlias = tuple[Array, Array]
 """Values of n steps, and what all values so far add to the n steps that follow: two ndarrays of shape (n, size)."""
 
 
@@ -35,9 +37,9 @@ class Past(msgspec.Struct, frozen=True, eq=False):
     """
 
     blocks: tuple[Block, ...]
-    tail: np.ndarray
+    tail: Array
 
-    def add(self, row: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Past]:
+    def add(self, row: Array, weights: Array) -> tuple[Array, Past]:
         """Take the value of a step.
 
         Parameters
@@ -65,7 +67,7 @@ def empty(size: int, dtype: np.dtype | str) -> Past:
     return Past((), np.empty((0, size), dtype=dtype))
 
 
-def _merged(blocks: tuple[Block, ...], values: np.ndarray, weights: np.ndarray) -> tuple[Block, ...]:
+def _merged(blocks: tuple[Block, ...], values: Array, weights: Array) -> tuple[Block, ...]:
     """Put a complete unit to the blocks, joining those of equal length."""
     joined, size = 0, len(values)
     while joined < len(blocks) and len(blocks[joined][0]) == size:
@@ -77,7 +79,7 @@ def _merged(blocks: tuple[Block, ...], values: np.ndarray, weights: np.ndarray) 
     return (values, ahead), *older
 
 
-def _ahead(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _ahead(values: Array, weights: Array) -> Array:
     """What n values add to the n steps after them: the half of a cyclic convolution of length 2n that nothing wraps around into."""
     from scipy import fft
 

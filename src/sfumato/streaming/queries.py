@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator
 from sfumato.streaming.generators import GaussianNoiseGenerator, Spec, ValueGenerator, check_deviation, read_specs
@@ -230,7 +231,7 @@ def clip_l2(record_as_list: Sequence[Any], clip_norm: float) -> list[Any]:
     return [leaf * (clip_norm * _BELOW / norm) for leaf in record_as_list]
 
 
-def _read(spec: Spec | None, leaf: Any) -> np.ndarray:
+def _read(spec: Spec | None, leaf: Any) -> Array:
     """A leaf in the dtype of its spec: rounded before it is clipped, since rounding may lengthen it."""
     shape, dtype = (spec.shape, spec.dtype) if spec is not None else ((), "float64")
     if np.shape(leaf) != shape or np.asarray(leaf).dtype.kind not in "iuf":

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.answers.estimate import Estimate, error_probability
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
@@ -21,7 +22,7 @@ from sfumato.random import current
 from sfumato.random.bits import Bits
 
 
-def build_tree_from_leaf(leaf_nodes: Any, arity: int = 2) -> list[np.ndarray]:
+def build_tree_from_leaf(leaf_nodes: Any, arity: int = 2) -> list[Array]:
     """Add up neighbouring children until one root is left: ``tree[layer][index]``, the root first.
 
     Parameters
@@ -112,7 +113,7 @@ class NoisyTree:
         Of the noise on each node.
     """
 
-    def __init__(self, layers: list[np.ndarray], cells: int, arity: int, law: Law) -> None:
+    def __init__(self, layers: list[Array], cells: int, arity: int, law: Law) -> None:
         self.layers, self.cells, self.arity, self.law = layers, cells, arity, law
 
     def sum(self, start: int, stop: int, confidence: Exactly = "0.95") -> Estimate:

@@ -18,6 +18,7 @@ from operator import add
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random.bits import Bits
 from sfumato.streaming.exact import Follow, Whole, no_machine
@@ -94,7 +95,7 @@ class Segments(msgspec.Struct, frozen=True, tag="segments", forbid_unknown_field
         """What is published are the totals themselves."""
         return lambda output: output
 
-    def draws(self, first: int, last: int) -> Iterator[tuple[tuple[tuple[DiscreteLaplace, int], ...], np.ndarray]]:
+    def draws(self, first: int, last: int) -> Iterator[tuple[tuple[tuple[DiscreteLaplace, int], ...], Array]]:
         """Steps ``first`` to ``last`` by what the noise at them is a sum of.
 
         Yields
@@ -112,14 +113,14 @@ class Segments(msgspec.Struct, frozen=True, tag="segments", forbid_unknown_field
                 yield (*finished, (tree.law, number)), np.flatnonzero(edges == number) + (step - first)
             step += len(edges)
 
-    def variances(self, first: int, last: int) -> np.ndarray:
+    def variances(self, first: int, last: int) -> Array:
         """Variances of the published totals: float64 ndarray of shape (last - first + 1,)."""
         found = np.empty(last - first + 1)
         for draws, places in self.draws(first, last):
             found[places] = sum(n * law.variance for law, n in draws)
         return found
 
-    def half_widths(self, first: int, last: int, alpha: np.ndarray | float) -> np.ndarray:
+    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
         """By the law of the sum of all draws: float64 ndarray, whole numbers; see ``sums``."""
         found = np.empty(last - first + 1)
         alphas = np.broadcast_to(alpha, found.shape)

@@ -26,10 +26,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.privacy.unit import Neighbours, squared_factor
 
-Table: TypeAlias = dict[int, np.ndarray]
+Table: TypeAlias = dict[int, Array]
 
 FLOAT_SLACK = 2.0**-28
 """Relative; above T * 2**-53 for every T up to 10^7, which bounds the rounding of sums of non-negative doubles."""
@@ -38,7 +39,7 @@ WORK = 10**9
 
 
 def squared_sensitivity(
-    coefficients: np.ndarray,
+    coefficients: Array,
     *,
     participations: int = 1,
     separation: int = 1,
@@ -86,7 +87,7 @@ def check_pattern(participations: int, separation: int) -> None:
             raise UsageError(f"{name} = {value!r}", f"it must be a whole number of at least {least}", f"Give such a number for {name}")
 
 
-def _checked(coefficients: np.ndarray) -> np.ndarray:
+def _checked(coefficients: Array) -> Array:
     c = np.asarray(coefficients)
     sound = c.ndim == 1 and c.size > 0 and c.dtype.kind in "iuf"
     if not (sound and (c >= 0).all() and (np.diff(c) <= 0).all()):  # NaN fails both
@@ -98,7 +99,7 @@ def _checked(coefficients: np.ndarray) -> np.ndarray:
     return c.astype(np.float64) if c.dtype.kind == "f" else c.astype(np.int64)
 
 
-def _windows(c: np.ndarray, count: int, step: int) -> np.ndarray:
+def _windows(c: Array, count: int, step: int) -> Array:
     """Add up ``count`` copies of c, each ``step`` later than the one before, in O(horizon log count) additions only."""
     total, done = np.zeros_like(c), 0
     block, size = c, 1
@@ -114,7 +115,7 @@ def _windows(c: np.ndarray, count: int, step: int) -> np.ndarray:
     return total
 
 
-def _square(c: np.ndarray) -> int | float:
+def _square(c: Array) -> int | float:
     if c.dtype.kind == "f":
         return float(np.dot(c, c)) * (1 + FLOAT_SLACK)
     if int(c.max()) ** 2 * len(c) < 2**63:
@@ -219,7 +220,7 @@ def _join(left: Table, left_size: int, right: Table, right_size: int, many: int)
     return found
 
 
-def _both(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _both(left: Array, right: Array) -> Array:
     best = np.full(left.shape, -np.inf)
     for free in range(len(left)):
         if np.isfinite(left[0, free]) and np.isfinite(right[-1 - free, 0]):

@@ -20,6 +20,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
+
 ROUNDING, FAINT = 1e-12, 1e-10
 FINE = 2048  # lattice steps in a standard deviation, where draws are wide
 
@@ -62,7 +64,7 @@ def laplace_sum_half_width(scale: Fraction, draws: int, alpha: float) -> int:
     return high
 
 
-def mixed_half_widths(draws: Draws, alphas: np.ndarray) -> np.ndarray:
+def mixed_half_widths(draws: Draws, alphas: Array) -> Array:
     """For each alpha a k with P(|sum of all draws| > k) <= alpha: the smallest where the draws are narrow, else a little more.
 
     >>> mixed_half_widths(((Fraction(10), 26), (Fraction(10), 1)), np.array([0.05, 0.01]))
@@ -81,7 +83,7 @@ def mixed_half_widths(draws: Draws, alphas: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _tails(draws: Draws) -> tuple[float, np.ndarray]:
+def _tails(draws: Draws) -> tuple[float, Array]:
     """The lattice, and P(|sum| > k) on it for k = 0, 1, ...: falling, and not below the truth."""
     deviation = math.sqrt(sum(2 * n * float(b) ** 2 for b, n in draws))
     grain = max(1.0, deviation / FINE)
@@ -98,7 +100,7 @@ def _tails(draws: Draws) -> tuple[float, np.ndarray]:
     return grain, np.asarray(np.append(tails[:-1], 0))
 
 
-def _chernoff(draws: Draws, alphas: np.ndarray) -> np.ndarray:
+def _chernoff(draws: Draws, alphas: Array) -> Array:
     """E exp(tZ) = 1 / (1 - v (cosh t - 1)) with v the variance; the best t on a grid, for the two tails together."""
     variances = [(1 / (2 * math.sinh(1 / (2 * float(b))) ** 2) if b > Fraction(1, 600) else 0.0, n) for b, n in draws]
     widest = max(v for v, _ in variances)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 
 LONGEST = 10**7
@@ -20,7 +21,7 @@ _PART = 2**17
 MOST_PRECISE = 48
 
 
-def coefficients(horizon: int) -> np.ndarray:
+def coefficients(horizon: int) -> Array:
     """The first ``horizon`` coefficients of (1 - x)^(-1/2): float64 ndarray of shape (horizon,), relative error below k 2^-52.
 
     >>> coefficients(4)
@@ -34,7 +35,7 @@ def coefficients(horizon: int) -> np.ndarray:
     return np.cumprod(f, out=f)
 
 
-def dyadic_coefficients(horizon: int, precision: int) -> np.ndarray:
+def dyadic_coefficients(horizon: int, precision: int) -> Array:
     """The same as integers in units of 2^-precision, each the nearest one: int64 ndarray of shape (horizon,).
 
     Parameters
@@ -64,7 +65,7 @@ def dyadic_coefficients(horizon: int, precision: int) -> np.ndarray:
     return np.array(found, dtype=np.int64)
 
 
-def inverse_series(column: np.ndarray) -> np.ndarray:
+def inverse_series(column: Array) -> Array:
     """The first column of the inverse of a lower-triangular Toeplitz matrix: float64 ndarray like ``column``, by Newton's method.
 
     Rounding is of the order 1e-15 of the largest coefficient: post-processing, which costs accuracy and never privacy.
@@ -82,7 +83,7 @@ def inverse_series(column: np.ndarray) -> np.ndarray:
     return found
 
 
-def decoder(column: np.ndarray) -> np.ndarray:
+def decoder(column: Array) -> Array:
     """First column of B, where B C makes running totals: prefix sums of the inverse of C, float64 ndarray like ``column``.
 
     A stream y = C x + z is read as the totals B y, whose errors are B z: variance sigma^2 (b_0^2 + ... + b_t^2) at step t.
@@ -93,7 +94,7 @@ def decoder(column: np.ndarray) -> np.ndarray:
     return np.cumsum(inverse_series(column))
 
 
-def convolve(one: np.ndarray, other: np.ndarray, length: int) -> np.ndarray:
+def convolve(one: Array, other: Array, length: int) -> Array:
     """The first ``length`` entries of the convolution of two series, by fast Fourier transforms where that is faster."""
     if min(len(one), len(other)) <= 32:
         return np.convolve(one, other)[:length]
@@ -109,7 +110,7 @@ def part_of(length: int) -> int:
     return int(fft.next_fast_len(-(-length // parts), real=True))
 
 
-def spectra(series: np.ndarray, part: int) -> np.ndarray:
+def spectra(series: Array, part: int) -> Array:
     """Transforms of the parts of a series, each with as many zeros behind it: complex128 ndarray of shape (parts, part + 1)."""
     from scipy import fft
 
@@ -119,7 +120,7 @@ def spectra(series: np.ndarray, part: int) -> np.ndarray:
     return np.asarray(fft.rfft(series.reshape(parts, part), 2 * part, axis=1))
 
 
-def convolve_spectra(one: np.ndarray, other: np.ndarray, parts: int) -> np.ndarray:
+def convolve_spectra(one: Array, other: Array, parts: int) -> Array:
     """The first parts of the convolution of two series cut alike, joined: products are added up as spectra and transformed back once."""
     from scipy import fft
 

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator, check_steps
 from sfumato.streaming.sensitivity import squared_tree_sensitivity
@@ -129,7 +130,7 @@ class TreeAggregator(Aggregator):
             noise, after = self._root(state)
         return noise, self._first(after)
 
-    def variances(self, steps: int) -> np.ndarray:
+    def variances(self, steps: int) -> Array:
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
         digits = np.arange(1, check_steps(steps) + 1)
         found = np.zeros(steps)
@@ -161,7 +162,7 @@ class TreeAggregator(Aggregator):
         value, after = self.value_generator.next(generator_state)
         return TreeState((value,), (0,), after, self.kind)
 
-    def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
+    def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         values = draw(check_steps(steps))
         levels = [values[(1 << level) - 1 :: 2 << level] for level in range(int(steps).bit_length())]
         return _prefixes(steps, levels, [1.0] * len(levels))
@@ -225,7 +226,7 @@ class EfficientTreeAggregator(TreeAggregator):
             level += 1
         return total, after
 
-    def _whole(self, steps: int, draw: Callable[[int], np.ndarray]) -> np.ndarray:
+    def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         leaves = np.arange(check_steps(steps))
         # Before leaf i come i leaves and i minus the digits of i parents.
         at = 2 * leaves - np.bitwise_count(leaves)
@@ -242,7 +243,7 @@ class EfficientTreeAggregator(TreeAggregator):
 _WEIGHTS = tuple(float(EfficientTreeAggregator.node_variance(level)) for level in range(64))
 
 
-def _prefixes(steps: int, left: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndarray:
+def _prefixes(steps: int, left: Sequence[Array], weights: Sequence[float]) -> Array:
     """Noise of every prefix from the left children of each level: t adds the node of its lowest digit to t without that digit."""
     found = np.zeros(steps + 1)
     for level in reversed(range(len(left))):

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 
 WHOLE = 2**14
@@ -79,14 +80,14 @@ def rebuilt(like: Any, items: Sequence[Any]) -> Any:
     return map_leaves(lambda _: next(each), like)
 
 
-def _at_once(weights: Sequence[float], values: Sequence[np.ndarray]) -> np.ndarray:
-    total: np.ndarray = values[0] * weights[0]
+def _at_once(weights: Sequence[float], values: Sequence[Array]) -> Array:
+    total: Array = values[0] * weights[0]
     for weight, value in zip(weights[1:], values[1:], strict=True):
         total += value if weight == 1 else value * weight
     return total
 
 
-def _by_pieces(weights: Sequence[float], values: Sequence[Any]) -> np.ndarray:
+def _by_pieces(weights: Sequence[float], values: Sequence[Any]) -> Array:
     flat = [np.ascontiguousarray(value).reshape(-1) for value in values]
     if any(value.shape != values[0].shape for value in values):
         raise unlike()
@@ -101,7 +102,7 @@ def _by_pieces(weights: Sequence[float], values: Sequence[Any]) -> np.ndarray:
                 out += value[piece]
             else:
                 out += np.multiply(value[piece], weight, out=spare[: out.size])
-    return cast(np.ndarray, found.reshape(values[0].shape))
+    return cast(Array, found.reshape(values[0].shape))
 
 
 def unlike() -> UsageError:
