@@ -33,7 +33,7 @@ def ledger() -> None:
 @json_option
 def init(account: str, epsilon: str | None, delta: str, rho: str | None, ledger: Path, as_json: bool) -> None:
     """Open ACCOUNT with a total, or check that it exists with exactly that total."""
-    total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho)
+    total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
     with opened(ledger) as book:
         found = book.open_account(account, rule_of(total), total_of(total))
     _show([found], as_json)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.centers import assign, kmeans, sse
@@ -20,6 +21,9 @@ from sfumato.local.laplace import MultivariateLaplace
 from sfumato.local.mechanism import read_array
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.random.bits import current
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 METHODS = ("aware", "naive")
 MECHANISMS = ("bpm", "laplace")
@@ -107,7 +111,7 @@ class PrivateKMeans:
             return MultivariateLaplace(self.epsilon, dimension)
         return BPM(self.epsilon, self.L, dimension)
 
-    def fit(self, X: Any) -> PrivateKMeans:  # noqa: N803
+    def fit(self, X: ArrayLike) -> PrivateKMeans:  # noqa: N803
         """Simulate the devices, one row of X each, then the server, which sees their reports only.
 
         X is a float array of shape (n, d); values outside the bounds are clamped.
@@ -119,7 +123,7 @@ class PrivateKMeans:
         self.fits_ += 1
         return self.fit_reports(reports)  # under the same bits, which say whether it is private
 
-    def fit_reports(self, reports: Any) -> PrivateKMeans:
+    def fit_reports(self, reports: ArrayLike) -> PrivateKMeans:
         """Cluster reports, float64 of shape (n, d) in the unit cube's scale: what a real server calls."""
         shape = np.shape(reports)
         if len(shape) != 2 or not shape[1]:
@@ -177,28 +181,29 @@ class PrivateKMeans:
         low, high = (each if limits is None else from_unit(each, limits) for each in ends)
         return low, high
 
-    def predict(self, points: Any) -> Array:
+    def predict(self, points: ArrayLike) -> Array:
         """Index of the nearest centre, in scaled distance: int64 of shape (n,). On true points: for evaluation only."""
         self._fitted()
         return assign(self._placed(points), self._unit_centers)
 
-    def compute_sse(self, X: Any) -> float:  # noqa: N803
+    def compute_sse(self, X: ArrayLike) -> float:  # noqa: N803
         """Sum of squared scaled distances to the nearest centre. On true points it is an exact fact: for evaluation only."""
         self._fitted()
         return sse(self._placed(X), self._unit_centers)
 
-    def plot(self, ax: Any = None, points: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None, points: ArrayLike | None = None) -> Axes:
         """Draw the reports and the centres in the first two axes; ``points`` draws true ones as well, for evaluation only."""
         from sfumato.charts import local
 
         self._fitted()
         true = None if points is None else self._scaled(points)
-        return local.draw_clusters(self.reports_, self._unit_centers, ax, points=true)
+        drawn: Axes = local.draw_clusters(self.reports_, self._unit_centers, ax, points=true)
+        return drawn
 
     def _limits(self, dimension: int) -> Floats | None:
         return None if self.bounds is None else read_bounds(self.bounds, dimension)
 
-    def _scaled(self, X: Any) -> Floats:  # noqa: N803
+    def _scaled(self, X: ArrayLike) -> Floats:  # noqa: N803
         given = np.asarray(X)
         if given.ndim != 2 or not given.size:
             raise UsageError(f"points of shape {given.shape}", "points form a table, one row a person", "Give an array of shape (n, d)")
@@ -206,7 +211,7 @@ class PrivateKMeans:
         limits = self._limits(given.shape[1])
         return np.asarray(np.clip(found, 0, 1)) if limits is None else to_unit(found, limits)
 
-    def _placed(self, X: Any) -> Floats:  # noqa: N803
+    def _placed(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Points in the scale of the centres, and with as many axes."""
         found, dimension = self._scaled(X), self._unit_centers.shape[1]
         if found.shape[1] != dimension:

@@ -16,21 +16,26 @@ import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError, shown
 from sfumato.exact import Number, decimal, positive
 from sfumato.local import twostage
-from sfumato.local.constants import Constants, auto_reach, constants, context, variance
+from sfumato.local.constants import Constants, auto_reach, constants, context, unit_ball, variance
 from sfumato.local.floats import Floats
 from sfumato.local.mechanism import RESOLUTION, check_dimension, guarantee, in_blocks, limit, needed, read_array, read_cells, reports_of
 from sfumato.local.offsets import Cells, Offsets
 from sfumato.local.radius import Radius
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.random.bits import Bits, current
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Method = Literal["mixture", "two-stage"]
 
@@ -157,7 +162,7 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         """In words."""
         return f"bounded perturbation mechanism in {self.dimension} dimensions, L = {decimal(self.L)}"
 
-    def log_density(self, v: Any, x: Any) -> Any:
+    def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
         """Log density of reports x for points v, shapes (d,) or (n, d), broadcast; -inf outside the report space."""
         points, reports = (read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports")))
         reach = float(self.L)
@@ -165,13 +170,13 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         inside = ((reports >= -reach) & (reports <= 1 + reach)).all(axis=-1)
         return np.where(inside, self.log_normalizer - float(self.epsilon) * near, -np.inf)[()]
 
-    def density(self, v: Any, x: Any) -> Any:
+    def density(self, v: ArrayLike, x: ArrayLike) -> Array:
         """Density of reports x for points v, shapes (d,) or (n, d), broadcast; 0 outside the report space."""
         return np.exp(self.log_density(v, x))
 
     # --- accuracy ----------------------------------------------------------------------------------------------------------
 
-    def debias(self, mean_of_reports: Any) -> Floats:
+    def debias(self, mean_of_reports: ArrayLike) -> Floats:
         """Turn a mean of many reports into an unbiased estimate of the mean of their points: (x - b/2) / (1 - b)."""
         mean = read_array(mean_of_reports, self.dimension, "means of reports")
         self._feasible()
@@ -205,7 +210,7 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         """Width of a cell of the lattice."""
         return (1 + 2 * Fraction(self.L)) / RESOLUTION
 
-    def perturb(self, points: Any, method: Method = "mixture") -> Floats:
+    def perturb(self, points: ArrayLike, method: Method = "mixture") -> Floats:
         """Draw one report for each point.
 
         Parameters
@@ -229,7 +234,7 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
 
         return reports_of(self, points, two_stage if method == "two-stage" else lambda part, target: self._mixture(part, target, bits))
 
-    def draw_cells(self, points: Any, bits: Bits | None = None) -> Cells:
+    def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d), each from 0 to 2^16 - 1."""
         self._feasible()
         source = bits or current()
@@ -245,14 +250,14 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
             target[~silent] = ball.cells(points[~silent], bits)
         target[silent] = uniform
 
-    def place(self, cells: Any, out: Floats | None = None) -> Floats:
+    def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:
         """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
         found: Floats = np.add(cells, 0.5, out=out)
         found *= float(self.width)
         found -= float(self.L)
         return found
 
-    def check_cells(self, cells: Any) -> Cells:
+    def check_cells(self, cells: ArrayLike) -> Cells:
         """Read cells that somebody sent: int64, shape (n, d)."""
         return read_cells(cells, self.dimension, *self.limits)
 
@@ -261,11 +266,22 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         """The least and the largest cell."""
         return 0, RESOLUTION - 1
 
-    def plot(self, ax: Any = None, reports: int = 100_000) -> Any:
+    def plot(self, ax: Axes | None = None, reports: int = 100_000) -> Axes:
         """Draw the density of reports against their distance, beside so many simulated ones, on a matplotlib Axes."""
-        from sfumato.local.diagnostics import plot_radius
+        from sfumato.charts import local
 
-        return plot_radius(self, ax, reports)
+        d, reach = self.dimension, float(self.L)
+        radii = np.linalg.norm(centre_reports(self, reports) - 0.5, axis=1)
+        # Within the box's nearest face all directions are open, so that shells have their full volume.
+        far = reach + 0.5
+        edges = np.linspace(0, far, 41)
+        volumes = float(unit_ball(d)) * np.diff(edges**d)
+        seen = np.histogram(radii, edges)[0] / reports / volumes
+        grid = np.linspace(0, far, 400)
+        law = np.exp(self.log_normalizer - float(self.epsilon) * np.minimum(grid, reach))
+        inside, expected = 100 * float((radii <= reach).mean()), 100 * self.ball_probability
+        note = f"{inside:.1f} % of {reports:,} reports lie within L = {reach:g}; {expected:.1f} % expected"
+        return local.draw_radius(grid, law, edges, seen, reach, note, ax)
 
     def __str__(self) -> str:
         lines = [
@@ -288,7 +304,12 @@ def uniform_cells(count: int, d: int, bits: Bits) -> Cells:
     return lanes.reshape(count, d).astype(np.int64)
 
 
-def share_within(bpm: BPM, radii: Any) -> Floats:
+def centre_reports(bpm: BPM, reports: int) -> Floats:
+    """Simulate reports of the cube's centre: float64 of shape (reports, d)."""
+    return bpm.perturb(np.full((reports, bpm.dimension), 0.5))
+
+
+def share_within(bpm: BPM, radii: ArrayLike) -> Floats:
     """P(|x - v| <= r) for radii up to L: float64 like ``radii``, what the distances of reports should look like."""
     found = []
     d, k = bpm.dimension, bpm.epsilon
@@ -304,7 +325,7 @@ def share_within(bpm: BPM, radii: Any) -> Floats:
     return np.reshape(found, np.shape(radii))
 
 
-def expected_axes(bpm: BPM, mean: Any) -> Floats:
+def expected_axes(bpm: BPM, mean: ArrayLike) -> Floats:
     """E x for points of the given mean: v + b (1/2 - v)."""
     b = bpm.background_probability
     return np.asarray(np.asarray(mean) * bpm.signal_probability + b / 2)

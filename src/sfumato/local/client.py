@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.domain import Interval
 from sfumato.errors import BoundsRequired, DataError, UsageError
@@ -75,9 +76,8 @@ def mechanism_of(text: str) -> BPM | MultivariateLaplace:
 
 def read_bounds(bounds: Bounds, dimension: int) -> Floats:
     """Public bounds as an array of shape (d, 2): lower, upper."""
-    pairs: Any = [
-        axis.numbers if isinstance(axis, Interval) else axis for axis in (bounds.values() if isinstance(bounds, Mapping) else bounds)
-    ]
+    axes = bounds.values() if isinstance(bounds, Mapping) else bounds
+    pairs = [axis.numbers if isinstance(axis, Interval) else axis for axis in axes]
     try:
         found = np.asarray(pairs, dtype=np.float64)
     except (TypeError, ValueError):
@@ -125,7 +125,7 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({label(self.mechanism)})"
 
-    def report(self, value: Any) -> Report:
+    def report(self, value: ArrayLike) -> Report:
         """Report the value, once: what was reported before is returned, whatever the value is now.
 
         Raises
@@ -182,7 +182,7 @@ class Client:
         raise DataError(f"the memory {self._memory}", reason, "Choose a path that can be written")
 
 
-def _single(value: Any, dimension: int) -> Floats:
+def _single(value: ArrayLike, dimension: int) -> Floats:
     try:
         found = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -175,9 +175,7 @@ def _write_parquet(reports: Sequence[Report], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns: dict[str, Any] = {
-        "id": [each.id for each in reports],
-        "cells": pa.array([each.cells for each in reports], pa.list_(pa.int64())),
-    }
-    table = pa.table(columns).replace_schema_metadata({METADATA: reports[0].to.encode() if reports else b""})
+    names = pa.array([each.id for each in reports], pa.string())
+    cells = pa.array([each.cells for each in reports], pa.list_(pa.int64()))
+    table = pa.table({"id": names, "cells": cells}).replace_schema_metadata({METADATA: reports[0].to.encode() if reports else b""})
     pq.write_table(table, path)

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from sfumato.arrays import Array
 from sfumato.exact import Exactly, positive
-from sfumato.local.bpm import BPM
-from sfumato.local.constants import unit_ball, variance
+from sfumato.local.bpm import BPM, centre_reports
+from sfumato.local.constants import variance
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ def diagnose(bpm: BPM, reports: int = 100_000) -> Diagnosis:
     >>> diagnose(BPM(epsilon=2, L="0.3", dimension=2), 1000).in_space
     True
     """
-    drawn = _drawn(bpm, reports)
+    drawn = centre_reports(bpm, reports)
     inside = float((np.linalg.norm(drawn - 0.5, axis=1) <= float(bpm.L)).mean())
     expected, reach = bpm.ball_probability, float(bpm.L)
     error = (expected * (1 - expected) / reports) ** 0.5
@@ -78,7 +80,7 @@ class Sweep(msgspec.Struct, frozen=True):
     limit: float
     auto: float
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it on a matplotlib Axes."""
         from sfumato.charts import local
 
@@ -105,25 +107,3 @@ def sweep(*, epsilon: Exactly, dimension: int, points: int = 40) -> Sweep:
         dimension * (dimension + 1) / float(exact) ** 2,
         float(auto.L),
     )
-
-
-def plot_radius(bpm: BPM, ax: Any, reports: int) -> Any:
-    """Draw density against radius, as the law says and as simulated reports of the cube's centre show it."""
-    from sfumato.charts import local
-
-    d, reach = bpm.dimension, float(bpm.L)
-    radii = np.linalg.norm(_drawn(bpm, reports) - 0.5, axis=1)
-    # Within the box's nearest face all directions are open, so that shells have their full volume.
-    far = reach + 0.5
-    edges = np.linspace(0, far, 41)
-    volumes = float(unit_ball(d)) * np.diff(edges**d)
-    seen = np.histogram(radii, edges)[0] / reports / volumes
-    grid = np.linspace(0, far, 400)
-    law = np.exp(bpm.log_normalizer - float(bpm.epsilon) * np.minimum(grid, reach))
-    inside, expected = 100 * float((radii <= reach).mean()), 100 * bpm.ball_probability
-    note = f"{inside:.1f} % of {reports:,} reports lie within L = {reach:g}; {expected:.1f} % expected"
-    return local.draw_radius(grid, law, edges, seen, reach, note, ax)
-
-
-def _drawn(bpm: BPM, reports: int) -> Array:
-    return bpm.perturb(np.full((reports, bpm.dimension), 0.5))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.exact import Number, decimal, positive
 from sfumato.local.floats import Floats
@@ -105,16 +107,18 @@ class MultivariateLaplace(msgspec.Struct, frozen=True, tag="laplace"):
         """In words."""
         return f"multivariate Laplace mechanism in {self.dimension} dimensions"
 
-    def log_density(self, v: Any, x: Any) -> Any:
+    def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
         """Log density of reports x for points v, shapes (d,) or (n, d), broadcast."""
         points, reports = (read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports")))
-        return (self.log_normalizer - float(self.epsilon) * np.linalg.norm(reports - points, axis=-1))[()]
+        found: Array = self.log_normalizer - float(self.epsilon) * np.linalg.norm(reports - points, axis=-1)
+        single: Array = found[()]  # one pair of points gives a number
+        return single
 
-    def density(self, v: Any, x: Any) -> Any:
+    def density(self, v: ArrayLike, x: ArrayLike) -> Array:
         """Density of reports x for points v, shapes (d,) or (n, d), broadcast."""
         return np.exp(self.log_density(v, x))
 
-    def debias(self, mean_of_reports: Any) -> Floats:
+    def debias(self, mean_of_reports: ArrayLike) -> Floats:
         """The mean itself: reports are unbiased."""
         return read_array(mean_of_reports, self.dimension, "means of reports")
 
@@ -132,23 +136,23 @@ class MultivariateLaplace(msgspec.Struct, frozen=True, tag="laplace"):
         spread = 1 + 2 * self.dimension / float(self.epsilon)
         return Fraction(2) ** math.ceil(math.log2(spread)) / RESOLUTION
 
-    def perturb(self, points: Any) -> Floats:
+    def perturb(self, points: ArrayLike) -> Floats:
         """Draw one report for each point of the unit cube, shape (n, d) or (d,): float64 of the same shape, on the lattice."""
         bits = current()
         return reports_of(self, points, lambda part, target: _around(self).cells(part, bits, target))
 
-    def draw_cells(self, points: Any, bits: Bits | None = None) -> Cells:
+    def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d)."""
         source = bits or current()
         return in_blocks(points, self.dimension, lambda part, target: _around(self).cells(part, source, target)).astype(np.int64)
 
-    def place(self, cells: Any, out: Floats | None = None) -> Floats:
+    def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:
         """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
         found: Floats = np.add(cells, 0.5, out=out)
         found *= float(self.width)
         return found
 
-    def check_cells(self, cells: Any) -> Cells:
+    def check_cells(self, cells: ArrayLike) -> Cells:
         """Read cells that somebody sent: int64, shape (n, d)."""
         return read_cells(cells, self.dimension, *self.limits)
 

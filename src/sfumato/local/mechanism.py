@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.errors import UsageError, shown
 from sfumato.local.floats import Floats
@@ -42,7 +43,7 @@ class Mechanism(Protocol):
     """A local mechanism: BPM or MultivariateLaplace."""
 
     @property
-    def epsilon(self) -> Any: ...
+    def epsilon(self) -> Fraction: ...
     @property
     def dimension(self) -> int: ...
     @property
@@ -53,11 +54,11 @@ class Mechanism(Protocol):
     def variance(self) -> float: ...
     @property
     def title(self) -> str: ...
-    def perturb(self, points: Any) -> Floats: ...
-    def draw_cells(self, points: Any, bits: Bits | None = None) -> Cells: ...
-    def place(self, cells: Any, out: Floats | None = None) -> Floats: ...
-    def check_cells(self, cells: Any) -> Cells: ...
-    def debias(self, mean_of_reports: Any) -> Floats: ...
+    def perturb(self, points: ArrayLike) -> Floats: ...
+    def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells: ...
+    def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats: ...
+    def check_cells(self, cells: ArrayLike) -> Cells: ...
+    def debias(self, mean_of_reports: ArrayLike) -> Floats: ...
 
 
 def check_dimension(dimension: object) -> int:
@@ -68,7 +69,7 @@ def check_dimension(dimension: object) -> int:
     return int(dimension)
 
 
-def read_array(values: Any, dimension: int, name: str) -> Floats:
+def read_array(values: ArrayLike, dimension: int, name: str) -> Floats:
     """Read numbers of shape (d,) or (n, d), without NaN. No message quotes them."""
     try:
         given = np.asarray(values)
@@ -85,7 +86,7 @@ def read_array(values: Any, dimension: int, name: str) -> Floats:
     return found
 
 
-def in_blocks(points: Any, dimension: int, draw: Draw) -> Floats:
+def in_blocks(points: ArrayLike, dimension: int, draw: Draw) -> Floats:
     """Read points and draw for a few at a time, which stay in the cache: float64 ndarray of shape (n, d)."""
     given = np.atleast_2d(read_array(points, dimension, "points"))
     found = np.empty(given.shape)
@@ -99,7 +100,7 @@ def in_blocks(points: Any, dimension: int, draw: Draw) -> Floats:
     return found
 
 
-def reports_of(mechanism: Mechanism, points: Any, draw: Draw) -> Floats:
+def reports_of(mechanism: Mechanism, points: ArrayLike, draw: Draw) -> Floats:
     """Perturb points as they were given: one point gives one report, shape (d,)."""
 
     def report(part: Floats, target: Floats) -> None:
@@ -110,7 +111,7 @@ def reports_of(mechanism: Mechanism, points: Any, draw: Draw) -> Floats:
     return found[0] if np.ndim(points) == 1 else found
 
 
-def read_cells(cells: Any, dimension: int, least: int, most: int) -> Cells:
+def read_cells(cells: ArrayLike, dimension: int, least: int, most: int) -> Cells:
     """Read the cells of reports: whole numbers of shape (n, d) between public limits."""
     found = np.atleast_2d(np.asarray(cells))
     if found.ndim != 2 or found.shape[1] != dimension or found.dtype.kind not in "iu":

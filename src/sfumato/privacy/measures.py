@@ -137,13 +137,22 @@ def asked_cost(*, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None) 
     return spendable(measure_of("the cost of a release", epsilon=epsilon, delta=delta, rho=rho))
 
 
-def measure_of(what: str, *, epsilon: Exactly | None = None, delta: Exactly = 0, rho: Exactly | None = None) -> CentralMeasure:
+def measure_of(
+    what: str,
+    *,
+    epsilon: Exactly | None = None,
+    delta: Exactly = 0,
+    rho: Exactly | None = None,
+    prefix: str = "",
+) -> CentralMeasure:
     """Read a cost or a total as it was given: an epsilon, an epsilon with a delta above 0, or a rho.
 
     Parameters
     ----------
     what : str
         What is read, as an error names it.
+    prefix : str
+        Of the three names in an error: "--" where they are options.
 
     Raises
     ------
@@ -158,15 +167,17 @@ def measure_of(what: str, *, epsilon: Exactly | None = None, delta: Exactly = 0,
         return ApproxDP(epsilon, delta) if has_delta else PureDP(epsilon)
     if rho is not None and epsilon is None:
         if has_delta:
-            raise rho_with_delta()
+            raise rho_with_delta(prefix)
         return ZCDP(rho)
-    remedy = 'Write epsilon="0.5", or rho="0.01" for Gaussian noise'
-    raise UsageError(what, "give epsilon or rho, and not both", remedy)
+    obstacle = f"give {prefix}epsilon or {prefix}rho, and not both"
+    remedy = f'Write {prefix}epsilon="0.5", or {prefix}rho="0.01" for Gaussian noise'
+    raise UsageError(what, obstacle, remedy)
 
 
-def rho_with_delta() -> UsageError:
+def rho_with_delta(prefix: str = "") -> UsageError:
     """What is said of a rho that is given beside a delta."""
-    return UsageError("rho with delta", "zero-concentrated privacy has no delta", "Leave delta out")
+    asked = f"{prefix}rho with {prefix}delta"
+    return UsageError(asked, "zero-concentrated privacy has no delta", f"Leave {prefix}delta out")
 
 
 def _at_most(value: Fraction, name: str, limit: int) -> Fraction:
