@@ -7,10 +7,10 @@ b = sensitivity / epsilon. Worlds are the subsets of that size. All beliefs are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
@@ -19,13 +19,16 @@ from sfumato.risk.kernel import Answers
 from sfumato.risk.queries import Query, QueryName, at_least_zero, parse
 from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
 from sfumato.risk.sensitivity import unbounded, world_range
-from sfumato.risk.universe import Column, by_column
+from sfumato.risk.universe import ByColumn, Column, Pick, Universe, by_column
 from sfumato.risk.worlds import MOST_LISTED, checked_prior, distinct_answers, listed_answers, prior_answers
 
 BOUNDS = ("tight", "loose")
 
+Prior: TypeAlias = ByColumn[ArrayLike] | None
+Scale: TypeAlias = ByColumn[Exactly] | None
 
-def prior_belief(universe: Any, size: int) -> Any:
+
+def prior_belief(universe: Universe, size: int) -> Array | dict[str, Array]:
     """What the adversary believes beforehand: every world is as likely.
 
     Returns
@@ -36,7 +39,7 @@ def prior_belief(universe: Any, size: int) -> Any:
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-    def one(column: Column, _: Callable[[Any], Any]) -> Array:
+    def one(column: Column, _: Pick) -> Array:
         if column.worlds > MOST_LISTED and not column.leaves_one_out:
             raise UsageError("a list of priors", f"there are more than {MOST_LISTED:,} worlds", "Each is 1 / C(n, size)")
         return np.full(column.worlds, 1 / column.worlds)
@@ -45,8 +48,14 @@ def prior_belief(universe: Any, size: int) -> Any:
 
 
 def posterior_belief(
-    universe: Any, size: int, query: QueryName, result: Any, epsilon: Exactly, prior: Any = None, sensitivity: Any = None
-) -> Any:
+    universe: Universe,
+    size: int,
+    query: QueryName,
+    result: ByColumn[Exactly],
+    epsilon: Exactly,
+    prior: Prior = None,
+    sensitivity: Scale = None,
+) -> Array | dict[str, Array]:
     """What the adversary believes of each world after seeing ``result``.
 
     Parameters
@@ -73,8 +82,9 @@ def posterior_belief(
     """
     asked, level = parse(query), at_least_zero(epsilon, "epsilon")
 
-    def one(column: Column, pick: Callable[[Any], Any]) -> Array:
-        seen, given = _finite(pick(result), "result"), pick(prior)
+    def one(column: Column, pick: Pick) -> Array:
+        noisy = cast(Exactly, pick(result))  # a checker joins the members of a union to object
+        seen, given = _finite(noisy, "result"), pick(prior)
         found = listed_answers(column, asked)
         beliefs = np.zeros(len(found)) if given is None else _log(checked_prior(given, column))
         scale = _sensitivity(column, asked, pick(sensitivity))
@@ -86,20 +96,25 @@ def posterior_belief(
     return by_column(universe, size, one)
 
 
-def confidence(prior: Any, posterior: Any) -> Any:
+def confidence(prior: ByColumn[ArrayLike], posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
     """How much did the adversary learn? The largest gain of belief in any world, from a prior and a posterior.
 
     Source: Lee and Clifton 2011, Def. 4.
     """
     if isinstance(posterior, dict):
-        return {name: confidence(prior[name] if isinstance(prior, dict) else prior, belief) for name, belief in posterior.items()}
+        before = {name: prior[name] if isinstance(prior, dict) else prior for name in posterior}
+        return {name: _gain(before[name], belief) for name, belief in posterior.items()}
+    return _gain(prior, posterior)
+
+
+def _gain(prior: object, posterior: object) -> float:
     before, after = _beliefs(prior), _beliefs(posterior)
     if after.size == 0 or before.shape not in ((), after.shape) or not (np.isfinite(before).all() and np.isfinite(after).all()):
         raise UsageError("confidence", "prior and posterior are not probabilities of the same worlds", "Give two arrays of one shape")
     return float((after - before).max())
 
 
-def _beliefs(given: Any) -> Array:
+def _beliefs(given: object) -> Array:
     """Probabilities as they were given; nothing at all if they are not numbers."""
     try:
         return np.asarray(given, dtype=float)
@@ -107,10 +122,14 @@ def _beliefs(given: Any) -> Array:
         return np.empty(0)
 
 
-def disclosure_risk(posterior: Any) -> Any:
+def disclosure_risk(posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
     """How sure is the adversary of the likeliest world? Source: Lee and Clifton 2011, Def. 5."""
     if isinstance(posterior, dict):
-        return {name: disclosure_risk(belief) for name, belief in posterior.items()}
+        return {name: _largest(belief) for name, belief in posterior.items()}
+    return _largest(posterior)
+
+
+def _largest(posterior: object) -> float:
     after = _beliefs(posterior)
     if after.size == 0 or not np.isfinite(after).all():
         raise UsageError("disclosure risk", "there are no probabilities", "Give what posterior_belief returns")
@@ -118,8 +137,14 @@ def disclosure_risk(posterior: Any) -> Any:
 
 
 def upper_bound_posterior(
-    universe: Any, size: int, query: QueryName, *, epsilon: Exactly, prior: Any = None, sensitivity: Any = None
-) -> Any:
+    universe: Universe,
+    size: int,
+    query: QueryName,
+    *,
+    epsilon: Exactly,
+    prior: Prior = None,
+    sensitivity: Scale = None,
+) -> float | dict[str, float]:
     """How sure can the adversary become, at most? The loose bound, 1 / (1 + (N - 1) exp(-epsilon Dv / Df)).
 
     N is the number of worlds, Dv the largest difference between two worlds' answers, Df the unbounded sensitivity. With a
@@ -133,15 +158,21 @@ def upper_bound_posterior(
     """
     asked, level = parse(query), at_least_zero(epsilon, "epsilon")
 
-    def one(column: Column, pick: Callable[[Any], Any]) -> float:
+    def one(column: Column, pick: Pick) -> float:
         return float(loose_curve(*loose_parts(column, asked, pick(prior), pick(sensitivity)), np.array([level]))[0])
 
     return by_column(universe, size, one)
 
 
 def tighter_upper_bound_posterior(
-    universe: Any, size: int, query: QueryName, *, epsilon: Exactly, prior: Any = None, sensitivity: Any = None
-) -> Any:
+    universe: Universe,
+    size: int,
+    query: QueryName,
+    *,
+    epsilon: Exactly,
+    prior: Prior = None,
+    sensitivity: Scale = None,
+) -> float | dict[str, float]:
     """How sure can the adversary become? The tight bound: max over i of a[i] / sum over j of a[j] exp(-epsilon |f[i] - f[j]| / Df).
 
     Parameters as for ``posterior_belief``. With a uniform prior, worlds with equal answers are counted, not listed.
@@ -160,7 +191,7 @@ def tighter_upper_bound_posterior(
     """
     asked, level = parse(query), at_least_zero(epsilon, "epsilon")
 
-    def one(column: Column, pick: Callable[[Any], Any]) -> float:
+    def one(column: Column, pick: Pick) -> float:
         found, scale = tight_parts(column, asked, pick(prior), pick(sensitivity))
         return risk_at(found, scale, level)
 
@@ -168,8 +199,14 @@ def tighter_upper_bound_posterior(
 
 
 def upper_bound_epsilon(
-    universe: Any, size: int, query: QueryName, risk: Exactly = 1 / 3, *, prior: Any = None, sensitivity: Any = None
-) -> Any:
+    universe: Universe,
+    size: int,
+    query: QueryName,
+    risk: Exactly = 1 / 3,
+    *,
+    prior: Prior = None,
+    sensitivity: Scale = None,
+) -> float | dict[str, float]:
     """Which epsilon keeps the loose bound within the risk? (Df / Dv) ln((N - 1) risk / (1 - risk)); infinity where answers never differ.
 
     Raises
@@ -184,22 +221,22 @@ def upper_bound_epsilon(
     """
     asked, limit = parse(query), read_risk(risk)
 
-    def one(column: Column, pick: Callable[[Any], Any]) -> float:
+    def one(column: Column, pick: Pick) -> float:
         return loose_epsilon(*loose_parts(column, asked, pick(prior), pick(sensitivity)), limit)
 
     return by_column(universe, size, one)
 
 
 def optimal_epsilon(
-    universe: Any,
+    universe: Universe,
     size: int,
     query: QueryName,
     risk: Exactly = 1 / 3,
     bound: str = "tight",
     *,
-    prior: Any = None,
-    sensitivity: Any = None,
-) -> Any:
+    prior: Prior = None,
+    sensitivity: Scale = None,
+) -> float | dict[str, float]:
     """Which is the largest epsilon whose worst posterior stays within the risk?
 
     Parameters
@@ -235,7 +272,7 @@ def optimal_epsilon(
         return upper_bound_epsilon(universe, size, query, risk, prior=prior, sensitivity=sensitivity)
     asked, limit = parse(query), read_risk(risk)
 
-    def one(column: Column, pick: Callable[[Any], Any]) -> float:
+    def one(column: Column, pick: Pick) -> float:
         return tight_epsilon(*tight_parts(column, asked, pick(prior), pick(sensitivity)), limit)
 
     return by_column(universe, size, one)
@@ -244,13 +281,13 @@ def optimal_epsilon(
 # --- parts ------------------------------------------------------------------------------------------------------------------
 
 
-def tight_parts(column: Column, query: Query, prior: Any = None, sensitivity: Any = None) -> tuple[Answers, float]:
+def tight_parts(column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None) -> tuple[Answers, float]:
     """The distinct answers, and the sensitivity."""
     found = distinct_answers(column, query) if prior is None else prior_answers(column, query, prior)
     return found, _sensitivity(column, query, sensitivity)
 
 
-def loose_parts(column: Column, query: Query, prior: Any = None, sensitivity: Any = None) -> tuple[float, float]:
+def loose_parts(column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None) -> tuple[float, float]:
     """ln of the odds against the likeliest world, and Dv / Df: 0 where answers never differ."""
     apart = world_range(column, query)
     odds = column.log_worlds + math.log1p(-math.exp(-column.log_worlds)) if column.log_worlds > 0 else -math.inf
@@ -271,7 +308,7 @@ def risk_at(found: Answers, scale: float, epsilon: float) -> float:
     return math.exp(found.worst(epsilon / scale if scale > 0 else 0.0).log_risk)
 
 
-def _sensitivity(column: Column, query: Query, given: Any) -> float:
+def _sensitivity(column: Column, query: Query, given: Exactly | None) -> float:
     if given is None:
         return unbounded(column, query, 1) if column.size > 1 else _of_single(column, query)
     scale = float(fraction(given, "sensitivity"))
@@ -288,7 +325,7 @@ def _of_single(column: Column, query: Query) -> float:
     )
 
 
-def _finite(value: Any, name: str) -> float:
+def _finite(value: Exactly, name: str) -> float:
     return float(fraction(value, name))
 
 

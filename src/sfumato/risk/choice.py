@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import Infeasible, nearest
 from sfumato.exact import Exactly, rounded
 from sfumato.privacy.belief import LARGE
@@ -20,7 +21,10 @@ from sfumato.risk.queries import Query, QueryName, parse
 from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
 from sfumato.risk.sensitivity import unbounded
 from sfumato.risk.spreads import least_sensitivity
-from sfumato.risk.universe import Column, by_column, log_choose
+from sfumato.risk.universe import Column, Universe, by_column, log_choose
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 POINTS = ((20_000, 121), (1_000_000, 25), (10**12, 9))  # answers up to, points of the curve
 
@@ -119,11 +123,12 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         """What must be said beside the number."""
         return (_smallness(self), *(() if self.exact else (_LOOSE,)), *((_LEAST,) if self.one_sided else ()), *_ALWAYS)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw both bounds against epsilon on a matplotlib Axes, and return the Axes."""
         from sfumato.charts import risk
 
-        return risk.draw([self], ax)
+        drawn: Axes = risk.draw([self], ax)
+        return drawn
 
     def __str__(self) -> str:
         worst = [] if self.worst is None else [f"  Worst world: {self.worst}."]
@@ -184,17 +189,18 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
         """Epsilon by the loose bound, by column."""
         return {name: part.upper_bound for name, part in self.items()}
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Sequence[Axes] | None = None) -> Array:
         """Draw one panel per column; ``ax`` is a sequence of as many Axes, or None. Returns an ndarray of Axes."""
         from sfumato.charts import risk
 
-        return risk.draw(self.parts, ax)
+        drawn: Array = risk.draw(self.parts, ax)
+        return drawn
 
     def __str__(self) -> str:
         return "\n".join(str(part) for part in self.parts)
 
 
-def choose(universe: Any, size: int, query: QueryName, risk: Exactly = 1 / 3) -> Choice | Choices:
+def choose(universe: Universe, size: int, query: QueryName, risk: Exactly = 1 / 3) -> Choice | Choices:
     """Which epsilon keeps the risk of disclosure within a limit?
 
     Parameters

@@ -17,7 +17,7 @@ from sfumato.risk.laws import Gaussian, Laplace, Noise, Promise, Protection
 from sfumato.risk.membership import advantage, posterior, true_positive_rate
 from sfumato.risk.possible import Worlds
 
-NOISES = {"laplace": Laplace, "gaussian": Gaussian, "discrete-laplace": DiscreteLaplace, "discrete-gaussian": DiscreteGaussian}
+NOISES = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian")
 FORMS = "disclosure=, advantage=, prior= with posterior=, or fpr= with tpr="
 GRAIN = 2**20  # scales of discrete noise are rounded up to one part in so many
 
@@ -191,8 +191,6 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         Infeasible
             If no scale up to 10^9 sensitivities does, as with Gaussian noise and exceeded = 0.
         """
-        if kind not in NOISES:
-            raise UsageError(f"noise {kind!r}", f"there are {', '.join(NOISES)}", "Name one of them")
         moved = float(fraction(sensitivity, "sensitivity"))
 
         def fits(scale: float) -> bool:
@@ -225,11 +223,17 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
 
 def _made(kind: str, scale: float) -> Noise:
     """Noise of this scale; of discrete noise, the parameter is rounded up to a short fraction."""
-    if kind == "discrete-laplace":
-        return DiscreteLaplace(Fraction(math.ceil(scale * GRAIN), GRAIN))
-    if kind == "discrete-gaussian":
-        return DiscreteGaussian(Fraction(math.ceil(scale * scale * GRAIN), GRAIN))
-    return Laplace(scale) if kind == "laplace" else Gaussian(scale)
+    match kind:
+        case "laplace":
+            return Laplace(scale)
+        case "gaussian":
+            return Gaussian(scale)
+        case "discrete-laplace":
+            return DiscreteLaplace(Fraction(math.ceil(scale * GRAIN), GRAIN))
+        case "discrete-gaussian":
+            return DiscreteGaussian(Fraction(math.ceil(scale * scale * GRAIN), GRAIN))
+        case _:
+            raise UsageError(f"noise {kind!r}", f"there are {', '.join(NOISES)}", "Name one of them")
 
 
 def _floor(units: float, asked: str) -> int:

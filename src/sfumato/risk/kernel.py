@@ -9,10 +9,9 @@ Where weights span more than a float holds, the same steps run on logarithms.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +32,8 @@ class Worst(NamedTuple):
 class _Ring(NamedTuple):
     """Plain numbers, or logarithms of them."""
 
-    times: Callable[..., Any]
-    plus: Callable[..., Any]
+    times: np.ufunc
+    plus: np.ufunc
     zero: float
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from scipy.special import ndtr, ndtri
 
@@ -22,6 +23,9 @@ from sfumato.privacy import belief
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.risk import discrete, renyi
 from sfumato.risk.laws import Gaussian, Laplace, Noise, Protection, shift_of
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 
 def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
@@ -161,7 +165,7 @@ def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
     return 0.0 if total is None else float(total.get_delta_for_epsilon(0))
 
 
-def _loss_distribution(pld: Any, noise: Noise, shift: float) -> Any:
+def _loss_distribution(pld: ModuleType, noise: Noise, shift: float) -> PrivacyLossDistribution:
     step = {"value_discretization_interval": 1e-4}
     match noise:
         case Laplace(scale=scale):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -14,15 +14,16 @@ from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest
 from sfumato.exact import Exactly, fraction
 
-NAMES = ("mean", "median", "sum", "count", "var", "std")
-QueryName: TypeAlias = str | Sequence[object]
+QueryName: TypeAlias = str | Sequence[Exactly]
+Name: TypeAlias = Literal["mean", "median", "sum", "count", "var", "std", "percentile"]
+NAMES: tuple[Name, ...] = ("mean", "median", "sum", "count", "var", "std")
 
 
 @dataclass(frozen=True)
 class Query:
     """A query; ``at`` is the quantile of an order statistic, in [0, 1], and None for the others."""
 
-    name: str
+    name: Name
     at: Fraction | None = None
 
     def rank(self, size: int) -> tuple[int, float]:
@@ -51,7 +52,7 @@ def parse(query: QueryName) -> Query:
             f"a query of type {type(query).__name__}", "it is neither a name nor a pair", 'Write "mean", or ("percentile", 25)'
         )
     if not isinstance(query, str) and len(query) == 2 and query[0] == "percentile":
-        at = fraction(query[1], "percentile") / 100  # type: ignore[arg-type]
+        at = fraction(query[1], "percentile") / 100
         if 0 <= at <= 1:
             return Query("percentile", at)
         raise UsageError("a percentile outside 0 to 100", "there is none", 'Write ("percentile", 25)')
@@ -75,8 +76,9 @@ def answers(query: Query, rows: Array) -> Array:
             return np.asarray(rows.var(axis=-1))
         case "std":
             return np.asarray(rows.std(axis=-1))
-    low, weight = query.rank(size)
-    return interpolate(rows[:, low], rows[:, min(low + 1, size - 1)], weight)
+        case "median" | "percentile":
+            low, weight = query.rank(size)
+            return interpolate(rows[:, low], rows[:, min(low + 1, size - 1)], weight)
 
 
 def interpolate(low: Array, high: Array, weight: float) -> Array:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 
@@ -18,14 +17,14 @@ from sfumato.errors import Infeasible
 from sfumato.risk.queries import Query, QueryName, answers, parse
 from sfumato.risk.spreads import largest_change
 from sfumato.risk.subsets import spread, subset_moments
-from sfumato.risk.universe import Column, by_column, distance_of, how_many
+from sfumato.risk.universe import Column, Universe, by_column, distance_of, how_many
 
 MOST_NUMBERS = 40_000_000  # records in all data sets that are compared
 FEW = 100  # records below which variances are computed set by set, without a difference of large numbers
 BATCH = 1_000_000
 
 
-def unbounded_sensitivity(universe: Any, size: int, query: QueryName, distance: int = 1) -> float | dict[str, float]:
+def unbounded_sensitivity(universe: Universe, size: int, query: QueryName, distance: int = 1) -> float | dict[str, float]:
     """How far does an answer move when ``distance`` records are added or removed?
 
     Parameters
@@ -56,7 +55,7 @@ def unbounded_sensitivity(universe: Any, size: int, query: QueryName, distance: 
     return by_column(universe, size, lambda column, _: unbounded(column, asked, distance_of(distance, column)))
 
 
-def bounded_sensitivity(universe: Any, size: int, query: QueryName, distance: int = 1) -> float | dict[str, float]:
+def bounded_sensitivity(universe: Universe, size: int, query: QueryName, distance: int = 1) -> float | dict[str, float]:
     """How far does an answer move when ``distance`` records are exchanged for others of the universe?
 
     Parameters, returns and errors as for ``unbounded_sensitivity``.
@@ -88,7 +87,8 @@ def _removed(column: Column, query: Query, size: int, k: int) -> float:
             return largest_change(column.centred, size, query)
         case "var" | "std":
             return _enumerated_removed(column, query, size, k)
-    return _of_ranks(column.ordered, query, size, k)
+        case "median" | "percentile":
+            return _of_ranks(column.ordered, query, size, k)
 
 
 def _of_sums(u: Array, k: int) -> float:
@@ -150,7 +150,8 @@ def bounded(column: Column, query: Query, k: int) -> float:
             return float(u[-k:].sum() - u[:k].sum()) / size
         case "var" | "std":
             return world_range(column, query) if column.leaves_one_out else _enumerated_exchanged(column, query, k)
-    return _widest(u, size + k, _placed(query, size, k), _placed(query, size, 0))
+        case "median" | "percentile":
+            return _widest(u, size + k, _placed(query, size, k), _placed(query, size, 0))
 
 
 def world_range(column: Column, query: Query) -> float:
@@ -169,8 +170,9 @@ def world_range(column: Column, query: Query) -> float:
             return apart if query.name == "sum" else apart / size
         case "var" | "std":
             return _range_of_spread(column, query)
-    placed = _placed(query, size, 0)
-    return sum(c * float(u[column.n - size + rank] - u[rank]) for rank, c in placed.items())
+        case "median" | "percentile":
+            placed = _placed(query, size, 0)
+            return sum(c * float(u[column.n - size + rank] - u[rank]) for rank, c in placed.items())
 
 
 def _ends(u: Array, rest: int) -> float:

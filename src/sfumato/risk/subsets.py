@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.errors import InternalError
 from sfumato.risk.queries import Query
 from sfumato.risk.universe import log_choose
 
@@ -69,9 +70,15 @@ def _steps(x: Array) -> tuple[Array | None, float]:
 def split_in_half(x: Array, size: int, query: Query) -> Array:
     """Answers of all subsets of ``size`` records, in no useful order: float64 ndarray of shape (subsets,)."""
     sums, squares = subset_moments(x, size)
-    if query.name == "sum":
-        return sums
-    return sums / size if query.name == "mean" else spread(sums, squares, size, float(np.abs(x).max()), query)
+    match query.name:
+        case "sum":
+            return sums
+        case "mean":
+            return np.asarray(sums / size)
+        case "var" | "std":
+            return spread(sums, squares, size, float(np.abs(x).max()), query)
+        case "count" | "median" | "percentile":
+            raise InternalError(f"The {query} is no function of sums and squares.")
 
 
 def spread(sums: Array, squares: Array, size: int, reach: float, query: Query) -> Array:

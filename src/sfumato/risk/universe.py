@@ -7,14 +7,34 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Protocol, SupportsIndex, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
 
 T = TypeVar("T")
+V = TypeVar("V")
+
+
+class Pick(Protocol):
+    """Picks one column's part of an argument, which may be given as a dict by column."""
+
+    def __call__(self, argument: ByColumn[V]) -> V: ...
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """What holds columns by name: a frame of pandas, polars or Arrow, or records of numpy."""
+
+    def __getitem__(self, name: str, /) -> ArrayLike: ...
+
+
+ByColumn: TypeAlias = V | Mapping[str, V]
+"""An argument for all columns, or one for each by name."""
+Universe: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Frame
 ROUNDING = 64 * np.finfo(float).eps
 MANY = 2**63 - 1  # worlds; more than anything here lists or counts one by one
 LOG_MANY = math.log(MANY)
@@ -68,22 +88,26 @@ def how_many(n: int, k: int) -> int:
     return min(math.comb(n, k), MANY) if log_choose(n, k) < 2 * LOG_MANY else MANY
 
 
-def by_column(universe: Any, size: int, work: Callable[[Column, Callable[[Any], Any]], T]) -> T | dict[str, T]:
-    """Do some work on a column, or on each of several, for a dict by name.
-
-    ``work`` gets a function that picks the column's part of an argument which may be given as a dict by column.
-    """
+def by_column(universe: Universe, size: int, work: Callable[[Column, Pick], T]) -> T | dict[str, T]:
+    """Do some work on a column, or on each of several, for a dict by name."""
     columns = named_columns(universe)
     if columns is None:
-        return work(column_of(universe, size), lambda argument: argument)
+        return work(column_of(universe, size), _whole_argument)
     if not columns:
         raise UsageError("an empty frame", "it has no columns", "Give at least one column of numbers")
     made = {name: column_of(records, size, f" {name!r}") for name, records in columns.items()}
     return {name: work(column, _picker(name)) for name, column in made.items()}
 
 
-def _picker(name: str) -> Callable[[Any], Any]:
-    def pick(argument: Any) -> Any:
+def _whole_argument(argument: ByColumn[V]) -> V:
+    """The argument of a single column, as it is: nothing here takes a mapping for a value."""
+    if isinstance(argument, Mapping):
+        raise UsageError("an argument by column", "the universe is a single column", "Give one value")
+    return argument
+
+
+def _picker(name: str) -> Pick:
+    def pick(argument: ByColumn[V]) -> V:
         if not isinstance(argument, Mapping):
             return argument
         if name not in argument:
@@ -93,17 +117,19 @@ def _picker(name: str) -> Callable[[Any], Any]:
     return pick
 
 
-def named_columns(universe: Any) -> dict[str, Any] | None:
+def named_columns(universe: Universe) -> dict[str, ArrayLike] | None:
     """Columns of a dict or of a frame (anything with names and ``[name]``); None for a single array."""
     if isinstance(universe, Mapping):
         return {str(name): records for name, records in universe.items()}
     names = getattr(universe, "column_names", None)  # Arrow
     names = getattr(universe, "columns", None) if names is None else names  # pandas, polars
     names = getattr(getattr(universe, "dtype", None), "names", None) if names is None else names  # numpy's records
-    return None if names is None or callable(names) else {str(name): universe[name] for name in names}
+    if names is None or callable(names) or not isinstance(universe, Frame):
+        return None
+    return {str(name): universe[name] for name in names}
 
 
-def column_of(records: Any, size: int, name: str = "") -> Column:
+def column_of(records: Universe, size: int, name: str = "") -> Column:
     """Check one column, and the size of the data sets."""
     asked = f"the universe{name}"
     try:
@@ -141,10 +167,10 @@ def _size(size: object, n: int, asked: str) -> int:
     return whole
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     """A whole number; 0, which is never right, for anything else."""
     try:
-        return 0 if isinstance(value, bool) else operator.index(value)
+        return 0 if isinstance(value, bool) or not isinstance(value, SupportsIndex) else operator.index(value)
     except TypeError:
         return 0
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from sfumato.arrays import Array
@@ -117,9 +117,11 @@ def leave_one_out(x: Array, query: Query) -> Array:
             whole = squares.sum() / left
             roots = math.sqrt(whole) + np.sqrt(np.clip(whole - drop, 0, None))
             return np.asarray(-drop / np.maximum(roots, np.finfo(float).tiny))
-    low, weight = query.rank(left)
-    missing = np.arange(n)
-    return interpolate(x[low + (missing <= low)], x[np.minimum(low + 1 + (missing <= low + 1), n - 1)], weight)
+        case "median" | "percentile":
+            low, weight = query.rank(left)
+            missing = np.arange(n)
+            above = np.minimum(low + 1 + (missing <= low + 1), n - 1)
+            return interpolate(x[low + (missing <= low)], x[above], weight)
 
 
 # --- order statistics ---------------------------------------------------------------------------------------------------
@@ -220,7 +222,7 @@ def _without_each(column: Column, query: Query) -> Array:
     return found[::-1].copy()
 
 
-def prior_answers(column: Column, query: Query, prior: Any) -> Answers:
+def prior_answers(column: Column, query: Query, prior: ArrayLike) -> Answers:
     """Distinct answers under a prior that is given world by world."""
     weight = checked_prior(prior, column)
     if column.leaves_one_out and column.n > FEW:
@@ -230,7 +232,7 @@ def prior_answers(column: Column, query: Query, prior: Any) -> Answers:
     return collapse(listed_answers(column, query), _tolerance(column, query), weight)
 
 
-def checked_prior(prior: Any, column: Column) -> Array:
+def checked_prior(prior: ArrayLike, column: Column) -> Array:
     """Read a prior: probabilities of all worlds, which add up to 1."""
     remedy = f"Give {column.worlds:,} probabilities, in the order of itertools.combinations" if column.n <= 64 else "Give one a world"
     try:
