@@ -49,8 +49,8 @@ from sfumato.streaming.counter import Counter, CounterPreview
 from sfumato.streams import Opening, Stream, first_state, receipt_of, signed, spec
 
 if TYPE_CHECKING:
-    from sfumato.data.check import Check
-    from sfumato.data.scan import Progress
+    from sfumato.data.checked import Check
+    from sfumato.data.reader import Progress
 
 R = TypeVar("R", bound=Release)
 T = TypeVar("T")

@@ -19,16 +19,16 @@ THREADS = {"OMP_NUM_THREADS": "2", "POLARS_MAX_THREADS": "2"}  # memory for each
 # Counting pauses once: time for an engine to read ahead without bound, if it does. No outcome needs that time.
 MEASURE = """
 import glob, resource, sys, time
-from sfumato.data import count, frames, source, tables
+from sfumato.data import count, guard, scan, source
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))
-plain = tables.guarded_batches
+plain = guard.guarded_batches
 def slowly(*arguments):
     for batch in plain(*arguments):
         time.sleep(pauses.pop() if pauses else 0)
         yield batch
-frames.guarded_batches = slowly
+scan.guarded_batches = slowly
 for pattern in ("few*.parquet", "*.parquet"):
     {make}
     pauses = [0.5]

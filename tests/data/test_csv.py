@@ -12,9 +12,10 @@ import pyarrow.csv as arrow
 import pytest
 
 import sfumato as sf
-from sfumato.data import count, csvrows, feed
-from sfumato.data.csvfile import CsvFile, _rows
-from sfumato.data.fields import Losses
+from sfumato.data import count, feed
+from sfumato.data.reader import Losses
+from sfumato.data.readers import csvrows
+from sfumato.data.readers.csv import CsvFile, _rows
 from sfumato.domain import Lattice, grid_axis
 
 AXES = sf.Domain(
@@ -253,7 +254,7 @@ def test_losses_are_counted_for_the_custodian(tmp_path: Path) -> None:
     path.write_bytes(b'age,kind\n1,a\nx,\xff\n\n1\n1,2,3\nNA,\n"1,a\n')
     losses = Losses()
     columns = {"age": TENS.axes[0], "kind": LATTICES[2].axes[0]}
-    rows = sum(len(batch) for batch in CsvFile(path, "t.csv").batches(columns, losses))
+    rows = sum(len(batch) for batch in CsvFile(path, "t.csv").batches_noting(columns, losses))
     assert (rows, losses.wrong_length, losses.unended) == (3, 2, 1)
     assert (losses.unparsed, losses.not_utf8) == ({"age": 1, "kind": 1}, {"kind": 1})
 

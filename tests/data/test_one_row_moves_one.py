@@ -18,7 +18,7 @@ import pytest
 import sfumato as sf
 from sfumato import testing
 from sfumato.data import count
-from sfumato.data.tables import guarded
+from sfumato.data.guard import guarded
 from sfumato.domain import Lattice, grid_axis
 
 TIMES = sf.Interval("2020-01-01T00:00", "2020-01-02T00:00")

@@ -216,7 +216,7 @@ def _number(text: str) -> float:
 
 def _read(file: Path, columns: tuple[str, ...]) -> np.ndarray:
     """The columns of a file as float64, rows with a missing value dropped."""
-    from sfumato.data.tables import guarded
+    from sfumato.data.guard import guarded
 
     def read() -> Any:
         import pyarrow.parquet as pq

@@ -23,7 +23,6 @@ Not covered: persons who appear under several ids; the time that a scan takes, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -139,14 +138,15 @@ class Bounder:
     """
 
     def __init__(self, key: bytes, rows_per_person: int) -> None:
-        self._priorities, self._words = Priorities(key), people.Words(key)
+        self._priorities = Priorities(key)
+        self._words = people.Words(key)
         self._rows_per_person = rows_per_person
         self._limit = memory()
         self._parts = self._new_parts(0)
         self._fields: list[list[str]] = []  # of each lattice
         self._persons: list[str] = []
 
-    def add(self, persons: Any, keys: list[list[np.ndarray]]) -> None:
+    def add(self, persons: pa.Array, keys: list[list[np.ndarray]]) -> None:
         """Take a batch: the person column, and the packed cells per lattice (see ``scan.Packing``)."""
         drawn = self._priorities.take(len(persons))
         ids = people.ids(persons)

@@ -1,7 +1,6 @@
 """What a table would lose before anything is paid: for the custodian's screen, and for nobody else.
 
-Everything here is true of the data, and none of it is protected. It enters no release, log, ledger or exception; a
-``Check`` can be printed and written as JSON, which says that it is not for publication, and cannot be pickled.
+Everything here is true of the data, and none of it is protected. It enters no release, log, ledger or exception.
 
 Memory: a batch, what bounding persons remembers (``spill.memory()``, then a temporary file), and at most ``MOST_LABELS``
 labels of each axis that are not listed: up to so many they are counted exactly, beyond it the counts are lower bounds.
@@ -11,22 +10,20 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
 from sfumato.data import persons as people
 from sfumato.data.bounding import Bounder, fresh_key, ranked
-from sfumato.data.columns import dictionary_of, numbers, text_of
-from sfumato.data.csvfile import CsvFile
-from sfumato.data.fields import Losses
-from sfumato.data.files import Files
-from sfumato.data.hive import Partitioned
-from sfumato.data.tables import guarded
+from sfumato.data.checked import AxisCheck, Check, QuestionCheck, Unmatched
+from sfumato.data.columns import checked, dictionary_of, numbers, text_of
+from sfumato.data.guard import guarded, guarded_batches
+from sfumato.data.reader import Losses, Progress, RowReader, with_rows
 from sfumato.domain import (
     DROPPED,
     Axis,
@@ -40,119 +37,14 @@ from sfumato.domain import (
     LatticeAxis,
     grid_axis,
 )
-from sfumato.errors import DataError, UsageError, without_frames
+from sfumato.errors import DataError, without_frames
 
 if TYPE_CHECKING:
     from sfumato.data.source import Source
 
 MOST_LABELS = 10_000
 SHOWN = 5
-WIDTH = 80
 _LABEL_LENGTH = 60
-_HEAD_BYTES = 2**16
-Progress = Callable[[int, "int | None"], None]
-
-
-class Unmatched(msgspec.Struct, frozen=True):
-    """A label of the data that is not listed, how many rows have it, and the listed label nearest to it."""
-
-    label: str
-    rows: int
-    nearest: str | None
-
-
-class AxisCheck(msgspec.Struct, frozen=True):
-    """What one axis does to the rows.
-
-    Attributes
-    ----------
-    missing : int
-        Rows without a value, fields that did not parse included.
-    unparsed, not_utf8 : int
-        Of these, fields that did not parse; and of those, the ones that are not UTF-8.
-    below, above : int
-        Rows that are clamped to the lower and to the upper end.
-    edges : bool
-        Whether these ends are edges of bins, which the question states, and not the bounds of the axis.
-    unmatched : int
-        Rows whose label is not listed.
-    labels : tuple of Unmatched
-        The most frequent of these labels.
-    exact : bool
-        False: there were more labels than are remembered, and the counts of ``labels`` are lower bounds.
-    """
-
-    name: str
-    missing: int = 0
-    unparsed: int = 0
-    not_utf8: int = 0
-    below: int = 0
-    above: int = 0
-    edges: bool = False
-    unmatched: int = 0
-    labels: tuple[Unmatched, ...] = ()
-    exact: bool = True
-
-
-class QuestionCheck(msgspec.Struct, frozen=True):
-    """What one question loses: rows dropped for missing or unlisted values, or without a person; and to the limit."""
-
-    title: str
-    counted: int
-    dropped: int
-    beyond_limit: int = 0
-    persons: int | None = None
-    persons_beyond_limit: int = 0
-
-
-class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """The custodian's look at a table; see ``Publisher.check``. Print it.
-
-    Attributes
-    ----------
-    source : str
-    rows : int or None
-        Rows read; None where the table is refused.
-    refused : str or None
-        Why a release would be refused.
-    wrong_length, unended : int
-        Rows of CSV that were dropped: with another number of fields than the header; or too long, or with a
-        quotation mark that is not closed.
-    without_person : int
-    limit : int
-        The largest number of rows of one person that are counted.
-    axes : tuple of AxisCheck
-    questions : tuple of QuestionCheck
-    hints : tuple of str
-        What the form of the file seems to be.
-    """
-
-    source: str
-    rows: int | None = None
-    refused: str | None = None
-    wrong_length: int = 0
-    unended: int = 0
-    without_person: int = 0
-    limit: int = 1
-    axes: tuple[AxisCheck, ...] = ()
-    questions: tuple[QuestionCheck, ...] = ()
-    hints: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return "<Check, not for publication: print it to read it>"
-
-    def __reduce__(self) -> NoReturn:
-        raise UsageError("pickling a Check", "it holds true counts", "Print it, and keep it to yourself")
-
-    def __str__(self) -> str:
-        from sfumato.data.checkpage import page
-
-        return page(self, WIDTH)
-
-    def to_json(self) -> bytes:
-        """The same as JSON, marked as not for publication."""
-        plain = {"not_for_publication": True, **msgspec.to_builtins(self)}
-        return msgspec.json.format(msgspec.json.encode(plain))
 
 
 @without_frames
@@ -174,17 +66,18 @@ def check(
     Raises
     ------
     UsageError
-        If an axis is not in the domain.
+        If an axis is not in the domain, or the source's engine counts by itself and hands out no rows.
     DataError
         If the file cannot be read at all.
     """
     asked = [("all axes", _everything(source))] if questions is None else list(questions)
-    hints = _hints(source)
+    reader = with_rows(source._reader, "a check")
+    hints = tuple(dict.fromkeys(guarded_batches(reader.name, reader.hints)))
     try:
         source.require([lattice for _, lattice in asked])
     except DataError as refusal:
         return Check(source.title, refused=str(refusal), hints=hints, limit=source.unit.rows_per_person)
-    look = _Look(source, asked)
+    look = _Look(source, reader, asked)
     try:
         look.at_all(progress)
         return look.found(hints)
@@ -207,8 +100,9 @@ def _axis(name: str, axis: Axis) -> LatticeAxis:
 class _Look:
     """One pass over a table."""
 
-    def __init__(self, source: Source, asked: Sequence[tuple[str, Lattice]]) -> None:
+    def __init__(self, source: Source, reader: RowReader, asked: Sequence[tuple[str, Lattice]]) -> None:
         self._source = source
+        self._reader = reader
         self._titles = [title for title, _ in asked]
         self._lattices = [lattice for _, lattice in asked]
         axes = dict.fromkeys(axis for lattice in self._lattices for axis in lattice.axes)
@@ -221,16 +115,16 @@ class _Look:
         self._persons = None if unit.person is None else _Persons(unit.rows_per_person, len(asked))
 
     def at_all(self, progress: Progress | None) -> None:
-        table: Any = self._source._table
+        reader = self._reader
         columns = self._source._columns(self._lattices)
-        total = table.rows() if progress else None
-        more = (self._losses,) if isinstance(table, Files) else ()
-        for batch in table.batches(columns, *more):
-            guarded(table.name, lambda batch=batch: self._at(batch))  # type: ignore[misc]
+        total = guarded(reader.name, reader.rows) if progress else None
+        batches = guarded_batches(reader.name, partial(reader.batches_noting, columns, self._losses))
+        for batch in checked(reader.name, columns, self._source.unit.person, batches):
+            guarded(reader.name, partial(self._at, batch))
             if progress:
                 progress(self._rows, total)
 
-    def _at(self, batch: Any) -> None:
+    def _at(self, batch: pa.RecordBatch) -> None:
         self._rows += len(batch)
         has_cell = {axis: watch.at(batch[axis.name]) for axis, watch in self._axes.items()}
         useful = [np.logical_and.reduce([has_cell[axis] for axis in lattice.axes]) for lattice in self._lattices]
@@ -290,7 +184,7 @@ class _Numbers:
         self._ends = (axis.lower, axis.upper) if isinstance(axis, GridAxis) else (axis.bounds[0], axis.bounds[-1])
         self._missing = self._below = self._above = 0
 
-    def at(self, column: Any) -> np.ndarray:
+    def at(self, column: pa.Array) -> np.ndarray:
         values = numbers(column, self._axis.time)
         missing = np.isnan(values)
         self._missing += int(missing.sum())
@@ -310,7 +204,7 @@ class _Labels:
         self._seen = Counter[str]()
         self._exact = True
 
-    def at(self, column: Any) -> np.ndarray:
+    def at(self, column: pa.Array) -> np.ndarray:
         encoded = dictionary_of(column)
         if pt.is_null(encoded.type):
             self._missing += len(column)
@@ -350,7 +244,7 @@ class _Keys:
         self._axis = axis
         self._missing = 0
 
-    def at(self, column: Any) -> np.ndarray:
+    def at(self, column: pa.Array) -> np.ndarray:
         held: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
         self._missing += int((~held).sum())
         return held
@@ -359,7 +253,7 @@ class _Keys:
         return AxisCheck(self._axis.name, self._missing, unparsed, not_utf8)
 
 
-def _python(dictionary: Any) -> list[object]:
+def _python(dictionary: pa.Array) -> list[object]:
     try:
         return list(dictionary.to_pylist())
     except UnicodeDecodeError:
@@ -413,35 +307,3 @@ class _Persons(Bounder):
             kept = np.minimum(rows, self._most).sum()
             self._seen[place] += kept, (rows > 0).sum(), (rows > self._most).sum()
         return []
-
-
-# --- the form of a file -------------------------------------------------------------------------------------------------
-
-_SIGNS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
-
-
-def _hints(source: Source) -> tuple[str, ...]:
-    """What the first line of each kind of file seems to be."""
-    found = (_hint(part) for part in _texts(source._table))
-    return tuple(dict.fromkeys(hint for hints in found for hint in hints))
-
-
-def _texts(table: Any) -> Iterator[CsvFile]:
-    for part in table.parts() if isinstance(table, Files) else ():
-        file = part._file if isinstance(part, Partitioned) else part
-        if isinstance(file, CsvFile):
-            yield file
-
-
-def _hint(file: CsvFile) -> Iterator[str]:
-    head = file.head(_HEAD_BYTES)
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        yield "The file seems to be UTF-16: save it as UTF-8."
-        return
-    line = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")[0]
-    if text_of(line) is None:
-        yield "The first line is not UTF-8. Latin-1 or Windows-1252 is likely: save the file as UTF-8."
-    commas = line.count(b",")
-    sign = max(_SIGNS, key=line.count)
-    if line.count(sign) > commas:
-        yield f"The first line has {line.count(sign)} {_SIGNS[sign]} and {commas} commas: save the file with commas."

@@ -14,27 +14,27 @@ What a column may hold is decided by its type alone, before any value is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.domain import KeyAxis, LabelAxis, LatticeAxis, Time
+from sfumato.data.reader import Column, Columns
+from sfumato.domain import KeyAxis, LabelAxis, Time
+from sfumato.errors import DataError
 
-Column: TypeAlias = "LatticeAxis | None"  # None: the column that names the person
 MICROSECONDS_A_DAY = 86_400_000_000
 _TO_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 
-def plain_type(type_: Any) -> Any:
+def plain_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values: that of its dictionary for a dictionary column."""
     return type_.value_type if pt.is_dictionary(type_) or pt.is_run_end_encoded(type_) else type_
 
 
-def misfit(column: Column, type_: Any) -> str | None:
+def misfit(column: Column, type_: pa.DataType) -> str | None:
     """Say what a column would have to hold instead, or None if its type fits."""
     kind = _kind(plain_type(type_))
     if kind == "null":
@@ -51,7 +51,7 @@ def misfit(column: Column, type_: Any) -> str | None:
     return None if kind in ("number", "boolean") else "the domain declares numbers"
 
 
-def type_name(type_: Any) -> str:
+def type_name(type_: pa.DataType) -> str:
     """What to call a type: without names of fields and numbers of digits, which an engine may have read off the values."""
     plain = plain_type(type_)
     if pt.is_decimal(plain):
@@ -59,7 +59,7 @@ def type_name(type_: Any) -> str:
     return str(type_) if _kind(plain) != "other" or pt.is_primitive(plain) else "an engine's own or a nested one"
 
 
-def keys_kind(type_: Any) -> str | None:
+def keys_kind(type_: pa.DataType) -> str | None:
     """What keys a column holds: ``"text"``, ``"boolean"``, ``"number"``, ``"null"`` for nothing at all; None for no keys."""
     plain = plain_type(type_)
     kind = _kind(plain)
@@ -73,7 +73,7 @@ def label_kinds(axis: LabelAxis) -> set[str]:
     return {"boolean" if isinstance(label, bool) else "text" if isinstance(label, str) else "number" for label in axis.listed}
 
 
-def _kind(type_: Any) -> str:
+def _kind(type_: pa.DataType) -> str:
     tests = {
         "null": (pt.is_null,),
         "boolean": (pt.is_boolean,),
@@ -85,10 +85,48 @@ def _kind(type_: Any) -> str:
     return next((kind for kind, those in tests.items() if any(test(type_) for test in those)), "other")
 
 
+def checked(
+    name: str,
+    columns: Columns,
+    person: str | None,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Refuse a batch whose columns are not of the types that were checked before the charge.
+
+    A cast to the type expected would succeed or fail by what the values are. And ids of persons that change their type
+    in the middle of a table would be other persons from there on.
+    """
+    seen: pa.Schema | None = None
+    for batch in batches:
+        schema = batch.schema
+        if seen is None or not schema.equals(seen):
+            _check_batch(name, columns, schema)
+            if person is not None and seen is not None:
+                types = [seen.field(person).type, schema.field(person).type]
+                if ids_form(types) is None:
+                    raise _changed(name, person, "ids of persons are of different types in different rows")
+            seen = schema
+        yield batch
+
+
+def _check_batch(name: str, columns: Columns, schema: pa.Schema) -> None:
+    for column, asked in columns.items():
+        place = schema.get_field_index(column)
+        if place < 0:
+            raise _changed(name, column, "some of its rows come without the column")
+        type_ = schema.field(place).type
+        if wanted := misfit(asked, type_):
+            raise _changed(name, column, f"some of its rows are of type {type_name(type_)}, and {wanted}")
+
+
+def _changed(name: str, column: str, obstacle: str) -> DataError:
+    return DataError(f"{name}, column {column!r}", obstacle, "Write the column with one type in all rows")
+
+
 # --- types of ids -----------------------------------------------------------------------------------------------------
 
 
-def ids_form(types: Sequence[Any]) -> Any | None:
+def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
     """The one type to which ids of persons from several files are brought, or None if equal ids might not become equal."""
     plain = list(dict.fromkeys(plain_type(type_) for type_ in types if not pt.is_null(plain_type(type_))))
     if len(plain) < 2:
@@ -105,7 +143,7 @@ def ids_form(types: Sequence[Any]) -> Any | None:
 # --- numbers ------------------------------------------------------------------------------------------------------------
 
 
-def numbers(array: Any, time: Time | None) -> np.ndarray:
+def numbers(array: pa.Array, time: Time | None) -> np.ndarray:
     """Read a column as doubles, NaN where it is missing: float64 ndarray of shape (rows,), not to be written to.
 
     Parameters
@@ -127,7 +165,7 @@ def numbers(array: Any, time: Time | None) -> np.ndarray:
     return np.asarray(array.to_numpy(zero_copy_only=False))  # no copy without nulls; NaN for each null
 
 
-def _times(array: Any, time: Time) -> np.ndarray:
+def _times(array: pa.Array, time: Time) -> np.ndarray:
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     whole = (array.view(pa.int32()) if pt.is_date32(array.type) else array.view(pa.int64())).fill_null(0)
     ticks = whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
@@ -157,10 +195,10 @@ class Labels:
 
     def __init__(self, axis: LabelAxis) -> None:
         self._axis = axis
-        self._dictionary: Any = None
+        self._dictionary: pa.Array | None = None
         self._table = np.zeros(0, np.int64)
 
-    def cells(self, array: Any) -> np.ndarray:
+    def cells(self, array: pa.Array) -> np.ndarray:
         """Cells of a column: int64 ndarray of shape (rows,)."""
         encoded = dictionary_of(array)
         if pt.is_null(encoded.type):
@@ -171,14 +209,16 @@ class Labels:
             indices = indices.cast(pa.int64()).fill_null(len(self._table) - 1)
         return np.asarray(self._table[indices.to_numpy(zero_copy_only=False)])
 
-    def _learn(self, dictionary: Any) -> None:
+    def _learn(self, dictionary: pa.Array) -> None:
         """Look up a dictionary, unless it is the last one again, as with parts of one batch; null has the last place."""
-        if self._dictionary is not None and self._dictionary.type == dictionary.type and self._dictionary.equals(dictionary):
+        known = self._dictionary
+        if known is not None and known.type == dictionary.type and known.equals(dictionary):
             return
-        self._dictionary, self._table = dictionary, np.append(self._axis.lookup(_values(dictionary)), self._axis.missing_cell)
+        self._dictionary = dictionary
+        self._table = np.append(self._axis.lookup(_values(dictionary)), self._axis.missing_cell)
 
 
-def dictionary_of(array: Any) -> Any:
+def dictionary_of(array: pa.Array) -> pa.Array:
     """Bring a column into dictionary form; a column of the null type stays as it is."""
     if pt.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
@@ -187,7 +227,7 @@ def dictionary_of(array: Any) -> Any:
     return array if pt.is_dictionary(array.type) else viewless(array).dictionary_encode()
 
 
-def decoded(array: Any) -> Any:
+def decoded(array: pa.Array) -> pa.Array:
     """Bring a dictionary column into plain form; nulls of the dictionary become nulls of the column."""
     if pt.is_run_end_encoded(array.type):
         return pc.run_end_decode(array)
@@ -196,14 +236,14 @@ def decoded(array: Any) -> Any:
     return viewless(array.dictionary).take(array.indices)
 
 
-def viewless(array: Any) -> Any:
+def viewless(array: pa.Array) -> pa.Array:
     """Arrow's kernels do not all know the view types that polars exports."""
     if pt.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if pt.is_binary_view(array.type) else array
 
 
-def _values(dictionary: Any) -> list[object]:
+def _values(dictionary: pa.Array) -> list[object]:
     """Distinct values as Python objects. Text that is not UTF-8 is missing, as in every kind of table."""
     try:
         return list(dictionary.to_pylist())

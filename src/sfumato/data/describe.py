@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import Literal, TypeAlias
 
+import pyarrow as pa
 from pyarrow import types as pt
 
 from sfumato.data.columns import plain_type
-from sfumato.data.files import ParquetFile
-from sfumato.data.tables import guarded, open_table
+from sfumato.data.guard import guarded
+from sfumato.data.registry import open_reader
 
 Kind: TypeAlias = Literal["whole", "number", "date", "time", "text", "yes or no", "other", "unknown"]
 
@@ -17,22 +20,22 @@ Kind: TypeAlias = Literal["whole", "number", "date", "time", "text", "yes or no"
 def kinds(path: str | os.PathLike[str]) -> dict[str, Kind]:
     """Name the columns of a file or folder in order, and what kind of values each holds.
 
-    The kinds of a CSV file's columns are unknown: the file declares none.
+    The kinds of a CSV file's columns are unknown, as are those of columns that folders name: they declare none.
 
     Raises
     ------
     DataError
         If the file cannot be read.
     """
-    part = open_table(path, (), None).parts()[0]
-    if not isinstance(part, ParquetFile):
-        return dict.fromkeys(part.names(), "unknown")
-    schema = guarded(part.name, lambda: part.schema({}))
-    return {field.name: _kind(plain_type(field.type)) for field in schema}
+    table = open_reader(path, (), None)
+    found: dict[str, Kind] = dict.fromkeys(guarded(table.name, table.names), "unknown")
+    for field in guarded(table.name, partial(table.schema, {})):
+        found[field.name] = _kind(plain_type(field.type))
+    return found
 
 
-def _kind(type_: object) -> Kind:
-    tests: dict[Kind, tuple[object, ...]] = {
+def _kind(type_: pa.DataType) -> Kind:
+    tests: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
         "yes or no": (pt.is_boolean,),
         "whole": (pt.is_integer,),
         "number": (pt.is_floating, pt.is_decimal),
@@ -40,4 +43,4 @@ def _kind(type_: object) -> Kind:
         "time": (pt.is_timestamp,),
         "text": (pt.is_string, pt.is_large_string),
     }
-    return next((kind for kind, several in tests.items() if any(test(type_) for test in several)), "other")  # type: ignore[operator]
+    return next((kind for kind, several in tests.items() if any(test(type_) for test in several)), "other")

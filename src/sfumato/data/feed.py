@@ -17,9 +17,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, SupportsFloat, TextIO, TypeAlias, TypeVar
 
 from sfumato.errors import DataError, UsageError, nearest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+Row: TypeAlias = Sequence[object]
+"""What stands in the columns that are read, in their order."""
 
 MISSING = frozenset(("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"))
 PAUSE = 0.2  # seconds between two looks at a file that grows
@@ -45,7 +52,7 @@ class Arrival:
     """One step: its name, what it brings, and whose rows these are. Prints nothing of it."""
 
     event: object
-    increment: Any
+    increment: int | Row
     persons: list[object] | None = None
 
     def __repr__(self) -> str:
@@ -89,7 +96,7 @@ def from_lines(lines: Iterable[str], *, sums: bool, first: int = 1, calendar: Ca
                 yield Arrival(event, _increment(rest, sums, number))
 
 
-def _increment(text: str, sums: bool, number: int) -> Any:
+def _increment(text: str, sums: bool, number: int) -> int | list[float]:
     try:
         return [float(word) for word in text.split()] if sums else int(text)
     except ValueError:
@@ -157,14 +164,17 @@ def _parsed(reader: Iterator[list[str]]) -> Iterator[list[str]]:
         yield entries
 
 
-def _has_number(row: Sequence[Any], columns: Columns) -> bool:
+def _has_number(row: Row, columns: Columns) -> bool:
     """Whether the entry in the value column, if there is one, is a number."""
-    if columns.value is None:
-        return True
+    return columns.value is None or not math.isnan(_number(row[columns.names.index(columns.value)]))
+
+
+def _number(entry: object) -> float:
+    """An entry as a number, NaN where it is none."""
     try:
-        return not math.isnan(float(row[columns.names.index(columns.value)]))
-    except (TypeError, ValueError, OverflowError):
-        return False
+        return float(entry) if isinstance(entry, str | bytes | SupportsFloat) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def from_parquet(path: Path, columns: Columns, calendar: Calendar | None = None) -> Iterator[Arrival]:
@@ -188,7 +198,7 @@ def from_parquet(path: Path, columns: Columns, calendar: Calendar | None = None)
         yield _arrival(step, list(group), columns)
 
 
-def _entries(table: Any, columns: Columns) -> Iterator[tuple[Any, ...]]:
+def _entries(table: pa.Table, columns: Columns) -> Iterator[Row]:
     found = (table[name].to_pylist() for name in columns.names)
     return (row for row in zip(*found, strict=True) if _has_number(row, columns))
 
@@ -212,7 +222,7 @@ def look(path: Path, columns: Columns | None) -> None:
             _place(header, name)
 
 
-def _readable(path: Path, read: Callable[[], Any]) -> Any:
+def _readable(path: Path, read: Callable[[], T]) -> T:
     """What ``read`` finds in a Parquet file, or an error that quotes nothing."""
     import pyarrow as pa
 
@@ -223,9 +233,10 @@ def _readable(path: Path, read: Callable[[], Any]) -> Any:
     raise DataError(f"reading {path.name}", reason, "Name a Parquet file, or a CSV file with a header")
 
 
-def _by_place(rows: Iterable[Any], columns: Columns, calendar: Calendar) -> Iterator[Arrival]:
+def _by_place(rows: Iterable[Row], columns: Columns, calendar: Calendar) -> Iterator[Arrival]:
     """Rows in the order of a calendar."""
-    step_of, groups = lru_cache(maxsize=2**16)(calendar.place), dict[int, list[Any]]()
+    step_of = lru_cache(maxsize=2**16)(calendar.place)
+    groups: dict[int, list[Row]] = {}
     for row in rows:
         place = step_of(row[0])
         if place is not None:
@@ -234,10 +245,10 @@ def _by_place(rows: Iterable[Any], columns: Columns, calendar: Calendar) -> Iter
         yield _arrival(calendar.name(place), groups[place], columns)
 
 
-def _arrival(step: object, rows: list[Any], columns: Columns) -> Arrival:
+def _arrival(step: object, rows: list[Row], columns: Columns) -> Arrival:
     """What the rows of one step bring, in the form that a counter reads."""
     at = {name: i for i, name in enumerate(columns.names)}
-    values = None if columns.value is None else [float(row[at[columns.value]]) for row in rows]
+    values = None if columns.value is None else [_number(row[at[columns.value]]) for row in rows]
     labels = None if columns.by is None else [row[at[columns.by]] for row in rows]
     persons = None if columns.person is None else [row[at[columns.person]] for row in rows]
     if values is not None and labels is not None:

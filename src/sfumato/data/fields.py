@@ -16,18 +16,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.data.columns import Column, label_kinds, text_of
+from sfumato.data.columns import label_kinds, text_of
+from sfumato.data.reader import Column
 from sfumato.domain import KeyAxis, LabelAxis
+
+Single: TypeAlias = Callable[[bytes], object]
+"""Reads one field by itself; None where it does not parse."""
 
 MOMENT = pa.timestamp("us", "UTC")
 _BLANKS = b" \t"
@@ -35,17 +37,7 @@ _TRUE = (b"1", b"True", b"TRUE", b"true")
 _FALSE = (b"0", b"False", b"FALSE", b"false")
 
 
-@dataclass
-class Losses:
-    """What reading lost: true counts, for the custodian's own look at a table only."""
-
-    wrong_length: int = 0
-    unended: int = 0
-    unparsed: Counter[str] = field(default_factory=Counter)
-    not_utf8: Counter[str] = field(default_factory=Counter)
-
-
-def declared(column: Column) -> Any:
+def declared(column: Column) -> pa.DataType:
     """The Arrow type of a column of text, by its declaration alone."""
     if column is None or isinstance(column, KeyAxis):
         return pa.string()
@@ -55,7 +47,7 @@ def declared(column: Column) -> Any:
     return pa.float64() if column.time is None else MOMENT
 
 
-def parse(texts: Any, column: Column) -> Any:
+def parse(texts: pa.Array, column: Column) -> pa.Array:
     """Read the fields of a column: bytes in, null where a field is missing; values out, null where it does not parse.
 
     >>> from sfumato.domain import Interval, grid_axis
@@ -70,27 +62,27 @@ def parse(texts: Any, column: Column) -> Any:
         return _moments(texts)
     if pt.is_boolean(type_):
         return _mapped(texts, _boolean, type_)
-    return _whole(texts, column) if pt.is_integer(type_) else _texts(texts)
+    return _whole(texts, column) if isinstance(column, LabelAxis) and pt.is_integer(type_) else _texts(texts)
 
 
 # --- text ---------------------------------------------------------------------------------------------------------------
 
 
-def _texts(texts: Any) -> Any:
+def _texts(texts: pa.Array) -> pa.Array:
     try:
         return texts.cast(pa.string())
     except pa.ArrowInvalid:
         return _mapped(texts, text_of, pa.string())
 
 
-def _mapped(texts: Any, single: Callable[[bytes], Any], type_: Any) -> Any:
+def _mapped(texts: pa.Array, single: Single, type_: pa.DataType) -> pa.Array:
     """Read each distinct field once."""
     encoded = texts.dictionary_encode()
     values = pa.array([single(raw) for raw in encoded.dictionary.to_pylist()], type_)
     return values.take(encoded.indices)
 
 
-def _by_field(texts: Any, easy: Any, bulk: Callable[[Any], Any], single: Callable[[bytes], Any]) -> Any:
+def _by_field(texts: pa.Array, easy: pa.Array, bulk: Callable[[pa.Array], pa.Array], single: Single) -> pa.Array:
     """Read the fields that ``easy`` marks together, and the others one by one."""
     easy = easy.fill_null(False)
     values = bulk(pc.if_else(easy, texts, None))
@@ -106,14 +98,14 @@ _WHOLE = re.compile(rb"[+-]?[0-9]{1,40}")
 _EASY_NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
-def _numbers(texts: Any) -> Any:
+def _numbers(texts: pa.Array) -> pa.Array:
     try:
         return _floats(texts)
     except pa.ArrowInvalid:
         return _by_field(texts, pc.match_substring_regex(texts, _EASY_NUMBER), _floats, _number)
 
 
-def _floats(texts: Any) -> Any:
+def _floats(texts: pa.Array) -> pa.Array:
     return texts.cast(pa.string()).cast(pa.float64())
 
 
@@ -145,7 +137,7 @@ def _boolean(raw: bytes) -> bool | None:
     return raw in _TRUE if raw in _TRUE or raw in _FALSE else None
 
 
-def _whole(texts: Any, axis: Any) -> Any:
+def _whole(texts: pa.Array, axis: LabelAxis) -> pa.Array:
     """Labels that are listed as they are, and some number that is not listed for all other numbers."""
     other = next(number for number in count() if number not in axis.listed)
 
@@ -185,7 +177,7 @@ _WAYS = (
 )
 
 
-def _moments(texts: Any) -> Any:
+def _moments(texts: pa.Array) -> pa.Array:
     plain = texts.filter(texts.is_valid()).slice(0, 1)
     for way in _WAYS:
         # The first field only says which way is likely to succeed. Which one does makes no difference.
@@ -197,7 +189,7 @@ def _moments(texts: Any) -> Any:
     zoned = pc.match_substring_regex(texts, f"^{_EASY_DAY}{_CLOCK}{_ZONE}$").fill_null(False)
     local = pc.match_substring_regex(texts, f"^{_EASY_DAY}({_CLOCK})?$").fill_null(False)
 
-    def bulk(easy: Any) -> Any:
+    def bulk(easy: pa.Array) -> pa.Array:
         with_zone = pc.if_else(zoned, easy, None).cast(pa.string()).cast(MOMENT)
         without = pc.if_else(local, easy, None).cast(pa.string()).cast(pa.timestamp("us"))
         return pc.coalesce(with_zone, without.cast(pa.int64()).cast(MOMENT))
@@ -205,7 +197,7 @@ def _moments(texts: Any) -> Any:
     return _by_field(texts, pc.or_(zoned, local), bulk, microseconds)
 
 
-def _cast(texts: Any, type_: Any) -> list[Any]:
+def _cast(texts: pa.Array, type_: pa.DataType) -> list[pa.Array]:
     """The column as a whole in one type, or nothing if a field is not of it."""
     try:
         return [texts.cast(pa.string()).cast(type_)]
@@ -213,7 +205,7 @@ def _cast(texts: Any, type_: Any) -> list[Any]:
         return []
 
 
-def _in_microseconds(times: Any) -> Any:
+def _in_microseconds(times: pa.Array) -> pa.Array:
     """Any of the ways as microseconds in UTC, parts of them being dropped."""
     if pt.is_date32(times.type):
         return times.cast(pa.timestamp("us")).cast(pa.int64()).cast(MOMENT)

@@ -7,8 +7,9 @@ Memory: the distinct keys, and at most as many rows again while they are looked 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn, overload
 
 import numpy as np
 import pyarrow as pa
@@ -17,27 +18,35 @@ import pyarrow.types as pt
 
 from sfumato.cube import Cube
 from sfumato.data.columns import decoded, dictionary_of
-from sfumato.domain import DROPPED, KeyAxis
+from sfumato.domain import DROPPED, KeyAxis, Label
 from sfumato.errors import UsageError
 
 
-class Sorted:
+class Sorted(Sequence[Label]):
     """Keys in order, without a sorted copy of them: few of many are ever looked at."""
 
-    def __init__(self, keys: Any, order: np.ndarray) -> None:
-        self._keys, self._order = keys, order
+    def __init__(self, keys: pa.Array, order: np.ndarray) -> None:
+        self._keys = keys
+        self._order = order
 
     def __len__(self) -> int:
         return len(self._order)
 
-    def __getitem__(self, place: int) -> Any:
-        return self._keys[int(self._order[place])].as_py()
+    @overload
+    def __getitem__(self, place: int) -> Label: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Label]: ...
+    def __getitem__(self, place: int | slice) -> Label | list[Label]:
+        if isinstance(place, slice):
+            return self.take(np.arange(len(self))[place])
+        key: Label = self._keys[int(self._order[place])].as_py()
+        return key
 
-    def take(self, places: np.ndarray) -> list[Any]:
+    def take(self, places: np.ndarray) -> list[Label]:
         """The keys at some places."""
         return list(self._keys.take(pa.array(self._order[places])).to_pylist())
 
-    def to_pylist(self) -> list[Any]:
+    def to_pylist(self) -> list[Label]:
         """All keys."""
         return self.take(np.arange(len(self)))
 
@@ -49,8 +58,8 @@ class KeyNumbers:
     """Numbers keys in the order in which they come."""
 
     def __init__(self) -> None:
-        self._known: Any = None  # distinct keys, in the order of their numbers
-        self._last: Any = None  # the last dictionary of a column, and where its values went
+        self._known: pa.Array | None = None  # distinct keys, in the order of their numbers
+        self._last: pa.Array | None = None  # the last dictionary of a column, and where its values went
         self._cells = np.zeros(0, np.int64)
         self._order = np.zeros(0, np.int64)
         self._ranks: np.ndarray | None = None
@@ -58,7 +67,7 @@ class KeyNumbers:
     def __len__(self) -> int:
         return 0 if self._known is None else len(self._known)
 
-    def cells(self, array: Any) -> np.ndarray:
+    def cells(self, array: pa.Array) -> np.ndarray:
         """Numbers of the keys of a column: int64 ndarray of shape (rows,)."""
         if pt.is_null(array.type):
             return np.full(len(array), DROPPED, np.int64)
@@ -73,7 +82,7 @@ class KeyNumbers:
             indices = indices.cast(pa.int64()).fill_null(len(self._cells) - 1)
         return np.asarray(self._cells[indices.to_numpy(zero_copy_only=False)])
 
-    def _numbers(self, values: Any) -> np.ndarray:
+    def _numbers(self, values: pa.Array) -> np.ndarray:
         if pt.is_null(values.type):
             return np.full(len(values), DROPPED, np.int64)
         values = _one_type(values)
@@ -91,7 +100,7 @@ class KeyNumbers:
         """From numbers to places among the sorted keys: int64 ndarray of shape (keys,)."""
         if self._ranks is None:
             order = np.zeros(0, np.int64)
-            if len(self):  # Arrow knows no order of booleans as dictionaries have them; there are two at most
+            if self._known is not None and len(self):  # Arrow knows no order of booleans as dictionaries have them; there are two at most
                 sortable = self._known.cast(pa.int8()) if pt.is_boolean(self._known.type) else self._known
                 order = pc.array_sort_indices(sortable).to_numpy().astype(np.int64)
             self._order, self._ranks = order, np.empty_like(order)
@@ -99,13 +108,13 @@ class KeyNumbers:
         return np.asarray(self._ranks)
 
     @property
-    def sorted(self) -> Any:
+    def sorted(self) -> Sequence[Label]:
         """The keys in order."""
         self.ranks()
         return [] if self._known is None else Sorted(self._known, self._order)
 
 
-def _one_type(values: Any) -> Any:
+def _one_type(values: pa.Array) -> pa.Array:
     """Text as large strings, integers as int64; text that is not UTF-8 becomes null."""
     if pt.is_integer(values.type):
         return values.cast(pa.int64())

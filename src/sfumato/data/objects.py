@@ -14,21 +14,23 @@ import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import count
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from sfumato.data.columns import Column
 from sfumato.data.fields import declared
+from sfumato.data.reader import Column
 from sfumato.domain import KeyAxis, LabelAxis
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _NUMBERS = (int, float, Decimal, np.number, np.bool_)
+Single: TypeAlias = Callable[[object], object]
+"""Reads one object by itself; None where it is missing or of another kind."""
 
 
-def parse(objects: Sequence[object], column: Column) -> Any:
+def parse(objects: Sequence[object], column: Column) -> pa.Array:
     """Read objects as the column is declared: an Arrow array, null where one is missing or of another kind."""
     single = _reader(column)
     type_ = declared(column)
@@ -36,7 +38,7 @@ def parse(objects: Sequence[object], column: Column) -> Any:
     return pa.array(values, pa.int64() if pt.is_timestamp(type_) else type_).cast(type_)
 
 
-def _reader(column: Column) -> Callable[[Any], Any]:
+def _reader(column: Column) -> Single:
     if column is None:
         return person
     if isinstance(column, KeyAxis):
@@ -49,7 +51,7 @@ def _reader(column: Column) -> Callable[[Any], Any]:
     return number if pt.is_float64(type_) else microseconds
 
 
-def text(value: Any) -> str | None:
+def text(value: object) -> str | None:
     """Text that is valid Unicode."""
     if not isinstance(value, str):
         return None
@@ -60,7 +62,7 @@ def text(value: Any) -> str | None:
     return str(value)
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """A real number as the nearest double."""
     if not isinstance(value, _NUMBERS) or isinstance(value, np.complexfloating):
         return None
@@ -72,23 +74,29 @@ def number(value: Any) -> float | None:
         return None
 
 
-def _boolean(value: Any) -> bool | None:
+def _integer(value: object) -> int:
+    """A number without what comes after its point."""
+    assert isinstance(value, _NUMBERS)
+    return int(value)
+
+
+def _boolean(value: object) -> bool | None:
     return bool(value) if isinstance(value, bool | np.bool_) else None
 
 
-def _whole(axis: LabelAxis) -> Callable[[Any], int | None]:
+def _whole(axis: LabelAxis) -> Single:
     other = next(each for each in count() if each not in axis.listed)
 
-    def single(value: Any) -> int | None:
+    def single(value: object) -> int | None:
         near = None if isinstance(value, bool | np.bool_) else number(value)
         if near is None or math.isnan(near):
             return None
-        return int(value) if value in axis.listed else other
+        return _integer(value) if value in axis.listed else other
 
     return single
 
 
-def key(value: Any) -> str | None:
+def key(value: object) -> str | None:
     """Text; a whole number or a boolean written out."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
@@ -97,7 +105,7 @@ def key(value: Any) -> str | None:
     return text(value)
 
 
-def whole_numbers(values: np.ndarray) -> Any:
+def whole_numbers(values: np.ndarray) -> pa.Array:
     """Floats, or numbers without a sign, as integers of 64 bits: null where one is none.
 
     Parameters
@@ -110,7 +118,7 @@ def whole_numbers(values: np.ndarray) -> Any:
     return pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole)
 
 
-def nanoseconds(value: Any) -> int | None:
+def nanoseconds(value: object) -> int | None:
     """A date or time as nanoseconds since 1970-01-01 in UTC; one without a zone is read as UTC."""
     if not isinstance(value, dt.date) or value != value:  # noqa: PLR0124 - NaT is a time that is not itself
         return None
@@ -122,13 +130,13 @@ def nanoseconds(value: Any) -> int | None:
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000 + finer
 
 
-def microseconds(value: Any) -> int | None:
+def microseconds(value: object) -> int | None:
     """The same in microseconds, parts of them being dropped."""
     found = nanoseconds(value)
     return None if found is None else found // 1000
 
 
-def person(value: Any) -> str | None:
+def person(value: object) -> str | None:
     """An id as text, of which the first letter says what kind it was, so that 7 and "7" are two persons."""
     if isinstance(value, str):
         found = text(value)
@@ -143,10 +151,11 @@ def person(value: Any) -> str | None:
     return _number_id(value)
 
 
-def _number_id(value: Any) -> str | None:
+def _number_id(value: object) -> str | None:
     near = number(value)
     if near is None or math.isnan(near):
         return None
     if math.isinf(near) and not isinstance(value, int):
         return f"n{near}"
-    return f"n{int(value):x}" if value == int(value) else f"n{near!r}"
+    whole = _integer(value)
+    return f"n{whole:x}" if value == whole else f"n{near!r}"

@@ -15,8 +15,6 @@ Were two persons to meet, they would keep r rows together, and each could change
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +27,7 @@ _BLOCK = 16
 _SECRETS = 2**127  # where in the key's counter the secrets of ids lie, beyond all priorities of rows
 
 
-def ids(column: Any) -> Any:
+def ids(column: pa.Array) -> pa.Array:
     """Bring ids of persons to one form, missing ones null: NaN is missing, and the two zeros are one person."""
     found = decoded(column)
     if pt.is_floating(found.type):
@@ -53,7 +51,7 @@ class Words:
         self._mix = [np.uint64(word | 1) for word in np.frombuffer(secrets[:32], np.uint64).tolist()]
         self._block = Cipher(algorithms.AES256(secrets[32:]), modes.ECB()).encryptor()
 
-    def of(self, ids: Any) -> list[np.ndarray]:
+    def of(self, ids: pa.Array) -> list[np.ndarray]:
         """Words of ids without nulls, each a uint64 ndarray of shape (ids,)."""
         plain = _plain(ids)
         return [self._mixed(plain)] if plain is not None else self._macs(ids)
@@ -66,12 +64,13 @@ class Words:
             words ^= words >> np.uint64(32)
         return words
 
-    def _macs(self, ids: Any) -> list[np.ndarray]:
+    def _macs(self, ids: pa.Array) -> list[np.ndarray]:
         if pt.is_decimal(ids.type):
             ids = ids.cast(pa.string())
         offsets, data = _bytes_of(ids.cast(pa.binary()).cast(pa.large_binary()) if pt.is_fixed_size_binary(ids.type) else ids)
         blocks = -(-np.diff(offsets) // _BLOCK)
-        macs, most = np.empty((len(blocks), 2), np.uint64), 4
+        macs = np.empty((len(blocks), 2), np.uint64)
+        most = 4
         left = np.argsort(-blocks, kind="stable")  # longest first
         while len(left):
             some = blocks[left] <= most  # lengths of one class differ little, which bounds what padding costs
@@ -97,7 +96,7 @@ class Words:
         return np.frombuffer(bytearray(self._block.update(blocks.tobytes())), np.uint64).reshape(-1, 2)
 
 
-def _plain(ids: Any) -> np.ndarray | None:
+def _plain(ids: pa.Array) -> np.ndarray | None:
     """Ids of at most 64 bits as they are: uint64 ndarray of shape (ids,); None for others."""
     type_ = ids.type
     if pt.is_date32(type_):
@@ -110,7 +109,7 @@ def _plain(ids: Any) -> np.ndarray | None:
     return np.asarray(ids.to_numpy(zero_copy_only=False)).astype(wide, copy=False).view(np.uint64)
 
 
-def _bytes_of(ids: Any) -> tuple[np.ndarray, np.ndarray]:
+def _bytes_of(ids: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Offsets, int64 ndarray of shape (ids + 1,), into bytes."""
     ids = ids.cast(pa.large_string() if pt.is_string(ids.type) else pa.large_binary()) if not _is_large(ids.type) else ids
     _, offsets, data = ids.buffers()
@@ -118,5 +117,5 @@ def _bytes_of(ids: Any) -> tuple[np.ndarray, np.ndarray]:
     return where, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
 
 
-def _is_large(type_: Any) -> bool:
+def _is_large(type_: pa.DataType) -> bool:
     return bool(pt.is_large_string(type_) or pt.is_large_binary(type_))

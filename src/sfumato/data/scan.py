@@ -6,19 +6,21 @@ cells, and while it grows at most as many rows again; with keys, so do the keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data.bounding import Bounder
-from sfumato.data.columns import Column, Labels, numbers
+from sfumato.data.columns import Labels, checked, numbers
+from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import KeyNumbers, named
-from sfumato.data.tables import Table, guarded, guarded_batches
+from sfumato.data.reader import Columns, Progress, RowReader
 from sfumato.domain import DROPPED, KeyAxis, LabelAxis, Lattice, LatticeAxis
 
-Progress: TypeAlias = Callable[[int, int | None], None]
 CHUNK_ROWS = 2**16  # temporaries of a chunk stay in the second-level cache
 FULL = 2**32 - 1  # rows that a counter of 32 bits can hold
 PENDING_ROWS = 2**20
@@ -26,8 +28,8 @@ WORD = 2**62  # packed cells stay below this
 
 
 def scan(
-    table: Table,
-    columns: dict[str, Column],
+    reader: RowReader,
+    columns: Columns,
     lattices: Sequence[Lattice],
     *,
     person: str | None = None,
@@ -37,20 +39,21 @@ def scan(
     """Count every lattice in one pass over the columns named."""
     kernel = Kernel(lattices)
     tallies = [tally(packing) for packing in kernel.packings]
-    done, total = 0, table.rows() if progress else None
+    done = 0
+    total = guarded(reader.name, reader.rows) if progress else None
     try:
-        for chunk in _chunks(table, columns, kernel):
-            keys = guarded(table.name, lambda chunk=chunk: kernel.keys(chunk))  # type: ignore[misc]
+        for chunk in _chunks(reader, columns, person, kernel):
+            keys = guarded(reader.name, partial(kernel.keys, chunk))
             if bounder is None:
                 _count(tallies, keys)
             else:
                 narrow = [_narrow(packing, key) for packing, key in zip(kernel.packings, keys, strict=True)]
-                guarded(table.name, lambda chunk=chunk, narrow=narrow: bounder.add(chunk[person], narrow))  # type: ignore[misc]
+                guarded(reader.name, partial(bounder.add, chunk[person], narrow))
             done += len(chunk)
             if progress:
                 progress(done, total)
         if bounder is not None:
-            for keys in guarded_batches(table.name, bounder.bounded):
+            for keys in guarded_batches(reader.name, bounder.bounded):
                 _count(tallies, keys)
     finally:  # also on Ctrl-C
         if bounder is not None:
@@ -63,34 +66,33 @@ def _count(tallies: Sequence[Tally], keys: list[list[np.ndarray]]) -> None:
         each.add(key)
 
 
-def _chunks(table: Table, columns: dict[str, Column], kernel: Kernel) -> Iterator[Any]:
-    batches = table.batches(columns)
-    for batch in _gathered(table, batches, kernel) if kernel.numbers else batches:
+def _chunks(reader: RowReader, columns: Columns, person: str | None, kernel: Kernel) -> Iterator[pa.RecordBatch]:
+    given = guarded_batches(reader.name, partial(reader.batches, columns))
+    batches = checked(reader.name, columns, person, given)
+    for batch in _gathered(reader.name, batches, kernel) if kernel.numbers else batches:
         for start in range(0, len(batch), max(CHUNK_ROWS, kernel.known)):
             yield batch.slice(start, max(CHUNK_ROWS, kernel.known))
 
 
-def _gathered(table: Table, batches: Iterator[Any], kernel: Kernel) -> Iterator[Any]:
+def _gathered(name: str, batches: Iterator[pa.RecordBatch], kernel: Kernel) -> Iterator[pa.RecordBatch]:
     """Let batches wait until they are as many rows as keys are known, so that looking keys up stays linear in all."""
-    waiting: list[Any] = []
+    waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if waiting and batch.schema != waiting[0].schema:
-            yield _together(table.name, waiting)
+            yield guarded(name, partial(_together, waiting))
             waiting = []
         waiting.append(batch)
         if sum(map(len, waiting)) >= kernel.known:
-            yield _together(table.name, waiting)
+            yield guarded(name, partial(_together, waiting))
             waiting = []
     if waiting:
-        yield _together(table.name, waiting)
+        yield guarded(name, partial(_together, waiting))
 
 
-def _together(name: str, batches: list[Any]) -> Any:
-    import pyarrow as pa
-
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    whole = guarded(name, lambda: pa.Table.from_batches(batches).unify_dictionaries().combine_chunks())
+    whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     return pa.RecordBatch.from_arrays([column.chunk(0) for column in whole.columns], schema=whole.schema)
 
 
@@ -110,13 +112,13 @@ class Kernel:
         """How many keys the largest axis of keys has so far."""
         return max(map(len, self.numbers.values()), default=0)
 
-    def keys(self, batch: Any) -> list[list[np.ndarray]]:
+    def keys(self, batch: pa.RecordBatch) -> list[list[np.ndarray]]:
         """Packed cells of a batch, per lattice."""
         converted: dict[str, np.ndarray] = {}
         cells = [self._cells(batch, axis, converted) for axis in self._axes]
         return [packing.pack([cells[i] for i in places]) for packing, places in zip(self.packings, self._places, strict=True)]
 
-    def _cells(self, batch: Any, axis: LatticeAxis, converted: dict[str, np.ndarray]) -> np.ndarray:
+    def _cells(self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[str, np.ndarray]) -> np.ndarray:
         if isinstance(axis, LabelAxis):
             return self._labels[axis].cells(batch[axis.name])
         if isinstance(axis, KeyAxis):

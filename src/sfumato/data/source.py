@@ -6,18 +6,20 @@ import datetime as dt
 import os
 import secrets
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
+from sfumato.data.reader import Column, CountingReader, Progress, Reader, RowReader
 from sfumato.domain import Axis, Domain, KeyAxis, Lattice
 from sfumato.errors import DataError, UsageError, nearest
 from sfumato.privacy.unit import Neighbours, Unit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from sfumato.cube import Cube
-    from sfumato.data.columns import Column
-    from sfumato.data.scan import Progress
-    from sfumato.data.tables import Part, Table
 
 
 def source(
@@ -35,11 +37,12 @@ def source(
 
     Parameters
     ----------
-    data : str, Path, list of these, table or ndarray
+    data : str, Path, list of these, table, ndarray or Reader
         A Parquet file, or a CSV file (name ending in ``.csv`` or ``.csv.gz``, with a header); a directory or a pattern such
         as ``"data/*.parquet"`` for several, folders named ``key=value`` being columns (see ``listing``); a pyarrow Table,
         Dataset or RecordBatchReader, a polars (eager or lazy) or pandas frame, a DuckDB relation, anything with an Arrow
-        stream; a numpy array of shape (n, d) whose columns are the axes in the domain's order.
+        stream; a numpy array of shape (n, d) whose columns are the axes in the domain's order; a ``Reader`` of your own,
+        or what one that is registered reads (see ``sfumato.data.registry``).
     domain : Domain or dict
         The public axes; the table may have more columns.
     person : str or None
@@ -72,7 +75,7 @@ def source(
     >>> count(src, [Lattice((grid_axis("age", domain["age"], 3),))])[0].counts.tolist()
     [2, 1, 0]
     """
-    from sfumato.data.tables import open_table
+    from sfumato.data.registry import open_reader
 
     if not isinstance(domain, Mapping):
         raise UsageError(
@@ -88,11 +91,7 @@ def source(
     name = _public_text("name", name)
     version = _public_text("version", _version_text(version))
     unit = Unit(rows_per_person, neighbours, person)
-    if not isinstance(data, str | os.PathLike) and person is not None and type(data).__module__ == "numpy" and person not in domain:
-        raise UsageError(
-            f"person = {person!r}", "an array's columns are the domain's axes, and none has that name", "Give a frame, or declare the axis"
-        )
-    return Source(open_table(data, tuple(domain), person), domain, unit, name, version, data)
+    return Source(open_reader(data, tuple(domain), person), domain, unit, name, version, data)
 
 
 def _version_text(version: object) -> object:
@@ -131,7 +130,7 @@ class Source:
 
     def __init__(
         self,
-        table: Table,
+        reader: RowReader | CountingReader,
         domain: Domain,
         unit: Unit,
         name: str | None,
@@ -142,19 +141,19 @@ class Source:
         self.unit = unit
         self.name = name
         self.version = version
-        self._table = table
+        self._reader = reader
         self._data = data
         self._token = secrets.token_hex(16)
 
     @property
     def in_memory(self) -> bool:
         """Whether the rows are held in memory, where they may change unseen."""
-        return bool(self._table.in_memory)
+        return self._reader.in_memory
 
     @property
     def title(self) -> str:
         """What a receipt calls this data set: its name, or the file's without the folders that lead to it, and its version."""
-        called = self.name or os.path.basename(self._table.name)
+        called = self.name or os.path.basename(self._reader.name)
         return called if self.version is None else f"{called}, version {self.version}"
 
     @property
@@ -166,8 +165,10 @@ class Source:
         random token of this object, so that two never share a key; where a dataset lies in files, also their state.
         The version, if there is one, is part of all of them.
         """
-        name = self.name or (f"in memory {self._token}" if self._table.in_memory else None)
-        label = self._table.label(name)
+        from sfumato.data.guard import guarded
+
+        name = self.name or (f"in memory {self._token}" if self._reader.in_memory else None)
+        label = guarded(self._reader.name, partial(self._reader.label, name))
         # A zero character parts the two: it is in no path, and refused in names, so that no other name reads the same.
         return label if self.version is None else f"{label}\0version {self.version}"
 
@@ -184,22 +185,25 @@ class Source:
         UsageError
             If a lattice has an axis that the domain does not have.
         """
+        from sfumato.data.guard import guarded
         from sfumato.data.spill import memory
 
         columns = self._columns(lattices)
-        schemas = [self._fitting(part, columns) for part in self._table.parts()]
+        parts = guarded(self._reader.name, self._reader.parts)
+        schemas = [self._fitting(part, columns) for part in parts]
         if (person := self.unit.person) is not None:
             memory()  # refused here, if it is no limit, and not after the charge
             self._check_ids([schema.field(person).type for schema in schemas])
         for name in (name for name, column in columns.items() if isinstance(column, KeyAxis)):
             self._check_keys(name, [schema.field(name).type for schema in schemas])
 
-    def _fitting(self, table: Part, columns: dict[str, Column]) -> Any:
+    def _fitting(self, table: Reader, columns: dict[str, Column]) -> pa.Schema:
         """The schema of one table, if it has each column once and of a type that fits."""
         from sfumato.data.columns import misfit, type_name
+        from sfumato.data.guard import guarded
 
-        self._check_names(table, columns)
-        schema = table.schema(columns)
+        _check_names(table, columns)
+        schema = guarded(table.name, partial(table.schema, columns))
         for name, column in columns.items():
             held = schema.field(name).type
             for each in (column, None) if name == self.unit.person else (column,):
@@ -211,22 +215,22 @@ class Source:
                     )
         return schema
 
-    def _check_ids(self, types: list[Any]) -> None:
+    def _check_ids(self, types: list[pa.DataType]) -> None:
         from sfumato.data.columns import ids_form, type_name
 
         if ids_form(types) is None:
             raise DataError(
-                f"{self._table.name}, column {self.unit.person!r}",
+                f"{self._reader.name}, column {self.unit.person!r}",
                 f"ids of persons are of different types in different files: {' and '.join(sorted(set(map(type_name, types))))}",
                 "Write the files with ids of one type, so that a person is the same in all of them",
             )
 
-    def _check_keys(self, name: str, types: list[Any]) -> None:
+    def _check_keys(self, name: str, types: list[pa.DataType]) -> None:
         from sfumato.data.columns import keys_kind, type_name
 
         if len({keys_kind(type_) for type_ in types} - {"null"}) > 1:
             raise DataError(
-                f"{self._table.name}, column {name!r}",
+                f"{self._reader.name}, column {name!r}",
                 f"its keys are of different types in different files: {' and '.join(sorted(set(map(type_name, types))))}",
                 "Write the files with keys of one type, so that a key is the same in all of them",
             )
@@ -240,19 +244,11 @@ class Source:
             columns.setdefault(self.unit.person, None)
         return columns
 
-    def _check_names(self, table: Part, columns: dict[str, Column]) -> None:
-        names = table.names()
-        for name in columns:
-            if name not in names:
-                raise DataError(f"{table.name}, column {name!r}", *_no_column(name, names, header=not table.has_schema))
-            if names.count(name) > 1:
-                raise DataError(f"{table.name}, column {name!r}", "several columns have that name", "Rename the columns")
-
     def __repr__(self) -> str:
         return f"<Source {self.title}: {', '.join(self.domain)}; {self.unit}>"
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        if self._table.in_memory:
+    def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
+        if self._reader.in_memory:
             raise UsageError("pickling a Source", "it holds data in memory", "Write the table to a file, and pickle a source of that")
         unit = self.unit
         return source, (self._data, self.domain, unit.person, unit.rows_per_person, unit.neighbours, self.name, self.version)
@@ -294,15 +290,57 @@ def count(
     if not lattices:
         return []
     unit = source.unit
+    reader = source._reader
+    if isinstance(reader, CountingReader):
+        return _by_engine(reader, lattices, unit, key or fresh_key(), progress)
     bounder = None if unit.person is None else Bounder(key or fresh_key(), unit.rows_per_person)
     return scan(
-        source._table,
+        reader,
         source._columns(lattices),
         lattices,
         person=unit.person,
         bounder=bounder,
         progress=progress,
     )
+
+
+def _by_engine(
+    reader: CountingReader,
+    lattices: Sequence[Lattice],
+    unit: Unit,
+    key: bytes,
+    progress: Progress | None,
+) -> list[Cube]:
+    """Let the engine count; it is held to the cells that were asked for."""
+    from sfumato.answers.counts import Needs
+    from sfumato.data.guard import guarded
+
+    needs = [Needs(lattice, lattice.size) for lattice in lattices]
+    cubes = guarded(reader.name, partial(reader.count, needs, unit, key, progress))
+    if [cube.lattice for cube in cubes] != list(lattices):
+        raise DataError(reader.name, "its engine counted other cells than were asked for", "Report it to the author of its reader")
+    return cubes
+
+
+@contextmanager
+def snapshot(source: Source) -> Iterator[None]:
+    """Hold one state of the data for all counts within, where the engine can."""
+    from sfumato.data.guard import guarded
+
+    with ExitStack() as held:
+        guarded(source._reader.name, lambda: held.enter_context(source._reader.snapshot()))
+        yield
+
+
+def _check_names(table: Reader, columns: dict[str, Column]) -> None:
+    from sfumato.data.guard import guarded
+
+    names = guarded(table.name, table.names)
+    for name in columns:
+        if name not in names:
+            raise DataError(f"{table.name}, column {name!r}", *_no_column(name, names, header=not table.has_schema))
+        if names.count(name) > 1:
+            raise DataError(f"{table.name}, column {name!r}", "several columns have that name", "Rename the columns")
 
 
 def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]:

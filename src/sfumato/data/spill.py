@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import IO
+from io import FileIO
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Parts:
         self._held: list[list[np.ndarray]] = [[] for _ in range(PARTS)]
         self._held_bytes = 0
         self._written: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]  # where, how many bytes
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
         self.written = 0
         self._dtype = np.dtype(np.uint8)
 
@@ -139,7 +139,7 @@ class Parts:
         assert self._file is not None
         self._file.seek(start)
         while left:
-            got = self._file.readinto(left)  # type: ignore[attr-defined]
+            got = self._file.readinto(left)
             if not got:
                 raise DataError("bounding each person's rows", "a temporary file lost its end", "Check the disk that TMPDIR names")
             left = left[got:]

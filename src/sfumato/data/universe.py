@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow.types as pt
 
 from sfumato.data.columns import misfit, numbers, plain_type
-from sfumato.data.csvfile import CsvFile
-from sfumato.data.fields import Losses
-from sfumato.data.hive import Partitioned
-from sfumato.data.tables import Table, open_table
+from sfumato.data.guard import guarded, guarded_batches
+from sfumato.data.reader import Losses, RowReader, with_rows
+from sfumato.data.registry import open_reader
 from sfumato.domain import GridAxis, Interval, LabelAxis, grid_axis
 from sfumato.errors import DataError, nearest
 
@@ -32,11 +32,11 @@ def read_numbers(path: str | os.PathLike[str], columns: Sequence[str] | None = N
     DataError
         If the file cannot be read, or a column is missing or does not hold numbers.
     """
-    table = open_table(path, (), None)
+    table = _opened(path)
     chosen = _numeric(table) if columns is None else [_checked(table, name) for name in columns]
     axes = {name: _axis(name) for name in chosen}
     parts: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
-    for batch in table.batches(axes) if axes else ():
+    for batch in guarded_batches(table.name, partial(table.batches, axes)) if axes else ():
         for name, found in parts.items():
             found.append(numbers(batch.column(batch.schema.get_field_index(name)), None))
     return {name: np.concatenate([np.zeros(0), *found]) for name, found in parts.items()}
@@ -44,7 +44,12 @@ def read_numbers(path: str | os.PathLike[str], columns: Sequence[str] | None = N
 
 def other_columns(path: str | os.PathLike[str], chosen: Sequence[str]) -> list[str]:
     """The names of the columns that were not read."""
-    return [name for name in open_table(path, (), None).parts()[0].names() if name not in chosen]
+    table = _opened(path)
+    return [name for name in guarded(table.name, table.names) if name not in chosen]
+
+
+def _opened(path: str | os.PathLike[str]) -> RowReader:
+    return with_rows(open_reader(path, (), None), "the records")
 
 
 def _axis(name: str) -> GridAxis:
@@ -52,33 +57,38 @@ def _axis(name: str) -> GridAxis:
     return grid_axis(name, Interval(0, 1), 2)
 
 
-def _numeric(table: Table) -> list[str]:
-    return [name for name in table.parts()[0].names() if all(_holds_numbers(part, name) for part in table.parts())]
+def _numeric(table: RowReader) -> list[str]:
+    parts = guarded(table.name, table.parts)
+    names = guarded(parts[0].name, parts[0].names)
+    return [name for name in names if all(_holds_numbers(part, name) for part in parts)]
 
 
-def _holds_numbers(part: object, name: str) -> bool:
-    if isinstance(part, CsvFile) or (isinstance(part, Partitioned) and not part.has_schema):
-        return _parses(part, name)
-    type_ = plain_type(part.schema({name: _axis(name)}).field(name).type)  # type: ignore[attr-defined]
-    return not pt.is_boolean(type_) and not pt.is_null(type_) and misfit(_axis(name), type_) is None
+def _holds_numbers(part: RowReader, name: str) -> bool:
+    if not part.has_schema:
+        return guarded(part.name, partial(_parses, part, name))
+    axis = _axis(name)
+    schema = guarded(part.name, partial(part.schema, {name: axis}))
+    type_ = plain_type(schema.field(name).type)
+    return not pt.is_boolean(type_) and not pt.is_null(type_) and misfit(axis, type_) is None
 
 
-def _parses(part: CsvFile | Partitioned, name: str) -> bool:
+def _parses(part: RowReader, name: str) -> bool:
     """Whether the fields of the first piece of a file of text are numbers: it declares no types. This looks at values."""
     losses = Losses()
     labels = LabelAxis(name, ("true", "false", "True", "False", "TRUE", "FALSE"))
-    batch = next(part.batches({name: _axis(name)}, losses), None)
+    batch = next(part.batches_noting({name: _axis(name)}, losses), None)
     texts = next(part.batches({name: labels}), None)
     if batch is None or texts is None:
         return True
     return not losses.unparsed[name] and not (labels.lookup(texts[name].unique().to_pylist()) >= 0).any()
 
 
-def _checked(table: Table, name: str) -> str:
-    for part in table.parts():
-        names = part.names()
+def _checked(table: RowReader, name: str) -> str:
+    for part in guarded(table.name, table.parts):
+        names = guarded(part.name, part.names)
+        asked = f"{part.name}, column {name!r}"
         if names.count(name) != 1:
-            raise DataError(f"{part.name}, column {name!r}", f"there is no one column of that name; {nearest(name, names)}", "Name another")
+            raise DataError(asked, f"there is no one column of that name; {nearest(name, names)}", "Name another")
         if not _holds_numbers(part, name):
-            raise DataError(f"{part.name}, column {name!r}", "it does not hold numbers", "Name columns of numbers")
+            raise DataError(asked, "it does not hold numbers", "Name columns of numbers")
     return name

@@ -18,10 +18,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from urllib.request import url2pathname
 
-from sfumato.data.tables import guarded, stat_file
+from sfumato.data.guard import guarded, stat_file
 from sfumato.errors import DataError, UsageError
 
 CSV_ENDINGS = (".csv", ".csv.gz")
@@ -51,11 +52,16 @@ class File:
         return self.path.name.lower().endswith(CSV_ENDINGS)
 
 
+def is_local(given: str) -> bool:
+    """Whether a text is a path or a ``file:`` address, and no address of another kind."""
+    return given.startswith("file://") or not re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", given)
+
+
 def local(given: str) -> Path:
     """Read a path or a ``file:`` address."""
     if given.startswith("file://"):
         return Path(url2pathname(given.removeprefix("file://").removeprefix("localhost")))
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", given):
+    if not is_local(given):
         scheme = given.partition(":")[0]
         raise UsageError(
             f"a source at {scheme}://",
@@ -73,7 +79,7 @@ def files_of(given: Sequence[str]) -> list[File]:
     DataError
         If a directory or a pattern holds no table, or a file is there twice.
     """
-    found = [file for each in given for file in guarded(each, lambda each=each: _expand(each))]  # type: ignore[misc]
+    found = [file for each in given for file in guarded(each, partial(_expand, each))]
     found.sort(key=lambda file: file.path.parts)
     if len(found) > 1:
         seen = [(status.st_dev, status.st_ino) for status in (stat_file(file.path, file.name) for file in found)]

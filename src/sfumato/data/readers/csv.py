@@ -12,29 +12,31 @@ whose field is missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from sfumato.data import csvrows
-from sfumato.data.columns import Column, text_of
-from sfumato.data.fields import Losses, declared, parse
-from sfumato.data.tables import Columns, Single, check_file, guarded, guarded_batches
-from sfumato.domain import LabelAxis
+from sfumato.data.columns import text_of
+from sfumato.data.fields import declared, parse
+from sfumato.data.guard import check_file
+from sfumato.data.reader import Column, Columns, Losses, RowReader
+from sfumato.data.readers import csvrows
+from sfumato.domain import Label, LabelAxis
 from sfumato.errors import DataError
 
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
+HEAD_BYTES = 2**16
 _MARK = b"\xef\xbb\xbf"  # some programs begin UTF-8 with a byte order mark
+_SIGNS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 
 
-class CsvFile(Single):
+class CsvFile(RowReader):
     """A CSV file, read piece by piece."""
 
-    in_memory, has_schema = False, False
+    in_memory = False
+    has_schema = False
 
     def __init__(self, path: Path, name: str, person: str | None = None) -> None:
         self.path = path
@@ -51,7 +53,7 @@ class CsvFile(Single):
         """
         return self._header()[0]
 
-    def schema(self, columns: Columns) -> Any:
+    def schema(self, columns: Columns) -> pa.Schema:
         """Types as the domain declares them. The file is not looked at."""
         for name, column in columns.items():
             if name == self._person and column is not None and not _names_persons(column):
@@ -62,31 +64,40 @@ class CsvFile(Single):
                 )
         return pa.schema([(name, declared(column)) for name, column in columns.items()])
 
-    def rows(self) -> int | None:
-        """Not known before the end."""
-        return None
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Read the columns wanted."""
+        return self.batches_noting(columns, Losses())
 
-    def batches(self, columns: Columns, losses: Losses | None = None) -> Iterator[Any]:
+    def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
         """Read the columns wanted; what is lost on the way is added to ``losses``."""
         names, length = self._header()
-        losses = Losses() if losses is None else losses
         listed = {text for column in columns.values() for text in _listed(column)}
         missing = [text for text in MISSING if text not in listed]
         wanted = list(columns)
-        for piece in guarded_batches(self.name, lambda: self._pieces(length, losses)):
-            table = guarded(self.name, partial(_rows, piece, names, wanted, missing, losses))
+        for piece in self._pieces(length, losses):
+            table = _rows(piece, names, wanted, missing, losses)
             for batch in table.to_batches():
-                yield guarded(self.name, partial(_read, batch, columns, missing, losses))
+                yield _read(batch, columns, missing, losses)
 
-    def head(self, size: int) -> bytes:
-        """The first bytes of the file, for a look at its form."""
+    def hints(self) -> Iterator[str]:
+        """What the first line seems to be, if it is not as it should be."""
         with self._open() as stream:
-            return guarded(self.name, lambda: _filled(stream, size))
+            head = _filled(stream, HEAD_BYTES)
+        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            yield "The file seems to be UTF-16: save it as UTF-8."
+            return
+        line = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")[0]
+        if text_of(line) is None:
+            yield "The first line is not UTF-8. Latin-1 or Windows-1252 is likely: save the file as UTF-8."
+        commas = line.count(b",")
+        sign = max(_SIGNS, key=line.count)
+        if line.count(sign) > commas:
+            yield f"The first line has {line.count(sign)} {_SIGNS[sign]} and {commas} commas: save the file with commas."
 
-    def _open(self) -> Any:
+    def _open(self) -> pa.NativeFile:
         check_file(self.path, self.name)
         packed = "gzip" if self.path.suffix.lower() == ".gz" else None
-        return guarded(self.name, lambda: pa.input_stream(str(self.path), compression=packed))
+        return pa.input_stream(str(self.path), compression=packed)
 
     def _pieces(self, length: int, losses: Losses) -> Iterator[memoryview]:
         def dropped() -> None:
@@ -99,7 +110,7 @@ class CsvFile(Single):
     def _header(self) -> tuple[list[str], int]:
         """The header's names, and how many bytes lie before the first row."""
         with self._open() as stream:
-            head = guarded(self.name, lambda: _filled(stream, csvrows.LONGEST + 1))
+            head = _filled(stream, csvrows.LONGEST + 1)
         skipped = len(_MARK) if head.startswith(_MARK) else 0
         skipped += len(head) - skipped - len(head[skipped:].lstrip(b"\r\n"))
         text = head[skipped:]
@@ -118,10 +129,10 @@ class CsvFile(Single):
                 "its first line, which names the columns, is not UTF-8 text",
                 "Save the file as CSV in UTF-8",
             )
-        return guarded(self.name, lambda: _names(text[:end])), skipped + end
+        return _names(text[:end]), skipped + end
 
 
-def _filled(stream: Any, size: int) -> bytes:
+def _filled(stream: pa.NativeFile, size: int) -> bytes:
     parts: list[bytes] = []
     while size > 0 and (more := stream.read(size)):
         parts.append(more)
@@ -140,11 +151,17 @@ def _names_persons(column: Column) -> bool:
     return not (pa.types.is_float64(declared(column)) or pa.types.is_int64(declared(column)))
 
 
-def _listed(column: Column) -> tuple[Any, ...]:
+def _listed(column: Column) -> tuple[Label, ...]:
     return column.listed if isinstance(column, LabelAxis) else ()
 
 
-def _rows(piece: memoryview, names: list[str], wanted: list[str], missing: list[str], losses: Losses) -> Any:
+def _rows(
+    piece: memoryview,
+    names: list[str],
+    wanted: list[str],
+    missing: list[str],
+    losses: Losses,
+) -> pa.Table:
     """The fields of a piece as bytes; rows of another length than the header's are dropped."""
 
     def wrong_length(row: object) -> str:
@@ -174,7 +191,7 @@ def _parsed(
     wanted: list[str],
     missing: list[str],
     wrong_length: Callable[[object], str] | None,
-) -> Any:
+) -> pa.Table:
     return csv.read_csv(
         pa.BufferReader(pa.py_buffer(text)),
         csv.ReadOptions(column_names=names, block_size=len(text) + 1),
@@ -192,8 +209,8 @@ def _parsed(
     )
 
 
-def _read(batch: Any, columns: Columns, missing: list[str], losses: Losses) -> Any:
-    read = {}
+def _read(batch: pa.RecordBatch, columns: Columns, missing: list[str], losses: Losses) -> pa.RecordBatch:
+    read: dict[str, pa.Array] = {}
     for name, column in columns.items():
         texts = _without_missing(batch[name], column, missing)
         read[name] = parse(texts, column)
@@ -206,7 +223,7 @@ def _read(batch: Any, columns: Columns, missing: list[str], losses: Losses) -> A
     return pa.RecordBatch.from_arrays(list(read.values()), names=list(read))
 
 
-def _without_missing(texts: Any, column: Column, missing: list[str]) -> Any:
+def _without_missing(texts: pa.Array, column: Column, missing: list[str]) -> pa.Array:
     """What stands for a missing value here, though another column lists it as a label, becomes null too."""
     listed = _listed(column)
     also = [text.encode() for text in MISSING if text not in missing and text not in listed]

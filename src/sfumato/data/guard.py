@@ -1,0 +1,81 @@
+"""Errors of engines quote values of the data. Here they are reduced to their kind.
+
+They are raised again as a ``DataError`` that has neither cause nor context.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from sfumato.errors import DataError, InternalError, SfumatoError
+
+T = TypeVar("T")
+
+
+def guarded(name: str, action: Callable[[], T]) -> T:
+    """Do something with an engine; if it fails, say what kind of failure it was, and nothing that it quotes."""
+    try:
+        return action()
+    except (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit) as error:
+        error.__cause__ = error.__context__ = None  # what a reader met before it refused may quote values
+        raise
+    except BaseException as error:  # engines have trees of errors of their own, and some panic
+        obstacle, remedy = _kind_of(error)
+    raise DataError(name, obstacle, remedy)  # outside the except block: no context, which would quote values
+
+
+def guarded_batches(name: str, open_: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """Iterate as the engine does, guarded at each step."""
+    batches = guarded(name, lambda: iter(open_()))
+    while (batch := guarded(name, lambda: next(batches, None))) is not None:
+        yield batch
+
+
+_KINDS: tuple[tuple[str, str, str], ...] = (
+    (
+        r"zlib|[Gg]zip|compressed|decompress",
+        "its compression is damaged, or the file is cut off",
+        "Copy it again, and test it with gzip -t",
+    ),
+    (
+        r"[Pp]arquet|magic bytes|footer",
+        "it is not a Parquet file, or it is damaged",
+        "Check the file, or give a CSV file a name ending in .csv",
+    ),
+)
+
+
+def _kind_of(error: BaseException) -> tuple[str, str]:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file", "Check the path"
+    if isinstance(error, PermissionError):
+        return "the file may not be read", "Ask for permission to read it"
+    if isinstance(error, IsADirectoryError):
+        return "it is a directory", "Name one file"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory", "Give a Parquet file, which is read in parts"
+    for pattern, obstacle, remedy in _KINDS:
+        if re.search(pattern, str(error)[:200]):
+            return obstacle, remedy
+    obstacle = f"it cannot be read ({type(error).__name__}; the words are withheld, since engines quote values)"
+    return obstacle, "Check the table with the tool that wrote it"
+
+
+def stat_file(path: Path, name: str) -> os.stat_result:
+    """Look at a file without opening it."""
+    status = guarded(name, path.stat)
+    if path.is_dir():
+        raise DataError(name, "it is a directory", "Name files")
+    return status
+
+
+def check_file(path: Path, name: str) -> None:
+    """See that a file is there, can be read and holds something."""
+    empty = stat_file(path, name).st_size == 0
+    guarded(name, lambda: path.open("rb").close())
+    if empty:
+        raise DataError(name, "the file is empty", "Check what wrote it")

@@ -1,0 +1,83 @@
+"""A numpy array, whose columns are the axes of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.data.objects import text
+from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
+from sfumato.errors import DataError, UsageError
+
+
+class Array(RowReader):
+    """A numpy array of shape (rows, axes), its columns in the domain's order."""
+
+    name = "numpy array"
+
+    @classmethod
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> Array | None:
+        """Read any kind of array.
+
+        Raises
+        ------
+        UsageError
+            If its columns are not the axes, or none of them can name the person.
+        """
+        if not isinstance(data, np.ndarray):
+            return None
+        if person is not None and person not in axes:
+            raise UsageError(
+                f"person = {person!r}",
+                "an array's columns are the domain's axes, and none has that name",
+                "Give a frame, or declare the axis",
+            )
+        return cls(data, axes)
+
+    def __init__(self, array: np.ndarray, axes: Sequence[str]) -> None:
+        if array.ndim != 2 or array.shape[1] != len(axes):
+            found = f"{array.ndim} dimensions" if array.ndim != 2 else f"{array.shape[1]} columns"
+            raise UsageError(
+                f"a numpy array of {found}",
+                f"the domain has {len(axes)} axes, and the array needs one column for each: shape (n, {len(axes)})",
+                "Reshape the array, or declare the axes that it has",
+            )
+        self._array = array
+        self._axes = list(axes)
+
+    def names(self) -> list[str]:
+        """Names of the domain's axes."""
+        return self._axes
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        """The type of the array, for each column."""
+        return self._batch(0, 0, columns).schema
+
+    def rows(self) -> int | None:
+        """Number of rows."""
+        return len(self._array)
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Copy part by part."""
+        for start in range(0, len(self._array), BATCH_ROWS):
+            yield self._batch(start, start + BATCH_ROWS, columns)
+
+    def _batch(self, start: int, stop: int, columns: Columns) -> pa.RecordBatch:
+        if self._array.dtype.kind not in "biufMU":
+            asked = f"a numpy array of dtype {self._array.dtype}"
+            raise DataError(asked, "it holds no plain values", "Give numbers, or a frame")
+        parts = [self._array[start:stop, self._axes.index(name)] for name in columns]
+        return pa.RecordBatch.from_arrays([_column(part) for part in parts], names=list(columns))
+
+
+def _column(part: np.ndarray) -> pa.Array:
+    mask = np.ma.getmaskarray(part) if isinstance(part, np.ma.MaskedArray) else None
+    if part.dtype.kind == "U":  # a lone surrogate is no text
+        texts = [text(value) for value in np.asarray(part).tolist()]
+        return pa.array(texts, pa.string(), mask=mask)
+    # Arrow knows neither long doubles nor foreign bytes.
+    native = np.dtype(np.float64) if part.dtype.char == "g" else part.dtype.newbyteorder("=")
+    with np.errstate(over="ignore"):  # whether a value is too large is the data's own affair
+        return pa.array(np.ascontiguousarray(part, dtype=native), mask=mask)

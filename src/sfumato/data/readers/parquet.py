@@ -1,0 +1,53 @@
+"""A Parquet file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sfumato.data.guard import check_file
+from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
+from sfumato.domain import LabelAxis
+
+
+class ParquetFile(RowReader):
+    """A Parquet file, read by batches of the columns wanted, without holding what was read."""
+
+    in_memory = False
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path = path
+        self.name = name
+
+    def _open(self, labels: Sequence[str] = ()) -> pq.ParquetFile:
+        check_file(self.path, self.name)
+        return pq.ParquetFile(
+            self.path,
+            pre_buffer=False,
+            read_dictionary=list(labels) or None,
+            coerce_int96_timestamp_unit="us",  # nanoseconds would wrap after 2262
+        )
+
+    def names(self) -> list[str]:
+        """Names of the columns, from the footer."""
+        with self._open() as file:
+            return list(file.schema_arrow.names)
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        """Types of all columns, from the footer."""
+        with self._open() as file:
+            return file.schema_arrow
+
+    def rows(self) -> int | None:
+        """Number of rows, from the footer."""
+        with self._open() as file:
+            return int(file.metadata.num_rows)
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Read row group by row group; labels and ids stay in the dictionary form that the file has."""
+        coded = [name for name, column in columns.items() if column is None or isinstance(column, LabelAxis)]
+        with self._open(coded) as file:
+            yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=True)
