@@ -41,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         If there is no question, or shares do not fit.
 
     >>> from sfumato.histogram import Histogram
+    >>> from sfumato.privacy.measures import PureDP
     >>> plan = Plan([Histogram("age"), Histogram("hour")], shares=[1, 3])
     >>> [str(cost) for cost in plan.costs(PureDP("1"))]
     ['epsilon = 0.25', 'epsilon = 0.75']
