@@ -22,7 +22,7 @@ from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.registry import require_registered
 from sfumato.answers.release import Release, marked
 from sfumato.cube import Cube
-from sfumato.data import Source, count
+from sfumato.data import Source, count, snapshot
 from sfumato.data.bounding import fresh_key
 from sfumato.domain import Axis, Domain, Lattice
 from sfumato.errors import (
@@ -49,7 +49,7 @@ from sfumato.streaming.counter import Counter, CounterPreview
 from sfumato.streams import Opening, Stream, first_state, receipt_of, signed, spec
 
 if TYPE_CHECKING:
-    from sfumato.data.checked import Check
+    from sfumato.data.findings import Check
     from sfumato.data.reader import Progress
 
 R = TypeVar("R", bound=Release)
@@ -367,7 +367,7 @@ class Publisher:
             replayed = hold.stored is not None
             if hold.stored is None:
                 with self._counting:
-                    answer = _after_charge(hold, lambda: to_bytes(self._answers(order, hold, progress)))
+                    answer = _after_charge(hold, lambda: self._answered(order, hold, progress))
                 hold.store(answer)
             stored = hold.stored
         releases = [marked(one, replayed=replayed) for one in _read(stored or b"[]", hold)]
@@ -470,6 +470,11 @@ class Publisher:
         except BudgetExceeded as error:
             error.requested, error.remaining = in_measure(money, self._rule), in_measure(error.remaining, self._rule)  # type: ignore[arg-type]
             raise
+
+    def _answered(self, order: _Order, hold: Hold, progress: Progress | None) -> bytes:
+        """The answers as they are stored. All counts see one state of the data, where its engine can hold one."""
+        with snapshot(self.source):
+            return to_bytes(self._answers(order, hold, progress))
 
     def _answers(self, order: _Order, hold: Hold, progress: Progress | None) -> list[Release]:
         now = order.label, order.noise  # data that were changed since would answer for those of before

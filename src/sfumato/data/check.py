@@ -20,8 +20,8 @@ import pyarrow.types as pt
 
 from sfumato.data import persons as people
 from sfumato.data.bounding import Bounder, fresh_key, ranked
-from sfumato.data.checked import AxisCheck, Check, QuestionCheck, Unmatched
-from sfumato.data.columns import checked, dictionary_of, numbers, text_of
+from sfumato.data.columns import dictionary_of, numbers, of_known_types, text_of
+from sfumato.data.findings import AxisCheck, Check, QuestionCheck, Unmatched
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.reader import Losses, Progress, RowReader, with_rows
 from sfumato.domain import (
@@ -119,7 +119,7 @@ class _Look:
         columns = self._source._columns(self._lattices)
         total = guarded(reader.name, reader.rows) if progress else None
         batches = guarded_batches(reader.name, partial(reader.batches_noting, columns, self._losses))
-        for batch in checked(reader.name, columns, self._source.unit.person, batches):
+        for batch in of_known_types(reader.name, columns, self._source.unit.person, batches):
             guarded(reader.name, partial(self._at, batch))
             if progress:
                 progress(self._rows, total)

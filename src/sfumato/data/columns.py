@@ -85,7 +85,7 @@ def _kind(type_: pa.DataType) -> str:
     return next((kind for kind, those in tests.items() if any(test(type_) for test in those)), "other")
 
 
-def checked(
+def of_known_types(
     name: str,
     columns: Columns,
     person: str | None,

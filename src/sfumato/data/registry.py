@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from inspect import isabstract
 from typing import TypeVar
 
 from sfumato.data.reader import CountingReader, Reader, RowReader
@@ -84,9 +83,15 @@ def register_reader(reader: R) -> R:
             "it is neither a RowReader nor a CountingReader",
             "Derive it from one of them; see docs/extending.md",
         )
-    if isabstract(reader):
-        missing = ", ".join(sorted(reader.__abstractmethods__))
-        raise UsageError(f"registering {reader.__name__}", f"it does not implement {missing}", "Write it")
+    missing = sorted(reader.__abstractmethods__)
+    if not any("of" in vars(base) for base in reader.__mro__ if base is not Reader):  # it would read nothing
+        missing.append("of")
+    if missing:
+        raise UsageError(
+            f"registering {reader.__name__}",
+            f"it does not implement {' and '.join(missing)}",
+            "Write it; see docs/extending.md",
+        )
     place = (reader.__module__, reader.__qualname__)
     _outside[:] = [each for each in _outside if (each.__module__, each.__qualname__) != place]
     _outside.append(reader)

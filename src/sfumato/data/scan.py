@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data.bounding import Bounder
-from sfumato.data.columns import Labels, checked, numbers
+from sfumato.data.columns import Labels, numbers, of_known_types
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import KeyNumbers, named
 from sfumato.data.reader import Columns, Progress, RowReader
@@ -68,7 +68,7 @@ def _count(tallies: Sequence[Tally], keys: list[list[np.ndarray]]) -> None:
 
 def _chunks(reader: RowReader, columns: Columns, person: str | None, kernel: Kernel) -> Iterator[pa.RecordBatch]:
     given = guarded_batches(reader.name, partial(reader.batches, columns))
-    batches = checked(reader.name, columns, person, given)
+    batches = of_known_types(reader.name, columns, person, given)
     for batch in _gathered(reader.name, batches, kernel) if kernel.numbers else batches:
         for start in range(0, len(batch), max(CHUNK_ROWS, kernel.known)):
             yield batch.slice(start, max(CHUNK_ROWS, kernel.known))

@@ -1,0 +1,281 @@
+"""Two small engines of somebody else's: one hands out its rows, the other counts them by itself; and twins of both that are broken."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hmac
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from conformance.kinds import TYPES, Rows, table
+from sfumato.answers.counts import Needs
+from sfumato.cube import Cube
+from sfumato.data.groups import cube_of_groups
+from sfumato.data.reader import Columns, CountingReader, Progress, RowReader
+from sfumato.domain import DROPPED, GridAxis, KeyAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.privacy.unit import Unit
+
+BATCH = 37
+
+
+class Pile:
+    """Rows as an engine of somebody else's holds them."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+
+class PileReader(RowReader):
+    """Reads a pile."""
+
+    name = "pile"
+
+    def __init__(self, pile: Pile) -> None:
+        self.pile = pile
+
+    @classmethod
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> PileReader | None:
+        return cls(data) if isinstance(data, Pile) else None
+
+    def names(self) -> list[str]:
+        return list(TYPES)
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        return pa.schema([(name, TYPES[name]) for name in columns])
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(self.pile.rows), BATCH):
+            (batch,) = table(self.pile.rows[start : start + BATCH]).select(list(columns)).to_batches()
+            yield batch
+
+
+# --- twins that break the contract ------------------------------------------------------------------------------------
+
+
+class Scans(PileReader):
+    """Knows how often it was read."""
+
+    def __init__(self, pile: Pile) -> None:
+        super().__init__(pile)
+        self.scans = 0
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        self.scans += 1
+        yield from self.altered(list(super().batches(columns)))
+
+    def altered(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        raise NotImplementedError
+
+
+class OtherOrder(Scans):
+    """The second scan has another order."""
+
+    def altered(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        return batches if self.scans == 1 else batches[::-1]
+
+
+class LosesOne(Scans):
+    """The second scan lacks a batch."""
+
+    def altered(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        return batches if self.scans == 1 else batches[:-1]
+
+
+class LosesAlways(Scans):
+    """Every scan lacks a batch."""
+
+    def altered(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        return batches[:-1]
+
+
+class OtherType(Scans):
+    """One batch has its numbers as text."""
+
+    column = "x"
+
+    def altered(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        place = batches[1].schema.get_field_index(self.column)
+        texts = batches[1].column(place).cast(pa.string())
+        batches[1] = batches[1].set_column(place, self.column, texts)
+        return batches
+
+
+class OtherIds(Scans):
+    """One batch has the ids of persons as bytes."""
+
+    def altered(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        place = batches[1].schema.get_field_index("who")
+        ids = batches[1].column(place).cast(pa.binary())
+        batches[1] = batches[1].set_column(place, "who", ids)
+        return batches
+
+
+class OtherColumns(Scans):
+    """One batch lacks a column."""
+
+    def altered(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        return [batches[0], batches[1].drop_columns(["x"]), *batches[2:]]
+
+
+class TypeOfValues(PileReader):
+    """The types are read off the values."""
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        first = self.pile.rows[:1]
+        return pa.schema([(name, pa.array([row[name] for row in first]).type if name == "n" else TYPES[name]) for name in columns])
+
+
+ROWS_BROKEN = (OtherOrder, LosesOne, LosesAlways, OtherType, OtherIds, OtherColumns, TypeOfValues)
+
+
+# --- an engine that counts by itself ----------------------------------------------------------------------------------
+
+
+class Database:
+    """A table ``t`` of SQLite, which knows neither booleans nor dates nor NaN: they are numbers and NULL."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.execute(f"CREATE TABLE t ({', '.join(TYPES)})")
+        values = [[_stored(row[name]) for name in TYPES] for row in rows]
+        self.connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(TYPES))})", values)
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return (value - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    if isinstance(value, dt.date):
+        return (value - dt.date(1970, 1, 1)).days
+    return value if value is None or isinstance(value, str | int) else float(value)
+
+
+class DatabaseReader(CountingReader):
+    """Counts in SQLite: its window functions bound each person's rows, and only groups come back."""
+
+    name = "sqlite table"
+    choice = "priority({values}, copy)"
+    kept = "place <= :most"
+    without_person = "who IS NOT NULL"
+
+    def __init__(self, database: Database) -> None:
+        self.connection = database.connection
+        self.inside = 0
+        self.seen: list[int] = []
+
+    @classmethod
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> DatabaseReader | None:
+        return cls(data) if isinstance(data, Database) else None
+
+    def names(self) -> list[str]:
+        return [name for _, name, *_ in self.connection.execute("PRAGMA table_info(t)")]
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        return pa.schema([(name, TYPES[name]) for name in columns])
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        self.connection.execute("BEGIN")
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
+            self.connection.execute("COMMIT")
+
+    def count(self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None) -> list[Cube]:
+        self.seen.append(self.inside)
+        # The key is in the function, and never in the text of a query.
+        self.connection.create_function("priority", -1, lambda *values: self.priority(key, values), deterministic=True)
+        return [self._counted(each.lattice, unit) for each in needs]
+
+    @staticmethod
+    def priority(key: bytes, values: tuple[object, ...]) -> bytes:
+        return hmac.digest(key, repr(values).encode(), "sha256")
+
+    def _counted(self, lattice: Lattice, unit: Unit) -> Cube:
+        for i, axis in enumerate(lattice.axes):
+            self.connection.create_function(f"cell{i}", 1, lambda value, axis=axis: self.cell(axis, value), deterministic=True)
+        places = [f"c{i}" for i in range(len(lattice.axes))]
+        located = ", ".join(f"cell{i}({axis.name}) AS c{i}" for i, axis in enumerate(lattice.axes))
+        query = f"SELECT *, {located} FROM t"
+        counted = " AND ".join(f"{place} IS NOT NULL AND {place} <> -1" for place in places)
+        if unit.person is None:
+            query = f"SELECT * FROM ({query}) WHERE {counted}"
+        else:
+            values = ", ".join(TYPES)
+            choice = self.choice.format(values=values)
+            query = f"""
+                SELECT * FROM (
+                    SELECT *, row_number() OVER (PARTITION BY who ORDER BY {choice}) AS place FROM (
+                        SELECT *, row_number() OVER (PARTITION BY {values}) AS copy FROM ({query})
+                        WHERE {self.without_person} AND {counted}
+                    )
+                ) WHERE {self.kept}"""
+        groups = f"SELECT {', '.join(places)}, count(*) FROM ({query}) GROUP BY {', '.join(places)}"
+        found = self.connection.execute(groups, {"most": unit.rows_per_person} if unit.person else {}).fetchall()
+        *cells, counts = zip(*found, strict=True) if found else [()] * (len(places) + 1)
+        return cube_of_groups(lattice, cells, counts)
+
+    def cell(self, axis: LatticeAxis, value: Any) -> int | str | None:
+        """The kernel itself: this engine calls Python."""
+        if isinstance(axis, KeyAxis):
+            return None if value is None else str(value)
+        if isinstance(axis, LabelAxis):
+            typed = bool(value) if value is not None and isinstance(axis.listed[0], bool) else value
+            return int(axis.lookup([typed])[0])
+        return int(axis.locate(np.array([np.nan if value is None else float(value)]))[0])
+
+
+class OneMore(DatabaseReader):
+    """Keeps one row more than the limit."""
+
+    kept = "place <= :most + 1"
+
+
+class OwnChoice(DatabaseReader):
+    """Does not look at the key."""
+
+    @staticmethod
+    def priority(key: bytes, values: tuple[object, ...]) -> bytes:
+        return repr(values).encode()
+
+
+class NewChoice(DatabaseReader):
+    """Chooses anew in each query."""
+
+    choice = "random()"
+
+
+class CopiesTogether(DatabaseReader):
+    """Rows that are alike are kept together, or dropped together."""
+
+    choice = "priority({values})"
+
+
+class NobodyIsSomebody(DatabaseReader):
+    """All rows without a person are one person's."""
+
+    without_person = "TRUE"
+
+
+class Unclamped(DatabaseReader):
+    """A value outside the bounds has no cell."""
+
+    def cell(self, axis: LatticeAxis, value: Any) -> int | str | None:
+        outside = isinstance(axis, GridAxis) and value is not None and not axis.lower <= value <= axis.upper
+        return DROPPED if outside else super().cell(axis, value)
+
+
+class Swaps(DatabaseReader):
+    """Gives the cubes in another order than they were asked for."""
+
+    def count(self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None) -> list[Cube]:
+        return super().count(needs, unit, key, progress)[::-1]
+
+
+COUNTING_BROKEN = (OneMore, OwnChoice, NewChoice, CopiesTogether, NobodyIsSomebody, Unclamped, Swaps)
