@@ -337,3 +337,13 @@ def test_what_an_engine_says_is_withheld(place: str, error: Callable[[], BaseExc
         ask()
     assert CANARY not in str(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_a_reader_that_says_nothing_of_its_state_is_a_data_set_of_its_own() -> None:
+    """Otherwise the answers of one table would be found under the label of another."""
+
+    class Silent(PileReader):
+        in_memory = False
+
+    one, other = (source(Silent(Pile(ROWS)), made.DOMAIN) for _ in range(2))
+    assert "" != one.label == one.label != other.label

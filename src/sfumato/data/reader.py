@@ -101,6 +101,8 @@ class Reader(ABC):
     def label(self, name: str | None) -> str:
         """What tells this state of the data from others: it changes when the rows do.
 
+        An empty text says nothing: each such object is then a data set of its own.
+
         Parameters
         ----------
         name : str or None

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Progress, Reader, RowReader
 from sfumato.domain import Axis, Domain, KeyAxis, Lattice
 from sfumato.errors import DataError, UsageError, nearest
@@ -165,10 +166,9 @@ class Source:
         random token of this object, so that two never share a key; where a dataset lies in files, also their state.
         The version, if there is one, is part of all of them.
         """
-        from sfumato.data.guard import guarded
-
-        name = self.name or (f"in memory {self._token}" if self._reader.in_memory else None)
-        label = guarded(self._reader.name, partial(self._reader.label, name))
+        own = f"in memory {self._token}"
+        name = self.name or (own if self._reader.in_memory else None)
+        label = guarded(self._reader.name, partial(self._reader.label, name)) or own
         # A zero character parts the two: it is in no path, and refused in names, so that no other name reads the same.
         return label if self.version is None else f"{label}\0version {self.version}"
 
@@ -185,7 +185,6 @@ class Source:
         UsageError
             If a lattice has an axis that the domain does not have.
         """
-        from sfumato.data.guard import guarded
         from sfumato.data.spill import memory
 
         columns = self._columns(lattices)
@@ -200,7 +199,6 @@ class Source:
     def _fitting(self, table: Reader, columns: dict[str, Column]) -> pa.Schema:
         """The schema of one table, if it has each column once and of a type that fits."""
         from sfumato.data.columns import misfit, type_name
-        from sfumato.data.guard import guarded
 
         _check_names(table, columns)
         schema = guarded(table.name, partial(table.schema, columns))
@@ -313,28 +311,28 @@ def _by_engine(
 ) -> list[Cube]:
     """Let the engine count; it is held to the cells that were asked for."""
     from sfumato.answers.counts import Needs
-    from sfumato.data.guard import guarded
+    def counted() -> list[Cube]:
+        cubes = reader.count([Needs(lattice, lattice.size) for lattice in lattices], unit, key, progress)
+        if [cube.lattice for cube in cubes] != list(lattices):
+            raise DataError(
+                reader.name,
+                "its engine counted other cells than were asked for",
+                "Report it to the author of its reader",
+            )
+        return cubes
 
-    needs = [Needs(lattice, lattice.size) for lattice in lattices]
-    cubes = guarded(reader.name, partial(reader.count, needs, unit, key, progress))
-    if [cube.lattice for cube in cubes] != list(lattices):
-        raise DataError(reader.name, "its engine counted other cells than were asked for", "Report it to the author of its reader")
-    return cubes
+    return guarded(reader.name, counted)
 
 
 @contextmanager
 def snapshot(source: Source) -> Iterator[None]:
     """Hold one state of the data for all counts within, where the engine can."""
-    from sfumato.data.guard import guarded
-
     with ExitStack() as held:
         guarded(source._reader.name, lambda: held.enter_context(source._reader.snapshot()))
         yield
 
 
 def _check_names(table: Reader, columns: dict[str, Column]) -> None:
-    from sfumato.data.guard import guarded
-
     names = guarded(table.name, table.names)
     for name in columns:
         if name not in names:
