@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,14 +12,17 @@ from sfumato.random.bits import Bits
 from sfumato.streaming.exact import Machine
 from sfumato.streaming.exact_tree import ElderTree
 
+S = TypeVar("S")
 
-def of_machine(machine: Machine, steps: int) -> Mechanism:
+
+def of_machine(machine: Machine[S], steps: int) -> Mechanism:
     """The production steps of a machine of one category, over rows of which the first column is the step, from 0 on.
 
     The exact audit applies where every draw has its own output: always for Gaussian machines; for a tree, where no place beyond
     the last step is passed through.
     """
-    order = draw_order(machine, steps) if isinstance(machine, ElderTree) else list(range(steps))
+    tree: object = machine
+    order = draw_order(tree, steps) if isinstance(tree, ElderTree) else list(range(steps))
 
     def run(rows: Rows, noise: Bits) -> Published:
         found = outputs(machine, np.bincount([int(row[0]) for row in rows], minlength=steps).tolist(), noise)
@@ -28,9 +31,9 @@ def of_machine(machine: Machine, steps: int) -> Mechanism:
     return run
 
 
-def outputs(machine: Machine, increments: Sequence[int], noise: Bits) -> list[int]:
+def outputs(machine: Machine[S], increments: Sequence[int], noise: Bits) -> list[int]:
     """What a machine of one category publishes over a whole stream."""
-    state: Any = machine.start()
+    state = machine.start()
     found = []
     for increment in increments:
         state, output = machine.step(state, (increment,), noise)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from sfumato.streaming.blt import _fewest, _optimal
 CHART = Chart("us a step cpu", ("who", "method", "value"), others=("dpcrpy", "jax-privacy", "numpy (inexact)"))
 HORIZON = 2**14
 
-KINDS: dict[str, Callable[[ValueGenerator, int], Aggregator]] = {
+KINDS: dict[str, Callable[[ValueGenerator[object], int], Aggregator[object]]] = {
     "tree": lambda values, _: TreeAggregator(values),
     "efficient tree": lambda values, _: EfficientTreeAggregator(values),
     "buffered Toeplitz": BLTAggregator,
@@ -40,19 +39,19 @@ KINDS: dict[str, Callable[[ValueGenerator, int], Aggregator]] = {
 }
 
 
-def walk(aggregator: Aggregator, steps: int) -> None:
+def walk(aggregator: Aggregator[object], steps: int) -> None:
     state = aggregator.init_state()
     for _ in range(steps):
         _, state = aggregator.get_cumsum_and_update(state)
 
 
-def draws(generator: GaussianNoiseGenerator, count: int) -> None:
+def draws(generator: GaussianNoiseGenerator[object], count: int) -> None:
     state = generator.initialize()
     for _ in range(count):
         _, state = generator.next(state)
 
 
-def stepping(name: str, what: str, specs: Any, steps: int, runs: int) -> Row:
+def stepping(name: str, what: str, specs: object, steps: int, runs: int) -> Row:
     generator = GaussianNoiseGenerator(1.0, specs)
     aggregator = KINDS[name](generator, HORIZON)
     # In turns, so that a slow spell of the machine meets both; the ratio is a median of runs, too.

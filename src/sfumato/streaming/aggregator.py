@@ -5,18 +5,33 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.exact import RHO_UNITS, Exactly, positive, units_up
 from sfumato.privacy.measures import ZCDP
-from sfumato.streaming.generators import GaussianNoiseGenerator, ValueGenerator, as_generator, check_deviation
+from sfumato.streaming.generators import GaussianNoiseGenerator, NoiseState, ValueGenerator, as_generator, check_deviation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+V_co = TypeVar("V_co", covariant=True)
 
 
-class Aggregator(abc.ABC):
+class State(msgspec.Struct, frozen=True, eq=False):
+    """Where a stream of noise stands, to be passed on. Secret: it holds noise that is still to be used."""
+
+    @property
+    def step_index(self) -> int:
+        """Index of the current step, from 0 on."""
+        raise NotImplementedError
+
+
+class Aggregator(abc.ABC, Generic[V_co]):
     """Noise for running totals: at step t, a fixed linear combination of independent values.
 
     Parameters
@@ -29,14 +44,14 @@ class Aggregator(abc.ABC):
     kind: str
     """Written into every state, so that no other aggregator goes on from it."""
 
-    def __init__(self, value_generator: ValueGenerator | Callable[[], Any]) -> None:
+    def __init__(self, value_generator: ValueGenerator[V_co] | Callable[[], V_co]) -> None:
         self.value_generator = as_generator(value_generator)
 
-    def init_state(self) -> Any:
+    def init_state(self) -> State:
         """Return the state before the first step; its noise is drawn already."""
         return self._first(self.value_generator.initialize())
 
-    def reset_state(self, state: Any) -> Any:
+    def reset_state(self, state: object) -> State:
         """Return the state before the first step of a new stream, whose values go on where the old ones ended.
 
         Raises
@@ -44,10 +59,10 @@ class Aggregator(abc.ABC):
         UsageError
             The state belongs to another aggregator.
         """
-        return self._first(self._own(state).value_generator_state)
+        return self._first(self._generator_state(state))
 
     @abc.abstractmethod
-    def get_cumsum_and_update(self, state: Any) -> tuple[Any, Any]:
+    def get_cumsum_and_update(self, state: object) -> tuple[V_co, State]:
         """Return the noise of the current step and the state of the next one. The same state gives the same noise."""
 
     @abc.abstractmethod
@@ -88,7 +103,7 @@ class Aggregator(abc.ABC):
         square = self.squared_sensitivity(steps, participations=participations, separation=separation)
         return np.asarray(np.sqrt(self.variances(steps) * (float(square) / (2 * float(positive(rho, "rho"))))))
 
-    def whole(self, steps: int, state: Any = None) -> Array:
+    def whole(self, steps: int, state: NoiseState | None = None) -> Array:
         """The noise of a whole horizon at once, as stepping through it would give: float64 ndarray of shape (steps,).
 
         Parameters
@@ -108,22 +123,24 @@ class Aggregator(abc.ABC):
         return self._whole(steps, lambda count: generator.many(generator.initialize() if state is None else state, count))
 
     @abc.abstractmethod
-    def _first(self, generator_state: Any) -> Any:
+    def _first(self, generator_state: object) -> State:
         """The state before the first step, from that of the generator."""
 
-    def _own(self, state: Any) -> Any:
-        if getattr(state, "kind", None) != self.kind:
-            raise UsageError(
-                f"a step of {type(self).__name__}", "the state belongs to another aggregator", "Start from this one's init_state()"
-            )
-        return state
+    @abc.abstractmethod
+    def _generator_state(self, state: object) -> object:
+        """What a state of this aggregator keeps of its generator."""
+
+    def _foreign(self) -> UsageError:
+        """What is said of a state that is not of this aggregator."""
+        asked = f"a step of {type(self).__name__}"
+        return UsageError(asked, "the state belongs to another aggregator", "Start from this one's init_state()")
 
     @abc.abstractmethod
     def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         """The noise of ``steps`` steps from as many values as they take."""
 
 
-def plot_errors(aggregators: Mapping[str, Aggregator], steps: int, *, rho: Exactly, ax: Any = None) -> Any:
+def plot_errors(aggregators: Mapping[str, Aggregator[object]], steps: int, *, rho: Exactly, ax: Axes | None = None) -> Axes:
     """Draw how far a running total is off at each step, for several aggregators at the same price.
 
     Parameters
@@ -141,7 +158,8 @@ def plot_errors(aggregators: Mapping[str, Aggregator], steps: int, *, rho: Exact
     """
     from sfumato.charts.streaming import draw_errors
 
-    return draw_errors({label: aggregator.deviations(steps, rho=rho) for label, aggregator in aggregators.items()}, ax)
+    drawn: Axes = draw_errors({label: aggregator.deviations(steps, rho=rho) for label, aggregator in aggregators.items()}, ax)
+    return drawn
 
 
 def check_steps(steps: int, most: int | None = None) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 
+S = TypeVar("S")
+
 Whole: TypeAlias = tuple[int, ...]
 """One integer per category."""
 
@@ -24,7 +26,7 @@ Follow: TypeAlias = Callable[[Whole], Sequence[float]]
 """Turns one published output after another into estimates of the running totals, one per category."""
 
 
-class Machine(Protocol):
+class Machine(Protocol[S]):
     """A frozen value that takes steps. ``step`` is pure but for the noise; the caller stores state and output together."""
 
     @property
@@ -35,10 +37,10 @@ class Machine(Protocol):
     def cells(self) -> int:
         """How many categories it counts side by side."""
 
-    def start(self) -> Any:
+    def start(self) -> S:
         """The state before the first step. States are secret: they hold true totals or the noise itself."""
 
-    def step(self, state: Any, increment: Whole, noise: Bits) -> tuple[Any, Whole]:
+    def step(self, state: S, increment: Whole, noise: Bits) -> tuple[S, Whole]:
         """Take one step: the state after it, and what it publishes."""
 
     def follow(self) -> Follow:

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import add, mul
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -142,11 +141,12 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz", forbid_unknow
         weights, seen = np.ascontiguousarray(reader(self.horizon, self.precision)[::-1]), np.zeros((self.horizon, self.cells))
         done = 0
 
-        def read(output: Whole) -> Any:
+        def read(output: Whole) -> list[float]:
             nonlocal done
             seen[done] = output
             done += 1
-            return np.dot(weights[len(weights) - done :], seen[:done]).tolist()
+            found: list[float] = np.dot(weights[len(weights) - done :], seen[:done]).tolist()
+            return found
 
         return read
 

@@ -10,29 +10,37 @@ that no state reads again. Callers may so add to it in place.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from operator import mul
-from typing import Any
+from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
-import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
-from sfumato.streaming.aggregator import Aggregator, beyond, check_steps
+from sfumato.streaming.aggregator import Aggregator, State, beyond, check_steps
 from sfumato.streaming.blt import BLT, ROUNDING
 from sfumato.streaming.generators import ValueGenerator
 from sfumato.streaming.past import Past, empty
 from sfumato.streaming.sensitivity import squared_sensitivity
 from sfumato.streaming.toeplitz import check_horizon, coefficients, convolve, convolve_spectra, part_of, spectra
-from sfumato.streaming.values import WHOLE, combine, leaves, rebuilt, unlike
+from sfumato.streaming.values import WHOLE, Leaf, combine, leaves, rebuilt, unlike
 
 _ONE_THREAD = 2**18
 """Products of matrices with fewer multiplications are left to one thread by the usual libraries: more cost more than they save."""
 
 
-class StreamState(msgspec.Struct, frozen=True, eq=False):
+V_co = TypeVar("V_co", covariant=True)
+M = TypeVar("M")
+
+Kept: TypeAlias = Past | tuple[Leaf, ...]
+"""What a Toeplitz matrix keeps of a leaf: all values of it."""
+Buffers: TypeAlias = list[Leaf] | Array
+"""What decaying sums keep of a leaf: ndarray of shape (d, size) where it is an array of numpy."""
+
+
+class StreamState(State, Generic[V_co, M], frozen=True, eq=False):
     """Where a stream stands. Secret: it holds noise that was used and noise that is still to be used.
 
     Attributes
@@ -43,27 +51,32 @@ class StreamState(msgspec.Struct, frozen=True, eq=False):
         The value of the current step; None after the last one.
     memory : tuple, one item a leaf of the value
         What the aggregator keeps of the steps before.
-    value_generator_state : Any
+    value_generator_state : object
     kind : str
         Which aggregator it belongs to.
     """
 
     step: int
-    value: Any
-    memory: tuple[Any, ...]
-    value_generator_state: Any
+    value: V_co | None
+    memory: tuple[M, ...]
+    value_generator_state: object
     kind: str = ""
+
+    @property
+    def step_index(self) -> int:
+        """Index of the current step, from 0 on."""
+        return self.step
 
     def __repr__(self) -> str:
         return f"<StreamState of step {self.step}, {self.kind}>"
 
 
-class FactorisedAggregator(Aggregator):
+class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
     """Noise (B z)_t for a Toeplitz matrix B and one value a step, leaf by leaf."""
 
     horizon: int
 
-    def get_cumsum_and_update(self, state: StreamState) -> tuple[Any, StreamState]:
+    def get_cumsum_and_update(self, state: object) -> tuple[V_co, StreamState[V_co, M]]:
         """Return the noise of the current total, and the state of the next step.
 
         Arrays of noise may share memory with the next state, which never reads it: change them as you like, but copy what you collect.
@@ -73,8 +86,9 @@ class FactorisedAggregator(Aggregator):
         UsageError
             The state belongs to another aggregator, or the horizon has been reached.
         """
-        step, value = self._own(state).step, state.value
-        if step >= self.horizon:
+        state = self._own(state)
+        step, value = state.step, state.value
+        if value is None or step >= self.horizon:
             raise beyond(self.horizon)
         parts = leaves(value)
         if len(parts) != len(state.memory):
@@ -86,7 +100,15 @@ class FactorisedAggregator(Aggregator):
         following, after = self.value_generator.next(state.value_generator_state)
         return noise, StreamState(step + 1, following, tuple([held for _, held in found]), after, self.kind)
 
-    def _first(self, generator_state: Any) -> StreamState:
+    def _own(self, state: object) -> StreamState[V_co, M]:
+        if not isinstance(state, StreamState) or state.kind != self.kind:
+            raise self._foreign()
+        return state
+
+    def _generator_state(self, state: object) -> object:
+        return self._own(state).value_generator_state
+
+    def _first(self, generator_state: object) -> StreamState[V_co, M]:
         value, after = self.value_generator.next(generator_state)
         parts = leaves(value)
         if any("float16" in str(getattr(leaf, "dtype", "")) for leaf in parts):
@@ -96,15 +118,15 @@ class FactorisedAggregator(Aggregator):
         return StreamState(0, value, tuple(map(self._begin, parts)), after, self.kind)
 
     @abc.abstractmethod
-    def _begin(self, leaf: Any) -> Any:
+    def _begin(self, leaf: Leaf) -> M:
         """What is kept before the first step of a leaf like this one."""
 
     @abc.abstractmethod
-    def _step(self, held: Any, leaf: Any) -> tuple[Any, Any]:
+    def _step(self, held: M, leaf: Leaf) -> tuple[Leaf, M]:
         """One leaf's noise for its value, and what is kept of it after that."""
 
 
-class ToeplitzAggregator(FactorisedAggregator):
+class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
     """Noise of a running total by the square-root factorisation: noise_t = f_0 z_t + f_1 z_(t-1) + ... + f_t z_0.
 
     It keeps all values, and as many doubles. Floats, and arrays of numpy of up to 2^14 numbers, cost O(log(t)^2) a step on average; larger
@@ -132,7 +154,7 @@ class ToeplitzAggregator(FactorisedAggregator):
     (1.0, 1.5)
     """
 
-    def __init__(self, value_generator: ValueGenerator | Callable[[], Any], horizon: int) -> None:
+    def __init__(self, value_generator: ValueGenerator[V_co] | Callable[[], V_co], horizon: int) -> None:
         super().__init__(value_generator)
         self.horizon = check_horizon(horizon)
         self.kind = f"square root over {self.horizon} steps"
@@ -147,20 +169,21 @@ class ToeplitzAggregator(FactorisedAggregator):
         column = self._f[: check_steps(steps, self.horizon)]
         return float(squared_sensitivity(column, participations=participations, separation=separation))
 
-    def _begin(self, leaf: Any) -> Any:
+    def _begin(self, leaf: Leaf) -> Kept:
         if isinstance(leaf, float):
             return empty(1, "float64")
         return empty(leaf.size, leaf.dtype) if _is_floats(leaf) and leaf.size <= WHOLE else ()
 
-    def _step(self, held: Any, leaf: Any) -> tuple[Any, Any]:
+    def _step(self, held: Kept, leaf: Leaf) -> tuple[Leaf, Kept]:
         if not isinstance(held, Past):
             values = (*held, leaf)
             return combine(self._f[len(held) :: -1].tolist(), values), values
         if isinstance(leaf, float):
             row, held = held.add(np.array((leaf,)), self._f)
             return float(row[0]), held
-        row, held = held.add(_flat(leaf, held.tail), self._f)
-        return row.astype(leaf.dtype, copy=False).reshape(leaf.shape), held
+        array = _fitting(leaf, held.tail)
+        row, held = held.add(_flat(array), self._f)
+        return row.astype(array.dtype, copy=False).reshape(array.shape), held
 
     @cached_property
     def _spectra(self) -> Array:
@@ -174,7 +197,7 @@ class ToeplitzAggregator(FactorisedAggregator):
         return convolve_spectra(self._spectra, spectra(drawn, part), -(-steps // part))[:steps]
 
 
-class BLTAggregator(FactorisedAggregator):
+class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
     """Noise of a running total from a few decaying sums: within one percent of the square root, in constant memory.
 
     Parameters
@@ -199,7 +222,7 @@ class BLTAggregator(FactorisedAggregator):
     (1.0, <StreamState of step 1, 3 buffers over 1024 steps>)
     """
 
-    def __init__(self, value_generator: ValueGenerator | Callable[[], Any], horizon: int, buffers: int | None = None) -> None:
+    def __init__(self, value_generator: ValueGenerator[V_co] | Callable[[], V_co], horizon: int, buffers: int | None = None) -> None:
         super().__init__(value_generator)
         self.blt = BLT.for_horizon(horizon, buffers)
         self.horizon = self.blt.horizon
@@ -216,21 +239,22 @@ class BLTAggregator(FactorisedAggregator):
         column = self.blt.decoder(check_steps(steps, self.horizon))
         return squared_sensitivity(column, participations=participations, separation=separation) * (1 + ROUNDING)
 
-    def _begin(self, leaf: Any) -> Sequence[Any] | Array:
+    def _begin(self, leaf: Leaf) -> Buffers:
         """The d buffers u_i: ndarray of shape (d, size) where the leaf is an array of numpy."""
         many = len(self.blt.theta)
         if type(leaf) is float:
             return [0.0] * many
         return np.zeros((many, leaf.size), dtype=leaf.dtype) if _is_floats(leaf) else [leaf * 0] * many
 
-    def _step(self, held: Any, leaf: Any) -> tuple[Any, Any]:
+    def _step(self, held: Buffers, leaf: Leaf) -> tuple[Leaf, Buffers]:
         blt = self.blt
         if type(leaf) is float:
             noise = leaf + sum(map(mul, blt.omega, held))
             return noise, [theta * one + leaf for theta, one in zip(blt.theta, held, strict=True)]
         if isinstance(held, np.ndarray):
-            row, held = _through(self._matrix[held.dtype], held, _flat(leaf, held))
-            return row.reshape(leaf.shape), held
+            array = _fitting(leaf, held)
+            row, held = _through(self._matrix[held.dtype], held, _flat(array))
+            return row.reshape(array.shape), held
         sums = [combine((theta, 1), (one, leaf)) for theta, one in zip(blt.theta, held, strict=True)]
         return combine((1, *blt.omega), (leaf, *held)), sums
 
@@ -244,15 +268,19 @@ class BLTAggregator(FactorisedAggregator):
         return found
 
 
-def _is_floats(value: Any) -> bool:
+def _is_floats(value: object) -> TypeGuard[Array]:
     return type(value) is np.ndarray and value.dtype.name in ("float32", "float64")
 
 
-def _flat(value: Any, like: Array) -> Array:
-    """The numbers of an array in a row, if they are as many and of the same kind as the rows of what is kept."""
+def _fitting(value: object, like: Array) -> Array:
+    """A leaf, if its numbers are as many and of the same kind as the rows of what is kept."""
     if type(value) is not np.ndarray or value.size != like.shape[1] or value.dtype != like.dtype:
         raise unlike()
-    return np.ascontiguousarray(value).reshape(-1)
+    return value
+
+
+def _flat(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1)
 
 
 def _through(matrix: Array, held: Array, row: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar, cast, overload, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -19,32 +19,33 @@ from sfumato.errors import UsageError
 from sfumato.random import current
 from sfumato.random.derived import Derived, secret_key
 from sfumato.random.normal import standard_normal
-from sfumato.streaming.values import leaves, map_leaves
+from sfumato.streaming.values import Nested, leaves, map_leaves, refilled
 
+V_co = TypeVar("V_co", covariant=True)
 _BLOCK = 2**15
 _KEPT = 2
 
 
-class ValueGenerator(abc.ABC):
+class ValueGenerator(abc.ABC, Generic[V_co]):
     """Generates values one after another from a state that is passed on; subclass it for a generator of your own."""
 
     @abc.abstractmethod
-    def initialize(self) -> Any:
+    def initialize(self) -> object:
         """Return the first state."""
 
     @abc.abstractmethod
-    def next(self, state: Any) -> tuple[Any, Any]:
+    def next(self, state: object) -> tuple[V_co, object]:
         """Return the next value and the state after it."""
 
 
-class StatelessValueGenerator(ValueGenerator):
+class StatelessValueGenerator(ValueGenerator[V_co]):
     """Wraps a function without arguments; its state is empty.
 
     >>> StatelessValueGenerator(lambda: 1.0).next(())
     (1.0, ())
     """
 
-    def __init__(self, value_fn: Callable[[], Any]) -> None:
+    def __init__(self, value_fn: Callable[[], V_co]) -> None:
         if not callable(value_fn):
             raise UsageError(
                 f"values from a {type(value_fn).__name__}", "it is neither a ValueGenerator nor a function", "Give one of the two"
@@ -55,9 +56,17 @@ class StatelessValueGenerator(ValueGenerator):
         """Return the empty state."""
         return ()
 
-    def next(self, state: Any) -> tuple[Any, Any]:
+    def next(self, state: object) -> tuple[V_co, object]:
         """Return a value of the function, and the state unchanged."""
         return self.value_fn(), state
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """What says a shape: a Spec, or an array of any library."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
 
 
 class Spec(msgspec.Struct, frozen=True):
@@ -82,10 +91,16 @@ class NoiseState(msgspec.Struct, frozen=True):
         return f"<NoiseState at {self.position}{'' if self.private else '; NOT PRIVATE'}>"
 
 
-Block: TypeAlias = tuple[bytes, int, list[Any]]
+class _Rows(Protocol[V_co]):
+    """One leaf's values for the positions of a block."""
+
+    def __getitem__(self, place: int, /) -> V_co: ...
 
 
-class GaussianNoiseGenerator(ValueGenerator):
+Block: TypeAlias = tuple[bytes, int, list[_Rows[V_co]]]
+
+
+class GaussianNoiseGenerator(ValueGenerator[V_co]):
     """Independent Gaussian noise of one standard deviation, shaped like nested specs.
 
     Parameters
@@ -115,36 +130,42 @@ class GaussianNoiseGenerator(ValueGenerator):
     ((3, 2), 'float', 1)
     """
 
-    def __init__(self, noise_std: float, specs: Any = None, seed: None = None) -> None:
+    @overload
+    def __init__(self: GaussianNoiseGenerator[float], noise_std: float, specs: None = None, seed: None = None) -> None: ...
+    @overload
+    def __init__(self: GaussianNoiseGenerator[Array], noise_std: float, specs: Shaped | tuple[int, ...], seed: None = None) -> None: ...
+    @overload
+    def __init__(self: GaussianNoiseGenerator[Nested], noise_std: float, specs: object, seed: None = None) -> None: ...
+    def __init__(self, noise_std: float, specs: object = None, seed: None = None) -> None:
         if seed is not None:
             raise UsageError(
                 "noise from a seed", "whoever knows the seed knows the noise", "Leave it out; in tests use sfumato.testing.deterministic"
             )
         self.noise_std = check_deviation(noise_std, "noise_std")
         self.specs = read_specs(specs)
-        self._leaves: list[Spec | None] = leaves(self.specs)
+        self._leaves = _specs_of(self.specs)
         size = sum(_size(spec) for spec in self._leaves)
         self._per_block = max(1, _BLOCK // max(size, 1))
-        self._blocks: list[Block] = []
+        self._blocks: list[Block[V_co]] = []
 
     def initialize(self) -> NoiseState:
         """Return a state with a fresh secret key."""
         bits = current()
         return NoiseState(secret_key(bits), 0, bits.private)
 
-    def next(self, state: NoiseState) -> tuple[Any, NoiseState]:
+    def next(self, state: object) -> tuple[V_co, NoiseState]:
         """Return the noise of a state, always the same, and the state after it."""
-        if type(state) is not NoiseState:
+        if not isinstance(state, NoiseState):
             raise UsageError("noise from a foreign state", "it is no state of this generator", "Start from initialize()")
         block, place = divmod(state.position, self._per_block)
         rows = self._block(state, block)
         after = NoiseState(state.key, state.position + 1, state.private)
         if self.specs is None:
             return rows[0][place], after
-        if isinstance(self.specs, Spec):
-            return self._own(rows[0], place), after
         each = iter(rows)
-        return map_leaves(lambda _: self._own(next(each), place), self.specs), after
+        single = isinstance(self.specs, Spec)
+        shaped = self._own(rows[0], place) if single else map_leaves(lambda _: self._own(next(each), place), self.specs)
+        return cast(V_co, shaped), after
 
     def many(self, state: NoiseState, count: int) -> Array:
         """The next ``count`` values at once: float64 ndarray of shape (count,), for single floats only."""
@@ -158,13 +179,14 @@ class GaussianNoiseGenerator(ValueGenerator):
             done += taken
         return found
 
-    def _block(self, state: NoiseState, block: int) -> list[Any]:
+    def _block(self, state: NoiseState, block: int) -> list[_Rows[V_co]]:
         """The rows of one block, leaf by leaf; the last few blocks are kept, which is a matter of speed alone."""
         for key, number, rows in self._blocks:
             if number == block and key == state.key:
                 return rows
         drawn = self._draw(state, block)
-        rows = [rows.tolist() if spec is None else rows for rows, spec in zip(drawn, self._leaves, strict=True)]
+        parts = [part.tolist() if spec is None else part for part, spec in zip(drawn, self._leaves, strict=True)]
+        rows = cast("list[_Rows[V_co]]", parts)
         if self._per_block > 1:
             self._blocks = [(state.key, block, rows), *self._blocks[: _KEPT - 1]]
         return rows
@@ -178,17 +200,24 @@ class GaussianNoiseGenerator(ValueGenerator):
             drawn.append(rows.reshape(self._per_block, *shape))
         return drawn
 
-    def _own(self, rows: Any, place: int) -> Any:
+    def _own(self, rows: _Rows[V_co], place: int) -> V_co | Array:
         """One row, in memory of its own where the block is kept: a caller may change what was handed out."""
-        if isinstance(rows, list):
-            return rows[place]
-        return rows[place].copy() if self._per_block > 1 else rows[place]
+        row = rows[place]
+        return row.copy() if isinstance(row, np.ndarray) and self._per_block > 1 else row
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_blocks": []}
 
     def __repr__(self) -> str:
         return f"GaussianNoiseGenerator(noise_std={self.noise_std!r})"
+
+
+def _specs_of(specs: Nested) -> list[Spec | None]:
+    found: list[Spec | None] = []
+    for leaf in leaves(specs):
+        assert leaf is None or isinstance(leaf, Spec)  # read_specs made them
+        found.append(leaf)
+    return found
 
 
 def _size(spec: Spec | None) -> int:
@@ -202,23 +231,25 @@ def check_deviation(value: float, name: str) -> float:
     return float(value)
 
 
-def as_generator(value_generator: ValueGenerator | Callable[[], Any]) -> ValueGenerator:
+def as_generator(value_generator: ValueGenerator[V_co] | Callable[[], V_co]) -> ValueGenerator[V_co]:
     """Take a generator as it is, and wrap a function."""
     return value_generator if isinstance(value_generator, ValueGenerator) else StatelessValueGenerator(value_generator)
 
 
-def read_specs(specs: Any) -> Any:
+def read_specs(specs: object) -> Nested:
     """Bring specs to nested ``Spec`` and None."""
     if specs is None:
         return None
     if isinstance(specs, tuple) and all(isinstance(side, int) for side in specs):
         return _spec(specs, "float64")
-    if hasattr(specs, "shape"):
+    if isinstance(specs, Shaped):
         return _spec(tuple(int(side) for side in specs.shape), str(getattr(specs, "dtype", "float64")))
     if isinstance(specs, dict):
         return {key: read_specs(item) for key, item in specs.items()}
-    if isinstance(specs, list | tuple):
-        return type(specs)(*map(read_specs, specs)) if hasattr(specs, "_fields") else type(specs)(map(read_specs, specs))
+    if isinstance(specs, list):
+        return [read_specs(item) for item in specs]
+    if isinstance(specs, tuple):
+        return refilled(specs, map(read_specs, specs))
     raise UsageError(f"noise shaped like a {type(specs).__name__}", "it has no shape", "Give None, a shape, a Spec or an array")
 
 

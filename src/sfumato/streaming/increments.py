@@ -10,9 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from numbers import Real
+from typing import SupportsFloat, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -81,7 +82,7 @@ class Reader:
         """How many categories there are."""
         return 1 if self.labels is None else len(self.labels)
 
-    def rows(self, increment: Any) -> list[Row]:
+    def rows(self, increment: object) -> list[Row]:
         """Read one step's increment; several counts of one category may be one row here.
 
         Parameters
@@ -104,7 +105,7 @@ class Reader:
             return self._placed(pairs)
         return self.each(increment)
 
-    def each(self, increment: Any, number: int | None = None) -> list[Row]:
+    def each(self, increment: object, number: int | None = None) -> list[Row]:
         """Read one row per person. A dropped row stands as (-1, 0)."""
         if self.labels is None and not isinstance(self.value, Interval):
             count = self._count(increment)
@@ -114,15 +115,16 @@ class Reader:
         _check_persons(len(rows), number)
         return rows
 
-    def _labelled(self, increment: Any) -> list[tuple[object, int | None]]:
+    def _labelled(self, increment: object) -> list[tuple[object, int | None]]:
         if isinstance(increment, str):
             increment = [increment]
         if not _is_list(increment):
             raise _wrong("an increment by category is a dict, or a list with a label for each row")
         if not isinstance(self.value, Interval):
             return [(label, 1) for label in _plain(increment)]
-        pairs = list(increment)
-        if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        rows = list(increment)
+        pairs = [row for row in rows if isinstance(row, tuple | list) and len(row) == 2]
+        if len(pairs) != len(rows):
             raise _wrong("a list of rows by category holds pairs of label and value")
         amounts = self._amounts([value for _, value in pairs])
         return [(label, amount) for (label, _), amount in zip(pairs, amounts, strict=True)]
@@ -138,20 +140,20 @@ class Reader:
             found.append(DROPPED if cell is None else _row(cell, amount))
         return found
 
-    def _amounts(self, given: Any) -> list[int | None]:
+    def _amounts(self, given: object) -> list[int | None]:
         """Whole numbers of grains: one count, or one value or several; None for a missing one."""
         return self._grains(given) if isinstance(self.value, Interval) else [self._count(given)]
 
-    def _count(self, given: Any) -> int:
+    def _count(self, given: object) -> int:
         try:
-            count = -1 if isinstance(given, bool) else operator.index(given)
+            count = -1 if isinstance(given, bool) or not isinstance(given, SupportsIndex) else operator.index(given)
         except TypeError:
             count = -1
         if not 0 <= count <= LARGEST_COUNT:
             raise _wrong("a number of events is a whole number from 0 to 2^53")
         return count
 
-    def _grains(self, given: Any) -> list[int | None]:
+    def _grains(self, given: object) -> list[int | None]:
         array = np.array([_float(value) for value in (_plain(given) if _is_list(given) else [given])])
         missing = np.isnan(array)
         with np.errstate(over="ignore"):
@@ -168,14 +170,16 @@ def _float(value: object) -> float:
     """A value as a double; NaN for a missing one, and for what has no place among doubles."""
     if value is None or type(value).__name__ in MISSING:
         return math.nan
-    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+    if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
         raise DataError("an increment", "a value is of a type that is no number", "Give numbers, and None or NaN for missing ones")
     try:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+    except OverflowError:  # whole numbers and ratios beyond doubles
+        if not isinstance(value, Real):
+            return math.nan
+        return -math.inf if value < 0 else math.inf
 
 
 def event_text(event: object) -> str:
@@ -202,11 +206,11 @@ def precedes(one: str, other: str) -> bool:
     return one < other
 
 
-def _is_list(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Iterable[object]]:
     return (isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)) or getattr(value, "ndim", 0) == 1
 
 
-def _plain(values: Any) -> list[Any]:
+def _plain(values: Iterable[object]) -> list[object]:
     return list(values.tolist()) if hasattr(values, "tolist") else list(values)
 
 

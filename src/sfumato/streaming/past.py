@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import DTypeLike
 
 from sfumato.arrays import Array
 
@@ -62,7 +63,7 @@ class Past(msgspec.Struct, frozen=True, eq=False):
         return found, Past(_merged(self.blocks, tail, weights), tail[:0])
 
 
-def empty(size: int, dtype: np.dtype | str) -> Past:
+def empty(size: int, dtype: DTypeLike) -> Past:
     """No steps yet, of rows of so many numbers."""
     return Past((), np.empty((0, size), dtype=dtype))
 

@@ -12,23 +12,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Self, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
-from sfumato.streaming.aggregator import Aggregator
+from sfumato.streaming.aggregator import Aggregator, State
 from sfumato.streaming.generators import GaussianNoiseGenerator, Spec, ValueGenerator, check_deviation, read_specs
 from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, get_step_idx
-from sfumato.streaming.values import combine, leaves, map_leaves, rebuilt
+from sfumato.streaming.values import Nested, added, combine, map_leaves, rebuilt
+
+V = TypeVar("V")
 
 _BELOW = 1 - 2.0**-20
 _LEAST = 1e-30
 """The least clip: below it, single precision loses digits and squares vanish."""
 
-Clip = Callable[[list[Any], float], list[Any]]
+Clip: TypeAlias = Callable[[list[Array], float], list[Array]]
 
 
 class SumState(msgspec.Struct, frozen=True, eq=False):
@@ -44,10 +46,10 @@ class SumState(msgspec.Struct, frozen=True, eq=False):
         Noise of the total one step before (residual queries).
     """
 
-    tree_state: Any
+    tree_state: State
     clip_value: float
-    samples_cumulative_sum: Any
-    previous_tree_noise: Any
+    samples_cumulative_sum: Nested
+    previous_tree_noise: Nested
 
     def __repr__(self) -> str:
         return f"<SumState of step {get_step_idx(self.tree_state)}>"
@@ -79,7 +81,7 @@ class CumulativeSumQuery:
     Source: Kairouz et al. 2021; TensorFlow Privacy's ``TreeCumulativeSumQuery``.
     """
 
-    def __init__(self, aggregator: Aggregator, record_specs: Any, clip_fn: Clip, clip_value: float) -> None:
+    def __init__(self, aggregator: Aggregator[object], record_specs: object, clip_fn: Clip, clip_value: float) -> None:
         self.aggregator = aggregator
         self._specs = read_specs(record_specs)
         self._clip_fn = clip_fn
@@ -94,11 +96,15 @@ class CumulativeSumQuery:
         """Return the clip."""
         return global_state.clip_value
 
-    def initial_sample_state(self, template: Any = None) -> Any:
-        """Return the sum of no records."""
+    @overload
+    def initial_sample_state(self, template: V) -> V: ...
+    @overload
+    def initial_sample_state(self) -> Nested: ...
+    def initial_sample_state(self, template: Nested = None) -> Nested:
+        """Return the sum of no records; a checker takes it to be like the template, which nothing else looks at."""
         return self._zeros()
 
-    def preprocess_record(self, params: float, record: Any) -> Any:
+    def preprocess_record(self, params: float, record: V) -> V:
         """Return the clipped record.
 
         Raises
@@ -106,29 +112,30 @@ class CumulativeSumQuery:
         UsageError
             The record is nested or shaped otherwise than the specs.
         """
-        read = map_leaves(_read, self._specs, record)
-        return rebuilt(record, self._clip_fn(leaves(read), params))
+        found: list[Array] = []
+        map_leaves(lambda pair: found.append(_read(*pair)), self._specs, record)
+        return rebuilt(record, self._clip_fn(found, params))
 
-    def accumulate_preprocessed_record(self, sample_state: Any, preprocessed_record: Any) -> Any:
+    def accumulate_preprocessed_record(self, sample_state: V, preprocessed_record: V) -> V:
         """Add a clipped record to the sum of a step."""
-        return map_leaves(lambda one, other: one + other, sample_state, preprocessed_record)
+        return added(sample_state, preprocessed_record)
 
-    def accumulate_record(self, params: float, sample_state: Any, record: Any) -> Any:
+    def accumulate_record(self, params: float, sample_state: V, record: V) -> V:
         """Clip a record and add it to the sum of a step."""
         return self.accumulate_preprocessed_record(sample_state, self.preprocess_record(params, record))
 
-    def merge_sample_states(self, one: Any, other: Any) -> Any:
+    def merge_sample_states(self, one: V, other: V) -> V:
         """Add up the sums of two parts of one step."""
         return self.accumulate_preprocessed_record(one, other)
 
-    def get_noised_result(self, sample_state: Any, global_state: SumState) -> tuple[Any, SumState, StreamEvent]:
+    def get_noised_result(self, sample_state: V, global_state: SumState) -> tuple[V, SumState, StreamEvent]:
         """Return the noisy running total with this step's sum, the state of the next step, and what to account for."""
-        total = self.accumulate_preprocessed_record(global_state.samples_cumulative_sum, sample_state)
+        total = cast(V, added(global_state.samples_cumulative_sum, sample_state))  # which began as zeros like it
         noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
         state = SumState(tree_state, global_state.clip_value, total, noise)
-        return self.accumulate_preprocessed_record(total, noise), state, StreamEvent(get_step_idx(tree_state))
+        return added(total, noise), state, StreamEvent(get_step_idx(tree_state))
 
-    def reset_state(self, noised_results: Any, global_state: SumState, *, complete: bool = False) -> SumState:
+    def reset_state(self, noised_results: Nested, global_state: SumState, *, complete: bool = False) -> SumState:
         """Start a new tree on top of the noisy total.
 
         Parameters
@@ -141,19 +148,20 @@ class CumulativeSumQuery:
             told so by ``completed=True``.
         """
         tree_state, noise = global_state.tree_state, global_state.previous_tree_noise
+        fresh: State
         if complete:
             noise, fresh = _tree(self.aggregator).complete_state(noise, tree_state)
-            noised_results = self.accumulate_preprocessed_record(global_state.samples_cumulative_sum, noise)
+            noised_results = added(global_state.samples_cumulative_sum, noise)
         else:
             fresh = self.aggregator.reset_state(tree_state)
         return SumState(fresh, global_state.clip_value, noised_results, self._zeros())
 
-    def derive_metrics(self, global_state: SumState) -> dict[str, Any]:
+    def derive_metrics(self, global_state: SumState) -> dict[str, object]:
         """Return nothing: no metric is paid for."""
         return {}
 
-    def _zeros(self) -> Any:
-        return map_leaves(lambda spec: 0.0 if spec is None else np.zeros(spec.shape, dtype=spec.dtype), self._specs)
+    def _zeros(self) -> Nested:
+        return map_leaves(lambda specs: _zero(specs[0]), self._specs)
 
 
 class ResidualSumQuery(CumulativeSumQuery):
@@ -162,14 +170,14 @@ class ResidualSumQuery(CumulativeSumQuery):
     Parameters as for ``CumulativeSumQuery``, whose guarantee it shares: the differences are post-processing of the totals.
     """
 
-    def get_noised_result(self, sample_state: Any, global_state: SumState) -> tuple[Any, SumState, StreamEvent]:
+    def get_noised_result(self, sample_state: V, global_state: SumState) -> tuple[V, SumState, StreamEvent]:
         """Return this step's noisy sum, the state of the next step, and what to account for."""
         noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
         residual = combine((1, -1), (noise, global_state.previous_tree_noise))
         state = SumState(tree_state, global_state.clip_value, global_state.samples_cumulative_sum, noise)
-        return self.accumulate_preprocessed_record(sample_state, residual), state, StreamEvent(get_step_idx(tree_state))
+        return added(sample_state, residual), state, StreamEvent(get_step_idx(tree_state))
 
-    def reset_state(self, noised_results: Any, global_state: SumState, *, complete: bool = False) -> SumState:
+    def reset_state(self, noised_results: Nested, global_state: SumState, *, complete: bool = False) -> SumState:
         """Start a new tree; the noise of the old one stays in the totals of the differences, so there is nothing to complete."""
         if complete:
             raise UsageError("completing a tree of residuals", "their total keeps the noise that was released", "Leave complete out")
@@ -179,15 +187,15 @@ class ResidualSumQuery(CumulativeSumQuery):
 
 class _OfTree(CumulativeSumQuery):
     def __init__(
-        self, record_specs: Any, noise_generator: ValueGenerator, clip_fn: Clip, clip_value: float, use_efficient: bool = True
+        self, record_specs: object, noise_generator: ValueGenerator[object], clip_fn: Clip, clip_value: float, use_efficient: bool = True
     ) -> None:
         kind = EfficientTreeAggregator if use_efficient else TreeAggregator
         super().__init__(kind(noise_generator), record_specs, clip_fn, clip_value)
 
     @classmethod
     def build_l2_gaussian_query(
-        cls, clip_norm: float, noise_multiplier: float, record_specs: Any, noise_seed: None = None, use_efficient: bool = True
-    ) -> Any:
+        cls, clip_norm: float, noise_multiplier: float, record_specs: object, noise_seed: None = None, use_efficient: bool = True
+    ) -> Self:
         """Clip in L2, and add Gaussian noise of standard deviation ``clip_norm * noise_multiplier`` to each node.
 
         Raises
@@ -216,7 +224,7 @@ class TreeResidualSumQuery(_OfTree, ResidualSumQuery):
     """``ResidualSumQuery`` over a tree of noise."""
 
 
-def clip_l2(record_as_list: Sequence[Any], clip_norm: float) -> list[Any]:
+def clip_l2(record_as_list: Sequence[Array], clip_norm: float) -> list[Array]:
     """Scale the leaves of a record together to an L2 norm of at most ``clip_norm``; values that are not finite make it zero.
 
     >>> clip_l2([np.array([3.0]), np.array([4.0])], 10.0)
@@ -231,16 +239,21 @@ def clip_l2(record_as_list: Sequence[Any], clip_norm: float) -> list[Any]:
     return [leaf * (clip_norm * _BELOW / norm) for leaf in record_as_list]
 
 
-def _read(spec: Spec | None, leaf: Any) -> Array:
+def _zero(spec: object) -> float | Array:
+    return np.zeros(spec.shape, dtype=spec.dtype) if isinstance(spec, Spec) else 0.0
+
+
+def _read(spec: object, leaf: object) -> Array:
     """A leaf in the dtype of its spec: rounded before it is clipped, since rounding may lengthen it."""
-    shape, dtype = (spec.shape, spec.dtype) if spec is not None else ((), "float64")
-    if np.shape(leaf) != shape or np.asarray(leaf).dtype.kind not in "iuf":
+    shape, dtype = (spec.shape, spec.dtype) if isinstance(spec, Spec) else ((), "float64")
+    given = np.asarray(leaf)
+    if given.shape != shape or given.dtype.kind not in "iuf":
         raise UsageError("a record of another shape", f"a leaf of shape {shape} was expected", "Give records as the specs describe them")
     with np.errstate(over="ignore"):
-        return np.asarray(leaf).astype(dtype)
+        return given.astype(dtype)
 
 
-def _tree(aggregator: Aggregator) -> TreeAggregator:
+def _tree(aggregator: Aggregator[V]) -> TreeAggregator[V]:
     if not isinstance(aggregator, TreeAggregator):
         raise UsageError("completing a stream", "only trees are completed", "Leave complete out")
     return aggregator

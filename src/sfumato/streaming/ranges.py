@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.arrays import Array
@@ -22,7 +22,7 @@ from sfumato.random import current
 from sfumato.random.bits import Bits
 
 
-def build_tree_from_leaf(leaf_nodes: Any, arity: int = 2) -> list[Array]:
+def build_tree_from_leaf(leaf_nodes: ArrayLike, arity: int = 2) -> list[Array]:
     """Add up neighbouring children until one root is left: ``tree[layer][index]``, the root first.
 
     Parameters
@@ -89,7 +89,7 @@ class TreeRangeSumQuery:
             case ZCDP(rho=rho):
                 return DiscreteGaussian(Fraction(layers * self.unit.counts_l2_squared) / (2 * rho))
 
-    def noisy_tree(self, counts: Any, cost: CentralMeasure, noise: Bits | None = None) -> NoisyTree:
+    def noisy_tree(self, counts: ArrayLike, cost: CentralMeasure, noise: Bits | None = None) -> NoisyTree:
         """Add noise to every node over integer counts of cells, shape (n,)."""
         cells = np.asarray(counts)
         if cells.dtype.kind not in "iu":

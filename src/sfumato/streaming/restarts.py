@@ -5,29 +5,33 @@ from __future__ import annotations
 import abc
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, TypeVar, overload
 
 import msgspec
 import numpy as np
 
 from sfumato.errors import UsageError
 from sfumato.streaming.generators import check_deviation
-from sfumato.streaming.queries import CumulativeSumQuery, StreamEvent
+from sfumato.streaming.queries import CumulativeSumQuery, StreamEvent, SumState
+from sfumato.streaming.values import Nested
+
+S = TypeVar("S")
+V = TypeVar("V")
 
 
-class RestartIndicator(abc.ABC):
+class RestartIndicator(abc.ABC, Generic[S]):
     """Says, after each step, whether to restart; it must look at public things only."""
 
     @abc.abstractmethod
-    def initialize(self) -> Any:
+    def initialize(self) -> S:
         """Return the first state."""
 
     @abc.abstractmethod
-    def next(self, state: Any) -> tuple[bool, Any]:
+    def next(self, state: S) -> tuple[bool, S]:
         """Return whether to restart now, and the state after it."""
 
 
-class PeriodicRoundRestartIndicator(RestartIndicator):
+class PeriodicRoundRestartIndicator(RestartIndicator[int]):
     """Restarts after every ``frequency`` steps, for the first time after ``warmup``.
 
     Parameters
@@ -58,7 +62,7 @@ class PeriodicRoundRestartIndicator(RestartIndicator):
         return (state + 1 - self.warmup) % self.frequency == 0, state + 1
 
 
-class PeriodicTimeRestartIndicator(RestartIndicator):
+class PeriodicTimeRestartIndicator(RestartIndicator[float]):
     """Restarts at the first step after ``period_seconds`` have passed since the last restart.
 
     Parameters
@@ -90,14 +94,14 @@ class PeriodicTimeRestartIndicator(RestartIndicator):
         return (True, now) if now - state >= self.period_seconds else (False, state)
 
 
-class RestartState(msgspec.Struct, frozen=True, eq=False):
+class RestartState(msgspec.Struct, Generic[S], frozen=True, eq=False):
     """The states of the query and of the indicator. Secret, as the query's is."""
 
-    inner_query_state: Any
-    indicator_state: Any
+    inner_query_state: SumState
+    indicator_state: S
 
 
-class RestartQuery:
+class RestartQuery(Generic[S]):
     """A cumulative or residual query that restarts when an indicator says so.
 
     Parameters
@@ -114,14 +118,14 @@ class RestartQuery:
     Source: Kairouz et al. 2021, app. D; TensorFlow Privacy's ``RestartQuery``.
     """
 
-    def __init__(self, inner_query: CumulativeSumQuery, restart_indicator: RestartIndicator, *, complete: bool = False) -> None:
+    def __init__(self, inner_query: CumulativeSumQuery, restart_indicator: RestartIndicator[S], *, complete: bool = False) -> None:
         self._inner, self._indicator, self._complete = inner_query, restart_indicator, complete
 
-    def initial_global_state(self) -> RestartState:
+    def initial_global_state(self) -> RestartState[S]:
         """Return the state before the first step."""
         return RestartState(self._inner.initial_global_state(), self._indicator.initialize())
 
-    def get_noised_result(self, sample_state: Any, global_state: RestartState) -> tuple[Any, RestartState, StreamEvent]:
+    def get_noised_result(self, sample_state: V, global_state: RestartState[S]) -> tuple[V, RestartState[S], StreamEvent]:
         """Return the result of the inner query, restarted after it if the indicator says so; the event counts this tree's steps."""
         noised, inner, event = self._inner.get_noised_result(sample_state, global_state.inner_query_state)
         restart, indicator_state = self._indicator.next(global_state.indicator_state)
@@ -129,30 +133,34 @@ class RestartQuery:
             inner = self._inner.reset_state(noised, inner, complete=self._complete)
         return noised, RestartState(inner, indicator_state), event
 
-    def derive_sample_params(self, global_state: RestartState) -> float:
+    def derive_sample_params(self, global_state: RestartState[S]) -> float:
         """Return the clip."""
         return self._inner.derive_sample_params(global_state.inner_query_state)
 
-    def initial_sample_state(self, template: Any = None) -> Any:
+    @overload
+    def initial_sample_state(self, template: V) -> V: ...
+    @overload
+    def initial_sample_state(self) -> Nested: ...
+    def initial_sample_state(self, template: Nested = None) -> Nested:
         """Return the sum of no records."""
         return self._inner.initial_sample_state(template)
 
-    def preprocess_record(self, params: float, record: Any) -> Any:
+    def preprocess_record(self, params: float, record: V) -> V:
         """Return the clipped record."""
         return self._inner.preprocess_record(params, record)
 
-    def accumulate_preprocessed_record(self, sample_state: Any, preprocessed_record: Any) -> Any:
+    def accumulate_preprocessed_record(self, sample_state: V, preprocessed_record: V) -> V:
         """Add a clipped record to the sum of a step."""
         return self._inner.accumulate_preprocessed_record(sample_state, preprocessed_record)
 
-    def merge_sample_states(self, one: Any, other: Any) -> Any:
+    def merge_sample_states(self, one: V, other: V) -> V:
         """Add up the sums of two parts of one step."""
         return self._inner.merge_sample_states(one, other)
 
-    def accumulate_record(self, params: float, sample_state: Any, record: Any) -> Any:
+    def accumulate_record(self, params: float, sample_state: V, record: V) -> V:
         """Clip a record and add it to the sum of a step."""
         return self._inner.accumulate_record(params, sample_state, record)
 
-    def derive_metrics(self, global_state: RestartState) -> dict[str, Any]:
+    def derive_metrics(self, global_state: RestartState[S]) -> dict[str, object]:
         """Return nothing: no metric is paid for."""
         return {}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sfumato.answers.estimate import Estimate
+from sfumato.arrays import Array
 
 
 class Total(Estimate, frozen=True, kw_only=True):
@@ -31,8 +30,8 @@ class Total(Estimate, frozen=True, kw_only=True):
 
     step: int
     event: str
-    all_low: Any
-    all_high: Any
+    all_low: float | Array
+    all_high: float | Array
     deviation: float
     law: str
     names: tuple[str, ...]

@@ -16,19 +16,21 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from operator import index
-from typing import Any
+from typing import Generic, TypeVar
 
-import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
-from sfumato.streaming.aggregator import Aggregator, check_steps
+from sfumato.streaming.aggregator import Aggregator, State, check_steps
 from sfumato.streaming.sensitivity import squared_tree_sensitivity
 from sfumato.streaming.values import combine
 
+V = TypeVar("V")
+V_co = TypeVar("V_co", covariant=True)
 
-class TreeState(msgspec.Struct, frozen=True, eq=False):
+
+class TreeState(State, Generic[V_co], frozen=True, eq=False):
     """Where a tree of noise stands. Secret: it holds noise that is still to be used.
 
     Attributes
@@ -37,29 +39,35 @@ class TreeState(msgspec.Struct, frozen=True, eq=False):
         Values of the nodes that cover the current prefix, smallest first.
     level_buffer_idx : tuple of int
         Their levels, rising; 0 is a leaf.
-    value_generator_state : Any
+    value_generator_state : object
     kind : str
         Which aggregator it belongs to.
     """
 
-    level_buffer: tuple[Any, ...]
+    level_buffer: tuple[V_co, ...]
     level_buffer_idx: tuple[int, ...]
-    value_generator_state: Any
+    value_generator_state: object
     kind: str = ""
 
+    @property
+    def step_index(self) -> int:
+        """Index of the current step, from 0 on."""
+        return _step_of(self.level_buffer_idx)
+
     def __repr__(self) -> str:
-        return f"<TreeState of step {get_step_idx(self)}, {len(self.level_buffer)} nodes>"
+        return f"<TreeState of step {self.step_index}, {len(self.level_buffer)} nodes>"
 
 
-def get_step_idx(state: Any) -> int:
+def get_step_idx(state: State | Sequence[int]) -> int:
     """The index of the current step, from 0 on: of a state of any aggregator, or of a tree's ``level_buffer_idx``.
 
     >>> get_step_idx((0, 2))
     4
     """
-    if hasattr(state, "step"):
-        return int(state.step)
-    levels = getattr(state, "level_buffer_idx", state)
+    return state.step_index if isinstance(state, State) else _step_of(state)
+
+
+def _step_of(levels: Sequence[int]) -> int:
     try:
         plain = [index(level) for level in levels]
     except TypeError:
@@ -70,7 +78,7 @@ def get_step_idx(state: Any) -> int:
     return sum(1 << level for level in plain) - 1
 
 
-class TreeAggregator(Aggregator):
+class TreeAggregator(Aggregator[V_co]):
     """Noise of a running total: the sum of one value for each binary digit 1 of the number of steps.
 
     Parameters
@@ -95,7 +103,7 @@ class TreeAggregator(Aggregator):
 
     kind = "tree"
 
-    def get_cumsum_and_update(self, state: TreeState) -> tuple[Any, TreeState]:
+    def get_cumsum_and_update(self, state: object) -> tuple[V_co, TreeState[V_co]]:
         """Return the noise of the current total, and the state of the next step.
 
         Raises
@@ -103,7 +111,8 @@ class TreeAggregator(Aggregator):
         UsageError
             The state belongs to another aggregator.
         """
-        held, levels = self._own(state).level_buffer, state.level_buffer_idx
+        state = self._own(state)
+        held, levels = state.level_buffer, state.level_buffer_idx
         noise = self._read(held, levels)
         done = 0
         while done < len(levels) and levels[done] == done:
@@ -111,7 +120,7 @@ class TreeAggregator(Aggregator):
         value, after = self._node(held[:done], state.value_generator_state)
         return noise, TreeState((value, *held[done:]), (done, *levels[done:]), after, self.kind)
 
-    def complete_state(self, noise: Any, state: TreeState) -> tuple[Any, TreeState]:
+    def complete_state(self, noise: V, state: object) -> tuple[V | V_co, TreeState[V_co]]:
         """Complete the tree by steps that hold nothing, and start a new one: the total's noise, now of one node, and the first state.
 
         A restart in the middle keeps one noisy node for every digit of the number of steps; after completion it keeps the root,
@@ -124,11 +133,20 @@ class TreeAggregator(Aggregator):
 
         Source: Kairouz et al. 2021, app. D.
         """
-        steps = get_step_idx(self._own(state))
-        after = state.value_generator_state
+        state = self._own(state)
+        steps = state.step_index
         if steps & (steps - 1):
-            noise, after = self._root(state)
-        return noise, self._first(after)
+            root, after = self._root(state)
+            return root, self._first(after)
+        return noise, self._first(state.value_generator_state)
+
+    def _own(self, state: object) -> TreeState[V_co]:
+        if not isinstance(state, TreeState) or state.kind != self.kind:
+            raise self._foreign()
+        return state
+
+    def _generator_state(self, state: object) -> object:
+        return self._own(state).value_generator_state
 
     def variances(self, steps: int) -> Array:
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
@@ -147,18 +165,18 @@ class TreeAggregator(Aggregator):
         """Variance of what stands for a node of this level, for values of variance 1."""
         return Fraction(1)
 
-    def _read(self, held: Sequence[Any], levels: Sequence[int]) -> Any:
+    def _read(self, held: Sequence[V], levels: Sequence[int]) -> V:
         return combine((1,) * len(held), held)
 
-    def _node(self, completed: Sequence[Any], state: Any) -> tuple[Any, Any]:
+    def _node(self, completed: Sequence[V_co], state: object) -> tuple[V_co, object]:
         """The value of a new node over the new leaf and the nodes that it completes, smallest first."""
         return self.value_generator.next(state)
 
-    def _root(self, state: TreeState) -> tuple[Any, Any]:
+    def _root(self, state: TreeState[V_co]) -> tuple[V_co, object]:
         """The noise of the node over all steps, after completion."""
         return self.value_generator.next(state.value_generator_state)
 
-    def _first(self, generator_state: Any) -> TreeState:
+    def _first(self, generator_state: object) -> TreeState[V_co]:
         value, after = self.value_generator.next(generator_state)
         return TreeState((value,), (0,), after, self.kind)
 
@@ -168,7 +186,7 @@ class TreeAggregator(Aggregator):
         return _prefixes(steps, levels, [1.0] * len(levels))
 
 
-class EfficientTreeAggregator(TreeAggregator):
+class EfficientTreeAggregator(TreeAggregator[V_co]):
     """The same promise with about half of the noise: each node is estimated from all noise below it.
 
     Parameters
@@ -196,17 +214,17 @@ class EfficientTreeAggregator(TreeAggregator):
         """1 / (2 - 2^-level)."""
         return Fraction(1 << level, (2 << level) - 1)
 
-    def _read(self, held: Sequence[Any], levels: Sequence[int]) -> Any:
+    def _read(self, held: Sequence[V], levels: Sequence[int]) -> V:
         return combine([_WEIGHTS[level] for level in levels], held)
 
-    def _node(self, completed: Sequence[Any], state: Any) -> tuple[Any, Any]:
+    def _node(self, completed: Sequence[V_co], state: object) -> tuple[V_co, object]:
         below, state = self.value_generator.next(state)
         for left in completed:
             own, state = self.value_generator.next(state)
             below = combine((1, 0.5, 0.5), (own, left, below))
         return below, state
 
-    def _root(self, state: TreeState) -> tuple[Any, Any]:
+    def _root(self, state: TreeState[V_co]) -> tuple[V_co, object]:
         """Climb from the smallest node; an empty sibling holds nothing for certain, so that it adds no variance.
 
         An own value z of variance 1 and the children's total of variance v are weighted by v and 1 over 1 + v.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from operator import add
+from typing import Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -13,8 +14,28 @@ from sfumato.errors import UsageError
 WHOLE = 2**14
 """Arrays above this size are worked on piece by piece."""
 
+T = TypeVar("T")
+V = TypeVar("V")
 
-def combine(weights: Sequence[float], values: Sequence[Any]) -> Any:
+Nested: TypeAlias = object
+"""A leaf, or nested lists, tuples and dicts of them: what a checker knows of values whose nesting it cannot see."""
+
+
+_NESTS: tuple[type, ...] = (dict, list, tuple)
+
+
+class Leaf(Protocol):
+    """A number or an array, of any library: it can be added and scaled."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+    def __mul__(self, other: float, /) -> Self: ...
+
+
+class _Combine(Protocol):
+    def __call__(self, weights: Sequence[float], values: Sequence[V]) -> V: ...
+
+
+def _combine(weights: Sequence[float], values: Sequence[Leaf]) -> Nested:
     """Add up weights[i] * values[i], leaf by leaf, in order, in memory of its own: it never hands out one of the values.
 
     Large numpy arrays are worked on piece by piece, so that what is between stays in the processor's cache.
@@ -23,23 +44,32 @@ def combine(weights: Sequence[float], values: Sequence[Any]) -> Any:
     {'a': [4.0, 8.0]}
     """
     first = values[0]
-    if type(first) is float or type(first) is int:
+    kind: type = type(first)
+    if kind is float or kind is int:
         total = first * weights[0]
         for weight, value in zip(weights[1:], values[1:], strict=True):
-            total += weight * value
+            total += value * weight
         return total
-    if isinstance(first, dict | list | tuple):
-        return map_leaves(lambda *leaves: combine(weights, leaves), *values)
-    if type(first) is np.ndarray and first.dtype.kind == "f":
-        return _by_pieces(weights, values) if first.size > WHOLE else _at_once(weights, values)
+    if isinstance(first, _NESTS):
+        return map_leaves(lambda leaves: combine(weights, leaves), *values)
+    if _are_floats(values):
+        return _by_pieces(weights, values) if values[0].size > WHOLE else _at_once(weights, values)
     total = first * weights[0]  # also by 1, for that gives memory of its own
     for weight, value in zip(weights[1:], values[1:], strict=True):
         total = total + (value if weight == 1 else value * weight)
     return total
 
 
-def map_leaves(function: Callable[..., Any], *values: Any) -> Any:
-    """Apply a function to the leaves of values that are nested alike.
+combine = cast(_Combine, _combine)  # values that are nested alike give one that is nested so, too
+
+
+def added(one: V, other: Nested) -> V:
+    """Add up two values that are nested alike, leaf by leaf."""
+    return cast(V, map_leaves(lambda pair: add(*pair), one, other))
+
+
+def map_leaves(function: Callable[[Sequence[object]], object], *values: Nested) -> Nested:
+    """Apply a function to the leaves, one of each value, of values that are nested alike.
 
     Raises
     ------
@@ -47,21 +77,37 @@ def map_leaves(function: Callable[..., Any], *values: Any) -> Any:
         They are not nested alike.
     """
     first = values[0]
-    if not isinstance(first, dict | list | tuple):
-        return function(*values)
-    if any(type(value) is not type(first) or len(value) != len(first) for value in values[1:]):
-        raise unlike()
     if isinstance(first, dict):
-        if any(value.keys() != first.keys() for value in values[1:]):
+        if not _are_like(values, first) or any(value.keys() != first.keys() for value in values[1:]):
             raise unlike()
         return {key: map_leaves(function, *(value[key] for value in values)) for key in first}
-    items = [map_leaves(function, *parts) for parts in zip(*values, strict=True)]
-    if isinstance(first, tuple):
-        return type(first)(*items) if hasattr(first, "_fields") else tuple(items)
-    return items
+    if isinstance(first, list | tuple):
+        if not _are_like(values, first) or any(len(value) != len(first) for value in values[1:]):
+            raise unlike()
+        items = [map_leaves(function, *parts) for parts in zip(*values, strict=True)]
+        return refilled(first, items) if isinstance(first, tuple) else items
+    return function(values)
 
 
-def leaves(value: Any) -> list[Any]:
+def refilled(like: tuple[T, ...], items: Iterable[object]) -> tuple[object, ...]:
+    """Items in a tuple, or in a named one as ``like`` is."""
+    if not hasattr(like, "_make"):
+        return tuple(items)
+    named: tuple[object, ...] = like._make(items)
+    return named
+
+
+def _are_like(values: Sequence[object], first: T) -> TypeGuard[Sequence[T]]:
+    return all(type(value) is type(first) for value in values[1:])
+
+
+def _are_floats(values: Sequence[object]) -> TypeGuard[Sequence[Array]]:
+    """Whether the first, and so all that fit it, is an array of numpy of floats."""
+    first = values[0]
+    return type(first) is np.ndarray and first.dtype.kind == "f"
+
+
+def leaves(value: Nested) -> list[Leaf]:
     """The leaves in order: of dicts, that of their keys as they stand."""
     if type(value) is float:
         return [value]
@@ -69,15 +115,15 @@ def leaves(value: Any) -> list[Any]:
         return [leaf for item in value.values() for leaf in leaves(item)]
     if isinstance(value, list | tuple):
         return [leaf for item in value for leaf in leaves(item)]
-    return [value]
+    return [cast(Leaf, value)]
 
 
-def rebuilt(like: Any, items: Sequence[Any]) -> Any:
+def rebuilt(like: V, items: Sequence[Leaf]) -> V:
     """Nest items as the leaves of ``like`` are."""
     if not isinstance(like, dict | list | tuple):
-        return items[0]
+        return cast(V, items[0])
     each = iter(items)
-    return map_leaves(lambda _: next(each), like)
+    return cast(V, map_leaves(lambda _: next(each), like))
 
 
 def _at_once(weights: Sequence[float], values: Sequence[Array]) -> Array:
@@ -87,7 +133,7 @@ def _at_once(weights: Sequence[float], values: Sequence[Array]) -> Array:
     return total
 
 
-def _by_pieces(weights: Sequence[float], values: Sequence[Any]) -> Array:
+def _by_pieces(weights: Sequence[float], values: Sequence[Array]) -> Array:
     flat = [np.ascontiguousarray(value).reshape(-1) for value in values]
     if any(value.shape != values[0].shape for value in values):
         raise unlike()
