@@ -250,6 +250,36 @@ class Publisher:
     def __repr__(self) -> str:
         return f"<Publisher of {self.source!r} at the expense of account {self._name!r}>"
 
+    @overload
+    def preview(
+        self,
+        question: AnyQuestion,
+        *,
+        epsilon: Exactly | None = None,
+        delta: Exactly = 0,
+        rho: Exactly | None = None,
+        rows: int | None = None,
+    ) -> Preview: ...
+    @overload
+    def preview(
+        self,
+        question: Counter,
+        *,
+        epsilon: Exactly | None = None,
+        delta: Exactly = 0,
+        rho: Exactly | None = None,
+        rows: int | None = None,
+    ) -> CounterPreview: ...
+    @overload
+    def preview(
+        self,
+        question: Plan | Sequence[AnyQuestion],
+        *,
+        epsilon: Exactly | None = None,
+        delta: Exactly = 0,
+        rho: Exactly | None = None,
+        rows: int | None = None,
+    ) -> list[Preview]: ...
     def preview(
         self,
         question: AnyQuestion | Counter | Plan | Sequence[AnyQuestion],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import msgspec
@@ -42,20 +41,17 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
     proof: ClassVar[Proof]
     examples: ClassVar[tuple[Question[Release], ...]] = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def axes(self) -> str | Sequence[str] | None:
-            """The axes of the domain that it is about; None: all Interval axes."""
-
     @property
     def title(self) -> str:
         """The question in a few words."""
         raise NotImplementedError
 
     def canonical(self, domain: Domain) -> Self:
-        """The same question as every way to write it shares: its axes by name."""
-        return msgspec.structs.replace(self, axes=domain.select(self.axes))
+        """The same question as every way to write it shares: a field ``axes`` holds them by name."""
+        fields = msgspec.structs.asdict(self)
+        if "axes" not in fields:
+            return self
+        return msgspec.structs.replace(self, axes=domain.select(fields["axes"]))
 
     def needs(self, domain: Domain) -> Needs:
         """Name what is to be counted, from public things only.
