@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import sfumato
+from support import pages
 
 ROOT = Path(__file__).parent.parent
 FOUND = sorted(m.name for m in pkgutil.walk_packages(sfumato.__path__, "sfumato."))
@@ -38,15 +39,13 @@ def test_readme_python_runs_and_prints_what_it_says(
 
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.S | re.M)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if "python" in dict(pages.blocks(page))], ids=lambda page: page.stem)
 def test_python_on_the_pages_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
-        exec(compile(block, page.name, "exec"), names)
+    with pages.outside(tmp_path):
+        pages.follow(page, tmp_path)
 
 
 def _tool(name: str) -> Any:

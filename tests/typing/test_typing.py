@@ -1,11 +1,13 @@
-"""A user's script as two type checkers and an editor see it: ``mypy --strict`` and ``basedpyright`` in strict mode.
+"""A user's script as two type checkers and an editor see it: ``mypy --strict`` and ``basedpyright``, strict by its first line.
 
-The package is found as an installed one is: by the path of this interpreter and its ``py.typed``.
+The package is found as an installed one is: by the path of the interpreter and its ``py.typed``.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,49 +16,60 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
+from support import pages
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 STUB = Path(sf.__file__).with_suffix(".pyi")
+REPORTED = re.compile(r"(\w+\.py):(\d+):.*\berror: .*")
+MYPY = (
+    "mypy",
+    "--strict",
+    "--config-file",
+    "",
+    "--follow-imports",
+    "silent",
+    "--cache-dir",
+    "cache",
+    "--disable-error-code",
+    "import-untyped",
+)
+BASEDPYRIGHT = ("basedpyright", "--pythonpath", sys.executable, "--level", "error")
 
 
-def _mypy(script: Path, folder: Path) -> str:
-    options = ["--strict", "--follow-imports", "silent", "--config-file", "", "--cache-dir", str(folder), "--show-absolute-path"]
-    return _checked("mypy", *options, str(script))
+@pytest.fixture(scope="module", params=[MYPY, BASEDPYRIGHT], ids=["mypy", "basedpyright"])
+def reported(request, tmp_path_factory):
+    """What one run of a checker reports of the scripts here and of the modules on the page about extending, by file and line."""
+    folder = tmp_path_factory.mktemp("typing")
+    for script in ("script.py", "mistakes.py"):
+        shutil.copy(HERE / script, folder)
+    for name, text in pages.files(ROOT / "docs" / "extending.md"):
+        (folder / name).write_text(text, encoding="utf-8")
+    scripts = sorted(path.name for path in folder.glob("*.py"))
+    command = [sys.executable, "-m", *request.param, *scripts]
+    found = {**os.environ, "PYTHONPATH": str(Path(sf.__file__).parent.parent)}
+    done = subprocess.run(command, cwd=folder, env=found, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr  # there are mistakes
+    lines: dict[str, dict[int, str]] = {script: {} for script in scripts}
+    for match in REPORTED.finditer(done.stdout):
+        lines[match[1]][int(match[2])] = match[0]
+    return lines
 
 
-def _basedpyright(script: Path, folder: Path) -> str:
-    return _checked("basedpyright", "--pythonpath", sys.executable, "--level", "error", str(script))
+def test_a_users_script_is_accepted(reported):
+    assert not reported["script.py"], reported["script.py"]
 
 
-def _checked(module: str, *options: str) -> str:
-    done = subprocess.run([sys.executable, "-m", module, *options], cwd=HERE, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    return done.stdout
+def test_the_modules_on_the_page_about_extending_are_accepted(reported):
+    others = {name: lines for name, lines in reported.items() if name not in ("script.py", "mistakes.py")}
+    assert {"targets.py", "districts.py"} <= set(others)
+    assert not any(others.values()), others
 
 
-CHECKERS = pytest.mark.parametrize("checker", [_mypy, _basedpyright], ids=["mypy", "basedpyright"])
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What mypy remembers from the first script helps it with the second."""
-    return tmp_path_factory.mktemp("mypy")
-
-
-@CHECKERS
-def test_a_users_script_is_accepted(checker, folder):
-    out = checker(HERE / "script.py", folder)
-    assert re.search(r"^(Success: no issues found|0 errors, 0 warnings)", out, flags=re.M), out
-
-
-@CHECKERS
-def test_each_mistake_is_reported_and_nothing_else(checker, folder):
-    script = HERE / "mistakes.py"
-    lines = script.read_text(encoding="utf-8").splitlines()
+def test_each_mistake_is_reported_and_nothing_else(reported):
+    lines = (HERE / "mistakes.py").read_text(encoding="utf-8").splitlines()
     expected = {number for number, line in enumerate(lines, 1) if "# mistake: " in line}
-    out = checker(script, folder)
-    assert {int(number) for number in re.findall(r"mistakes\.py:(\d+):.*\berror: ", out)} == expected, out
+    assert set(reported["mistakes.py"]) == expected, reported["mistakes.py"]
     assert len(expected) == 18
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import msgspec
 
+from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
 from sfumato.domain import Domain
-from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -47,11 +48,12 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         raise NotImplementedError
 
     def canonical(self, domain: Domain) -> Self:
-        """The same question as every way to write it shares: a field ``axes`` holds them by name."""
-        fields = msgspec.structs.asdict(self)
+        """The same question as every way to write it shares: as a file holds it, and ``axes``, if it has them, by name."""
+        as_in_files: Self = from_bytes(to_bytes(self), type(self))
+        fields = msgspec.structs.asdict(as_in_files)
         if "axes" not in fields:
-            return self
-        return msgspec.structs.replace(self, axes=domain.select(fields["axes"]))
+            return as_in_files
+        return msgspec.structs.replace(as_in_files, axes=domain.select(fields["axes"]))
 
     def needs(self, domain: Domain) -> Needs:
         """Name what is to be counted, from public things only.
@@ -77,6 +79,13 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         the release. All noise is drawn from ``noise``, through ``sfumato.mechanisms``.
         """
         raise NotImplementedError
+
+    def promise(self, cost: CentralMeasure, unit: Unit, mechanism: str, noise: Bits) -> Guarantee:
+        """What an answer at this cost promises, with what it assumes; noise from a public seed promises nothing.
+
+        ``mechanism`` says in words what adds the randomness.
+        """
+        return Guarantee(cost, unit, mechanism, self.proof, assumptions_of(unit), private=noise.private)
 
 
 if TYPE_CHECKING:

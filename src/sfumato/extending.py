@@ -1,0 +1,56 @@
+"""What a question, a partitioner, a reader or a store of your own is written with. docs/extending.md shows each at work.
+
+The contracts come first, then the parts that answers are made of. Everything here is imported from where it is
+defined; nothing is defined here.
+"""
+
+from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.preview import Preview
+from sfumato.answers.question import Question
+from sfumato.answers.registry import register
+from sfumato.answers.release import Release
+from sfumato.cube import Cube
+from sfumato.domain import Domain, GridAxis, LabelAxis, Lattice
+from sfumato.exact import Exactly, sidak
+from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.partition.axes import OverAxes
+from sfumato.partition.cover import Edges, Splits
+from sfumato.partition.partition import Partition
+from sfumato.privacy.allocation import share
+from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+
+__all__ = [
+    "Bits",
+    "CentralMeasure",
+    "Counts",
+    "Cube",
+    "Domain",
+    "Edges",
+    "Exactly",
+    "GridAxis",
+    "Guarantee",
+    "LabelAxis",
+    "Lattice",
+    "Law",
+    "Needs",
+    "OverAxes",
+    "Partition",
+    "Preview",
+    "Proof",
+    "Question",
+    "Release",
+    "Splits",
+    "Unit",
+    "add_noise",
+    "assumptions_of",
+    "count_law",
+    "error_probability",
+    "register",
+    "share",
+    "sidak",
+    "without_delta",
+]

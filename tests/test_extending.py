@@ -1,0 +1,135 @@
+"""What docs/extending.md adds from outside: a question and a partitioner, released, stored, drawn, planned and asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.answers import registry
+from sfumato.answers.codec import to_bytes
+from support import pages
+
+PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    """The folder of somebody who followed the page, and the names of the session."""
+    folder = tmp_path_factory.mktemp("extending")
+    with pytest.MonkeyPatch.context() as patch, pages.outside(folder):
+        patch.chdir(folder)
+        names = pages.follow(PAGE, folder)
+        _install(folder)
+        yield SimpleNamespace(folder=folder, **names)
+
+
+def _install(folder: Path) -> None:
+    """What installing the page's package leaves behind: its metadata beside its module."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    name = project["name"].replace("-", "_")
+    metadata = folder / f"{name}-{project['version']}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = [
+        [f"[{group}]", *(f"{name} = {place}" for name, place in entries.items())] for group, entries in project["entry-points"].items()
+    ]
+    (metadata / "entry_points.txt").write_text("\n".join(line for group in groups for line in group) + "\n")
+
+
+def test_the_answer_is_what_the_counts_say(followed):
+    release = followed.release
+    below, reached = np.array(release.counts).reshape(-1, 2).T
+    assert release.values.tolist() == (reached / (below + reached)).tolist()
+    low, high = release.interval(simultaneous=True)
+    assert (low < release.values).all()
+    assert (release.values < high).all()
+    assert (release.accuracy(simultaneous=True) > release.accuracy()).all()
+
+
+def test_the_intervals_hold_the_true_shares_as_often_as_they_say(followed):
+    """The noise is exact and the interval a union bound, so of 400 draws at 80% far more than 280 hold: P(fewer) < 1e-6."""
+    table = followed.visits
+    late = np.array([np.mean(table["wait"][table["ward"] == ward] >= 4) for ward in ("surgery", "children", "heart")])
+    rows = {name: table[name] for name in ("wait", "ward")}
+    with sf.testing.deterministic(1):
+        source = sf.source(followed.pa.table(rows), followed.domain, name="visits")
+        publisher = sf.Publisher(source, budget="1000")
+        drawn = [publisher.release(followed.question, epsilon="0.2", fresh=True) for _ in range(400)]
+    held = [bool(((low <= late) & (late <= high)).all()) for low, high in (one.interval(0.8, True) for one in drawn)]
+    assert sum(held) >= 280
+    assert not drawn[0].guarantee.private
+
+
+def test_it_is_stored_replayed_and_loaded(followed):
+    with sf.Publisher(followed.source, ledger=followed.folder / "budget.db", account="visits") as publisher:
+        spent = publisher.account.spent
+        again = publisher.release(followed.question, epsilon="0.5")
+        assert again.replayed
+        assert again == followed.release
+        assert publisher.account.spent == spent
+    loaded = sf.load(followed.folder / "shares.json")
+    assert type(loaded) is type(followed.release)
+    assert to_bytes(loaded) == to_bytes(followed.release)
+
+
+def test_a_question_is_the_same_however_its_numbers_are_written(followed):
+    kind = type(followed.question)
+    one, other = (kind("wait", target, "ward").canonical(followed.domain) for target in (4, 4.0))
+    assert to_bytes(one) == to_bytes(other)
+
+
+def test_loading_it_imports_nothing(followed, tmp_path):
+    probe = (
+        "import sys, sfumato as sf\n"
+        "try: sf.load('shares.json')\n"
+        "except sf.DataError as error: print(error)\n"
+        "print('targets' in sys.modules)"
+    )
+    said = _python(followed.folder, "-c", probe).stdout
+    assert "'share', which no imported package has registered" in said
+    assert said.splitlines()[-1] == "False"
+
+
+def test_it_is_drawn_and_reported(followed):
+    page = (followed.folder / "report.html").read_text(encoding="utf-8")
+    assert followed.release.title in page
+    assert "<svg" in page
+    assert "each share is within" in page
+    assert "surgery" in page
+    assert followed.question.proof.because in page
+
+
+def test_a_plan_and_the_command_line_know_it_by_its_entry_point(followed):
+    """In a process of its own, in which nobody imported the module."""
+    for command in pages.commands(PAGE):
+        done = _python(followed.folder, "-m", "sfumato", *command)
+        assert done.returncode == 0, done.stderr
+    assert "each share is within" in (followed.folder / "plan.html").read_text(encoding="utf-8")
+
+
+def _python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    where = os.pathsep.join([str(folder), str(Path(sf.__file__).parent.parent)])
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": where}, capture_output=True, text=True, check=False)
+
+
+def test_the_partitioner_answers_as_every_partition_does(followed):
+    partition = followed.partition
+    assert isinstance(partition, sf.Partition)
+    assert sorted(set(partition.lower[:, 0])) == [13.0, 13.2, 13.35, 13.5]
+    assert sf.load(partition.save(followed.folder / "districts.json")) == partition
+    assert partition.sample(100, random_state=1).shape == (100, 2)
+
+
+def test_outside_questions_are_forgotten_by_the_tests(tmp_path):
+    with pages.outside(tmp_path):
+        before = registry.questions()
+    assert registry.questions() == before
