@@ -1,23 +1,31 @@
 """Bounding persons: at most r rows of each person, chosen uniformly at random, per lattice, in bounded memory.
 
-Each row draws a 64-bit priority, independent of everything else, from a keystream whose key is fresh and secret. For each
-lattice, a person keeps the r rows of least priority among those of his own rows that have a cell on it.
+Each row draws a 64-bit priority, independent of everything else, from a keystream whose key is
+fresh and secret. For each lattice, a person keeps the r rows of least priority among those of his
+own rows that have a cell on it.
 
-Guarantee: on each lattice at most r rows of a person are counted, and which ones depends on that person's rows and on
-their priorities only. The set is a uniformly random r-subset of the rows that count.
-Holds because: the rank of a row is taken among the rows of one person, so that given the priorities the choice is a
-per-person map. Let D' be D without one person, and give each row of D' the priority that it has in D. The priorities are
-independent and alike, so this is how D' would have been drawn; everyone else keeps the same rows in both, and the cubes
-differ by the at most r rows of that person. A mechanism that is private for cubes that differ so is private given the
-priorities, hence also on average over them, which the output never shows. The same holds jointly for several lattices.
-Priorities are alike for all lattices of a scan, and for a second scan under the same key of a table that did not change:
-what a person keeps on a lattice and on a refinement of it is then the same rows, so parallel composition may span both.
-In parts: rows are dealt by words that stand for their persons (see ``persons``), so that all rows of a person meet in one
-part. The r least of a set are the r least of the r least of its pieces: pieces may be reduced as often as wished, in any
-order, and the rows kept are the same in memory, through files and for every size of batch.
-Exact: up to ties of two 64-bit priorities of one person (chance 2**-64 a pair), ids of text that meet (see ``persons``),
-and AES-256 as a pseudorandom function: N rows read N/2 blocks of one key, which costs (N/2)**2 / 2**129.
-Not covered: persons who appear under several ids; the time that a scan takes, and the size of its temporary files.
+Guarantee: on each lattice at most r rows of a person are counted, and which ones depends on that
+person's rows and on their priorities only. The set is a uniformly random r-subset of the rows that
+count.
+Holds because: the rank of a row is taken among the rows of one person, so that given the priorities
+the choice is a per-person map. Let D' be D without one person, and give each row of D' the priority
+that it has in D. The priorities are independent and alike, so this is how D' would have been drawn;
+everyone else keeps the same rows in both, and the cubes differ by the at most r rows of that
+person. A mechanism that is private for cubes that differ so is private given the priorities, hence
+also on average over them, which the output never shows. The same holds jointly for several
+lattices.
+Priorities are alike for all lattices of a scan, and for a second scan under the same key of a table
+that did not change: what a person keeps on a lattice and on a refinement of it is then the same
+rows, so parallel composition may span both.
+In parts: rows are dealt by words that stand for their persons (see ``persons``), so that all rows
+of a person meet in one part. The r least of a set are the r least of the r least of its pieces:
+pieces may be reduced as often as wished, in any order, and the rows kept are the same in memory,
+through files and for every size of batch.
+Exact: up to ties of two 64-bit priorities of one person (chance 2**-64 a pair), ids of text that
+meet (see ``persons``), and AES-256 as a pseudorandom function: N rows read N/2 blocks of one key,
+which costs (N/2)**2 / 2**129.
+Not covered: persons who appear under several ids; the time that a scan takes, and the size of its
+temporary files.
 """
 
 from __future__ import annotations
@@ -82,8 +90,8 @@ def kept(persons: np.ndarray, priorities: np.ndarray, counts: np.ndarray, rows_p
 def ranked(persons: list[np.ndarray], priorities: np.ndarray, common: int = 0) -> np.ndarray:
     """Order the rows by person, then by priority: int64 ndarray of shape (rows,).
 
-    One sort of leading bits is several times as fast as a sort by two keys; where it cannot tell rows apart, those rows
-    are sorted again by all bits.
+    One sort of leading bits is several times as fast as a sort by two keys; where it cannot tell
+    rows apart, those rows are sorted again by all bits.
 
     Parameters
     ----------
@@ -133,8 +141,9 @@ def _first(who: np.ndarray, counts: np.ndarray, rows_per_person: int) -> np.ndar
 class Bounder:
     """Holds what a scan needs to know of each row until all are seen, in parts, by person.
 
-    A record has 8 bytes for the person (16 for text), 8 for the priority, and 4 or 8 for each lattice. Records beyond
-    ``spill.memory()`` bytes go to a temporary file; one part is read back at a time, and a large part is dealt out again.
+    A record has 8 bytes for the person (16 for text), 8 for the priority, and 4 or 8 for each
+    lattice. Records beyond ``spill.memory()`` bytes go to a temporary file; one part is read back
+    at a time, and a large part is dealt out again.
     """
 
     def __init__(self, key: bytes, rows_per_person: int) -> None:
@@ -156,7 +165,8 @@ class Bounder:
         if not useful.any():
             return
         if not useful.all():
-            ids, drawn = ids.filter(pa.array(useful)), drawn[useful]
+            ids = ids.filter(pa.array(useful))
+            drawn = drawn[useful]
             keys = [[part[useful] for part in key] for key in keys]
         records = self._records(self._words.of(ids), drawn, keys)
         self._parts.add(_part(records["p0"], 0), records)
@@ -181,7 +191,10 @@ class Bounder:
         self._parts.close()
 
     def _new_parts(self, depth: int) -> Parts:
-        return Parts(self._limit // 2 if depth else self._limit, lambda records: self._reduced(records, depth))
+        return Parts(
+            self._limit // 2 if depth else self._limit,
+            lambda records: self._reduced(records, depth),
+        )
 
     def _drained(self, parts: Parts, depth: int) -> Iterator[list[list[np.ndarray]]]:
         parts.settle()

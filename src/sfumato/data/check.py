@@ -1,9 +1,11 @@
 """What a table would lose before anything is paid: for the custodian's screen, and for nobody else.
 
-Everything here is true of the data, and none of it is protected. It enters no release, log, ledger or exception.
+Everything here is true of the data, and none of it is protected. It enters no release, log, ledger
+or exception.
 
-Memory: a batch, what bounding persons remembers (``spill.memory()``, then a temporary file), and at most ``MOST_LABELS``
-labels of each axis that are not listed: up to so many they are counted exactly, beyond it the counts are lower bounds.
+Memory: a batch, what bounding persons remembers (``spill.memory()``, then a temporary file), and at
+most ``MOST_LABELS`` labels of each axis that are not listed: up to so many they are counted
+exactly, beyond it the counts are lower bounds.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ def check(
     Raises
     ------
     UsageError
-        If an axis is not in the domain, or the source's engine counts by itself and hands out no rows.
+        If an axis is not in the domain, or the source's engine counts by itself and hands out no
+        rows.
     DataError
         If the file cannot be read at all.
     """
@@ -141,7 +144,10 @@ class _Look:
         losses = self._losses
         persons = self._persons.found() if self._persons is not None else [None] * len(self._lattices)
         if losses.not_utf8:
-            hints = (*hints, "Some fields are not UTF-8. Latin-1 or Windows-1252 is likely: save the file as UTF-8.")
+            hints = (
+                *hints,
+                "Some fields are not UTF-8. Latin-1 or Windows-1252 is likely: save the file as UTF-8.",
+            )
         return Check(
             self._source.title,
             self._rows,

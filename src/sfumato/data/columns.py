@@ -2,12 +2,13 @@
 
 Rules, the same for every engine:
 
-* Integers and booleans become doubles; beyond 2**53 they are rounded to the nearest double, ties to even. A decimal
-  becomes the double nearest to it, as if read from text.
-* A date is a number of days, a time a number of microseconds since 1970-01-01 in UTC; a time without a zone is read as
-  UTC, finer units are floored. Under an Interval of dates a time counts as its day in UTC; under one of times a date
-  counts as its midnight.
-* Null and NaN are missing. Labels are compared by value: text with text, numbers with integers, booleans with booleans.
+* Integers and booleans become doubles; beyond 2**53 they are rounded to the nearest double, ties to
+  even. A decimal becomes the double nearest to it, as if read from text.
+* A date is a number of days, a time a number of microseconds since 1970-01-01 in UTC; a time
+  without a zone is read as UTC, finer units are floored. Under an Interval of dates a time counts
+  as its day in UTC; under one of times a date counts as its midnight.
+* Null and NaN are missing. Labels are compared by value: text with text, numbers with integers,
+  booleans with booleans.
 
 What a column may hold is decided by its type alone, before any value is read.
 """
@@ -93,8 +94,8 @@ def of_known_types(
 ) -> Iterator[pa.RecordBatch]:
     """Refuse a batch whose columns are not of the types that were checked before the charge.
 
-    A cast to the type expected would succeed or fail by what the values are. And ids of persons that change their type
-    in the middle of a table would be other persons from there on.
+    A cast to the type expected would succeed or fail by what the values are. And ids of persons
+    that change their type in the middle of a table would be other persons from there on.
     """
     seen: pa.Schema | None = None
     for batch in batches:

@@ -20,7 +20,8 @@ Kind: TypeAlias = Literal["whole", "number", "date", "time", "text", "yes or no"
 def kinds(path: str | os.PathLike[str]) -> dict[str, Kind]:
     """Name the columns of a file or folder in order, and what kind of values each holds.
 
-    The kinds of a CSV file's columns are unknown, as are those of columns that folders name: they declare none.
+    The kinds of a CSV file's columns are unknown, as are those of columns that folders name: they
+    declare none.
 
     Raises
     ------

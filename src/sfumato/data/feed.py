@@ -1,10 +1,12 @@
 """Steps of a stream from text or files: lines as they come, a file that grows, rows of CSV or Parquet that share a step.
 
-Three forms are read. *Lines*: one step each, an increment, or a name, a comma and an increment; an increment is a number of events, or for
-sums numbers with spaces between. *CSV with a header*: one row an event or value; rows that follow one another with the same entry
-in the step column make one step, which is complete when the next one begins or the input ends. *Parquet*: the same, but rows are
-put in the order of their step first. Rows with a missing entry are dropped, as are rows of another length than the header's and rows
-whose value is no number: of a table of rows only the header can be refused. Nothing here quotes an entry.
+Three forms are read. *Lines*: one step each, an increment, or a name, a comma and an increment; an
+increment is a number of events, or for sums numbers with spaces between. *CSV with a header*: one
+row an event or value; rows that follow one another with the same entry in the step column make one
+step, which is complete when the next one begins or the input ends. *Parquet*: the same, but rows
+are put in the order of their step first. Rows with a missing entry are dropped, as are rows of
+another length than the header's and rows whose value is no number: of a table of rows only the
+header can be refused. Nothing here quotes an entry.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ class Calendar(Protocol):
 def from_lines(lines: Iterable[str], *, sums: bool, first: int = 1, calendar: Calendar | None = None) -> Iterator[Arrival]:
     """One step a line; without a name a step is called by its number. Empty lines are passed over, and not counted.
 
-    With a calendar, a line without a name is its next step, and lines that name none of its steps are passed over.
+    With a calendar, a line without a name is its next step, and lines that name none of its steps
+    are passed over.
 
     Raises
     ------
@@ -102,11 +105,19 @@ def _increment(text: str, sums: bool, number: int) -> int | list[float]:
     except ValueError:
         pass
     kind = "numbers" if sums else "a whole number"
-    raise DataError(f"line {number} of the input", f"it does not end in {kind}", "Write one increment a line, or a name, a comma and one")
+    raise DataError(
+        f"line {number} of the input",
+        f"it does not end in {kind}",
+        "Write one increment a line, or a name, a comma and one",
+    )
 
 
 def from_csv(
-    lines: Iterable[str], columns: Columns, *, calendar: Calendar | None = None, ended: Callable[[], bool] = lambda: True
+    lines: Iterable[str],
+    columns: Columns,
+    *,
+    calendar: Calendar | None = None,
+    ended: Callable[[], bool] = lambda: True,
 ) -> Iterator[Arrival]:
     """Rows of CSV with a header, grouped by their step.
 
@@ -115,10 +126,12 @@ def from_csv(
     lines : iterable of str
     columns : Columns
     calendar : Calendar or None
-        None: which steps there are is read off the rows. Else all lines are read first: were a step closed by the first row of a later
-        one, then one person's row out of place would keep the rows of others from being counted.
+        None: which steps there are is read off the rows. Else all lines are read first: were a step
+        closed by the first row of a later one, then one person's row out of place would keep the
+        rows of others from being counted.
     ended : callable
-        Asked when the lines stop: whether the last step is complete. False: it is left for the next time.
+        Asked when the lines stop: whether the last step is complete. False: it is left for the next
+        time.
 
     Raises
     ------
@@ -259,7 +272,11 @@ def _arrival(step: object, rows: list[Row], columns: Columns) -> Arrival:
 def _place(header: list[str], name: str) -> int:
     plain = [column.strip() for column in header]
     if name not in plain:
-        raise DataError(f"the column {name!r}", f"the input has no such column; {nearest(name, plain)}", "Name a column of the header")
+        raise DataError(
+            f"the column {name!r}",
+            f"the input has no such column; {nearest(name, plain)}",
+            "Name a column of the header",
+        )
     return plain.index(name)
 
 
@@ -292,4 +309,8 @@ def is_parquet(path: Path) -> bool:
 def check(columns: Columns | None, *, parquet: bool) -> None:
     """Refuse forms that do not go together."""
     if parquet and columns is None:
-        raise UsageError("a Parquet file as a stream", "its rows need a column that says when", "Name it by --step")
+        raise UsageError(
+            "a Parquet file as a stream",
+            "its rows need a column that says when",
+            "Name it by --step",
+        )

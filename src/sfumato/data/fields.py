@@ -1,12 +1,16 @@
 """Fields of text to values, each by itself: what the domain declares says how a field is read, and nothing else does.
 
-A field that does not parse is a missing value. A column whose fields all have one plain form is read as a whole, which
-is fast, and any other field by field; both give the same values (``tests/data/test_fields.py``).
+A field that does not parse is a missing value. A column whose fields all have one plain form is
+read as a whole, which is fast, and any other field by field; both give the same values
+(``tests/data/test_fields.py``).
 
-* Numbers: an optional sign and digits, with a point or an exponent; ``inf``, ``infinity``; ``true`` is 1, ``false`` 0.
-* Dates and times, by ISO 8601: a date; or a date, a space or T, and a time to the hour, the minute, the second or a
-  part of it, with or without a zone (``Z``, ``+01``, ``+0100``, ``+01:00``). One without a zone is read as UTC.
-* Labels: text as it stands; whole numbers by value; booleans as ``true``, ``True``, ``TRUE``, ``1`` and their opposites.
+* Numbers: an optional sign and digits, with a point or an exponent; ``inf``, ``infinity``; ``true``
+  is 1, ``false`` 0.
+* Dates and times, by ISO 8601: a date; or a date, a space or T, and a time to the hour, the minute,
+  the second or a part of it, with or without a zone (``Z``, ``+01``, ``+0100``, ``+01:00``). One
+  without a zone is read as UTC.
+* Labels: text as it stands; whole numbers by value; booleans as ``true``, ``True``, ``TRUE``, ``1``
+  and their opposites.
 * Keys and persons: text as it stands.
 
 Blanks around numbers, dates and booleans do not matter. Text that is not UTF-8 does not parse.
@@ -240,7 +244,8 @@ def _zone_seconds(zone: bytes) -> int | None:
     if zone == b"Z":
         return 0
     digits = zone[1:].replace(b":", b"").ljust(4, b"0")
-    hours, minutes = int(digits[:2]), int(digits[2:])
+    hours = int(digits[:2])
+    minutes = int(digits[2:])
     if hours > 23 or minutes > 59:
         return None
     return (hours * 3600 + minutes * 60) * (-1 if zone[:1] == b"-" else 1)

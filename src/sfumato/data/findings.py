@@ -1,7 +1,7 @@
 """What a look at a table found, and how it is printed: for the custodian's screen, and for nobody else.
 
-Everything here is true of the data, and none of it is protected. A ``Check`` can be printed and written as JSON, which
-says that it is not for publication, and cannot be pickled.
+Everything here is true of the data, and none of it is protected. A ``Check`` can be printed and
+written as JSON, which says that it is not for publication, and cannot be pickled.
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ class AxisCheck(msgspec.Struct, frozen=True):
     below, above : int
         Rows that are clamped to the lower and to the upper end.
     edges : bool
-        Whether these ends are edges of bins, which the question states, and not the bounds of the axis.
+        Whether these ends are edges of bins, which the question states, and not the bounds of the
+        axis.
     unmatched : int
         Rows whose label is not listed.
     labels : tuple of Unmatched
         The most frequent of these labels.
     exact : bool
-        False: there were more labels than are remembered, and the counts of ``labels`` are lower bounds.
+        False: there were more labels than are remembered, and the counts of ``labels`` are lower
+        bounds.
     """
 
     name: str
@@ -85,8 +87,8 @@ class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     refused : str or None
         Why a release would be refused.
     wrong_length, unended : int
-        Rows of CSV that were dropped: with another number of fields than the header; or too long, or with a
-        quotation mark that is not closed.
+        Rows of CSV that were dropped: with another number of fields than the header; or too long,
+        or with a quotation mark that is not closed.
     without_person : int
     limit : int
         The largest number of rows of one person that are counted.
@@ -164,7 +166,10 @@ def _axis(axis: AxisCheck) -> Iterator[str]:
     first, last = ("first edge", "last edge") if axis.edges else ("lower bound", "upper bound")
     place = "are counted in the bin there" if axis.edges else "are clamped to it"
     found = (
-        (axis.missing, "rows have no value" + (f", {axis.unparsed:,} because the field does not parse" if axis.unparsed else "")),
+        (
+            axis.missing,
+            "rows have no value" + (f", {axis.unparsed:,} because the field does not parse" if axis.unparsed else ""),
+        ),
         (axis.not_utf8, "of these fields are not UTF-8"),
         (axis.below, f"rows lie below the {first}, and {place}"),
         (axis.above, f"rows lie above the {last}, and {place}"),

@@ -22,8 +22,9 @@ def cube_of_groups(
     ----------
     lattice : Lattice
     cells : sequence of columns
-        One for each axis of the lattice, each of shape (groups,): the cell of each group, ``DROPPED`` or below to leave
-        it out; on an axis of keys the key itself, None to leave it out.
+        One for each axis of the lattice, each of shape (groups,): the cell of each group,
+        ``DROPPED`` or below to leave it out; on an axis of keys the key itself, None to leave it
+        out.
     counts : int ndarray or sequence of shape (groups,)
         How many rows each group has. Groups of the same cells are added up.
 

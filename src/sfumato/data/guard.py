@@ -17,15 +17,17 @@ T = TypeVar("T")
 
 
 def guarded(name: str, action: Callable[[], T]) -> T:
-    """Do something with an engine; if it fails, say what kind of failure it was, and nothing that it quotes."""
+    """Do something with an engine. If it fails, say what kind of failure it was, and no more."""
     try:
         return action()
     except (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit) as error:
-        error.__cause__ = error.__context__ = None  # what a reader met before it refused may quote values
+        # What a reader met before it refused may quote values.
+        error.__cause__ = error.__context__ = None
         raise
     except BaseException as error:  # engines have trees of errors of their own, and some panic
         obstacle, remedy = _kind_of(error)
-    raise DataError(name, obstacle, remedy)  # outside the except block: no context, which would quote values
+    # Outside the except block, so that Python adds no context, which would quote values.
+    raise DataError(name, obstacle, remedy)
 
 
 def guarded_batches(name: str, open_: Callable[[], Iterable[T]]) -> Iterator[T]:
@@ -61,7 +63,8 @@ def _kind_of(error: BaseException) -> tuple[str, str]:
     for pattern, obstacle, remedy in _KINDS:
         if re.search(pattern, str(error)[:200]):
             return obstacle, remedy
-    obstacle = f"it cannot be read ({type(error).__name__}; the words are withheld, since engines quote values)"
+    kind = type(error).__name__
+    obstacle = f"it cannot be read ({kind}; the words are withheld, since engines quote values)"
     return obstacle, "Check the table with the tool that wrote it"
 
 

@@ -1,8 +1,10 @@
 """Keys to cells: values that are not known beforehand get numbers as they come, and are put in order at the end.
 
-Whatever the engine, the parts and the order of the rows, the same keys get the same cells: keys are sorted (text by code
-points), so that the order of a file cannot show. A key is text, an integer or a boolean; text that is not UTF-8 is missing.
-Memory: the distinct keys, and at most as many rows again while they are looked up. Nothing is shown of them before it is paid.
+Whatever the engine, the parts and the order of the rows, the same keys get the same cells: keys are
+sorted (text by code points), so that the order of a file cannot show. A key is text, an integer or
+a boolean; text that is not UTF-8 is missing.
+Memory: the distinct keys, and at most as many rows again while they are looked up. Nothing is shown
+of them before it is paid.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ class KeyNumbers:
         encoded = dictionary_of(array)
         dictionary = encoded.dictionary
         if self._last is None or self._last.type != dictionary.type or not self._last.equals(dictionary):
-            self._last, self._cells = dictionary, np.append(self._numbers(decoded(dictionary)), DROPPED)
+            self._last = dictionary
+            self._cells = np.append(self._numbers(decoded(dictionary)), DROPPED)
         indices = encoded.indices
         if indices.null_count:
             indices = indices.cast(pa.int64()).fill_null(len(self._cells) - 1)
@@ -89,7 +92,8 @@ class KeyNumbers:
         held = values.drop_null() if values.null_count else values
         known = held.slice(0, 0) if self._known is None else self._known
         both = pa.concat_arrays([known, held]).dictionary_encode()
-        found, self._known = both.indices.slice(len(known)).to_numpy().astype(np.int64), both.dictionary
+        found = both.indices.slice(len(known)).to_numpy().astype(np.int64)
+        self._known = both.dictionary
         if not values.null_count:
             return np.asarray(found)
         numbers = np.full(len(values), DROPPED, np.int64)
@@ -103,7 +107,8 @@ class KeyNumbers:
             if self._known is not None and len(self):  # Arrow knows no order of booleans as dictionaries have them; there are two at most
                 sortable = self._known.cast(pa.int8()) if pt.is_boolean(self._known.type) else self._known
                 order = pc.array_sort_indices(sortable).to_numpy().astype(np.int64)
-            self._order, self._ranks = order, np.empty_like(order)
+            self._order = order
+            self._ranks = np.empty_like(order)
             self._ranks[order] = np.arange(len(order))
         return np.asarray(self._ranks)
 

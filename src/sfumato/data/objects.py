@@ -1,9 +1,10 @@
 """Python objects to values, each by itself: the domain says how an object is read, and what is of another kind is missing.
 
-A column of objects has the type of whatever it holds, so that one row could decide how all are read, or whether they are.
-Here it is read as the axis declares: numbers (also booleans and decimals) for an Interval of numbers, dates and times for
-one of dates or times, text, whole numbers or booleans for labels, and text for keys, whole numbers and booleans being
-written out. A person is text, bytes, a number, a date or time, or a UUID; equal numbers, dates and times are one person.
+A column of objects has the type of whatever it holds, so that one row could decide how all are
+read, or whether they are. Here it is read as the axis declares: numbers (also booleans and
+decimals) for an Interval of numbers, dates and times for one of dates or times, text, whole numbers
+or booleans for labels, and text for keys, whole numbers and booleans being written out. A person is
+text, bytes, a number, a date or time, or a UUID; equal numbers, dates and times are one person.
 """
 
 from __future__ import annotations

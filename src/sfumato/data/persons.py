@@ -1,16 +1,19 @@
 """Who a row belongs to, as one or two 64-bit words that stand for the person and for no one else.
 
-Integers, booleans, dates, times and doubles: one word, which is a secret bijection of the value, hence exact. Text, bytes
-and decimals: two words, the AES-256 CBC-MAC of the value's length and bytes.
+Integers, booleans, dates, times and doubles: one word, which is a secret bijection of the value,
+hence exact. Text, bytes and decimals: two words, the AES-256 CBC-MAC of the value's length and
+bytes.
 
-Guarantee: two persons share their words never (one word), or with a chance of at most 2**-70 for any 2**24 persons whose ids
-are at most 64 bytes long (two words).
-Holds because: xor with a constant, multiplication by an odd number and xor of the upper half onto the lower can each be undone
-modulo 2**64. CBC-MAC over messages none of which begins another, which the length in the first block makes sure of, is a
-pseudorandom function: among q ids of at most b blocks, the chance that any two meet exceeds that of random 128-bit words,
-q**2 / 2**129, by at most 12 b q**2 / 2**128 and terms that are smaller still (Bellare, Pietrzak, Rogaway 2005, Thm 3),
-given that AES-256 is a pseudorandom permutation. The secret is drawn after the data are given, and no output shows it.
-Were two persons to meet, they would keep r rows together, and each could change 2 r rows: that chance is a delta.
+Guarantee: two persons share their words never (one word), or with a chance of at most 2**-70 for
+any 2**24 persons whose ids are at most 64 bytes long (two words).
+Holds because: xor with a constant, multiplication by an odd number and xor of the upper half onto
+the lower can each be undone modulo 2**64. CBC-MAC over messages none of which begins another, which
+the length in the first block makes sure of, is a pseudorandom function: among q ids of at most b
+blocks, the chance that any two meet exceeds that of random 128-bit words, q**2 / 2**129, by at most
+12 b q**2 / 2**128 and terms that are smaller still (Bellare, Pietrzak, Rogaway 2005, Thm 3), given
+that AES-256 is a pseudorandom permutation. The secret is drawn after the data are given, and no
+output shows it. Were two persons to meet, they would keep r rows together, and each could change 2
+r rows: that chance is a delta.
 """
 
 from __future__ import annotations
@@ -74,7 +77,8 @@ class Words:
         left = np.argsort(-blocks, kind="stable")  # longest first
         while len(left):
             some = blocks[left] <= most  # lengths of one class differ little, which bounds what padding costs
-            rows, left = left[some], left[~some]
+            rows = left[some]
+            left = left[~some]
             macs[rows] = self._class(offsets, data, rows)
             most *= 4
         return [np.ascontiguousarray(macs[:, 0]), np.ascontiguousarray(macs[:, 1])]

@@ -1,13 +1,15 @@
 """The seam to engines: what reads a table, or counts it where it lies.
 
-A source holds one reader. Either the reader hands out its rows as Arrow record batches (``RowReader``), which one scan
-bounds and counts, or its engine bounds and counts by itself (``CountingReader``). A class may be both: its own counting
-is then used, and its rows serve ``sfumato check``. Which objects a class reads, its method ``of`` says; the registry
+A source holds one reader. Either the reader hands out its rows as Arrow record batches
+(``RowReader``), which one scan bounds and counts, or its engine bounds and counts by itself
+(``CountingReader``). A class may be both: its own counting is then used, and its rows serve
+``sfumato check``. Which objects a class reads, its method ``of`` says; the registry
 (``sfumato.data.registry``) knows the classes. ``docs/extending.md`` has a worked reader, and
 ``tests/conformance/contract.py`` tests what is promised here.
 
-A reader may raise whatever its engine raises: engines quote values of the data, so the source keeps the kind of such an
-error and none of its words. A refusal with words of its own is a ``DataError``, which depends on names and types only.
+A reader may raise whatever its engine raises: engines quote values of the data, so the source keeps
+the kind of such an error and none of its words. A refusal with words of its own is a ``DataError``,
+which depends on names and types only.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ BATCH_ROWS = 2**16
 """How many rows a batch should have where the engine lets us choose."""
 
 Column: TypeAlias = LatticeAxis | None
-"""What a column is read as: an axis, or None for the column that names the person and is no axis."""
+"""What a column is read as: an axis; None for the person's column, where it is no axis."""
 
 Columns: TypeAlias = Mapping[str, Column]
 """The columns that are wanted, by name."""
 
 Progress: TypeAlias = Callable[[int, int | None], None]
-"""Called with the rows done, and all rows or None: private facts, for the custodian's screen only."""
+"""Called with the rows done, and all rows or None: private facts, for the custodian's screen."""
 
 
 @dataclass
@@ -62,9 +64,11 @@ class Reader(ABC):
     name : str
         What errors and receipts call the table. It holds no value of the data.
     in_memory : bool
-        Whether the rows may change without a trace. Each such object is a data set of its own, unless the user names it.
+        Whether the rows may change without a trace. Each such object is a data set of its own,
+        unless the user names it.
     has_schema : bool
-        False where the columns are named by a first line of text, which may turn out to be data and is not quoted.
+        False where the columns are named by a first line of text, which may turn out to be data and
+        is not quoted.
     """
 
     name: str
@@ -111,24 +115,27 @@ class Reader(ABC):
         return name or ""
 
     def rows(self) -> int | None:
-        """How many rows there are, if that is known without reading them: for progress bars only."""
+        """How many rows there are, if that is known at once. It serves progress bars only."""
         return None
 
     def hints(self) -> Iterable[str]:
-        """What the form of the table seems to be, where that may be a mistake: sentences for ``sfumato check``."""
+        """Sentences for ``sfumato check`` on the form of the table, where that may be a mistake."""
         return ()
 
     def snapshot(self) -> AbstractContextManager[object]:
-        """Hold one state of the data for all scans within, where the engine can, as by a transaction that only reads."""
+        """Hold one state of the data for all scans within, where the engine can.
+
+        A database opens a transaction that only reads. All counts of a release lie within one.
+        """
         return nullcontext()
 
 
 class RowReader(Reader):
     """A table that hands out its rows.
 
-    Every scan gives all rows, in one order, however they are cut into batches. A scan numbers the rows as they come,
-    and these numbers choose each person's rows: in another order a person might keep other rows in a second scan, and
-    count for more than the limit.
+    Every scan gives all rows, in one order, however they are cut into batches. A scan numbers the
+    rows as they come, and these numbers choose each person's rows: in another order a person might
+    keep other rows in a second scan, and count for more than the limit.
     """
 
     def parts(self) -> Sequence[RowReader]:
@@ -143,7 +150,10 @@ class RowReader(Reader):
         """
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """The same, adding to ``losses`` what is lost on the way from text. A table of values loses nothing."""
+        """The same, adding to ``losses`` what is lost on the way from text.
+
+        A table of values loses nothing.
+        """
         del losses
         return self.batches(columns)
 
@@ -158,28 +168,40 @@ def with_rows(reader: Reader, asked: str) -> RowReader:
     """
     if isinstance(reader, RowReader):
         return reader
-    raise UsageError(f"{asked} of {reader.name}", "its engine counts by itself, and hands out no rows", "Give a file or a frame")
+    raise UsageError(
+        f"{asked} of {reader.name}",
+        "its engine counts by itself, and hands out no rows",
+        "Give a file or a frame",
+    )
 
 
 class CountingReader(Reader):
-    """A table that an engine counts where it lies, and bounds each person's rows: only cells come back.
+    """A table that its engine bounds and counts where it lies: only cells come back.
 
-    Its cubes are those of a scan of the same rows, bit for bit, wherever no person's rows are cut. Where they are, the
-    law is the same: of the rows that have a cell on a lattice, each person keeps ``unit.rows_per_person``, every choice
-    being equally likely, by priorities that depend on that person's rows and the key alone.
+    Its cubes are those of a scan of the same rows, bit for bit, wherever no person's rows are cut.
+    Where they are, the law is the same: of the rows that have a cell on a lattice, each person
+    keeps ``unit.rows_per_person``, every choice being equally likely, by priorities that depend on
+    that person's rows and the key alone.
     """
 
     @abstractmethod
-    def count(self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None) -> list[Cube]:
+    def count(
+        self,
+        needs: Sequence[Needs],
+        unit: Unit,
+        key: bytes,
+        progress: Progress | None,
+    ) -> list[Cube]:
         """Count the rows in every cell of each lattice; the cubes have the order of the needs.
 
         Parameters
         ----------
         needs : sequence of Needs
         unit : Unit
-            Where ``unit.person`` is None nobody's rows are cut. Rows without a person are dropped otherwise.
+            Where ``unit.person`` is None nobody's rows are cut. Rows without a person are dropped
+            otherwise.
         key : bytes of length 32
-            The secret that chooses each person's rows: the same rows for the same key, on every lattice and in every
-            run. It is never part of a query's text, which servers log.
+            The secret that chooses each person's rows: the same rows for the same key, on every
+            lattice and in every run. It is never part of a query's text, which servers log.
         progress : callable or None
         """

@@ -1,7 +1,7 @@
 """Which readers there are. A new engine is one line here; one from outside registers itself.
 
-What an object's type is decides who reads it, and no engine is imported to find out. What a file holds never decides
-what is imported.
+What an object's type is decides who reads it, and no engine is imported to find out. What a file
+holds never decides what is imported.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ENGINES = (
     Engine("pyarrow", f"{_READERS}.arrow:ArrowDataset"),
 )
 ANY_STREAM = Engine(None, f"{_READERS}.arrow:Stream")
-"""Reads what nobody else does, if it speaks the Arrow protocol: whoever knows an object better comes before."""
+"""Reads what speaks the Arrow protocol and nobody else reads: who knows an object better comes first."""
 
 _outside: list[type[Reader]] = []
 """Readers that other packages registered."""
@@ -84,7 +84,8 @@ def register_reader(reader: R) -> R:
             "Derive it from one of them; see docs/extending.md",
         )
     missing = sorted(reader.__abstractmethods__)
-    if not any("of" in vars(base) for base in reader.__mro__ if base is not Reader):  # it would read nothing
+    own = [base for base in reader.__mro__ if base is not Reader]
+    if not any("of" in vars(base) for base in own):  # it would read nothing
         missing.append("of")
     if missing:
         raise UsageError(
@@ -108,7 +109,11 @@ def discover() -> None:
         register_reader(entry.load())
 
 
-def open_reader(data: object, axes: Sequence[str], person: str | None) -> RowReader | CountingReader:
+def open_reader(
+    data: object,
+    axes: Sequence[str],
+    person: str | None,
+) -> RowReader | CountingReader:
     """Choose how to read what ``source`` was given, by its type.
 
     Raises
@@ -143,7 +148,12 @@ def _candidates(data: object) -> Iterator[type[Reader]]:
     yield load_class(ANY_STREAM.reader)
 
 
-def _opened(candidates: Iterator[type[Reader]], data: object, axes: Sequence[str], person: str | None) -> RowReader | CountingReader | None:
+def _opened(
+    candidates: Iterator[type[Reader]],
+    data: object,
+    axes: Sequence[str],
+    person: str | None,
+) -> RowReader | CountingReader | None:
     for candidate in candidates:
         found = candidate.of(data, axes, person)
         if isinstance(found, RowReader | CountingReader):

@@ -1,7 +1,7 @@
 """One scan of a table fills the cubes of all lattices.
 
-Memory: without a person column the cubes and one batch, whatever the number of rows. A sparse cube holds its occupied
-cells, and while it grows at most as many rows again; with keys, so do the keys.
+Memory: without a person column the cubes and one batch, whatever the number of rows. A sparse cube
+holds its occupied cells, and while it grows at most as many rows again; with keys, so do the keys.
 """
 
 from __future__ import annotations
@@ -207,7 +207,12 @@ class Dense:
         if self._rows > FULL and self._counts.dtype == np.uint32:
             self._counts = self._counts.astype(np.int64)
         if len(self._counts) <= len(key):
-            np.add(self._counts, np.bincount(key, minlength=len(self._counts)), out=self._counts, casting="unsafe")
+            np.add(
+                self._counts,
+                np.bincount(key, minlength=len(self._counts)),
+                out=self._counts,
+                casting="unsafe",
+            )
         else:
             np.add.at(self._counts, key, self._counts.dtype.type(1))
 
@@ -238,7 +243,8 @@ class Sparse:
         if not self._pending:
             return
         rows = [np.concatenate(parts) for parts in zip(*self._pending, strict=True)]
-        self._pending, self._rows = [], 0
+        self._pending = []
+        self._rows = 0
         fresh, counts = _distinct(_sorted(rows))
         keys = [np.concatenate(pair) for pair in zip(self._keys, fresh, strict=True)]
         order = _order(keys)

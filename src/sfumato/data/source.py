@@ -34,30 +34,35 @@ def source(
 ) -> Source:
     """Say where the rows are, what is publicly known of them, and what one person can change.
 
-    Nothing is read here: what the file holds is checked when a question is asked, before it is charged.
+    Nothing is read here: what the file holds is checked when a question is asked, before it is
+    charged.
 
     Parameters
     ----------
     data : str, Path, list of these, table, ndarray or Reader
-        A Parquet file, or a CSV file (name ending in ``.csv`` or ``.csv.gz``, with a header); a directory or a pattern such
-        as ``"data/*.parquet"`` for several, folders named ``key=value`` being columns (see ``listing``); a pyarrow Table,
-        Dataset or RecordBatchReader, a polars (eager or lazy) or pandas frame, a DuckDB relation, anything with an Arrow
-        stream; a numpy array of shape (n, d) whose columns are the axes in the domain's order; a ``Reader`` of your own,
-        or what one that is registered reads (see ``sfumato.data.registry``).
+        A Parquet file, or a CSV file (name ending in ``.csv`` or ``.csv.gz``, with a header); a
+        directory or a pattern such as ``"data/*.parquet"`` for several, folders named ``key=value``
+        being columns (see ``listing``); a pyarrow Table, Dataset or RecordBatchReader, a polars
+        (eager or lazy) or pandas frame, a DuckDB relation, anything with an Arrow stream; a numpy
+        array of shape (n, d) whose columns are the axes in the domain's order; a ``Reader`` of your
+        own, or what one that is registered reads (see ``sfumato.data.registry``).
     domain : Domain or dict
         The public axes; the table may have more columns.
     person : str or None
-        The column that names the person, of text or integers. Its rows beyond ``rows_per_person`` are dropped at random.
-        None: each row is one person, or, with ``rows_per_person`` above 1, you state that nobody has more.
+        The column that names the person, of text or integers. Its rows beyond ``rows_per_person``
+        are dropped at random. None: each row is one person, or, with ``rows_per_person`` above 1,
+        you state that nobody has more.
     rows_per_person : int
         At least 1.
     neighbours : {"add-remove", "replace"}
     name : str or None
-        Names the data set in the ledger's keys, instead of the path (files) or a random token (objects).
+        Names the data set in the ledger's keys, instead of the path (files) or a random token
+        (objects).
     version : str, int, date or None
-        Tells one state of the data set from another, such as 2 or "2026-11". Under a new version the same
-        question is a new question, which is charged and counted again. A table in memory under a name needs
-        one whenever its rows change: the name alone stands for the first rows that were counted.
+        Tells one state of the data set from another, such as 2 or "2026-11". Under a new version
+        the same question is a new question, which is charged and counted again. A table in memory
+        under a name needs one whenever its rows change: the name alone stands for the first rows
+        that were counted.
 
     Raises
     ------
@@ -65,9 +70,10 @@ def source(
         If the domain, the unit or the kind of table is wrong.
 
     Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows.
-    Holds because: see ``bounding``: each person keeps a random choice that depends on no one else's rows.
-    Not covered: persons under several ids; without ``person``, the holder's word; a lazy frame or a relation that gives other
-    rows, or another order, when it is run again for a second scan.
+    Holds because: see ``bounding``: each person keeps a random choice that depends on no one else's
+    rows.
+    Not covered: persons under several ids; without ``person``, the holder's word; a lazy frame or a
+    relation that gives other rows, or another order, when it is run again for a second scan.
 
     >>> import numpy as np
     >>> from sfumato.domain import Interval, Lattice, grid_axis
@@ -80,7 +86,9 @@ def source(
 
     if not isinstance(domain, Mapping):
         raise UsageError(
-            f"domain = {type(domain).__name__}", "it is neither a Domain nor a dict", "Write Domain(age=Interval(0, 121, step=1))"
+            f"domain = {type(domain).__name__}",
+            "it is neither a Domain nor a dict",
+            "Write Domain(age=Interval(0, 121, step=1))",
         )
     domain = domain if isinstance(domain, Domain) else Domain(domain)
     if person == "" or not isinstance(person, str | None):
@@ -153,7 +161,7 @@ class Source:
 
     @property
     def title(self) -> str:
-        """What a receipt calls this data set: its name, or the file's without the folders that lead to it, and its version."""
+        """What a receipt calls this data set: its name, or its file's without folders; and its version."""
         called = self.name or os.path.basename(self._reader.name)
         return called if self.version is None else f"{called}, version {self.version}"
 
@@ -161,10 +169,11 @@ class Source:
     def label(self) -> str:
         """What tells this data set from others in the ledger's keys.
 
-        A file: its name or resolved path, and its time of modification; several: names, sizes and times of all, in one
-        digest. They are looked up anew each time. A table in memory, a dataset, a lazy frame or a relation: its name, or a
-        random token of this object, so that two never share a key; where a dataset lies in files, also their state.
-        The version, if there is one, is part of all of them.
+        A file: its name or resolved path, and its time of modification; several: names, sizes and
+        times of all, in one digest. They are looked up anew each time. A table in memory, a
+        dataset, a lazy frame or a relation: its name, or a random token of this object, so that two
+        never share a key; where a dataset lies in files, also their state. The version, if there is
+        one, is part of all of them.
         """
         own = f"in memory {self._token}"
         name = self.name or (own if self._reader.in_memory else None)
@@ -175,8 +184,8 @@ class Source:
     def require(self, lattices: Sequence[Lattice]) -> None:
         """Refuse a table on which the lattices cannot be counted; to be called before anything is charged.
 
-        Looks at the header or footer of each file, and at the types of the columns where it declares types;
-        never at values.
+        Looks at the header or footer of each file, and at the types of the columns where it
+        declares types; never at values.
 
         Raises
         ------
@@ -237,7 +246,11 @@ class Source:
         columns: dict[str, Column] = {axis.name: axis for lattice in lattices for axis in lattice.axes}
         for name in columns:
             if name not in self.domain:
-                raise UsageError(f"axis {name!r}", f"the domain has no axis of that name; {nearest(name, self.domain)}", "Declare it there")
+                raise UsageError(
+                    f"axis {name!r}",
+                    f"the domain has no axis of that name; {nearest(name, self.domain)}",
+                    "Declare it there",
+                )
         if self.unit.person is not None:
             columns.setdefault(self.unit.person, None)
         return columns
@@ -247,9 +260,21 @@ class Source:
 
     def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
         if self._reader.in_memory:
-            raise UsageError("pickling a Source", "it holds data in memory", "Write the table to a file, and pickle a source of that")
+            raise UsageError(
+                "pickling a Source",
+                "it holds data in memory",
+                "Write the table to a file, and pickle a source of that",
+            )
         unit = self.unit
-        return source, (self._data, self.domain, unit.person, unit.rows_per_person, unit.neighbours, self.name, self.version)
+        return source, (
+            self._data,
+            self.domain,
+            unit.person,
+            unit.rows_per_person,
+            unit.neighbours,
+            self.name,
+            self.version,
+        )
 
 
 def count(
@@ -261,20 +286,23 @@ def count(
 ) -> list[Cube]:
     """Count the rows in every cell of each lattice, in one scan of the columns needed.
 
-    These are true counts: nothing of them may be published, and only a publisher that has charged for them should ask.
+    These are true counts: nothing of them may be published, and only a publisher that has charged
+    for them should ask.
 
-    Values outside bounds are clamped; a row with a missing value in a column of a lattice, or without a person, is
-    dropped for that lattice; labels not listed go to ``other``, or their rows are dropped. All of it silently.
+    Values outside bounds are clamped; a row with a missing value in a column of a lattice, or
+    without a person, is dropped for that lattice; labels not listed go to ``other``, or their rows
+    are dropped. All of it silently.
 
     Parameters
     ----------
     source : Source
     lattices : sequence of Lattice
     progress : callable or None
-        Called after each part with the rows done, and all rows or None: private facts, for the holder's screen only.
+        Called after each part with the rows done, and all rows or None: private facts, for the
+        holder's screen only.
     key : bytes of length 32 or None
-        The secret that chooses which rows a person keeps; None draws a fresh one. Give the same to two scans of one
-        table, and each person keeps the same rows in both.
+        The secret that chooses which rows a person keeps; None draws a fresh one. Give the same to
+        two scans of one table, and each person keeps the same rows in both.
 
     Raises
     ------
@@ -311,6 +339,7 @@ def _by_engine(
 ) -> list[Cube]:
     """Let the engine count; it is held to the cells that were asked for."""
     from sfumato.answers.counts import Needs
+
     def counted() -> list[Cube]:
         cubes = reader.count([Needs(lattice, lattice.size) for lattice in lattices], unit, key, progress)
         if [cube.lattice for cube in cubes] != list(lattices):
@@ -326,7 +355,11 @@ def _by_engine(
 
 @contextmanager
 def snapshot(source: Source) -> Iterator[None]:
-    """Hold one state of the data for all counts within, where the engine can."""
+    """Hold one state of the data for all counts within, where the engine can.
+
+    Otherwise rows could change between two counts of one release, and a person might count for more
+    than the limit.
+    """
     with ExitStack() as held:
         guarded(source._reader.name, lambda: held.enter_context(source._reader.snapshot()))
         yield
@@ -336,14 +369,27 @@ def _check_names(table: Reader, columns: dict[str, Column]) -> None:
     names = guarded(table.name, table.names)
     for name in columns:
         if name not in names:
-            raise DataError(f"{table.name}, column {name!r}", *_no_column(name, names, header=not table.has_schema))
+            raise DataError(
+                f"{table.name}, column {name!r}",
+                *_no_column(name, names, header=not table.has_schema),
+            )
         if names.count(name) > 1:
-            raise DataError(f"{table.name}, column {name!r}", "several columns have that name", "Rename the columns")
+            raise DataError(
+                f"{table.name}, column {name!r}",
+                "several columns have that name",
+                "Rename the columns",
+            )
 
 
 def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]:
-    """Say what a table without that column has; of a file's first line, which may hold data, only what is nearly the name asked for."""
+    """Say what a table without that column has.
+
+    Of a file's first line, which may hold data, only what is nearly the name asked for.
+    """
     found = nearest(name, names)
     if header and not found.startswith("did you mean"):
-        return "there is no column of that name in the first line", "Name the axis as the column is named, or give the file a header"
+        return (
+            "there is no column of that name in the first line",
+            "Name the axis as the column is named, or give the file a header",
+        )
     return f"there is no column of that name; {found}", "Name the axis as the column is named"

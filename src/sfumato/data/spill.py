@@ -1,9 +1,10 @@
 """Records in parts: in memory while they fit, then in one temporary file that has no name.
 
-The file is opened in the folder that TMPDIR names, readable by its owner only. Linux gives it no name at all, other
-systems take the name away before anything is written: however the process ends, by an error, Ctrl-C, kill -TERM or
-kill -9, the system frees the space and nothing is left.
-Not covered: the blocks that were freed are not overwritten; a disk that is not encrypted keeps them until it needs them.
+The file is opened in the folder that TMPDIR names, readable by its owner only. Linux gives it no
+name at all, other systems take the name away before anything is written: however the process ends,
+by an error, Ctrl-C, kill -TERM or kill -9, the system frees the space and nothing is left.
+Not covered: the blocks that were freed are not overwritten; a disk that is not encrypted keeps them
+until it needs them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,11 @@ def memory() -> int:
         return MEMORY
     found = re.fullmatch(r"([0-9]{1,15}) ?([KMG]?)i?B?", text, re.IGNORECASE)
     if found is None:
-        raise UsageError(f"SFUMATO_MEMORY={text!r}", "it is not a number of bytes", "Write it as 256M or 2G, or leave it out")
+        raise UsageError(
+            f"SFUMATO_MEMORY={text!r}",
+            "it is not a number of bytes",
+            "Write it as 256M or 2G, or leave it out",
+        )
     return int(found[1]) * _UNITS[found[2].upper()]
 
 
@@ -53,11 +58,13 @@ class Parts:
     limit : int
         How many bytes are held in memory.
     shrink : callable or None
-        Drops records that are not needed, part by part, before they are written; called where it is seen to help.
+        Drops records that are not needed, part by part, before they are written; called where it is
+        seen to help.
     """
 
     def __init__(self, limit: int, shrink: Shrink | None = None) -> None:
-        self._limit, self._shrink = limit, shrink
+        self._limit = limit
+        self._shrink = shrink
         self._held: list[list[np.ndarray]] = [[] for _ in range(PARTS)]
         self._held_bytes = 0
         self._written: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]  # where, how many bytes
@@ -88,7 +95,8 @@ class Parts:
 
     def read(self, part: int, block: int = 2**62) -> Iterator[np.ndarray]:
         """Give the records of a part and forget those held, in pieces of at most ``block`` bytes from the file."""
-        held, self._held[part] = self._held[part], []
+        held = self._held[part]
+        self._held[part] = []
         self._held_bytes -= sum(records.nbytes for records in held)
         yield from held
         step = max(1, block // self._dtype.itemsize) * self._dtype.itemsize
@@ -103,15 +111,18 @@ class Parts:
             self._file.close()
 
     def _spill(self) -> None:
-        shrink, tried = self._shrink, False
+        shrink = self._shrink
+        tried = False
         for part, held in enumerate(self._held):
             if not held:
                 continue
-            records, self._held[part] = np.concatenate(held), []
+            records = np.concatenate(held)
+            self._held[part] = []
             if shrink is not None:
                 fewer = shrink(records)
                 shrink = shrink if tried or 4 * len(fewer) < 3 * len(records) else None  # the first part tells for all
-                records, tried = fewer, True
+                records = fewer
+                tried = True
             self._write(part, records)
         self._held_bytes = 0
 
@@ -130,7 +141,9 @@ class Parts:
             self.written += records.nbytes
             return
         raise DataError(
-            "bounding each person's rows", obstacle, "Let TMPDIR name a folder with more room, or let SFUMATO_MEMORY allow more memory"
+            "bounding each person's rows",
+            obstacle,
+            "Let TMPDIR name a folder with more room, or let SFUMATO_MEMORY allow more memory",
         )
 
     def _load(self, start: int, size: int) -> np.ndarray:
@@ -141,6 +154,10 @@ class Parts:
         while left:
             got = self._file.readinto(left)
             if not got:
-                raise DataError("bounding each person's rows", "a temporary file lost its end", "Check the disk that TMPDIR names")
+                raise DataError(
+                    "bounding each person's rows",
+                    "a temporary file lost its end",
+                    "Check the disk that TMPDIR names",
+                )
             left = left[got:]
         return records

@@ -1,4 +1,7 @@
-"""Columns of numbers of a file, whole and in memory: the universe from which an epsilon is chosen. Nothing here is released."""
+"""Columns of numbers of a file, whole and in memory: the universe from which an epsilon is chosen.
+
+Nothing here is released.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,10 @@ def _holds_numbers(part: RowReader, name: str) -> bool:
 
 
 def _parses(part: RowReader, name: str) -> bool:
-    """Whether the fields of the first piece of a file of text are numbers: it declares no types. This looks at values."""
+    """Whether the fields of the first piece of a file of text are numbers: it declares no types.
+
+    This looks at values.
+    """
     losses = Losses()
     labels = LabelAxis(name, ("true", "false", "True", "False", "TRUE", "FALSE"))
     batch = next(part.batches_noting({name: _axis(name)}, losses), None)
@@ -88,7 +94,11 @@ def _checked(table: RowReader, name: str) -> str:
         names = guarded(part.name, part.names)
         asked = f"{part.name}, column {name!r}"
         if names.count(name) != 1:
-            raise DataError(asked, f"there is no one column of that name; {nearest(name, names)}", "Name another")
+            raise DataError(
+                asked,
+                f"there is no one column of that name; {nearest(name, names)}",
+                "Name another",
+            )
         if not _holds_numbers(part, name):
             raise DataError(asked, "it does not hold numbers", "Name columns of numbers")
     return name

@@ -1,1 +1,1 @@
-"""What reads each kind of table: one file an engine or format. ``sfumato.data.registry`` lists them."""
+"""What reads each kind of table, one file an engine. ``sfumato.data.registry`` lists them."""

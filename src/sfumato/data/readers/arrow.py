@@ -21,7 +21,7 @@ def _is_streamed(data: object) -> TypeGuard[_Streamed]:
 
 
 class Stream(RowReader):
-    """Anything that speaks the Arrow C stream protocol. What can be read only once is opened once."""
+    """Anything with an Arrow C stream. What can be read only once is opened once."""
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> Stream | None:
@@ -68,12 +68,13 @@ class Stream(RowReader):
 
 
 class ArrowDataset(RowReader):
-    """A dataset of pyarrow, on any of its file systems: one fragment after the other, in the dataset's order."""
+    """A dataset of pyarrow, on any of its file systems: fragment by fragment, in its order."""
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> ArrowDataset | None:
         """Read a dataset."""
-        is_dataset = all(hasattr(data, ability) for ability in ("get_fragments", "to_batches", "schema"))
+        abilities = ("get_fragments", "to_batches", "schema")
+        is_dataset = all(hasattr(data, ability) for ability in abilities)
         return cls(data) if is_dataset else None
 
     def __init__(self, dataset: pa.dataset.Dataset) -> None:
@@ -85,7 +86,10 @@ class ArrowDataset(RowReader):
         return list(self._dataset.schema.names)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of all columns; a fragment that lacks one would be read as if it were missing in each row, and is refused."""
+        """Types of all columns.
+
+        A fragment that lacks one would be read as if it were missing in each row, and is refused.
+        """
         for number, held in enumerate(_held(self._dataset), 1):
             for name in columns:
                 if name not in held:
@@ -99,7 +103,8 @@ class ArrowDataset(RowReader):
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read with little ahead, and without buffering row groups as a whole.
 
-        With threads of its own, Arrow's scanner reads up to 1 GiB ahead wherever counting is slower than reading.
+        With threads of its own, Arrow's scanner reads up to 1 GiB ahead wherever counting is slower
+        than reading.
         """
         yield from self._dataset.to_batches(
             columns=list(columns),

@@ -1,12 +1,13 @@
 """CSV files: types are declared by the domain, never inferred from the data; only the header can refuse.
 
-The first line is the header: UTF-8, with each column wanted once. After it no value and no row is refused, whatever it
-holds: a row of another length than the header's is dropped, and a field that does not parse is a missing value (see
-``fields``). How one row is read depends on that row alone (see ``csvrows``). ``.csv.gz`` is decompressed.
+The first line is the header: UTF-8, with each column wanted once. After it no value and no row is
+refused, whatever it holds: a row of another length than the header's is dropped, and a field that
+does not parse is a missing value (see ``fields``). How one row is read depends on that row alone
+(see ``csvrows``). ``.csv.gz`` is decompressed.
 
-Missing is: nothing, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL``, ``null`` and a few like them (pyarrow's list), unless
-the domain lists it as a label. Blank lines are passed over, but where there is one column only: there each is a row
-whose field is missing.
+Missing is: nothing, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL``, ``null`` and a few like them
+(pyarrow's list), unless the domain lists it as a label. Blank lines are passed over, but where
+there is one column only: there each is a row whose field is missing.
 """
 
 from __future__ import annotations

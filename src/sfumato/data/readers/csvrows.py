@@ -1,13 +1,14 @@
 """Where the rows of CSV text end: found before anything is parsed, so that each row is read by itself.
 
-A row ends at the first line break (``\\n``, ``\\r\\n`` or ``\\r``) outside quotation marks. A mark opens a quoted
-field only at the field's beginning; within it two marks stand for one, and the next single one closes it. A row that
-does not end within ``LONGEST`` bytes, or whose last mark is never closed, is dropped up to its first line break, and
-reading goes on behind that: a stray mark or an endless field costs no more than that.
+A row ends at the first line break (``\\n``, ``\\r\\n`` or ``\\r``) outside quotation marks. A mark
+opens a quoted field only at the field's beginning; within it two marks stand for one, and the next
+single one closes it. A row that does not end within ``LONGEST`` bytes, or whose last mark is never
+closed, is dropped up to its first line break, and reading goes on behind that: a stray mark or an
+endless field costs no more than that.
 
-Text is cut into pieces of whole rows, which are parsed one by one. Arrow's own reader of streams is not asked to cut:
-a row longer than its block is an error there, and what it makes of ``\\r\\n`` in quotation marks depends on where a
-block ends, hence on the rows before it.
+Text is cut into pieces of whole rows, which are parsed one by one. Arrow's own reader of streams is
+not asked to cut: a row longer than its block is an error there, and what it makes of ``\\r\\n`` in
+quotation marks depends on where a block ends, hence on the rows before it.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ class Held:
 def rows_end(held: bytes | bytearray, size: int, final: bool) -> int:
     """Where the last row ends, of those that end in time: all rows before it are whole, and none is too long.
 
-    0: the first row itself does not end within ``LONGEST`` bytes, or, if these bytes are the final ones, at all.
+    0: the first row itself does not end within ``LONGEST`` bytes, or, if these bytes are the final
+    ones, at all.
     """
     marks = _marks(held, size)
     whole = final and len(marks) % 2 == 0
@@ -134,7 +136,8 @@ def _marks(held: bytes | bytearray, size: int) -> np.ndarray:
     marks = np.flatnonzero(text == _MARK)
     # Where every second mark follows a comma, a line break or a mark, and every other one comes before such a sign,
     # counting them is enough: two marks within a field close and open it again.
-    opening, closing = marks[0::2], marks[1::2]
+    opening = marks[0::2]
+    closing = marks[1::2]
     before = _APART[text[opening[1:] - 1]]
     after = _APART[text[np.minimum(closing + 1, size - 1)]]
     first = opening[0] == 0 or _APART[text[opening[0] - 1]]

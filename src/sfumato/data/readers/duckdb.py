@@ -25,7 +25,10 @@ def _is_relation(data: object) -> TypeGuard[_Relation]:
 
 
 class DuckRelation(RowReader):
-    """A relation of DuckDB: run anew for each scan, and streamed; its order is kept as far as its query has one."""
+    """A relation of DuckDB: run anew for each scan, and streamed.
+
+    Its order is kept as far as its query has one.
+    """
 
     name = "duckdb relation"
 

@@ -29,14 +29,15 @@ def _are_paths(data: object) -> TypeGuard[Sequence[str | os.PathLike[str]]]:
 class Files(RowReader):
     """What paths, directories and patterns stand for: one file after the other, in sorted order.
 
-    Each file is to have all columns wanted, of types that fit; ids of persons are brought to one type.
+    Each file is to have all columns wanted, of types that fit; ids of persons are brought to one
+    type.
     """
 
     in_memory = False
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> Files | None:
-        """Read a path, or a list of them. An address that is none of a file is left to other readers."""
+        """Read a path, or a list of them. Addresses that are not of files are left to others."""
         if _is_path(data):
             return cls([data], person) if is_local(os.fspath(data)) else None
         return cls(data, person) if _are_paths(data) else None

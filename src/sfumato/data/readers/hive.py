@@ -1,7 +1,7 @@
 """Folders named ``key=value`` as columns, with the types that the domain declares: never inferred from what they are called.
 
-Values are percent-decoded; ``__HIVE_DEFAULT_PARTITION__`` is missing. A column that is both in the file and in a folder's name
-is refused as doubled.
+Values are percent-decoded; ``__HIVE_DEFAULT_PARTITION__`` is missing. A column that is both in the
+file and in a folder's name is refused as doubled.
 """
 
 from __future__ import annotations

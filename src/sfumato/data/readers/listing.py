@@ -1,12 +1,17 @@
 """Which files a source is made of: files, directories and patterns, listed anew each time and always in one order.
 
-* A directory stands for the Parquet and CSV files below it, of one kind; a pattern (``*``, ``?``, ``[ab]``, and ``**`` for any
-  depth) for what it matches, directories included. Names that begin with ``.`` or ``_`` are passed over.
-* Files are sorted by path, folder by folder, in order of code points, whatever order they were given in.
-* Folders named ``key=value`` below a directory, or from the first wildcard on, are columns (see ``hive``).
-* What cannot be listed is refused, as is a file that is there twice: no rows are left out or doubled in silence.
+* A directory stands for the Parquet and CSV files below it, of one kind; a pattern (``*``, ``?``,
+  ``[ab]``, and ``**`` for any depth) for what it matches, directories included. Names that begin
+  with ``.`` or ``_`` are passed over.
+* Files are sorted by path, folder by folder, in order of code points, whatever order they were
+  given in.
+* Folders named ``key=value`` below a directory, or from the first wildcard on, are columns (see
+  ``hive``).
+* What cannot be listed is refused, as is a file that is there twice: no rows are left out or
+  doubled in silence.
 
-Names of files that were listed may hold values of the data. Errors call them by what was given and by number.
+Names of files that were listed may hold values of the data. Errors call them by what was given and
+by number.
 """
 
 from __future__ import annotations
@@ -84,7 +89,11 @@ def files_of(given: Sequence[str]) -> list[File]:
     if len(found) > 1:
         seen = [(status.st_dev, status.st_ino) for status in (stat_file(file.path, file.name) for file in found)]
         if len(set(seen)) < len(seen):
-            raise DataError(called(given), "a file is there twice, and its rows would count twice", "Name each file once")
+            raise DataError(
+                called(given),
+                "a file is there twice, and its rows would count twice",
+                "Name each file once",
+            )
     return found
 
 
@@ -102,7 +111,14 @@ def stamp(files: Iterable[File], named: bool) -> str:
     seen = []
     for file in files:
         status = stat_file(file.path, file.name)
-        seen.append(["/".join(file.below), None if named else str(file.path.resolve()), status.st_mtime_ns, status.st_size])
+        seen.append(
+            [
+                "/".join(file.below),
+                None if named else str(file.path.resolve()),
+                status.st_mtime_ns,
+                status.st_size,
+            ]
+        )
     return hashlib.sha256(json.dumps(seen).encode()).hexdigest()
 
 
@@ -134,7 +150,11 @@ def _expand(given: str) -> list[File]:
 def _one_kind(given: str, found: list[File]) -> None:
     """A table and its export, side by side, would count each row twice."""
     if len({file.is_csv for file in found}) > 1:
-        raise DataError(given, "it holds both Parquet and CSV files", 'Choose one kind by a pattern, such as "data/**/*.parquet"')
+        raise DataError(
+            given,
+            "it holds both Parquet and CSV files",
+            'Choose one kind by a pattern, such as "data/**/*.parquet"',
+        )
 
 
 def _is_pattern(path: Path) -> bool:
@@ -150,7 +170,8 @@ def _matches(folder: Path, patterns: Below, below: Below) -> Iterator[File]:
     if not patterns:
         yield from _below(folder, below) if folder.is_dir() else [File(folder, "", below)]
         return
-    head, rest = patterns[0], patterns[1:]
+    head = patterns[0]
+    rest = patterns[1:]
     if head == "**":
         yield from _matches(folder, rest, below)
         for name in _folders(folder) if rest else ():  # at the end, a directory stands for all below it

@@ -56,7 +56,7 @@ def _is_frame(data: object) -> TypeGuard[_Frame]:
 
 
 class PandasFrame(RowReader):
-    """A pandas frame: only the columns wanted are converted, part by part, and its index is no column."""
+    """A pandas frame. Only the columns wanted are converted, part by part; its index is none."""
 
     name = "pandas DataFrame"
 
@@ -73,7 +73,10 @@ class PandasFrame(RowReader):
         return [name for name in self._frame.columns if isinstance(name, str)]
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of the columns wanted, without a look at a value; objects have the type that the domain declares."""
+        """Types of the columns wanted, without a look at a value.
+
+        Objects have the type that the domain declares.
+        """
         return pa.schema([(name, self._type(name, column)) for name, column in columns.items()])
 
     def _type(self, name: str, column: Column) -> pa.DataType:
@@ -87,7 +90,10 @@ class PandasFrame(RowReader):
         return self._frame[name].dtype == object
 
     def _widened(self, name: str, column: Column) -> bool:
-        """Whether keys are held as floats or without a sign, as pandas holds whole numbers beside one missing or huge one."""
+        """Whether keys are held as floats or without a sign.
+
+        So pandas holds whole numbers beside a missing or a huge one.
+        """
         return isinstance(column, KeyAxis) and self._frame[name].dtype in (np.float64, np.uint64)
 
     def rows(self) -> int | None:

@@ -47,7 +47,7 @@ class ParquetFile(RowReader):
             return int(file.metadata.num_rows)
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read row group by row group; labels and ids stay in the dictionary form that the file has."""
+        """Read row group by row group; labels and ids keep the file's dictionary form."""
         coded = [name for name, column in columns.items() if column is None or isinstance(column, LabelAxis)]
         with self._open(coded) as file:
             yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=True)

@@ -37,7 +37,7 @@ class _Eager(_Frame, Protocol):
 
 
 class _Lazy(_Frame, Protocol):
-    """What is used of a lazy frame; polars before it had ``collect_batches`` knows ``collect`` alone."""
+    """What is used of a lazy frame. Older versions of polars lack ``collect_batches``."""
 
     def select(self, names: list[str], /) -> _Lazy: ...
 
@@ -59,7 +59,10 @@ def _is_eager(frame: _Eager | _Lazy) -> TypeGuard[_Eager]:
 
 
 class PolarsFrame(RowReader):
-    """A polars frame. A lazy one is run anew for each scan, in batches; its order is kept as far as its query has one."""
+    """A polars frame. A lazy one is run anew for each scan, in batches.
+
+    Its order is kept as far as its query has one.
+    """
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> PolarsFrame | None:
@@ -80,7 +83,10 @@ class PolarsFrame(RowReader):
         return list(self._empty().columns)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of the columns wanted. Python objects are refused: polars hands out where they lie in memory, not what they are."""
+        """Types of the columns wanted.
+
+        Python objects are refused: polars hands out where they lie in memory, not what they are.
+        """
         empty = self._empty().select(list(columns))
         for name, type_ in empty.schema.items():
             kind = type_ if isinstance(type_, type) else type(type_)
