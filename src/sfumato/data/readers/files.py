@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeGuard
 
 import pyarrow as pa
@@ -24,6 +25,13 @@ def _is_path(data: object) -> TypeGuard[str | os.PathLike[str]]:
 
 def _are_paths(data: object) -> TypeGuard[Sequence[str | os.PathLike[str]]]:
     return isinstance(data, list | tuple) and bool(data) and all(map(_is_path, data))
+
+
+READERS: dict[str, Callable[[Path, str, str | None], RowReader]] = {
+    "Parquet": lambda path, name, person: ParquetFile(path, name),
+    "CSV": CsvFile,
+}
+"""What reads a file of each form, given where it is, what errors call it, and the person's column."""
 
 
 class Files(RowReader):
@@ -54,8 +62,7 @@ class Files(RowReader):
         return [self._open(file) for file in files_of(self._given)]
 
     def _open(self, file: File) -> RowReader:
-        is_csv = file.is_csv
-        table = CsvFile(file.path, file.name, self._person) if is_csv else ParquetFile(file.path, file.name)
+        table = READERS[file.form](file.path, file.name, self._person)
         values = partitions(file.below[:-1])
         return Partitioned(table, values, self._person) if values else table
 

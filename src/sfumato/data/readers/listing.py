@@ -24,14 +24,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from urllib.request import url2pathname
 
 from sfumato.data.guard import guarded, stat_file
 from sfumato.errors import DataError, UsageError
 
-CSV_ENDINGS = (".csv", ".csv.gz")
-PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
+FORMS = {"Parquet": (".parquet", ".parq", ".pq"), "CSV": (".csv", ".csv.gz")}
+"""The forms of files, and how their names end. ``files`` knows who reads each."""
+
 Below = tuple[str, ...]
 
 
@@ -53,8 +55,10 @@ class File:
     below: Below
 
     @property
-    def is_csv(self) -> bool:
-        return self.path.name.lower().endswith(CSV_ENDINGS)
+    def form(self) -> str:
+        """One of ``FORMS``. A file that is named alone and ends otherwise is taken for Parquet."""
+        name = self.path.name.lower()
+        return next((form for form, endings in FORMS.items() if name.endswith(endings)), "Parquet")
 
 
 def is_local(given: str) -> bool:
@@ -141,18 +145,19 @@ def _expand(given: str) -> list[File]:
         return [File(path, given, (path.name,))]
     if not found:
         raise DataError(given, *nothing)
-    _one_kind(given, found)
+    _one_form(given, found)
     once = {file.path: file for file in found}  # a pattern may match both a directory and what is below it
     found = sorted(once.values(), key=lambda file: file.path.parts)
     return [replace(file, name=f"{given}, file {i} in sorted order") for i, file in enumerate(found, 1)]
 
 
-def _one_kind(given: str, found: list[File]) -> None:
+def _one_form(given: str, found: list[File]) -> None:
     """A table and its export, side by side, would count each row twice."""
-    if len({file.is_csv for file in found}) > 1:
+    forms = {file.form for file in found}
+    if len(forms) > 1:
         raise DataError(
             given,
-            "it holds both Parquet and CSV files",
+            f"it holds both {' and '.join(form for form in FORMS if form in forms)} files",
             'Choose one kind by a pattern, such as "data/**/*.parquet"',
         )
 
@@ -186,8 +191,9 @@ def _matches(folder: Path, patterns: Below, below: Below) -> Iterator[File]:
 
 def _below(folder: Path, below: Below) -> Iterator[File]:
     """All tables below a directory."""
+    endings = tuple(chain.from_iterable(FORMS.values()))
     for name in _names(folder):
-        if name.lower().endswith(PARQUET_ENDINGS + CSV_ENDINGS) and not (folder / name).is_dir():
+        if name.lower().endswith(endings) and not (folder / name).is_dir():
             yield File(folder / name, "", (*below, name))
     for name in _folders(folder):
         yield from _below(folder / name, (*below, name))
