@@ -41,3 +41,11 @@ def test_no_value_of_a_row_shows(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["init", "--json", str(tmp_path / "t.parquet")]) == 0
     assert json.loads(capsys.readouterr().out) == {"a b": "text", "n": "whole", "ok": "yes or no"}
     assert run(["init", str(tmp_path / "none.parquet")]) == 4
+
+
+def test_a_folder_has_the_types_of_its_files_and_columns_of_its_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    below = tmp_path / "visits" / "year=2013"
+    below.mkdir(parents=True)
+    pq.write_table(pa.table({"n": [271828]}), below / "t.parquet")
+    assert run(["init", "--json", str(tmp_path / "visits")]) == 0
+    assert json.loads(capsys.readouterr().out) == {"n": "whole", "year": "unknown"}
