@@ -7,6 +7,16 @@ counts; ``bounding.py`` bounds each person's rows.
 """
 
 from sfumato.data.reader import CountingReader, Reader, RowReader
+from sfumato.data.registry import register_reader
 from sfumato.data.source import Source, count, snapshot, source
 
-__all__ = ["CountingReader", "Reader", "RowReader", "Source", "count", "snapshot", "source"]
+__all__ = [
+    "CountingReader",
+    "Reader",
+    "RowReader",
+    "Source",
+    "count",
+    "register_reader",
+    "snapshot",
+    "source",
+]
