@@ -6,12 +6,16 @@ scikit-learn does the work, on one thread: the same numbers and the same seed gi
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.arrays import Array
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 _BLOCK = 2**16
 
@@ -64,13 +68,14 @@ def kmeans(
         return np.asarray(search.fit(points, sample_weight=weights).cluster_centers_)
 
 
-def single_thread() -> Any:
+def single_thread() -> AbstractContextManager[object]:
     """A context in which linear algebra and k-means stay on one thread: threads add up in any order, and small sums only wait for them."""
-    return _threads().limit(limits=1)
+    limits: AbstractContextManager[object] = _threads().limit(limits=1)
+    return limits
 
 
 @cache
-def _threads() -> Any:
+def _threads() -> ThreadpoolController:
     """Looks once for the libraries that have threads; scikit-learn has loaded them all by then."""
     import sklearn.cluster  # noqa: F401
     from threadpoolctl import ThreadpoolController

@@ -5,17 +5,38 @@ A cube holds true counts. It prints its lattice only, and refuses to be pickled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import DROPPED, GridAxis, KeyAxis, Lattice
+from sfumato.domain import DROPPED, GridAxis, KeyAxis, Label, Lattice
 from sfumato.errors import InternalError, UsageError
 
 DENSE_LIMIT = 2**26  # cells; dense or sparse is representation, never semantics
+
+
+class KeyColumn(Protocol):
+    """The keys of an axis, sorted and distinct: true data, of which a source hands out few of many."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, place: int, /) -> Label: ...
+    def take(self, places: Array) -> list[Label]: ...
+    def to_pylist(self) -> list[Label]: ...
+
+
+class KeyList(list[Label]):
+    """Keys that are held one by one."""
+
+    def take(self, places: Array) -> list[Label]:
+        """The keys at some places."""
+        return [self[place] for place in places.tolist()]
+
+    def to_pylist(self) -> list[Label]:
+        """All keys."""
+        return list(self)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -36,7 +57,7 @@ class Cube:
     lattice: Lattice
     counts: Array
     coordinates: Array | None = None
-    keys: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    keys: Mapping[str, KeyColumn] = field(default_factory=dict)
 
     @classmethod
     def of_cells(cls, lattice: Lattice, cells: Array) -> Cube:
@@ -88,11 +109,12 @@ class Cube:
 
     def _renamed(self, other: Cube) -> Cube:
         """The same cube with the keys of both, in one order."""
-        coordinates, keys = _placed(self).copy(), {}
+        coordinates = _placed(self).copy()
+        keys: dict[str, KeyColumn] = {}
         for i, name in ((i, axis.name) for i, axis in enumerate(self.lattice.axes) if isinstance(axis, KeyAxis)):
             own, theirs = plain_keys(self.keys[name]), plain_keys(other.keys[name])
-            keys[name] = sorted({*own, *theirs})
-            place = {key: at for at, key in enumerate(keys[name])}
+            keys[name] = KeyList(sorted({*own, *theirs}))
+            place = {key: at for at, key in enumerate(keys[name].to_pylist())}
             coordinates[:, i] = np.array([place[key] for key in own], np.int64)[coordinates[:, i]]
         return replace(self, coordinates=coordinates, keys=keys)
 
@@ -141,9 +163,9 @@ class Cube:
         raise UsageError("pickling a Cube", "it holds true counts", "Publish a release and save that")
 
 
-def plain_keys(keys: Sequence[Any]) -> list[Any]:
+def plain_keys(keys: KeyColumn) -> list[Label]:
     """Keys as Python objects."""
-    return keys.to_pylist() if hasattr(keys, "to_pylist") else list(keys)
+    return keys.to_pylist()
 
 
 def _placed(cube: Cube) -> Array:

@@ -9,18 +9,18 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 
-_LIVE: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKeyDictionary()
+_LIVE: weakref.WeakKeyDictionary[object, Callable[[object], None]] = weakref.WeakKeyDictionary()
 _ADDING = threading.RLock()
 
 
 def renewed_in_children(thing: T, renew: Callable[[T], None]) -> None:
     """Let a thing that threads share begin with new locks, and without what was being done, in each child process."""
     with _ADDING:
-        _LIVE[thing] = renew
+        _LIVE[thing] = cast(Callable[[object], None], renew)  # it is called on this thing only
 
 
 def _after_in_child() -> None:

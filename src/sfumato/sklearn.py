@@ -7,9 +7,10 @@ centres, ``labels_`` and ``inertia_``, are exact facts about private rows: they 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sfumato.data import Source
 
 
-class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Centres of clusters with differential privacy, as scikit-learn estimates them.
 
     Parameters
@@ -73,7 +74,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         n_clusters: int = 5,
         *,
         epsilon: Exactly | None = None,
-        bounds: Any = None,
+        bounds: Sequence[ArrayLike] | Array | None = None,
         method: Method = "auto",
         neighbours: Neighbours = "add-remove",
         rows_per_person: int = 1,
@@ -87,7 +88,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         self.rows_per_person = rows_per_person
         self.budget = budget
 
-    def fit(self, X: Any, y: object = None) -> KMeans:  # noqa: N803
+    def fit(self, X: ArrayLike, y: object = None) -> KMeans:  # noqa: N803
         """Charge the budget, count the rows once, find the centres.
 
         Parameters
@@ -117,7 +118,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
             self.n_features_in_ = found.centers.shape[1]
         return self
 
-    def _source(self, rows: Any) -> Source:
+    def _source(self, rows: ArrayLike) -> Source:
         array = _plain(rows)
         low, high = _ends(self.bounds, array.shape[1])
         domain = Domain({f"x{i}": Interval(float(a), float(b)) for i, (a, b) in enumerate(zip(low, high, strict=True))})
@@ -134,34 +135,34 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         self._ledger = opened.ledger
         return opened
 
-    def predict(self, X: Any) -> Array:  # noqa: N803
+    def predict(self, X: ArrayLike) -> Array:  # noqa: N803
         """Which centre is nearest to each point: int64 ndarray of shape (n,); -1 where a coordinate is missing."""
         check_is_fitted(self, "release_")
         return self.release_.predict(_plain(X))
 
-    def transform(self, X: Any) -> Array:  # noqa: N803
+    def transform(self, X: ArrayLike) -> Array:  # noqa: N803
         """Distances to the centres, each axis scaled to -1 .. 1: float64 ndarray of shape (n, n_clusters)."""
         check_is_fitted(self, "release_")
         points, centres = self.release_.space.scale(_plain(X)), self.release_.scaled_centers
         return np.asarray(np.sqrt(((points[:, None, :] - centres) ** 2).sum(axis=2)))
 
-    def fit_predict(self, X: Any, y: object = None, **_: object) -> Array:  # noqa: N803
+    def fit_predict(self, X: ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
         """Refuse: it would hand out exact labels of the private rows."""
         raise UsageError("fit_predict", "labels of the fitted rows are exact facts about them", "Call fit, then predict points of your own")
 
-    def fit_transform(self, X: Any, y: object = None, **_: object) -> Array:  # noqa: N803
+    def fit_transform(self, X: ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
         """Refuse: it would hand out exact distances of the private rows."""
         raise UsageError(
             "fit_transform", "distances of the fitted rows are exact facts about them", "Call fit, then transform points of your own"
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Travel without the ledger: a copy of what has fitted cannot fit again."""
         state = {name: value for name, value in vars(self).items() if name != "_ledger"}
         return state | ({"_closed": True} if hasattr(self, "_ledger") else {})
 
 
-def _plain(rows: Any) -> Array:
+def _plain(rows: ArrayLike) -> Array:
     try:
         array = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError):
@@ -171,7 +172,7 @@ def _plain(rows: Any) -> Array:
     return array
 
 
-def _ends(bounds: Any, features: int) -> tuple[Array, Array]:
+def _ends(bounds: object, features: int) -> tuple[Array, Array]:
     """Public bounds of each column."""
     wrong = BoundsRequired(
         f"bounds for {features} columns", "each column needs a public lower and upper end", "Write bounds=(lower, upper)"

@@ -15,9 +15,9 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.counts import Counts
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.laws import log_mass
-from sfumato.cube import Cube
+from sfumato.cube import Cube, KeyList
 from sfumato.domain import Domain, KeyAxis, LabelAxis, Lattice, LatticeAxis
-from sfumato.mechanisms.noise import Law, Script
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Drawn, Law, Script
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -63,8 +63,10 @@ class Scripted(Script):
         """Refuse: randomness that no recorded law describes cannot be audited."""
         raise NotAdditive(f"{count} words of raw bits were asked for, and no recorded law describes them")
 
-    def draw(self, law: Law, size: int) -> np.ndarray:
+    def draw(self, law: Drawn, size: int) -> np.ndarray:
         """Hand out the next ``size`` integers of the script: int64 ndarray."""
+        if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
+            raise NotAdditive(f"values of {law} were asked for, whose masses no audit of scripts knows")
         start = len(self.values)
         ahead = list(self.script[start : start + size])
         if self.closed and len(ahead) < size:
@@ -128,7 +130,7 @@ def count(rows: Rows, lattice: Lattice) -> Cube:
     keys = {axis.name: sorted({int(x) for x in array[:, i]}) for i, axis in enumerate(lattice.axes) if isinstance(axis, KeyAxis)}
     columns = [_cells(axis, array[:, i].copy(), keys) for i, axis in enumerate(lattice.axes)]
     cube = Cube.of_cells(lattice, np.stack(columns, axis=1))
-    return replace(cube, keys=keys)
+    return replace(cube, keys={name: KeyList(found) for name, found in keys.items()})
 
 
 def _cells(axis: LatticeAxis, values: np.ndarray, keys: Mapping[str, list[int]]) -> np.ndarray:

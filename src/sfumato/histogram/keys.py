@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -112,7 +112,7 @@ def shown(cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits) -> tuple[
     rows = np.zeros(len(keys), np.int64)
     np.add.at(rows, where, cube.counts)
     places, values = released(rows, selects, noise)
-    lattice = Lattice(tuple(LabelAxis(name, _labels(keys, places)) if i == at else axis for i, axis in enumerate(cube.lattice.axes)))
+    lattice = Lattice(tuple(LabelAxis(name, tuple(keys.take(places))) if i == at else axis for i, axis in enumerate(cube.lattice.axes)))
     if cells is None:
         return lattice, values
     row = np.full(len(keys), -1, np.int64)
@@ -124,11 +124,6 @@ def shown(cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits) -> tuple[
     if len(coordinates):
         counts[np.ravel_multi_index(tuple(coordinates.T), lattice.shape)] = cube.counts[kept]
     return lattice, add_noise(counts, cells, noise)
-
-
-def _labels(keys: Any, places: np.ndarray) -> tuple[str | int | bool, ...]:
-    """The keys that are shown; a source's keys know how to take a few of many."""
-    return tuple(keys.take(places) if hasattr(keys, "take") else (keys[i] for i in places.tolist()))
 
 
 def told(law: KeyLaw) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal, TypeAlias, final
+from typing import Literal, Protocol, TypeAlias, final
 
 import msgspec
 import numpy as np
@@ -17,6 +17,12 @@ from sfumato.exact import decimal
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, discrete
+
+
+class Drawn(Protocol):
+    """A law of integers, as far as a script knows it."""
+
+    def sample(self, size: int, noise: bits.Bits, /) -> Array: ...
 
 
 class Script:
@@ -32,7 +38,7 @@ class Script:
         """Hand out raw bits, of which a script has none unless a subclass says so."""
         raise NotImplementedError
 
-    def draw(self, law: Law, size: int) -> Array:
+    def draw(self, law: Drawn, size: int) -> Array:
         """Hand out ``size`` integers in place of draws from ``law``: int64 ndarray."""
         raise NotImplementedError
 

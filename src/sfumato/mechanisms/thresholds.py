@@ -24,12 +24,14 @@ Source: Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022; Korolova et al. 2009;
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest, shown
@@ -64,7 +66,7 @@ class KeyNoise(msgspec.Struct, frozen=True):
         """P(noise >= x) for integers x: float64 ndarray like ``x``."""
         raise NotImplementedError
 
-    def kept(self, counts: Any) -> Array:
+    def kept(self, counts: ArrayLike) -> Array:
         """The probability that a key of so many rows is shown: float64 ndarray like ``counts``; 0 for a key of none."""
         n = np.asarray(counts)
         return np.where(n > 0, self.tail(self.threshold - n), 0.0)
@@ -153,7 +155,7 @@ class TruncatedGeometric(KeyNoise, frozen=True, tag="truncated-geometric", forbi
 
     def sample(self, size: int, noise: bits.Bits) -> Array:
         if isinstance(noise, Script):
-            return noise.draw(cast(Any, self), size)
+            return noise.draw(self, size)
         return self.shape.middle - 1 - truncated.sampler(self.epsilon, self.delta).draw(size, noise)
 
     def tail(self, x: Array) -> Array:
@@ -325,7 +327,7 @@ def _curve(epsilon: Fraction, delta: Fraction) -> Array:
     return curve
 
 
-def _least(holds: Any, start: int = 1) -> int:
+def _least(holds: Callable[[int], bool], start: int = 1) -> int:
     """The least integer from ``start`` on at which something holds that holds from then on."""
     step = 1
     while not holds(start + step):
@@ -337,7 +339,7 @@ def _least(holds: Any, start: int = 1) -> int:
     return low
 
 
-def _first(holds: Any, low: Array, high: Array) -> Array:
+def _first(holds: Callable[[Array], Array], low: Array, high: Array) -> Array:
     """For each entry the first integer in [low, high] at which something holds that holds from then on; it holds at ``high``."""
     low, high = low.copy(), high.copy()
     while (low < high).any():

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.arrays import Array
 from sfumato.random.bits import Bits, Words
 
 Floats = NDArray[np.float64]
@@ -92,7 +93,7 @@ class Trace(NamedTuple):
     doubtful: Positions
 
 
-def standard_normal(count: int, bits: Bits, *, scale: float = 1.0, dtype: str = "float64") -> NDArray[np.floating]:
+def standard_normal(count: int, bits: Bits, *, scale: float = 1.0, dtype: str = "float64") -> Array:
     """Draw from the normal law of a standard deviation: ndarray of shape (count,) and a floating dtype.
 
     Floats for noise that is added to floats; central answers never use them (``discrete`` is exact). No privacy claim rests on more
@@ -102,7 +103,7 @@ def standard_normal(count: int, bits: Bits, *, scale: float = 1.0, dtype: str = 
     >>> standard_normal(3, current()).shape
     (3,)
     """
-    found: NDArray[np.floating] = np.empty(count, dtype=dtype)
+    found: Array = np.empty(count, dtype=dtype)
     spare = np.empty(min(count, _MOST))
     for start in range(0, count, _MOST):
         piece = spare[: min(_MOST, count - start)]

@@ -162,10 +162,10 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         after = NoiseState(state.key, state.position + 1, state.private)
         if self.specs is None:
             return rows[0][place], after
+        if isinstance(self.specs, Spec):
+            return cast(V_co, self._own(rows[0], place)), after
         each = iter(rows)
-        single = isinstance(self.specs, Spec)
-        shaped = self._own(rows[0], place) if single else map_leaves(lambda _: self._own(next(each), place), self.specs)
-        return cast(V_co, shaped), after
+        return cast(V_co, map_leaves(lambda _: self._own(next(each), place), self.specs)), after
 
     def many(self, state: NoiseState, count: int) -> Array:
         """The next ``count`` values at once: float64 ndarray of shape (count,), for single floats only."""
