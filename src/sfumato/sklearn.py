@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.arrays import Array
+from sfumato.arrays import Array, as_floats
 from sfumato.clustering.kmeans import KMeans as Question
 from sfumato.clustering.kmeans import Method
 from sfumato.clustering.release import KMeansRelease
@@ -163,10 +163,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
 
 
 def _plain(rows: ArrayLike) -> Array:
-    try:
-        array = np.asarray(rows, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.zeros(0)
+    array = as_floats(rows)
     if array.ndim != 2 or not array.shape[1]:
         raise UsageError("rows that are no table", "an estimator takes a table of numbers", "Give an array of shape (n, features)")
     return array

@@ -28,10 +28,10 @@ from sfumato.exact import Number, decimal, positive
 from sfumato.local import twostage
 from sfumato.local.constants import Constants, auto_reach, constants, context, unit_ball, variance
 from sfumato.local.floats import Floats
-from sfumato.local.mechanism import RESOLUTION, check_dimension, guarantee, in_blocks, limit, needed, read_array, read_cells, reports_of
+from sfumato.local.mechanism import RESOLUTION, LocalMechanism, check_dimension, in_blocks, read_array, reports_of
 from sfumato.local.offsets import Cells, Offsets
 from sfumato.local.radius import Radius
-from sfumato.privacy.guarantee import Guarantee, Proof
+from sfumato.privacy.guarantee import Proof
 from sfumato.random.bits import Bits, current
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ MOST_REPORTS = 10**10
 """More reports than there are people: where a centroid within 0.1 would take more, a report is refused."""
 
 
-class BPM(msgspec.Struct, frozen=True, tag="bpm"):
+class BPM(LocalMechanism, frozen=True, tag="bpm"):
     """Perturb points on their owner's device, so that no one else ever sees them: k-means with no trusted curator.
 
     Parameters
@@ -153,11 +153,6 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         return variance(self.epsilon, self.L, self.dimension, Decimal(self.dimension) / 4)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What one report promises."""
-        return guarantee(self)
-
-    @property
     def title(self) -> str:
         """In words."""
         return f"bounded perturbation mechanism in {self.dimension} dimensions, L = {decimal(self.L)}"
@@ -170,10 +165,6 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         inside = ((reports >= -reach) & (reports <= 1 + reach)).all(axis=-1)
         return np.where(inside, self.log_normalizer - float(self.epsilon) * near, -np.inf)[()]
 
-    def density(self, v: ArrayLike, x: ArrayLike) -> Array:
-        """Density of reports x for points v, shapes (d,) or (n, d), broadcast; 0 outside the report space."""
-        return np.exp(self.log_density(v, x))
-
     # --- accuracy ----------------------------------------------------------------------------------------------------------
 
     def debias(self, mean_of_reports: ArrayLike) -> Floats:
@@ -181,14 +172,6 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         mean = read_array(mean_of_reports, self.dimension, "means of reports")
         self._feasible()
         return np.asarray((mean - self.background_probability / 2) / self.signal_probability)
-
-    def reports_needed(self, error: float) -> int:
-        """How many reports of one point bring the root mean squared error of their debiased mean down to ``error``."""
-        return needed(self.variance, error)
-
-    def limit(self, reports: int) -> float:
-        """The least mean squared error that any mechanism of this epsilon allows: d^2 / (epsilon^2 n)."""
-        return limit(self.epsilon, self.dimension, reports)
 
     def _feasible(self) -> None:
         if self.reports_needed(0.1) <= MOST_REPORTS:
@@ -256,10 +239,6 @@ class BPM(msgspec.Struct, frozen=True, tag="bpm"):
         found *= float(self.width)
         found -= float(self.L)
         return found
-
-    def check_cells(self, cells: ArrayLike) -> Cells:
-        """Read cells that somebody sent: int64, shape (n, d)."""
-        return read_cells(cells, self.dimension, *self.limits)
 
     @property
     def limits(self) -> tuple[int, int]:

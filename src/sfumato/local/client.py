@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.arrays import as_floats
 from sfumato.domain import Interval
 from sfumato.errors import BoundsRequired, DataError, UsageError
 from sfumato.local.bpm import BPM
@@ -78,10 +79,7 @@ def read_bounds(bounds: Bounds, dimension: int) -> Floats:
     """Public bounds as an array of shape (d, 2): lower, upper."""
     axes = bounds.values() if isinstance(bounds, Mapping) else bounds
     pairs = [axis.numbers if isinstance(axis, Interval) else axis for axis in axes]
-    try:
-        found = np.asarray(pairs, dtype=np.float64)
-    except (TypeError, ValueError):
-        found = np.empty(0)
+    found = as_floats(pairs)
     if found.shape != (dimension, 2):
         raise BoundsRequired(f"bounds of {dimension} axes", "each axis needs a public lower and upper bound", "Give one Interval an axis")
     if not (np.isfinite(found).all() and (found[:, 0] < found[:, 1]).all()):
@@ -183,10 +181,7 @@ class Client:
 
 
 def _single(value: ArrayLike, dimension: int) -> Floats:
-    try:
-        found = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        found = np.empty(0)
+    found = as_floats(value)
     if found.shape != (dimension,) or np.isnan(found).any():
         raise UsageError(f"a value of {dimension} numbers", "it has another shape, or one is missing", f"Give {dimension} numbers")
     return found

@@ -19,17 +19,17 @@ from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.exact import Number, decimal, positive
 from sfumato.local.floats import Floats
-from sfumato.local.mechanism import RESOLUTION, check_dimension, guarantee, in_blocks, limit, needed, read_array, read_cells, reports_of
+from sfumato.local.mechanism import RESOLUTION, LocalMechanism, check_dimension, in_blocks, read_array, reports_of
 from sfumato.local.offsets import Cells, Offsets
 from sfumato.local.radius import Radius
-from sfumato.privacy.guarantee import Guarantee, Proof
+from sfumato.privacy.guarantee import Proof
 from sfumato.random.bits import Bits, current
 
 FARTHEST = 2**40
 """Cells that are read from others lie within this of 0; a report beyond it has no chance of happening."""
 
 
-class MultivariateLaplace(msgspec.Struct, frozen=True, tag="laplace"):
+class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
     """Perturb points on their owner's device with noise whose density falls with the Euclidean distance.
 
     Parameters
@@ -98,11 +98,6 @@ class MultivariateLaplace(msgspec.Struct, frozen=True, tag="laplace"):
         return float(self.epsilon) * math.sqrt(self.dimension)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What one report promises."""
-        return guarantee(self)
-
-    @property
     def title(self) -> str:
         """In words."""
         return f"multivariate Laplace mechanism in {self.dimension} dimensions"
@@ -114,21 +109,9 @@ class MultivariateLaplace(msgspec.Struct, frozen=True, tag="laplace"):
         single: Array = found[()]  # one pair of points gives a number
         return single
 
-    def density(self, v: ArrayLike, x: ArrayLike) -> Array:
-        """Density of reports x for points v, shapes (d,) or (n, d), broadcast."""
-        return np.exp(self.log_density(v, x))
-
     def debias(self, mean_of_reports: ArrayLike) -> Floats:
         """The mean itself: reports are unbiased."""
         return read_array(mean_of_reports, self.dimension, "means of reports")
-
-    def reports_needed(self, error: float) -> int:
-        """How many reports of one point bring the root mean squared error of their mean down to ``error``."""
-        return needed(self.variance, error)
-
-    def limit(self, reports: int) -> float:
-        """The least mean squared error that any mechanism of this epsilon allows: d^2 / (epsilon^2 n)."""
-        return limit(self.epsilon, self.dimension, reports)
 
     @property
     def width(self) -> Fraction:
@@ -151,10 +134,6 @@ class MultivariateLaplace(msgspec.Struct, frozen=True, tag="laplace"):
         found: Floats = np.add(cells, 0.5, out=out)
         found *= float(self.width)
         return found
-
-    def check_cells(self, cells: ArrayLike) -> Cells:
-        """Read cells that somebody sent: int64, shape (n, d)."""
-        return read_cells(cells, self.dimension, *self.limits)
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError, shown
 from sfumato.local.floats import Floats
 from sfumato.local.offsets import CHUNK, Cells
@@ -40,7 +42,7 @@ Draw: TypeAlias = Callable[[Floats, Floats], object]
 
 
 class Mechanism(Protocol):
-    """A local mechanism: BPM or MultivariateLaplace."""
+    """What a local mechanism has of its own."""
 
     @property
     def epsilon(self) -> Fraction: ...
@@ -54,11 +56,56 @@ class Mechanism(Protocol):
     def variance(self) -> float: ...
     @property
     def title(self) -> str: ...
+    @property
+    def limits(self) -> tuple[int, int]: ...
+    def log_density(self, v: ArrayLike, x: ArrayLike) -> Array: ...
     def perturb(self, points: ArrayLike) -> Floats: ...
     def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells: ...
     def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats: ...
-    def check_cells(self, cells: ArrayLike) -> Cells: ...
     def debias(self, mean_of_reports: ArrayLike) -> Floats: ...
+
+
+class LocalMechanism(msgspec.Struct, frozen=True):
+    """What local mechanisms do alike."""
+
+    @property
+    def guarantee(self: Mechanism) -> Guarantee:
+        """What one report promises, if it is drawn now: nothing where the bits in force come from a public seed."""
+        private = current().private
+        return Guarantee(MetricDP(self.epsilon), UNIT, self.title, self.proof, ASSUMPTIONS, SLACK, private)
+
+    def density(self: Mechanism, v: ArrayLike, x: ArrayLike) -> Array:
+        """Density of reports x for points v, shapes (d,) or (n, d), broadcast; 0 outside the report space."""
+        return np.exp(self.log_density(v, x))
+
+    def reports_needed(self: Mechanism, error: float) -> int:
+        """How many reports of one point bring the root mean squared error of their debiased mean down to ``error``."""
+        if isinstance(error, bool) or not isinstance(error, int | float | np.integer | np.floating) or not 0 < error < math.inf:
+            remedy = "Give the distance that would be accurate enough, such as 0.05"
+            raise UsageError(f"error = {shown(error)}", "an error is above 0", remedy)
+        wanted = self.variance / error**2
+        return math.ceil(wanted) if math.isfinite(wanted) else 10**400
+
+    def limit(self: Mechanism, reports: int) -> float:
+        """The least mean squared error that any mechanism of this epsilon allows: d^2 / (epsilon^2 n).
+
+        It is that of unbiased estimates of a common location: each report of an epsilon d_E-private mechanism carries Fisher
+        information of trace at most epsilon^2.
+        """
+        if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
+            raise UsageError(f"reports = {shown(reports)}", "their number is a whole number from 1 on", "Give a number such as 10_000")
+        return self.dimension**2 / (float(self.epsilon) ** 2 * int(reports))
+
+    def check_cells(self: Mechanism, cells: ArrayLike) -> Cells:
+        """Read the cells of reports that somebody sent: int64, shape (n, d), between public limits."""
+        found = np.atleast_2d(np.asarray(cells))
+        if found.ndim != 2 or found.shape[1] != self.dimension or found.dtype.kind not in "iu":
+            remedy = f"Give integers of shape (n, {self.dimension})"
+            raise UsageError("cells of reports", "they are not whole numbers of the mechanism's shape", remedy)
+        least, most = self.limits
+        if found.size and not (least <= int(found.min()) and int(found.max()) <= most):
+            raise UsageError("cells of reports", "a report lies outside the report space", "Give reports of this very mechanism")
+        return found.astype(np.int64)
 
 
 def check_dimension(dimension: object) -> int:
@@ -109,39 +156,3 @@ def reports_of(mechanism: Mechanism, points: ArrayLike, draw: Draw) -> Floats:
 
     found = in_blocks(points, mechanism.dimension, report)
     return found[0] if np.ndim(points) == 1 else found
-
-
-def read_cells(cells: ArrayLike, dimension: int, least: int, most: int) -> Cells:
-    """Read the cells of reports: whole numbers of shape (n, d) between public limits."""
-    found = np.atleast_2d(np.asarray(cells))
-    if found.ndim != 2 or found.shape[1] != dimension or found.dtype.kind not in "iu":
-        raise UsageError(
-            "cells of reports", "they are not whole numbers of the mechanism's shape", f"Give integers of shape (n, {dimension})"
-        )
-    if found.size and not (least <= int(found.min()) and int(found.max()) <= most):
-        raise UsageError("cells of reports", "a report lies outside the report space", "Give reports of this very mechanism")
-    return found.astype(np.int64)
-
-
-def limit(epsilon: Fraction, dimension: int, reports: int) -> float:
-    """The least mean squared error that any unbiased estimate of a common location can have: d^2 / (epsilon^2 n).
-
-    Each report of an epsilon d_E-private mechanism carries Fisher information of trace at most epsilon^2.
-    """
-    if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
-        raise UsageError(f"reports = {shown(reports)}", "their number is a whole number from 1 on", "Give a number such as 10_000")
-    return dimension**2 / (float(epsilon) ** 2 * int(reports))
-
-
-def needed(variance: float, error: float) -> int:
-    """How many reports bring the root mean squared error of their debiased mean down to ``error``."""
-    if isinstance(error, bool) or not isinstance(error, int | float | np.integer | np.floating) or not 0 < error < math.inf:
-        raise UsageError(f"error = {shown(error)}", "an error is above 0", "Give the distance that would be accurate enough, such as 0.05")
-    wanted = variance / error**2
-    return math.ceil(wanted) if math.isfinite(wanted) else 10**400
-
-
-def guarantee(mechanism: Mechanism) -> Guarantee:
-    """The promise of one report that is drawn now: none where the bits in force come from a public seed."""
-    private = current().private
-    return Guarantee(MetricDP(mechanism.epsilon), UNIT, mechanism.title, mechanism.proof, ASSUMPTIONS, SLACK, private)

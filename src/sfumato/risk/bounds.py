@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import Array
+from sfumato.arrays import Array, as_floats
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, fraction
 from sfumato.risk.kernel import Answers
@@ -108,18 +108,10 @@ def confidence(prior: ByColumn[ArrayLike], posterior: ByColumn[ArrayLike]) -> fl
 
 
 def _gain(prior: object, posterior: object) -> float:
-    before, after = _beliefs(prior), _beliefs(posterior)
+    before, after = as_floats(prior), as_floats(posterior)
     if after.size == 0 or before.shape not in ((), after.shape) or not (np.isfinite(before).all() and np.isfinite(after).all()):
         raise UsageError("confidence", "prior and posterior are not probabilities of the same worlds", "Give two arrays of one shape")
     return float((after - before).max())
-
-
-def _beliefs(given: object) -> Array:
-    """Probabilities as they were given; nothing at all if they are not numbers."""
-    try:
-        return np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        return np.empty(0)
 
 
 def disclosure_risk(posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
@@ -130,7 +122,7 @@ def disclosure_risk(posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
 
 
 def _largest(posterior: object) -> float:
-    after = _beliefs(posterior)
+    after = as_floats(posterior)
     if after.size == 0 or not np.isfinite(after).all():
         raise UsageError("disclosure risk", "there are no probabilities", "Give what posterior_belief returns")
     return float(after.max())

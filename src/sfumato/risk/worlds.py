@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from sfumato.arrays import Array
+from sfumato.arrays import Array, as_floats
 from sfumato.errors import Infeasible, UsageError
 from sfumato.risk.kernel import Answers
 from sfumato.risk.queries import Query, answers, interpolate
@@ -235,10 +235,7 @@ def prior_answers(column: Column, query: Query, prior: ArrayLike) -> Answers:
 def checked_prior(prior: ArrayLike, column: Column) -> Array:
     """Read a prior: probabilities of all worlds, which add up to 1."""
     remedy = f"Give {column.worlds:,} probabilities, in the order of itertools.combinations" if column.n <= 64 else "Give one a world"
-    try:
-        weight = np.asarray(prior, dtype=float)
-    except (TypeError, ValueError):
-        weight = np.empty(0)
+    weight = as_floats(prior)
     if weight.shape != (column.worlds,):
         raise UsageError("a prior", "it does not have one entry for each world", remedy)
     if not np.isfinite(weight).all() or (weight < 0).any() or abs(weight.sum() - 1) > 1e-6:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol, TypeAlias, TypeVar
 
+import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
@@ -76,9 +77,21 @@ def variance_of(law: DiscreteGaussian) -> float:
     return law.variance
 
 
-def normal_laws(variances: Array) -> list[str]:
-    """Normal errors in words."""
-    return [f"normal of standard deviation {deviation:.6g}" for deviation in np.sqrt(variances).tolist()]
+class NormalErrors(msgspec.Struct, frozen=True):
+    """A machine whose estimates err by a normal law, another one at each step."""
+
+    def variances(self, first: int, last: int) -> Array:
+        """Variances of the estimates after steps ``first`` to ``last``: float64 ndarray."""
+        raise NotImplementedError
+
+    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
+        """Normal quantiles: see ``normal_half_widths``."""
+        return normal_half_widths(self.variances(first, last), alpha)
+
+    def laws(self, first: int, last: int) -> list[str]:
+        """Every step has a law of its own."""
+        deviations = np.sqrt(self.variances(first, last)).tolist()
+        return [f"normal of standard deviation {deviation:.6g}" for deviation in deviations]
 
 
 def normal_half_widths(variances: Array, alpha: Array | float) -> Array:

@@ -32,7 +32,7 @@ from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 from sfumato.streaming.blt import BLT
 from sfumato.streaming.calendar import MOST_STEPS
-from sfumato.streaming.exact import Follow, Whole, no_machine, normal_half_widths, normal_laws, variance_of
+from sfumato.streaming.exact import Follow, NormalErrors, Whole, no_machine, variance_of
 
 PRECISION = 40
 
@@ -43,7 +43,7 @@ class BufferState(msgspec.Struct, frozen=True):
     buffers: tuple[Whole, ...]
 
 
-class BufferCounter(msgspec.Struct, frozen=True, dict=True, tag="blt", forbid_unknown_fields=True):
+class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unknown_fields=True):
     """A buffered Toeplitz factorisation on a lattice.
 
     Parameters
@@ -116,14 +116,6 @@ class BufferCounter(msgspec.Struct, frozen=True, dict=True, tag="blt", forbid_un
     def variances(self, first: int, last: int) -> Array:
         """sigma^2 times the sum of the squared coefficients of B that act by each step."""
         return _squares(self.parameters)[first - 1 : last] * (variance_of(self.law) / 4.0**self.precision)
-
-    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
-        """Normal quantiles: see ``normal_half_widths``."""
-        return normal_half_widths(self.variances(first, last), alpha)
-
-    def laws(self, first: int, last: int) -> list[str]:
-        """Every step has a law of its own."""
-        return normal_laws(self.variances(first, last))
 
     def __str__(self) -> str:
         buffers = len(self.parameters.theta)

@@ -27,7 +27,7 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
-from sfumato.streaming.exact import Follow, Whole, no_machine, normal_half_widths, normal_laws, variance_of
+from sfumato.streaming.exact import Follow, NormalErrors, Whole, no_machine, variance_of
 from sfumato.streaming.toeplitz import decoder, dyadic_coefficients
 
 PRECISION, MOST_PRECISE = 16, 40
@@ -88,7 +88,7 @@ def _bytes(values: Sequence[int], width: int) -> bytes:
     return b"".join([x.to_bytes(width, "little", signed=True) for x in values])
 
 
-class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz", forbid_unknown_fields=True):
+class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_fields=True):
     """The square-root factorisation on a lattice.
 
     Parameters
@@ -153,14 +153,6 @@ class ToeplitzCounter(msgspec.Struct, frozen=True, tag="toeplitz", forbid_unknow
     def variances(self, first: int, last: int) -> Array:
         """sigma^2 times the sum of the squared coefficients of B that act by each step."""
         return squares(self.horizon, self.precision)[first - 1 : last] * variance_of(self.law)
-
-    def half_widths(self, first: int, last: int, alpha: Array | float) -> Array:
-        """Normal quantiles: see ``normal_half_widths``."""
-        return normal_half_widths(self.variances(first, last), alpha)
-
-    def laws(self, first: int, last: int) -> list[str]:
-        """Every step has a law of its own."""
-        return normal_laws(self.variances(first, last))
 
     def __str__(self) -> str:
         return f"a square-root Toeplitz matrix in units of 2^-{self.precision} with {self.law} on each step"
