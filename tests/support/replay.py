@@ -150,10 +150,10 @@ def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
 
     def out(returned: Any) -> dict[Any, int]:
         places, values = returned
-        return dict(zip(keys._labels(held[-1], places), values.tolist(), strict=True))
+        return dict(zip(held[-1].take(places), values.tolist(), strict=True))
 
     def back(_: Any, said: dict[Any, int]) -> Any:
-        everyone = keys._labels(held[-1], np.arange(len(held[-1])))
+        everyone = held[-1].to_pylist()
         places = np.array([place for place, key in enumerate(everyone) if key in said], np.int64)
         if len(places) < len(said):
             raise tape.diverged("a key that was shown in the first run is in no row of the second: choose other tables")

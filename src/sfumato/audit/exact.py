@@ -159,13 +159,13 @@ class _Runner:
         script, skip = self.solve(pair[1], found), len(prefix)
         if script is None:
             return None
-        moves = zip(noise.laws[skip:], noise.values[skip:], script[skip:], strict=True)
+        moves = zip(noise.noise_laws()[skip:], noise.values[skip:], script[skip:], strict=True)
         return [(law, abs(needed - had)) for law, had, needed in moves if needed != had]
 
     def averaged(self, pair: Pair, alpha: float) -> float:
         """D_alpha of all draws, where the first one decides what comes next."""
         (here, noise), (there, _) = (self(rows, ()) for rows in pair)
-        law, shift = noise.laws[0], here.numbers[0] - there.numbers[0]
+        law, shift = noise.noise_laws()[0], here.numbers[0] - there.numbers[0]
         reach, drift = support(law, 40)[-1], math.ceil(alpha * abs(shift))  # the integrand of a Gaussian lies at alpha * shift
         values = np.arange(-reach - drift, reach + drift + 1)
         rest = np.array([self.divergence(pair, alpha, (int(v),)) for v in values])

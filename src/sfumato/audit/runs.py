@@ -34,7 +34,7 @@ class NotAdditive(Exception):
 class Exhausted(Exception):
     """A closed script ran out; ``law`` and ``size`` say what was asked for next."""
 
-    def __init__(self, law: Law, size: int) -> None:
+    def __init__(self, law: Drawn, size: int) -> None:
         super().__init__(law, size)
         self.law, self.size = law, size
 
@@ -56,7 +56,7 @@ class Scripted(Script):
 
     def __init__(self, script: Draws = (), closed: bool = False) -> None:
         self.script, self.closed = script, closed
-        self.laws: list[Law] = []
+        self.laws: list[Drawn] = []
         self.values: list[int] = []
 
     def words(self, count: int) -> NoReturn:
@@ -65,8 +65,6 @@ class Scripted(Script):
 
     def draw(self, law: Drawn, size: int) -> np.ndarray:
         """Hand out the next ``size`` integers of the script: int64 ndarray."""
-        if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
-            raise NotAdditive(f"values of {law} were asked for, whose masses no audit of scripts knows")
         start = len(self.values)
         ahead = list(self.script[start : start + size])
         if self.closed and len(ahead) < size:
@@ -76,9 +74,16 @@ class Scripted(Script):
         self.values += ahead
         return np.array(ahead, dtype=np.int64)
 
+    def noise_laws(self) -> list[Law]:
+        """The laws of what was handed out, all of them of noise on counts: those whose masses are known here."""
+        found = [law for law in self.laws if isinstance(law, DiscreteLaplace | DiscreteGaussian)]
+        if len(found) != len(self.laws):
+            raise NotAdditive("a value was asked for whose law is not one of noise on counts")
+        return found
+
     def log_likelihood(self) -> float:
         """The logarithm of the probability of what was handed out."""
-        return math.fsum(log_mass(law, value) for law, value in zip(self.laws, self.values, strict=True))
+        return math.fsum(log_mass(law, value) for law, value in zip(self.noise_laws(), self.values, strict=True))
 
 
 @dataclass(frozen=True)

@@ -107,9 +107,11 @@ class PrivateKMeans:
         self._made(1)  # bad parameters are refused here
 
     def _made(self, dimension: int) -> BPM | MultivariateLaplace:
-        if self.mechanism == "laplace":
-            return MultivariateLaplace(self.epsilon, dimension)
-        return BPM(self.epsilon, self.L, dimension)
+        match self.mechanism:
+            case "bpm":
+                return BPM(self.epsilon, self.L, dimension)
+            case "laplace":
+                return MultivariateLaplace(self.epsilon, dimension)
 
     def fit(self, X: ArrayLike) -> PrivateKMeans:  # noqa: N803
         """Simulate the devices, one row of X each, then the server, which sees their reports only.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfumato.cube import DENSE_LIMIT, Cube
+from sfumato.cube import DENSE_LIMIT, Cube, KeyColumn, KeyList
 from sfumato.domain import DROPPED, KeyAxis, Label, Lattice
 from sfumato.errors import InternalError
 
@@ -39,7 +39,7 @@ def cube_of_groups(
     [3, 0, 5]
     """
     weights = np.asarray(counts, np.int64)
-    keys: dict[str, list[Label]] = {}
+    keys: dict[str, KeyColumn] = {}
     columns: list[np.ndarray] = []
     for axis, column in zip(lattice.axes, cells, strict=True):
         if isinstance(axis, KeyAxis):
@@ -61,8 +61,8 @@ def cube_of_groups(
     return Cube(lattice, sums, distinct, keys)
 
 
-def _placed(column: list[Label | None]) -> tuple[list[Label], np.ndarray]:
+def _placed(column: list[Label | None]) -> tuple[KeyList, np.ndarray]:
     """The distinct keys in order, and the place of each group's key among them."""
-    keys = sorted({key for key in column if key is not None})
+    keys = KeyList(sorted({key for key in column if key is not None}))
     place = {key: i for i, key in enumerate(keys)}
     return keys, np.array([DROPPED if key is None else place[key] for key in column], np.int64)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.cube import Cube
+from sfumato.cube import Cube, KeyColumn, KeyList
 from sfumato.data.columns import decoded, dictionary_of
 from sfumato.domain import DROPPED, KeyAxis, Label
 from sfumato.errors import UsageError
@@ -113,10 +113,10 @@ class KeyNumbers:
         return np.asarray(self._ranks)
 
     @property
-    def sorted(self) -> Sequence[Label]:
+    def sorted(self) -> KeyColumn:
         """The keys in order."""
         self.ranks()
-        return [] if self._known is None else Sorted(self._known, self._order)
+        return KeyList() if self._known is None else Sorted(self._known, self._order)
 
 
 def _one_type(values: pa.Array) -> pa.Array:

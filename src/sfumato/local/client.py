@@ -21,7 +21,6 @@ from sfumato.errors import BoundsRequired, DataError, UsageError
 from sfumato.local.bpm import BPM
 from sfumato.local.floats import Floats
 from sfumato.local.laplace import MultivariateLaplace
-from sfumato.local.mechanism import Mechanism
 from sfumato.random.bits import Bits, current
 
 Bounds: TypeAlias = "Mapping[str, Interval] | Sequence[tuple[float, float]]"
@@ -49,7 +48,7 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cells: tuple[int, ...]
 
 
-def label(mechanism: Mechanism, private: bool = True) -> str:
+def label(mechanism: BPM | MultivariateLaplace, private: bool = True) -> str:
     """A mechanism in one word; a report whose noise came from a public seed says so in it, and no real collection takes it.
 
     >>> label(BPM(epsilon=2, L="0.3", dimension=2))
@@ -57,8 +56,11 @@ def label(mechanism: Mechanism, private: bool = True) -> str:
     >>> label(MultivariateLaplace(epsilon=2, dimension=2), private=False)
     'laplace,epsilon=2,dimension=2,not private'
     """
-    reach = f",L={mechanism.L}" if isinstance(mechanism, BPM) else ""
-    name = f"{'bpm' if reach else 'laplace'},epsilon={mechanism.epsilon}{reach},dimension={mechanism.dimension}"
+    match mechanism:
+        case BPM(epsilon=epsilon, L=reach, dimension=dimension):
+            name = f"bpm,epsilon={epsilon},L={reach},dimension={dimension}"
+        case MultivariateLaplace(epsilon=epsilon, dimension=dimension):
+            name = f"laplace,epsilon={epsilon},dimension={dimension}"
     return name if private else name + NOT_PRIVATE
 
 

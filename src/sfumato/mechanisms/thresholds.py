@@ -222,20 +222,25 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
             f"showing them needs a delta, and the cost is {cost}",
             "Give epsilon and delta, such as delta=1e-6, or declare Categories",
         )
-    steps = unit.counts_l1
-    epsilon = cost.epsilon / steps
-    if rule == "truncated-geometric":
-        return TruncatedGeometric(epsilon, _one_step(cost, steps))
-    r = unit.rows_per_person
-    if unit.neighbours == "replace":  # two runs: one person's rows leave, others come
-        each, delta = cost.epsilon / 2, _half_delta(cost)
-    else:
-        each, delta = cost.epsilon, cost.delta
-    if rule == "threshold":
-        return ThresholdLaplace(r / each, _tau(r / each, r, delta))
-    scale = 2 * r / cost.epsilon  # the source's: a sensitivity of 2, under either relation
-    source = 1 + math.ceil(float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12))
-    return ThresholdLaplace(scale, max(source, _tau(scale, r, delta)))
+    steps, r = unit.counts_l1, unit.rows_per_person
+    match rule:
+        case "truncated-geometric":
+            return TruncatedGeometric(cost.epsilon / steps, _one_step(cost, steps))
+        case "threshold":
+            each, delta = _of_one_run(cost, unit)
+            return ThresholdLaplace(r / each, _tau(r / each, r, delta))
+        case "stability":
+            _, delta = _of_one_run(cost, unit)
+            scale = 2 * r / cost.epsilon  # the source's: a sensitivity of 2, under either relation
+            source = 1 + math.ceil(float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12))
+            return ThresholdLaplace(scale, max(source, _tau(scale, r, delta)))
+
+
+def _of_one_run(cost: ApproxDP, unit: Unit) -> tuple[Fraction, Fraction]:
+    """What rows that come or go may spend: under replace there are two runs, as one person's leave and others come."""
+    if unit.neighbours == "replace":
+        return cost.epsilon / 2, _half_delta(cost)
+    return cost.epsilon, cost.delta
 
 
 def released(counts: Array, law: KeyLaw, noise: bits.Bits) -> tuple[Array, Array]:

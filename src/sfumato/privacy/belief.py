@@ -83,7 +83,7 @@ def sentence(promise: CentralMeasure, unit: Unit) -> str:
     >>> sentence(PureDP(50), Unit())
     'anyone 1% sure that a person is in the data can become 99.99...% sure'
     """
-    seldom = {"pure": 0.0, "approx": 10 * float(getattr(promise, "delta", 0)), "zcdp": SELDOM}[str(promise.__struct_config__.tag)]
+    seldom = _seldom(promise)
     of = "what a person's rows are" if unit.neighbours == "replace" else "that a person is in the data"
     if seldom >= 1:
         return f"delta is too large to limit how sure anyone can become {of}"
@@ -91,6 +91,17 @@ def sentence(promise: CentralMeasure, unit: Unit) -> str:
     digits = 3 if reached < 99 else 4  # rounded up, and still below 100
     sure = f"at most {rounded(reached, digits, up=True)}% sure" if reached < ALMOST else f"{ALMOST:g}...% sure"
     return f"anyone {100 * PRIOR:g}% sure {of} can become {sure}" + (f", but for a chance of {seldom:.1g}" if seldom else "")
+
+
+def _seldom(promise: CentralMeasure) -> float:
+    """How often the loss may be larger than is said."""
+    match promise:
+        case PureDP():
+            return 0.0
+        case ApproxDP(delta=delta):
+            return 10 * float(delta)
+        case ZCDP():
+            return SELDOM
 
 
 def is_large(promise: CentralMeasure) -> bool:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from sfumato.errors import UsageError
+from sfumato.errors import InternalError, UsageError
 from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, probability
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Money, PureDP
 
@@ -57,7 +57,10 @@ def in_measure(money: Money, rule: str) -> Fraction | tuple[Fraction, Fraction]:
             return Fraction(money[0], EPSILON_UNITS)
         case "zcdp":
             return Fraction(money[0], RHO_UNITS)
-    return Fraction(money[0], EPSILON_UNITS), Fraction(money[1], DELTA_UNITS)
+        case "approx":
+            return Fraction(money[0], EPSILON_UNITS), Fraction(money[1], DELTA_UNITS)
+        case _:
+            raise InternalError(f"There is no rule {rule!r} of accounts.")
 
 
 def selection_epsilon(cost: CentralMeasure) -> Fraction:

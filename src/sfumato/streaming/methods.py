@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, overload
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.errors import Infeasible, UsageError
+from sfumato.errors import Infeasible, InternalError, UsageError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.composition import approx_to_zcdp, pure_epsilon
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
@@ -128,13 +128,17 @@ def laplace_tree(horizon: int | None, cells: int, reach: Reach, cost: CentralMea
 
 
 def _gaussian(method: Method, horizon: int, cells: int, reach: Reach, cost: ZCDP) -> ToeplitzCounter | BufferCounter:
-    if method == "blt":
-        return buffers(horizon, cells, reach, cost, max(8, exact_blt.PRECISION - reach.largest.bit_length()))
-    most = exact_toeplitz.LONGEST
-    if horizon > most:
-        asked = f'method "toeplitz" over {horizon:,} steps'
-        raise Infeasible(asked, f"it works through all earlier steps, up to {most:,}", 'Take method="blt"')
-    return toeplitz(horizon, cells, reach, cost, exact_toeplitz.PRECISION)
+    match method:
+        case "blt":
+            return buffers(horizon, cells, reach, cost, max(8, exact_blt.PRECISION - reach.largest.bit_length()))
+        case "toeplitz":
+            most = exact_toeplitz.LONGEST
+            if horizon > most:
+                asked = f'method "toeplitz" over {horizon:,} steps'
+                raise Infeasible(asked, f"it works through all earlier steps, up to {most:,}", 'Take method="blt"')
+            return toeplitz(horizon, cells, reach, cost, exact_toeplitz.PRECISION)
+        case "auto" | "tree":
+            raise InternalError(f"Method {method!r} adds no Gaussian noise.")
 
 
 def toeplitz(horizon: int, cells: int, reach: Reach, cost: ZCDP, precision: int) -> ToeplitzCounter:
