@@ -11,14 +11,14 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from sfumato.ledger import store
+from sfumato.ledger.sqlite import database
 from support.workers import HANG
 
 ROOT = Path(__file__).parent.parent
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=2_000)
 hypothesis.settings.load_profile("default")
-store.PATIENCE = HANG  # a machine under load keeps a file busy for as long as it likes
+database.PATIENCE = HANG  # a machine under load keeps a file busy for as long as it likes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

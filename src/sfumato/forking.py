@@ -9,24 +9,31 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import TypeVar
 
 T = TypeVar("T")
 
-_LIVE: weakref.WeakKeyDictionary[object, Callable[[object], None]] = weakref.WeakKeyDictionary()
+_LIVE: weakref.WeakKeyDictionary[object, Callable[[], None]] = weakref.WeakKeyDictionary()
 _ADDING = threading.RLock()
 
 
 def renewed_in_children(thing: T, renew: Callable[[T], None]) -> None:
     """Let a thing that threads share begin with new locks, and without what was being done, in each child process."""
+    found = weakref.ref(thing)  # a plain reference would keep the thing alive in its own entry
+
+    def renew_it() -> None:
+        alive = found()
+        if alive is not None:
+            renew(alive)
+
     with _ADDING:
-        _LIVE[thing] = cast(Callable[[object], None], renew)  # it is called on this thing only
+        _LIVE[thing] = renew_it
 
 
 def _after_in_child() -> None:
     _ADDING.release()
-    for thing, renew in list(_LIVE.items()):
-        renew(thing)
+    for renew_it in list(_LIVE.values()):
+        renew_it()
 
 
 if hasattr(os, "register_at_fork"):

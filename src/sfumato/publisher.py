@@ -38,8 +38,7 @@ from sfumato.errors import (
 )
 from sfumato.exact import Exactly
 from sfumato.forking import renewed_in_children
-from sfumato.ledger import Account, Binding, Hold, Ledger, open_ledger
-from sfumato.ledger.ledger import written
+from sfumato.ledger import Account, Binding, Hold, Ledger, open_ledger, written
 from sfumato.plan import Plan, as_plan
 from sfumato.privacy.composition import charge, in_measure, rule_of
 from sfumato.privacy.measures import CentralMeasure, Money, asked_cost, measure_of, total_of
@@ -207,7 +206,7 @@ class Publisher:
         if most is not None and total is not None and rule_of(most) != rule_of(total):
             raise _other_measure(ceiling)
         self.ledger = open_ledger(ledger) if ledger is None or isinstance(ledger, str | Path) else ledger
-        if not hasattr(self.ledger, "reserve"):
+        if not isinstance(self.ledger, Ledger):
             raise UsageError(f"ledger = {type(ledger).__name__}", "it is neither a path nor a ledger", 'Write ledger="budget.db"')
         if ledger is None:
             _warn_that_it_forgets()

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from sfumato import __version__
+from sfumato._version import __version__
 from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.origin import signed_part
@@ -26,7 +26,8 @@ from sfumato.data.feed import Arrival
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of, without_frames
 from sfumato.forking import renewed_in_children
 from sfumato.ledger import Entry, Ledger, Step, Steps
-from sfumato.ledger.steps import OVER, Work
+from sfumato.ledger.entries import OVER
+from sfumato.ledger.steps import Work
 from sfumato.random.bits import Bits
 from sfumato.streaming.bands import Errors
 from sfumato.streaming.counter import Counter, CounterRelease, Settled, scaled

@@ -12,7 +12,7 @@ from sfumato.answers.registry import releases_type
 from sfumato.answers.release import Release
 from sfumato.errors import LedgerError
 from sfumato.ledger import Binding, Entry
-from sfumato.ledger.upgrade import OldStream, Upgraded, upgrade
+from sfumato.ledger.sqlite.upgrade import OldStream, Upgraded, upgrade
 from sfumato.streaming.counter import Settled
 from sfumato.streams import Opening, spec
 

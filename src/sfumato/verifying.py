@@ -12,8 +12,7 @@ from sfumato.answers.origin import signed_part
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.errors import UsageError
-from sfumato.ledger import Ledger
-from sfumato.ledger.ledger import LARGEST
+from sfumato.ledger import LARGEST, Ledger
 from sfumato.signing import valid
 from sfumato.streaming.counter import CounterRelease
 from sfumato.streams import history_of

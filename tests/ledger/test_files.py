@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import LedgerError, SfumatoError
-from sfumato.ledger import open_ledger, store
+from sfumato.ledger import open_ledger
+from sfumato.ledger.sqlite import database
 
 
 def in_child(action, *, user: int | None = None) -> int:
@@ -51,7 +52,7 @@ def test_the_file_and_its_logs_belong_to_their_owner_only(path, release):
 
 def test_every_commit_is_synced(path):
     with open_ledger(path) as ledger:
-        db = ledger._store._connection
+        db = ledger._store.database._connection
         asked = ("journal_mode", "synchronous", "foreign_keys", "fullfsync")
         assert [db.execute(f"PRAGMA {name}").fetchone()[0] for name in asked] == ["wal", 2, 1, 1]
 
@@ -98,7 +99,7 @@ def test_a_newer_version_is_refused(path):
 def test_a_file_is_made_at_once_or_not_at_all(path, monkeypatch):
     with monkeypatch.context() as broken:
         script = "CREATE TABLE halfway (x);\nCREATE TABLE halfway (x);\n"
-        broken.setattr(store, "script", lambda kind: script)
+        broken.setattr(database, "script", lambda kind: script)
         with pytest.raises(LedgerError):
             open_ledger(path)
     with open_ledger(path) as ledger:
@@ -160,7 +161,7 @@ def check_after_full(path, release, done: int) -> None:
 def test_a_full_disk_by_page_count(path, release):
     with open_ledger(path) as ledger:
         ledger.open_account("trips", "marbles", (1000, 0))
-        ledger._store._connection.execute("PRAGMA max_page_count = 60")
+        ledger._store.database._connection.execute("PRAGMA max_page_count = 60")
         done, error = fill(ledger, release)
     assert "the disk is full" in str(error)
     assert done > 3

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sfumato.errors import LedgerError
-from sfumato.ledger import holder, open_ledger, rows
+from sfumato.ledger import holder, journal, open_ledger
 
 ASK = ("trips", "key", "digest", (10, 0), "a test")
 
@@ -32,7 +32,7 @@ class Clock:
             happens()
 
     def now(self) -> str:
-        return rows.stamp(self.start + timedelta(seconds=self.seconds))
+        return journal.stamp(self.start + timedelta(seconds=self.seconds))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(time, "monotonic", lambda: clock.seconds)
     monkeypatch.setattr(time, "sleep", clock.sleep)
-    monkeypatch.setattr(rows, "now", clock.now)
+    monkeypatch.setattr(journal, "now", clock.now)
     return clock
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Account, open_ledger, rows
+from sfumato.ledger import Account, journal, open_ledger
 
 
 def kinds(ledger):
@@ -16,7 +16,7 @@ def kinds(ledger):
 
 def test_a_charge_from_reservation_to_replay(ledger, monkeypatch):
     time = datetime(2031, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
-    monkeypatch.setattr(rows, "now", lambda: rows.stamp(time))
+    monkeypatch.setattr(journal, "now", lambda: journal.stamp(time))
     with ledger.reserve("trips", "key", "digest", (300, 0), "a histogram") as hold:
         assert hold.stored is None
         assert ledger.account("trips").spent == (300, 0)

@@ -15,9 +15,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
-from sfumato.ledger import open_ledger, rows
+from sfumato.ledger import journal, open_ledger
+from sfumato.ledger.entries import OVER
 from sfumato.ledger.export import exported
-from sfumato.ledger.steps import OVER
 from support.tampering import secrets_of
 
 EMPTY = pa.table({"x": pa.array([], pa.float64()), "who": pa.array([], pa.string())})
@@ -55,7 +55,7 @@ def test_a_finished_stream_leaves_no_increment_behind(path, method):
         seen = files(path)
         if method == "toeplitz":
             assert any(text in seen for text in wide(CANARIES[0])), "an open stream keeps them: the search can see them"
-        secret = publisher.ledger._kept.store.reading(lambda db: db.execute("SELECT secret, state FROM streams").fetchone())
+        secret = publisher.ledger._kept.store.database.reading(lambda db: db.execute("SELECT secret, state FROM streams").fetchone())
         assert all(part in seen for part in secret)
         stream.push([CANARIES[2]])
         for moment in ("open", "closed"):
@@ -75,7 +75,7 @@ def test_a_finished_stream_leaves_no_tally_behind(path):
     publisher = opened(path, person="who")
     with publisher.open(sf.Counter(2), rho="1", key="k") as stream:
         stream.push(3, persons=WHO)
-        words = publisher.ledger._kept.store.reading(lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")])
+        words = publisher.ledger._kept.store.database.reading(lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")])
         assert len(words) == 3
         assert all(word in files(path) for word in words)
         stream.push(1, persons=WHO[:1])
@@ -103,8 +103,8 @@ def test_the_book_alone_says_nothing_that_was_not_paid_for(path):
     with opened(path, person="who") as publisher, publisher.open(sf.Counter(9), rho="1", key="k") as stream:
         stream.push(3, persons=WHO)
         publisher.release(sf.Histogram("x"), rho="1")
-        state, secret = publisher.ledger._kept.store.reading(lambda db: db.execute("SELECT state, secret FROM streams").fetchone())
-        words = publisher.ledger._kept.store.reading(lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")])
+        state, secret = publisher.ledger._kept.store.database.reading(lambda db: db.execute("SELECT state, secret FROM streams").fetchone())
+        words = publisher.ledger._kept.store.database.reading(lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")])
         key = publisher.ledger._kept._secret
     book = path.read_bytes()
     for part in (state, secret, key, key.hex().encode(), *words):
@@ -131,9 +131,9 @@ def test_a_stream_whose_secrets_are_gone_does_not_begin_again(path):
 
 def test_a_process_that_ends_while_a_stream_begins_leaves_the_next_to_go_on(path, monkeypatch):
     """Between the charge and the stream, and between the stream and the entry that says that it is there."""
-    from sfumato.ledger import sqlite, steps
+    from sfumato.ledger import journal, steps
 
-    places = {"before": (steps, "begin"), "after": (sqlite, "_store_answer")}
+    places = {"before": (steps, "begin"), "after": (journal, "store_answer")}
     for place, (module, name) in places.items():
         with opened(path) as publisher:
             with monkeypatch.context() as patch:
@@ -151,7 +151,7 @@ def test_a_process_that_ends_while_a_stream_begins_leaves_the_next_to_go_on(path
 def test_entries_that_follow_a_charge_carry_its_time(path, monkeypatch):
     """When an answer was ready says how long it took, and so how many rows there are."""
     ticks = iter(f"2026-01-01T00:00:{n:02}.000000+00:00" for n in range(60))
-    monkeypatch.setattr(rows, "now", lambda: next(ticks))
+    monkeypatch.setattr(journal, "now", lambda: next(ticks))
     with open_ledger(path) as book:
         book.open_account("a", "marbles", (10, 0))
         with book.reserve("a", None, "asked", (1, 0), "") as hold:
@@ -225,7 +225,7 @@ def test_an_auditor_gets_the_public_part_only(path):
     with opened(path, person="who") as publisher, publisher.open(sf.Counter(9), rho="1", key="k") as stream:
         stream.push(3, persons=WHO, event="2026-01-01")
         release = publisher.release(sf.Histogram("x"), rho="1")
-        state, secret = publisher.ledger._kept.store.reading(lambda db: db.execute("SELECT state, secret FROM streams").fetchone())
+        state, secret = publisher.ledger._kept.store.database.reading(lambda db: db.execute("SELECT state, secret FROM streams").fetchone())
         found = exported(publisher.ledger)
         totals = stream.history()
     text = json.dumps(found)

@@ -8,8 +8,7 @@ from contextlib import closing
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import open_ledger
-from sfumato.ledger import steps as streams
+from sfumato.ledger import chain, open_ledger
 from support.tampering import secrets_of, unguarded, verified_after
 
 LINKED = "68e50156bee5c9a59c5349a480a43581db01cad7770cb680bef575376c13054b"
@@ -231,13 +230,13 @@ def test_the_rules_themselves_refuse_every_change(book, act):
 
 
 def test_hashes_tell_parts_apart():
-    assert streams.linked("h", 2, 31, "e", b"o") != streams.linked("h", 23, 1, "e", b"o")
-    assert streams.linked("h", 2, 3, "ex", b"o") != streams.linked("h", 2, 3, "e", b"xo")
-    assert streams.sealed(2, "d", 3, b"s", 11, "h") != streams.sealed(2, "d", 3, b"s1", 1, "h")
-    assert streams.sealed(2, "d", 3, b"s", 1, "h") != streams.sealed(2, "d3", 3, b"s", 1, "h")
+    assert chain.linked("h", 2, 31, "e", b"o") != chain.linked("h", 23, 1, "e", b"o")
+    assert chain.linked("h", 2, 3, "ex", b"o") != chain.linked("h", 2, 3, "e", b"xo")
+    assert chain.sealed(2, "d", 3, b"s", 11, "h") != chain.sealed(2, "d", 3, b"s1", 1, "h")
+    assert chain.sealed(2, "d", 3, b"s", 1, "h") != chain.sealed(2, "d3", 3, b"s", 1, "h")
 
 
 def test_hashes_stay_what_they_were():
-    """Ledgers that exist verify: these were written by the first version with streams."""
-    assert streams.linked("ab" * 32, 2, 17, "2013-01-01 \u00e9", b"[12]") == LINKED
-    assert streams.sealed(2, "cd" * 32, 17, b"state", 3, "ab" * 32) == SEALED
+    """Ledgers that exist verify: these were written by the first version with chain."""
+    assert chain.linked("ab" * 32, 2, 17, "2013-01-01 \u00e9", b"[12]") == LINKED
+    assert chain.sealed(2, "cd" * 32, 17, b"state", 3, "ab" * 32) == SEALED

@@ -10,7 +10,8 @@ import pytest
 
 from sfumato.errors import LedgerError
 from sfumato.ledger import open_ledger
-from sfumato.ledger.chain import COLUMNS, entry_of, fields, link
+from sfumato.ledger.chain import fields, link
+from sfumato.ledger.sqlite.public import COLUMNS, entry_of
 from support.tampering import unguarded, verified_after
 
 

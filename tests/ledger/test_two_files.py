@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.ledger import open_ledger, sqlite
+from sfumato.ledger import bindings, journal, open_ledger
 from sfumato.ledger.anchor import Anchor
+from sfumato.ledger.sqlite.public import SQLitePublicRows
 from sfumato.privacy.unit import Unit
 from support.tampering import secrets_of, unguarded
 
@@ -51,17 +52,17 @@ def test_emptied_secrets_are_not_filled_anew(path):
 
 
 def test_threads_make_one_set_of_secrets(monkeypatch):
-    ledger, plain, made = open_ledger(None), sqlite._charged_ever, []
+    ledger, plain, made = open_ledger(None), SQLitePublicRows.charged, []
     others: list[threading.Thread] = []
 
-    def slow(db: object) -> bool:
+    def slow(rows: SQLitePublicRows) -> bool:
         if not others:
             others.append(threading.Thread(target=lambda: made.append(ledger._secrets())))
             others[0].start()
             others[0].join(0.2)  # it waits for this thread, or has made its own
-        return plain(db)
+        return plain(rows)
 
-    monkeypatch.setattr(sqlite, "_charged_ever", slow)
+    monkeypatch.setattr(SQLitePublicRows, "charged", slow)
     with monkeypatch.context():
         made.append(ledger._secrets())
     others[0].join()
@@ -177,9 +178,9 @@ def test_a_charge_that_is_taken_over_binds_its_account(path, monkeypatch, ask):
     """As one that an older version left without an answer: two publishers were open before either charged."""
     with open_ledger(path) as ledger:
         ledger.open_account("a", "pure", (9 * 10**9, 0))
-        monkeypatch.setattr(sqlite.SQLiteLedger, "_fix", lambda *_: None)
+        monkeypatch.setattr(bindings, "fix", lambda *_: None)
         publisher = opened(path, PERSONS)
-        monkeypatch.setattr(sqlite, "_store_answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        monkeypatch.setattr(journal, "store_answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         questions = {
             "release": lambda p: p.release(HISTOGRAM, epsilon="1", key="k"),
             "open": lambda p: p.open(sf.Counter(4), epsilon="1", key="k"),

@@ -62,9 +62,9 @@ def a_file_size_in_the_receipt(patch: Patch, facts: Facts) -> None:
 
 
 def a_receipt_dated_after_the_scan(patch: Patch, facts: Facts) -> None:
-    from sfumato.ledger import rows
+    from sfumato.ledger import journal
 
-    wrapped(patch, publishing, "receipt_of", lambda receipt: msgspec.structs.replace(receipt, time=rows.now()))
+    wrapped(patch, publishing, "receipt_of", lambda receipt: msgspec.structs.replace(receipt, time=journal.now()))
 
 
 def a_page_with_the_number_of_rows(patch: Patch, facts: Facts) -> None:

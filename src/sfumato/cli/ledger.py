@@ -12,9 +12,8 @@ from sfumato.cli.options import charged_option, json_option, ledger_option, open
 from sfumato.cli.output import emit_json, plain_json, say, table, talk
 from sfumato.cli.targets import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
-from sfumato.ledger import Account, Entry, open_ledger
+from sfumato.ledger import Account, Entry, open_ledger, written
 from sfumato.ledger.export import exported
-from sfumato.ledger.ledger import written
 from sfumato.privacy.composition import rule_of
 from sfumato.privacy.measures import measure_of, total_of
 

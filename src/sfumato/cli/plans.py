@@ -67,7 +67,7 @@ def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh
     The same plan on the same data again prints the same stored answers and costs nothing.
     """
     from sfumato.data import source
-    from sfumato.ledger.ledger import written
+    from sfumato.ledger import written
     from sfumato.publisher import Publisher
 
     spec = read_plan(plan)

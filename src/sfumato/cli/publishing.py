@@ -35,7 +35,7 @@ def publish(
 ) -> Release:
     """Ask one question about one file, and show the answer."""
     from sfumato.data import source
-    from sfumato.ledger.ledger import written
+    from sfumato.ledger import written
     from sfumato.publisher import Publisher
 
     src = source(

@@ -1,6 +1,39 @@
 """The durable account of what has been spent on a data set: bytes in, bytes out."""
 
-from sfumato.ledger.ledger import Account, Amount, Binding, Entry, Hold, Ledger, Verification, open_ledger
-from sfumato.ledger.steps import Step, Steps
+from typing import TypeAlias
 
-__all__ = ["Account", "Amount", "Binding", "Entry", "Hold", "Ledger", "Step", "Steps", "Verification", "open_ledger"]
+from sfumato.ledger.book import Book
+from sfumato.ledger.entries import (
+    LARGEST,
+    Account,
+    Amount,
+    Binding,
+    Entry,
+    Step,
+    Verification,
+    written,
+)
+from sfumato.ledger.hold import Hold
+from sfumato.ledger.opening import open_ledger
+from sfumato.ledger.steps import Steps
+from sfumato.ledger.store import Store
+
+Ledger: TypeAlias = Book
+"""What users call a book in annotations, whatever store it is kept in."""
+
+__all__ = [
+    "LARGEST",
+    "Account",
+    "Amount",
+    "Binding",
+    "Book",
+    "Entry",
+    "Hold",
+    "Ledger",
+    "Step",
+    "Steps",
+    "Store",
+    "Verification",
+    "open_ledger",
+    "written",
+]

@@ -4,137 +4,78 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from typing import NamedTuple
 
-from sfumato.ledger.chain import (
-    COLUMNS,
-    binding,
-    capping,
-    entry_of,
-    fields,
-    link,
-    opening,
-    payload_digest,
-    row,
-)
-from sfumato.ledger.ledger import LARGEST, NOTHING, Amount, Entry, Verification
-from sfumato.ledger.store import Kind, Store
+from sfumato.ledger.chain import binding, capping, fields, link, opening, payload_digest
+from sfumato.ledger.entries import BEGUN, LARGEST, NOTHING, Amount, Entry, Verification
+from sfumato.ledger.store import PublicRows
 
 MOST_FAULTS = 100
-BEGUN = "the stream began"  # the note of the entry that says so
-OBJECTS = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+NOT_AS_OPENED = "its rule or total is not the one with which it was opened"
 
 
-def audit(
-    db: sqlite3.Connection,
-    known: Entry | tuple[int, str] | None,
-    expected: Mapping[str, str],
-) -> Verification:
-    """Check the file, its tables and rules, and every entry, in one consistent view."""
-    return _Audit(_books(db), known, form(db, expected)).run()
+class Audited(NamedTuple):
+    """What an audit found, and what the streams of the ledger must agree with.
 
-
-def verified(entries: Iterable[Entry], past: sqlite3.Connection) -> Verification:
-    """Check the entries of a ledger of version 0.1, which bound no accounts."""
-    accounts, payloads, highest = _columns(past)
-    return _Audit(Books(entries, accounts, payloads, highest, {}), None, _damage(past)).run()
-
-
-def form(db: sqlite3.Connection, expected: Mapping[str, str]) -> list[str]:
-    """What is wrong with a file as SQLite sees it, and with its tables and rules."""
-    return [*_damage(db), *differences(db, expected)]
-
-
-def paid(db: sqlite3.Connection) -> dict[int, str]:
-    """The hash of each reservation."""
-    query = "SELECT sequence, hash FROM entries WHERE kind = 'reserve'"
-    return dict(db.execute(query).fetchall())
-
-
-def begun(db: sqlite3.Connection) -> dict[int, str]:
-    """The reservations of streams that were begun, and the hash of what each was opened with."""
-    query = """
-        SELECT charge.sequence, begun.payload_hash FROM entries begun
-        JOIN entries charge ON charge.account = begun.account AND charge.key = begun.key AND charge.kind = 'reserve'
-        WHERE begun.kind = 'store' AND begun.note = ?
+    ``paid`` has the hash of each reservation, ``begun`` for those of streams that of what they were
+    opened with.
     """
-    return dict(db.execute(query, (BEGUN,)).fetchall())
+
+    verification: Verification
+    paid: Mapping[int, str]
+    begun: Mapping[int, str]
 
 
-def first_look(db: sqlite3.Connection, expected: Mapping[str, str]) -> str | None:
+def audit(rows: PublicRows, known: tuple[int, str] | None) -> Audited:
+    """Check what is beneath the rows, and every entry, in one consistent view."""
+    return audited(_books(rows), known, rows.damage(thorough=True))
+
+
+def audited(books: Books, known: tuple[int, str] | None = None, damage: Iterable[str] = ()) -> Audited:
+    """Check every entry. ``known`` is an entry that must stand where it stood; ``damage`` was found before."""
+    checking = _Audit(books, known, list(damage))
+    return Audited(checking.run(), checking.paid, checking.begun)
+
+
+def first_look(rows: PublicRows) -> str | None:
     """The first fault that can be seen at once, before anything is charged: rules, last entry, totals."""
-    found = differences(db, expected)
+    found = rows.damage(thorough=False)
     if found:
         return found[0]
-    last = db.execute(f"SELECT {COLUMNS} FROM entries ORDER BY sequence DESC LIMIT 1").fetchone()
-    if last is not None:
-        entry = entry_of(last)
-        if not _well_formed(entry) or entry.hash != link(*fields(entry)):
-            return f"entry {entry.sequence} was edited: its hash does not match its content"
-    opened = "SELECT note FROM entries WHERE account = ? AND kind = 'open'"
-    for name, rule, *total in db.execute("SELECT * FROM accounts").fetchall():
-        note = db.execute(opened, (name,)).fetchone()
-        if note is None or note[0] != opening(rule, (total[0], total[1])):
-            return f"account {name!r} was edited: its rule or total is not the one with which it was opened"
+    last = rows.entry(rows.tip("").sequence)
+    if last is not None and (not _well_formed(last) or last.hash != link(*fields(last))):
+        return f"entry {last.sequence} was edited: its hash does not match its content"
+    for name, (rule, total) in rows.totals().items():
+        # An account is opened under the empty key.
+        first = next(iter(rows.of_key(name, "")), None)
+        if first is None or first.kind != "open" or first.note != opening(rule, total):
+            return f"account {name!r} was edited: {NOT_AS_OPENED}"
     return None
 
 
-@cache
-def expected_objects(kind: Kind) -> Mapping[str, str]:
-    """The tables, indexes and triggers of a kind of file. Asked for outside any transaction: it opens a store of its own."""
-    store = Store(None, kind=kind)
-    try:
-        return store.reading(lambda db: dict(db.execute(OBJECTS).fetchall()))
-    finally:
-        store.close()
+def _books(rows: PublicRows) -> Books:
+    settled = {("bind", account): binding(*bound) for account, bound in rows.bindings().items()}
+    settled |= {("cap", data): capping(data, *limit) for data, limit in rows.ceilings().items()}
+    answers = {number: digest_of(payload) for number, payload in rows.answers()}
+    return Books(rows.entries(), rows.totals(), answers, rows.highest(), settled)
 
 
-def _damage(db: sqlite3.Connection) -> list[str]:
-    """What SQLite itself finds wrong with the file."""
-    found = [str(line) for (line,) in db.execute("PRAGMA integrity_check(5)")]
-    return [] if found == ["ok"] else [f"the file is damaged: {line}" for line in found]
-
-
-def differences(db: sqlite3.Connection, expected: Mapping[str, str]) -> list[str]:
-    """Tables, indexes and triggers that are not what this version creates."""
-    found = dict(db.execute(OBJECTS).fetchall())
-    names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-    return [f"{name!r} was dropped, replaced or added to the ledger's tables and rules" for name in names]
-
-
-def _books(db: sqlite3.Connection) -> Books:
-    entries = (entry_of(columns) for columns in db.execute(f"SELECT {COLUMNS} FROM entries ORDER BY sequence"))
-    settled = {
-        ("bind", account): binding(protects, data) for account, protects, data in db.execute("SELECT account, protects, data FROM bindings")
-    } | {
-        ("cap", data): capping(data, rule, (first, second))
-        for data, rule, first, second in db.execute("SELECT data, rule, first, second FROM ceilings")
-    }
-    return Books(entries, *_columns(db), settled)
-
-
-def _columns(db: sqlite3.Connection) -> tuple[Mapping[str, tuple[object, Amount]], Mapping[int, str], int]:
-    """Accounts, hashes of answers, and the highest number that was given out."""
-    query = "SELECT name, rule, total_first, total_second FROM accounts"
-    accounts = {name: (rule, (first, second)) for name, rule, first, second in db.execute(query)}
-    payloads = {number: _hash_of(payload) for number, payload in db.execute("SELECT sequence, payload FROM payloads")}
-    highest = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
-    return accounts, payloads, highest[0] if highest else 0
-
-
-def _hash_of(payload: object) -> str:
+def digest_of(payload: object) -> str:
+    """The hash of an answer; of what is no bytes, no hash."""
     return payload_digest(payload) if isinstance(payload, bytes) else "not bytes"
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """All that a ledger holds, read in one consistent view. ``payloads`` maps the entry that stores an answer to the answer's hash."""
+    """All that a ledger holds, read in one consistent view.
+
+    ``payloads`` maps the entry that stores an answer to the answer's hash.
+    """
 
     entries: Iterable[Entry]
-    accounts: Mapping[str, tuple[object, Amount]]
+    accounts: Mapping[str, tuple[str, Amount]]
     payloads: Mapping[int, str]
     highest: int
     settled: Mapping[tuple[str, str], str]
@@ -143,8 +84,9 @@ class Books:
 
 @dataclass(slots=True)
 class _Key:
-    """What the entries so far say of one key."""
+    """What the entries so far say of one key. ``charge`` is the number of its reservation."""
 
+    charge: int
     digest: str
     lease: bool = True
     stored: bool = False
@@ -153,11 +95,16 @@ class _Key:
 
 @dataclass(slots=True)
 class _Audit:
-    """Recompute a ledger from its entries. `faults` are sentences that name entries, accounts and keys, and quote no answer."""
+    """Recompute a ledger from its entries.
+
+    `faults` are sentences that name entries, accounts and keys, and quote no answer.
+    """
 
     books: Books
-    known: Entry | tuple[int, str] | None = None
-    faults: list[str] = dataclasses.field(default_factory=list)
+    known: tuple[int, str] | None
+    faults: list[str]
+    paid: dict[int, str] = dataclasses.field(default_factory=dict)
+    begun: dict[int, str] = dataclasses.field(default_factory=dict)
     _head: tuple[int, str] = (0, "")
     _spent: dict[str, Amount] = dataclasses.field(default_factory=dict)
     _totals: dict[str, Amount] = dataclasses.field(default_factory=dict)
@@ -167,16 +114,16 @@ class _Audit:
 
     def run(self) -> Verification:
         """Walk the chain once, then compare what is left over on either side."""
-        known = (self.known.sequence, self.known.hash) if isinstance(self.known, Entry) else self.known
-        count, met = 0, known is None or known == (0, "")
+        known = self.known
+        met = known is None or known == (0, "")
+        count = 0
         for entry in self.books.entries:
             self._entry(entry)
             met = met or (entry.sequence, entry.hash) == known
             count += 1
         if self.books.highest != self._head[0]:
-            self._fault(
-                f"the ledger gave out entry numbers up to {self.books.highest}, but ends at entry {self._head[0]}: its tail was cut"
-            )
+            given = f"the ledger gave out entry numbers up to {self.books.highest}"
+            self._fault(f"{given}, but ends at entry {self._head[0]}: its tail was cut")
         if not met and known is not None:
             self._fault(self._unmet(known))
         for name in sorted(self.books.accounts.keys() - self._totals.keys(), key=str):
@@ -190,10 +137,10 @@ class _Audit:
     def _unmet(self, known: tuple[int, str]) -> str:
         last = self._head[0]
         if known[0] > last:
-            return (
-                f"entry {known[0]} is known from outside, but the ledger ends at entry {last}: its tail was cut, or an older copy put back"
-            )
-        return f"entry {known[0]} differs from the one known from outside: the history was rewritten, or this is another ledger"
+            obstacle = "its tail was cut, or an older copy put back"
+            return f"entry {known[0]} is known from outside, but the ledger ends at entry {last}: {obstacle}"
+        obstacle = "the history was rewritten, or this is another ledger"
+        return f"entry {known[0]} differs from the one known from outside: {obstacle}"
 
     def _fault(self, sentence: str) -> None:
         if len(self.faults) < MOST_FAULTS:
@@ -241,7 +188,8 @@ class _Audit:
         if entry.kind == "reserve":
             if key is not None:
                 self._fault(f"entry {entry.sequence} reserves key {entry.key!r} a second time")
-            self._keys[place] = _Key(entry.digest)
+            self._keys[place] = _Key(entry.sequence, entry.digest)
+            self.paid[entry.sequence] = entry.hash
         elif key is None or key.digest != entry.digest:
             self._fault(f"entry {entry.sequence} ({entry.kind}) has no reservation that it belongs to")
         else:
@@ -254,7 +202,7 @@ class _Audit:
         if written is None:
             self._fault(f"account {entry.account!r} is missing")
         elif entry.note != opening(str(written[0]), written[1]):
-            self._fault(f"account {entry.account!r} was edited: its rule or total is not the one with which it was opened")
+            self._fault(f"account {entry.account!r} was edited: {NOT_AS_OPENED}")
         try:
             first, second = json.loads(entry.note)["total"]
             self._totals[entry.account] = (int(first), int(second))
@@ -284,10 +232,13 @@ class _Audit:
             case "store" if not key.stored:
                 key.stored = True
                 self._stored(entry)
+                if entry.note == BEGUN:
+                    self.begun[key.charge] = entry.payload_hash
             case "hand" if key.stored and not key.handed:
                 key.handed = True
             case _:
-                self._fault(f"entry {entry.sequence} ({entry.kind}) does not follow from what happened to key {entry.key!r} before")
+                before = f"what happened to key {entry.key!r} before"
+                self._fault(f"entry {entry.sequence} ({entry.kind}) does not follow from {before}")
 
     def _stored(self, entry: Entry) -> None:
         self._stores.add(entry.sequence)
@@ -299,7 +250,20 @@ class _Audit:
 
 
 def _well_formed(entry: Entry) -> bool:
-    columns = row(entry)
-    numbers = (columns[0], *columns[6:8], *columns[10:12])
-    words = (*columns[1:6], *columns[8:10], *columns[12:])
-    return all(type(n) is int and 0 <= n <= LARGEST for n in numbers) and all(isinstance(word, str) for word in words)
+    """Whether each field is of its kind: whoever edits a file may write a text for a number."""
+    numbers = (entry.sequence, *entry.cost, *entry.spent)
+    words = (
+        entry.account,
+        entry.kind,
+        entry.time,
+        entry.key,
+        entry.digest,
+        entry.note,
+        entry.payload_hash,
+        entry.until,
+        entry.holder,
+        entry.previous,
+        entry.hash,
+    )
+    whole = all(type(number) is int and 0 <= number <= LARGEST for number in numbers)
+    return whole and all(isinstance(word, str) for word in words)

@@ -1,4 +1,4 @@
-"""The chain of entries: how one is written as columns, and how it is hashed."""
+"""The chains of entries and of steps: what an entry says, and how everything is hashed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import dataclasses
 import hashlib
 import json
 
-from sfumato.ledger.ledger import Amount, Entry
+from sfumato.ledger.entries import Amount, Entry
 
-COLUMNS = (
-    "sequence, account, kind, time, key, digest, cost_first, cost_second, note, payload_hash, "
-    "spent_first, spent_second, until, holder, previous, hash"
-)
-FIELDS = tuple(f.name for f in dataclasses.fields(Entry))[:-1]
+FIELDS = tuple(field.name for field in dataclasses.fields(Entry))[:-1]
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=repr).encode
+
+# --- entries -------------------------------------------------------------------------------------------
 
 
 def payload_digest(payload: bytes) -> str:
@@ -22,26 +20,16 @@ def payload_digest(payload: bytes) -> str:
 
 
 def link(*fields: object) -> str:
-    """The hash of an entry: SHA-256 of all its other fields in order, the previous hash among them, as one JSON array in ASCII."""
+    """The hash of an entry: SHA-256 of all its other fields in order, as one JSON array in ASCII.
+
+    The previous hash is among them.
+    """
     return hashlib.sha256(_encode(["sfumato-ledger-1", *fields]).encode("ascii")).hexdigest()
 
 
 def fields(entry: Entry) -> tuple[object, ...]:
     """All fields of an entry but its own hash."""
     return tuple(getattr(entry, name) for name in FIELDS)
-
-
-def row(entry: Entry) -> tuple[object, ...]:
-    """An entry as its columns."""
-    e = entry
-    before = (e.sequence, e.account, e.kind, e.time, e.key, e.digest, *e.cost, e.note, e.payload_hash, *e.spent)
-    return (*before, e.until, e.holder, e.previous, e.hash)
-
-
-def entry_of(columns: tuple[object, ...]) -> Entry:
-    """Columns as an entry, as they are: `verify` judges them."""
-    c = columns
-    return Entry(*c[:6], (c[6], c[7]), c[8], c[9], (c[10], c[11]), *c[12:])  # type: ignore[arg-type, call-arg]
 
 
 def opening(rule: str, total: Amount) -> str:
@@ -56,4 +44,34 @@ def binding(protects: str, data: str) -> str:
 
 def capping(data: str, rule: str, amount: Amount) -> str:
     """What the entry that sets a data set's ceiling says."""
-    return json.dumps({"data": data, "rule": rule, "ceiling": list(amount)}, ensure_ascii=True)
+    said = {"data": data, "rule": rule, "ceiling": list(amount)}
+    return json.dumps(said, ensure_ascii=True)
+
+
+# --- streams -------------------------------------------------------------------------------------------
+
+
+def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> str:
+    """The hash of a step, over its parts, each with its length in bytes before it.
+
+    That of the first step continues the hash of the charge.
+    """
+    whose, at, name = str(stream), str(step), event.encode("utf-8", "surrogatepass")
+    start = f"4:step{len(previous)}:{previous}{len(whose)}:{whose}{len(at)}:{at}"
+    before = f"{start}{len(name)}:{event}{len(output)}:"
+    return hashlib.sha256(before.encode("utf-8", "surrogatepass") + output).hexdigest()
+
+
+def opened(spec: bytes, secret: bytes) -> str:
+    """The hash of what a stream was opened with."""
+    public = payload_digest(spec)
+    return payload_digest(public.encode() + secret) if secret else public
+
+
+def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:
+    """The hash of a stream's own row."""
+    whose, at, count = str(stream), str(step), str(tallied)
+    start = f"6:stream{len(whose)}:{whose}{len(spec_digest)}:{spec_digest}"
+    before = f"{start}{len(at)}:{at}{len(state)}:"
+    after = f"{len(count)}:{count}{len(head)}:{head}"
+    return hashlib.sha256(before.encode() + state + after.encode()).hexdigest()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
 
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.book import Book
+from sfumato.ledger.entries import Account, Step
 
 FORMAT = "sfumato ledger, public part"
 VERSION = 1
 
 
-def exported(ledger: Ledger) -> dict[str, Any]:
+def exported(ledger: Book) -> dict[str, object]:
     """Accounts, entries, stored answers and the published steps of streams, as plain values.
 
-    Each answer is the text that was stored, so that its hash can be compared with its entry. The secrets of the ledger
-    are no part of it: an auditor learns from it what readers of the releases know, and what was charged.
+    Each answer is the text that was stored, so that its hash can be compared with its entry. The secrets
+    of the ledger are no part of it: an auditor learns from it what readers of the releases know, and
+    what was charged.
     """
     entries = list(ledger.log())
     charges = [entry.sequence for entry in entries if entry.kind == "reserve"]
@@ -23,23 +25,29 @@ def exported(ledger: Ledger) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "accounts": [
-            {
-                "name": account.name,
-                "rule": account.rule,
-                "total": account.total,
-                "spent": account.spent,
-                "protects": account.protects,
-                "data": account.data,
-            }
-            for account in ledger.accounts()
-        ],
-        "entries": [{name: getattr(entry, name) for name in entry.__slots__} for entry in entries],
+        "accounts": [_account(account) for account in ledger.accounts()],
+        "entries": [dataclasses.asdict(entry) for entry in entries],
         "answers": {str(number): answer.decode() for number, answer in answers.items() if answer is not None},
-        "steps": {
-            str(number): [{"step": s.number, "event": s.event, "output": s.output.decode(), "hash": s.hash} for s in stream.since(None)]
-            for number, stream in streams.items()
-            if stream is not None
-        },
+        "steps": {str(number): [_step(step) for step in stream.since(None)] for number, stream in streams.items() if stream is not None},
         "signer": ledger.signer(),
+    }
+
+
+def _account(account: Account) -> dict[str, object]:
+    return {
+        "name": account.name,
+        "rule": account.rule,
+        "total": account.total,
+        "spent": account.spent,
+        "protects": account.protects,
+        "data": account.data,
+    }
+
+
+def _step(step: Step) -> dict[str, object]:
+    return {
+        "step": step.number,
+        "event": step.event,
+        "output": step.output.decode(),
+        "hash": step.hash,
     }

@@ -1,8 +1,9 @@
-"""What only the operator of a ledger may know, in a file beside it: which question stands behind a key.
+"""What only the operator of a ledger may know: which question stands behind a key.
 
-A stored answer must be found again when the same question is asked of the same data, and nobody who reads a receipt
-may learn from it what the data are. So keys and digests in the ledger are random, and the question, with the state of
-the data file, is kept here as an HMAC under a secret that never leaves this file.
+A stored answer must be found again when the same question is asked of the same data, and nobody who
+reads a receipt may learn from it what the data are. So keys and digests in the ledger are random, and
+the question, with the state of the data file, is kept here as an HMAC under a secret that never leaves
+the secret part of the store.
 """
 
 from __future__ import annotations
@@ -10,31 +11,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import secrets
-import sqlite3
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.store import SECRETS, Store
+from sfumato.ledger.store import NameRow, PublicRows, SecretRows, SecretStore
 
-SUFFIX = ".secrets"
 KEY_BYTES = 16
 DIGEST_BYTES = 32
 SECRET_BYTES = 32
 
-BY_KEY = "SELECT key, tag, digest FROM requests WHERE account = ? AND key = ?"
-BY_TAG = "SELECT key, tag, digest FROM requests WHERE account = ? AND tag = ? AND derived"
 
-
-def beside(path: str | None) -> str | None:
-    """Where the secrets of the ledger in a file are."""
-    return None if path is None else path + SUFFIX
-
-
-class Request(NamedTuple):
+class Name(NamedTuple):
     """The name under which a question is entered: its key, and a random digest that stands for it."""
 
     key: str
@@ -54,39 +43,29 @@ class Secrets:
 
     Parameters
     ----------
-    where : str or None
-        The file; None: in memory.
+    store : SecretStore
     identity : str
         The ledger's own name for itself, so that no ledger is used with the secrets of another.
     create : bool
-        Whether a missing file is made.
+        Whether empty secrets are filled.
     """
 
-    def __init__(self, where: str | None, identity: str, *, create: bool) -> None:
-        if where is not None and not create and not os.path.lexists(where):
-            raise LedgerError(
-                f"the ledger {where.removesuffix(SUFFIX)!r}",
-                f"its secrets are missing: there is no file {Path(where).name!r} beside it",
-                "Put that file back from the same backup; a copy without it can be read and verified only",
-            )
-        self.store = Store(where, kind=SECRETS, create=create)
+    def __init__(self, store: SecretStore, identity: str, *, create: bool) -> None:
+        self.store = store
         if create:
-            self.store.atomic(lambda db: _settle(db, identity))
-        about = self.store.reading(_about)
-        if about.get("identity") != identity.encode():
-            self.store.close()
-            raise LedgerError(
-                self.store.label,
-                "they belong to another ledger" if about else "they were emptied",
-                "Put back the file that belongs to this one",
-            )
-        self._secret = about["secret"]
+            store.writing(lambda rows: _settle(rows, identity))
+        values = store.reading(lambda rows: rows.values())
+        if values.get("identity") != identity.encode():
+            store.close()
+            obstacle = "they belong to another ledger" if values else "they were emptied"
+            raise LedgerError(store.label, obstacle, "Put back the file that belongs to this one")
+        self._secret = values["secret"]
 
     def close(self) -> None:
-        """Close the file; closing twice is harmless."""
+        """Close the store; closing twice is harmless."""
         self.store.close()
 
-    def request(self, account: str, key: str | None, asked: str, charged: Callable[[str], bool]) -> Request:
+    def name(self, account: str, key: str | None, asked: str, charged: Callable[[str], bool]) -> Name:
         """Find the name of a question, or give it one.
 
         Parameters
@@ -107,16 +86,18 @@ class Secrets:
             The key was charged, and nothing here says what for.
         """
         tag = self.tag(account, asked)
-        query = (BY_TAG, (account, tag)) if key is None else (BY_KEY, (account, key))
-        found = self.store.reading(lambda db: db.execute(*query).fetchone())
+        if key is None:
+            found = self.store.reading(lambda rows: rows.of_tag(account, tag))
+        else:
+            found = self.store.reading(lambda rows: rows.of_key(account, key))
         if found is None and key is not None and charged(key):
             raise Unknown
-        if found is not None and found[1] == tag:
-            return Request(found[0], found[2])
-        if found is not None and charged(found[0]):
+        if found is not None and found.tag == tag:
+            return Name(found.key, found.digest)
+        if found is not None and charged(found.key):
             raise Conflict
-        fresh = Request(key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES))
-        self.store.atomic(lambda db: _keep(db, account, fresh, tag, derived=key is None))
+        fresh = Name(key or secrets.token_hex(KEY_BYTES), secrets.token_hex(DIGEST_BYTES))
+        self.adopt(account, fresh, tag, derived=key is None)
         return fresh
 
     def tag(self, account: str, asked: str) -> bytes:
@@ -124,46 +105,39 @@ class Secrets:
         text = json.dumps([account, asked], ensure_ascii=True)
         return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
 
-    def adopt(self, account: str, request: Request, tag: bytes, *, derived: bool) -> None:
-        """Take over the name of a question from an older ledger."""
-        self.store.atomic(lambda db: _keep(db, account, request, tag, derived=derived))
+    def adopt(self, account: str, name: Name, tag: bytes, *, derived: bool) -> None:
+        """Write the name of a question; ``derived``: its key was made for it. One without a charge gives way."""
+        row = NameRow(name.key, tag, name.digest)
+        self.store.writing(lambda rows: rows.keep(account, row, derived=derived))
 
     def replaced(self, sequence: int) -> str | None:
         """The hash that an entry had before the ledger was upgraded."""
-        query = "SELECT hash FROM replaced WHERE sequence = ?"
-        found = self.store.reading(lambda db: db.execute(query, (sequence,)).fetchone())
-        return None if found is None else str(found[0])
+        return self.store.reading(lambda rows: rows.replaced(sequence))
 
-    def about(self, name: str, make: Callable[[], bytes] | None = None) -> bytes | None:
+    def value(self, name: str, make: Callable[[], bytes] | None = None) -> bytes | None:
         """One of the values kept here, made now if it is missing; None where it is neither there nor made."""
 
-        def settle(db: sqlite3.Connection) -> bytes | None:
-            value = _about(db).get(name)
+        def settle(rows: SecretRows) -> bytes | None:
+            value = rows.values().get(name)
             if value is None and make is not None:
                 value = make()
-                db.execute("INSERT INTO about VALUES (?, ?)", (name, value))
+                rows.add_value(name, value)
             return value
 
-        return self.store.reading(settle) if make is None else self.store.atomic(settle)
+        return self.store.reading(settle) if make is None else self.store.writing(settle)
 
 
-def _settle(db: sqlite3.Connection, identity: str) -> None:
-    """Write a new file's identity and secret."""
-    if not _about(db):
-        for name, value in (
-            ("identity", identity.encode()),
-            ("secret", secrets.token_bytes(SECRET_BYTES)),
-        ):
-            db.execute("INSERT INTO about VALUES (?, ?)", (name, value))
+def _settle(rows: SecretRows, identity: str) -> None:
+    """Write the identity and the secret of new secrets."""
+    if not rows.values():
+        rows.add_value("identity", identity.encode())
+        rows.add_value("secret", secrets.token_bytes(SECRET_BYTES))
 
 
-def _about(db: sqlite3.Connection) -> Mapping[str, bytes]:
-    return dict(db.execute("SELECT name, value FROM about").fetchall())
-
-
-def _keep(db: sqlite3.Connection, account: str, request: Request, tag: bytes, *, derived: bool) -> None:
-    """Write a name; one without a charge gives way."""
-    db.execute(
-        "INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?)",
-        (account, request.key, tag, request.digest, derived),
-    )
+def new_identity(rows: PublicRows) -> str:
+    """The ledger's own name for itself: random, and made when the ledger is first written to."""
+    found = rows.identity()
+    if found is None:
+        found = secrets.token_hex(16)
+        rows.set_identity(found)
+    return found

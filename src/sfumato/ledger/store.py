@@ -1,381 +1,333 @@
-"""A file under a ledger: one SQLite connection, opened with care, shared by threads, safe across fork.
+"""What a `Store` has to promise, so that a `Book` may keep its entries in it.
 
-Write-ahead log with a full sync at each commit. SQLite's own wait for a busy file sleeps ever longer and starves some processes for
-seconds (measured: 16 writers, one got 1 turn while another got 7,910), so waiting is done here, in short uneven sleeps.
+A store has two parts, which may be two databases: public rows, which any auditor may read, and secret
+rows, which only the operator may. No transaction spans both. One of the secret part may run inside one
+of the public part, never the other way round.
+
+Each part gives its rows to a function, which is the transaction:
+
+* `Part.writing`: what the function did is durable when this returns. If it raises, whatever it raises,
+  nothing was done. Any number of threads, and of stores on the same rows, behave as though their
+  functions ran one after another. The function may be called again where a store has to try anew.
+* `Part.reading`: one consistent view, of which later transactions are no part.
+* `SecretStore.singly`: each call is a transaction of its own.
+
+Rows are added, hardly ever changed, and never removed. Where two race, the rows decide, by comparing
+before they write: `PublicRows.add` takes an entry only if it is the next of the chain, `StreamRows.move`
+takes a step only from the state that it was computed from. Leases, balances and answers are read off
+the entries, so they need no more than that.
+
+A store raises `StoreError` where it fails, or where its rules refuse a row; no message quotes a row.
+It refuses to be used by a thread that is in the middle of using it, as a signal handler's is, and by a
+child process where it cannot cross a fork.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
-import random
-import sqlite3
-import threading
-import time
-import weakref
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache, partial
-from importlib import resources
-from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
-from urllib.parse import quote
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from sfumato.errors import LedgerError
+from sfumato.ledger.entries import Account, Amount, Entry, Kind, Step
 
 T = TypeVar("T")
-Run: TypeAlias = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]] | None]
-"""Runs one statement, and returns its rows; None if the ledger's rules refuse it, and then nothing was changed."""
+R = TypeVar("R")
+
+REFUSED = "the ledger's own rules refuse the entry"
+REPORT = "Verify the ledger; if it is whole, report this as a fault"
+IN_USE = "this thread is in the middle of using it"
+OUTSIDE = "Use it outside of signal handlers"
+FORKED = "it was opened by another process"
+ONCE_EACH = "Open a ledger in a file, once in each process"
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What a file is: how its header marks it, which script makes it, and what messages call it."""
-
-    application: int
-    version: int
-    script: str
-    noun: str
-    pragmas: tuple[str, ...] = ()
-    owner_only: bool = False
+class StoreError(LedgerError):
+    """The store failed, or its rules refuse a row. Nothing of the transaction was done, as far as is known."""
 
 
-BOOK = Kind(0x53666D74, 4, "book.sql", "the ledger")  # "Sfmt"
-SECRETS = Kind(
-    0x53666D73,  # "Sfms"
-    1,
-    "secrets.sql",
-    "the secrets of the ledger",
-    # What is overwritten or deleted is zeroed in the file, so that a wiped state is gone.
-    pragmas=("secure_delete = ON",),
-    owner_only=True,
-)
-OTHERS = 0o077  # the bits of a file's mode that let anyone but its owner in
-PATIENCE = 60.0  # seconds to wait for a file that others keep busy
-SHORTEST, LONGEST = 0.001, 0.008  # seconds between two tries
-PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "foreign_keys = ON", "trusted_schema = OFF")
+class Tip(NamedTuple):
+    """Where the next entry of an account continues: the last entry of all, and the account's balance."""
 
-# What a result code of SQLite means to the caller: the obstacle and the remedy.
-MEANING: dict[int, tuple[str, str]] = {
-    sqlite3.SQLITE_FULL: ("the disk is full", "Free some space and ask again; what is written stands, what is not was never charged"),
-    sqlite3.SQLITE_IOERR: ("the disk refused to read or write", "Check the disk, its quota and its space, then ask again"),
-    sqlite3.SQLITE_READONLY: ("the file or its folder is read-only", "Make both writable, or use another ledger"),
-    sqlite3.SQLITE_PERM: ("the file may not be opened by this user", "Ask its owner for access, or use another ledger"),
-    sqlite3.SQLITE_CANTOPEN: ("the file cannot be opened", "Check that its folder exists and that both may be written"),
-    sqlite3.SQLITE_NOTADB: ("the file is not a ledger", "Give the path of a ledger, or of a file that does not exist yet"),
-    sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Keep a copy, do not publish from it, and restore the latest whole copy"),
-    sqlite3.SQLITE_BUSY: ("other processes kept it busy", "Ask again; if it stays so, look for a process that is stopped"),
-    sqlite3.SQLITE_CONSTRAINT: ("the ledger's own rules refuse the entry", "Verify the ledger; if it is whole, report this as a fault"),
-    sqlite3.SQLITE_TOOBIG: ("the answer is too large to be stored", "Ask for fewer cells"),
-}
-UNKNOWN = ("the file cannot be used", "Verify the ledger, and restore the latest whole copy if it is damaged")
+    sequence: int
+    hash: str
+    spent: Amount
 
 
-@cache
-def script(kind: Kind) -> str:
-    """The statements that make an empty file one of a kind."""
-    return resources.files("sfumato.ledger").joinpath(kind.script).read_text(encoding="utf-8")
+class NameRow(NamedTuple):
+    """The name of a question among the secrets: its key, its HMAC, and the digest that stands for it."""
+
+    key: str
+    tag: bytes
+    digest: str
 
 
-def statements(script: str) -> Iterator[str]:
-    """Cut a script into statements; each ends at the end of a line."""
-    text = ""
-    for line in script.splitlines(keepends=True):
-        text += line
-        if sqlite3.complete_statement(text):
-            yield text
-            text = ""
+class Position(NamedTuple):
+    """How far a stream has come: its last step, the state after it, and hashes of both.
 
-
-def code(error: sqlite3.Error) -> int:
-    """The primary result code of an error, or -1."""
-    number = getattr(error, "sqlite_errorcode", None)
-    return -1 if number is None else number & 0xFF
-
-
-def _patiently(action: Callable[[], T]) -> T:
-    """Try until the file is free."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return action()
-        except sqlite3.OperationalError as error:
-            if code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > until:
-                raise
-        time.sleep(random.uniform(SHORTEST, LONGEST))
-
-
-def _cut_log(connection: sqlite3.Connection) -> None:
-    """Write a log back into its file and truncate it; without waiting for others."""
-    with suppress(sqlite3.OperationalError):  # someone else is writing
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-_NUMBERS = itertools.count()
-
-
-class Store:
-    """A file of entries, or one in memory. All use of the connection goes through `atomic`, `reading` and `singly`.
-
-    What is to be done is given to them as a function, and is not the body of a ``with``: an interrupt on the way into such a block, or
-    at the first instruction of its end, would leave a lock or a transaction behind. The lock's own ``with`` has no such gap.
+    ``tallied`` is the sum of its tallies, ``head`` the hash of the last step, ``seal`` that of the
+    stream's own row.
     """
 
-    def __init__(self, where: str | Path | None, *, kind: Kind = BOOK, create: bool = True) -> None:
-        self.kind, self.number = kind, next(_NUMBERS)
-        self.path = None if where is None or str(where) == ":memory:" else os.path.realpath(where)
-        whose = "in memory" if self.path is None else repr(str(where))
-        self.label = f"{kind.noun} {whose}"
-        self._lock, self._entered = threading.RLock(), False
-        self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
-        self._pid, self._closed = os.getpid(), False
-        with OPENING:
-            self._connect(create=create)
-            _LIVE.add(self)
+    step: int
+    state: bytes
+    tallied: int
+    head: str
+    seal: str
 
-    # --- transactions ------------------------------------------------------------------------------------------------------
 
-    def atomic(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """One transaction that writes: what the action did is durable when this returns; if it raises, nothing was done."""
-        return self._alone(lambda connection: self._transaction("BEGIN IMMEDIATE", connection, action))
+class StreamRow(NamedTuple):
+    """A stream: what it was opened with, and how far it has come. ``number`` is that of its charge."""
 
-    def reading(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """One consistent view."""
-        return self._alone(lambda connection: self._transaction("BEGIN", connection, action))
+    number: int
+    spec: bytes
+    secret: bytes
+    at: Position
 
-    def singly(self, action: Callable[[Run], T]) -> T:
-        """Statements each of which is a transaction of its own, and durable when it returns."""
-        return self._alone(lambda connection: action(partial(self._run, connection)))
 
-    def _alone(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Let nobody else use the connection meanwhile; not even this thread, in a signal handler that interrupts it here."""
-        with self._lock:
-            if self._entered:
-                raise LedgerError(self.label, "this thread is in the middle of using it", "Use it outside of signal handlers")
-            self._entered = True
-            try:
-                return action(self._ready())
-            finally:
-                self._entered = False
+class PublicRows(ABC):
+    """The public rows within one transaction. Rows come back as they were written; `audit` judges them."""
 
-    def _transaction(self, begin: str, connection: sqlite3.Connection, action: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            _patiently(lambda: connection.execute(begin))
-            found = action(connection)
-            connection.execute("COMMIT")
-        except BaseException as error:
-            with suppress(sqlite3.Error):
-                connection.rollback()
-            if isinstance(error, sqlite3.Error):
-                raise self._broken(error) from error
-            raise
-        return found
+    # --- what a charge needs --------------------------------------------------------------------------
 
-    def _run(self, connection: sqlite3.Connection, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]] | None:
-        try:
-            return _patiently(lambda: connection.execute(statement, values).fetchall())
-        except sqlite3.IntegrityError:
-            return None
-        except sqlite3.Error as error:
-            raise self._broken(error) from error
+    @abstractmethod
+    def identity(self) -> str | None:
+        """The ledger's own name for itself."""
 
-    def _broken(self, error: sqlite3.Error) -> LedgerError:
-        self._drop()
-        error.__traceback__ = None  # its frames hold what was to be written
-        return self._failure(error)
+    @abstractmethod
+    def tip(self, account: str) -> Tip:
+        """The last entry's number and hash, (0, "") if there is none, and what the account has spent."""
 
-    def _failure(self, error: sqlite3.Error) -> LedgerError:
-        obstacle, remedy = MEANING.get(code(error), UNKNOWN)
-        return LedgerError(self.label, f"{obstacle} ({getattr(error, 'sqlite_errorname', type(error).__name__)})", remedy)
+    @abstractmethod
+    def entry(self, sequence: int) -> Entry | None:
+        """The entry of a number."""
 
-    # --- the connection ----------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def entries(self, after: int = 0, account: str | None = None, most: int | None = None) -> Iterable[Entry]:
+        """Entries after a number, of one account or of all, in order; at most so many."""
 
-    def _ready(self) -> sqlite3.Connection:
-        if self._closed:
-            raise LedgerError(self.label, "it is closed", "Open it again")
-        if self._pid != os.getpid() and (self.path is None or self._connection is not None):
-            raise LedgerError(self.label, "it was opened by another process", "Open a ledger in a file, once in each process")
-        if self._connection is None:
-            self._connect(create=False)
-        else:
-            self._check_name()
-        assert self._connection is not None
-        if self._connection.in_transaction:  # left behind by an interrupt: nobody was told of what is in it
-            try:
-                self._connection.rollback()
-            except sqlite3.Error as error:
-                raise self._broken(error) from error
-        return self._connection
+    @abstractmethod
+    def of_key(self, account: str, key: str) -> list[Entry]:
+        """All entries of a key, in order."""
 
-    def _check_name(self) -> None:
-        if self.path is not None and self._identity is not None and self._named() != self._identity:
-            raise LedgerError(self.label, "its file was moved or replaced while it was open", "Put the file back, and open it again")
+    def has(self, account: str, key: str, kind: Kind) -> bool:
+        """Whether a key has an entry of a kind."""
+        return any(entry.kind == kind for entry in self.of_key(account, key))
 
-    def _check_mode(self) -> None:
-        if self.kind.owner_only and self.open_to_others():
-            obstacle = "others than its owner may open it"
-            raise LedgerError(self.label, obstacle, f"Run `chmod 600 {self.path}`, then ask again")
+    @abstractmethod
+    def charged(self) -> bool:
+        """Whether anything was ever reserved."""
 
-    def open_to_others(self) -> bool:
-        """Whether anyone but its owner may read or write the file."""
-        if self.path is None or os.name != "posix":
-            return False
-        return bool(os.stat(self.path).st_mode & OTHERS)
+    @abstractmethod
+    def account(self, name: str) -> Account | None:
+        """One account with its balance: that of its last entry."""
 
-    def _named(self) -> tuple[int, int] | None:
-        """Which file the path names now. A second name for it would mean a second write-ahead log, so there may be only one."""
-        assert self.path is not None
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return None
-        if found.st_nlink > 1:
-            raise LedgerError(self.label, "its file has several names (hard links)", "Keep one name, and remove the others")
-        return found.st_dev, found.st_ino
+    @abstractmethod
+    def accounts(self, data: str | None = None) -> list[Account]:
+        """Accounts with their balances, in the order in which they were opened; those of one data set, or all."""
 
-    def _connect(self, *, create: bool) -> None:
-        try:
-            self._check_name()
-            if self.path is not None and not os.path.lexists(self.path):
-                self._create(create)
-            address = ":memory:" if self.path is None else f"file:{quote(self.path)}?mode=rw"
-            connection = sqlite3.connect(address, uri=self.path is not None, isolation_level=None, check_same_thread=False, timeout=0)
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
-        try:
-            self._check_mode()
-            _patiently(lambda: self._prepare(connection))
-            if self.kind is SECRETS:
-                _cut_log(connection)
-            self._check_name()
-            identity = None if self.path is None else self._named()
-        except sqlite3.Error as error:
-            connection.close()
-            raise self._failure(error) from error
-        except BaseException:
-            connection.close()
-            raise
-        self._connection, self._identity, self._pid = connection, identity, os.getpid()
+    @abstractmethod
+    def ceilings(self) -> Mapping[str, tuple[str, Amount]]:
+        """The ceiling of each data set that has one: the rule it is written in, and the amount."""
 
-    def _create(self, create: bool) -> None:
-        """Create the file for its owner only, and make its name durable. The log files beside it inherit its mode."""
-        assert self.path is not None
-        folder = os.path.dirname(self.path)
-        if not create:
-            raise LedgerError(self.label, "there is no such file", "Check the path")
-        try:
-            with suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-        except OSError as error:
-            reason = "its folder does not exist" if not os.path.isdir(folder) else f"its file cannot be created ({error.strerror})"
-            raise LedgerError(self.label, reason, "Give a path in a folder that exists and may be written") from error
+    @abstractmethod
+    def answer(self, sequence: int) -> bytes | None:
+        """The answer that the entry of a number stores."""
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Settle what the file is before anything in it is touched, then bring it to the present version."""
-        connection.execute("BEGIN")  # one view of the header: another process may be creating the ledger at this moment
-        try:
-            version = self._version(connection)
-        finally:
-            connection.rollback()
-        for pragma in (*PRAGMAS, *self.kind.pragmas):
-            connection.execute(f"PRAGMA {pragma}")
-        if self.path is not None and connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-            raise LedgerError(self.label, "its file system allows no write-ahead log", "Keep the ledger on a local disk")
-        if not version:
-            self._make(connection)
+    # --- what only an audit needs ---------------------------------------------------------------------
 
-    def _version(self, connection: sqlite3.Connection) -> int:
-        """The version of the file's tables; 0 where there are none yet."""
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        known = self.kind.version
-        if application != self.kind.application:
-            if application or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                obstacle = "the file is a database, but not a ledger"
-                raise LedgerError(self.label, obstacle, "Give the path of a ledger, or of a new file")
-        elif version > known:
-            obstacle = f"it has version {version}, and this library knows versions up to {known}"
-            raise LedgerError(self.label, obstacle, "Use the newer library that wrote it")
-        elif 0 < version < known:
-            obstacle = "it was written by version 0.1, whose receipts give away the size of a data file"
-            remedy = "Run `sfumato ledger upgrade OLD NEW`, and go on with the new file"
-            raise LedgerError(self.label, obstacle, remedy)
-        return version
+    @abstractmethod
+    def totals(self) -> Mapping[str, tuple[str, Amount]]:
+        """The rule and total of each account, also of one without entries."""
 
-    def _make(self, connection: sqlite3.Connection) -> None:
-        """Write the tables and rules of an empty file, once, however many processes try."""
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if not self._version(connection):
-                for statement in statements(script(self.kind)):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {self.kind.application}")
-                connection.execute(f"PRAGMA user_version = {self.kind.version}")
-            connection.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                connection.rollback()
-            raise
+    @abstractmethod
+    def bindings(self) -> Mapping[str, tuple[str, str]]:
+        """What each bound account protects, and which data set it pays for."""
 
-    def forget_log(self) -> None:
-        """Move what the log holds into the file and cut the log, so that it holds no older state.
+    @abstractmethod
+    def answers(self) -> Iterable[tuple[int, bytes]]:
+        """All answers, each with the number of the entry that stores it."""
 
-        Others who are reading keep the log alive. Then the next one who opens the file cuts it.
+    @abstractmethod
+    def highest(self) -> int:
+        """The highest number that was ever given to an entry: more than the last one's if the tail was cut."""
+
+    @abstractmethod
+    def damage(self, *, thorough: bool) -> list[str]:
+        """What is wrong beneath the rows, as sentences: rules that were dropped, and, if thorough, a damaged file."""
+
+    # --- what is written ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def set_identity(self, identity: str) -> None:
+        """Name the ledger, once."""
+
+    @abstractmethod
+    def add_account(self, name: str, rule: str, total: Amount) -> None:
+        """Add an account that is not there yet."""
+
+    @abstractmethod
+    def add_binding(self, account: str, protects: str, data: str) -> None:
+        """Fix what an account protects, once."""
+
+    @abstractmethod
+    def add_ceiling(self, data: str, rule: str, amount: Amount) -> None:
+        """Fix the ceiling of a data set, once."""
+
+    @abstractmethod
+    def add(self, entry: Entry) -> None:
+        """Add an entry, if it is the next of the chain and `rules.broken` has nothing against it."""
+
+    @abstractmethod
+    def add_answer(self, sequence: int, payload: bytes) -> None:
+        """Add the answer of an entry of the kind ``store``, once."""
+
+
+class StreamRows(ABC):
+    """What taking a step needs of a stream."""
+
+    @abstractmethod
+    def position(self, stream: int) -> Position | None:
+        """How far a stream has come; None where there is no such stream."""
+
+    @abstractmethod
+    def step_of(self, stream: int, event: str) -> Step | None:
+        """The step that an event took."""
+
+    @abstractmethod
+    def move(self, stream: int, before: str, step: Step, after: Position) -> bool:
+        """Add a step and move the stream's row, if its seal is still the one from ``before``.
+
+        False, and nothing was changed, if the stream has moved since, the step is not the next, or its
+        event was taken. A step that leaves `OVER` behind is the last: it wipes the stream's secret and
+        its tallies, beyond recovery.
         """
-        self._alone(_cut_log)
 
-    def _drop(self) -> None:
-        """Forget a connection to a file after an error, so that the next use starts clean. One in memory is all there is, and stays."""
-        if self.path is not None and self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
 
+class SecretRows(StreamRows):
+    """The secret rows within one transaction."""
+
+    # --- names of questions ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def values(self) -> Mapping[str, bytes]:
+        """What is kept once for the whole ledger: its identity, its secret, its signing key."""
+
+    @abstractmethod
+    def add_value(self, name: str, value: bytes) -> None:
+        """Add a value under a name that has none."""
+
+    @abstractmethod
+    def of_key(self, account: str, key: str) -> NameRow | None:
+        """The name that has a key."""
+
+    @abstractmethod
+    def of_tag(self, account: str, tag: bytes) -> NameRow | None:
+        """The name that was made for a question, and not given by a user."""
+
+    @abstractmethod
+    def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
+        """Write a name; ``derived``: it was made for the question. An older one with its key, or made for
+        its question, gives way."""
+
+    @abstractmethod
+    def replaced(self, sequence: int) -> str | None:
+        """The hash that an entry had before the ledger was upgraded."""
+
+    @abstractmethod
+    def add_replaced(self, hashes: Iterable[tuple[int, str]]) -> None:
+        """Add the hashes that entries had before the ledger was upgraded."""
+
+    # --- streams --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def stream(self, number: int) -> StreamRow | None:
+        """A stream by the number of its charge."""
+
+    @abstractmethod
+    def streams(self) -> Sequence[StreamRow]:
+        """All streams, in order."""
+
+    @abstractmethod
+    def any_stream(self) -> bool:
+        """Whether there is any stream."""
+
+    @abstractmethod
+    def add_stream(self, row: StreamRow) -> None:
+        """Add a stream that is not there yet and has taken no step."""
+
+    @abstractmethod
+    def step(self, stream: int, number: int) -> Step | None:
+        """One step."""
+
+    @abstractmethod
+    def steps(self, stream: int, after: int = 0) -> list[Step]:
+        """The steps of a stream after a number, in order."""
+
+    @abstractmethod
+    def stepped(self) -> set[int]:
+        """The streams that steps belong to."""
+
+    @abstractmethod
+    def count(self, stream: int, who: bytes) -> int:
+        """Count a word, and return how often it was counted by now."""
+
+    @abstractmethod
+    def tallies(self) -> Mapping[int, int]:
+        """The sum of the tallies of each stream that has any."""
+
+    @abstractmethod
+    def damage(self) -> list[str]:
+        """What is wrong beneath the rows, as sentences."""
+
+
+class Part(ABC, Generic[R]):
+    """One part of a store: rows of one kind, and transactions over them."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What messages call it."""
+
+    @abstractmethod
+    def reading(self, action: Callable[[R], T]) -> T:
+        """Look at one consistent view."""
+
+    @abstractmethod
+    def writing(self, action: Callable[[R], T]) -> T:
+        """Run one transaction: all of it, durably, or nothing."""
+
+    @abstractmethod
     def close(self) -> None:
-        """Close the connection; closing twice is harmless."""
-        with self._lock:
-            self._closed = True
-            if self._connection is not None and (self.path is None or self._pid == os.getpid()):
-                self._connection.close()
-                self._connection = None
-
-    def __del__(self) -> None:
-        with suppress(AttributeError, sqlite3.Error):
-            self.close()
+        """Close it; closing twice is harmless."""
 
 
-# A connection must not cross a fork: the child would believe it holds locks that it does not, and could write into a log that
-# another process removes. So connections are closed just before, and opened again, where needed, on either side.
-# Locks are taken in one order, first OPENING, then those of single stores as they were made (a ledger before its
-# secrets), and no transaction takes OPENING.
+class SecretStore(Part[SecretRows]):
+    """The secret part of a store."""
 
-OPENING = threading.RLock()
-_LIVE: weakref.WeakSet[Store] = weakref.WeakSet()
-_FORKING: list[Store] = []
+    def singly(self, action: Callable[[StreamRows], T]) -> T:
+        """Run calls each of which is a transaction of its own, durable when it returns.
 
+        For speed only: a step takes two reads and one `StreamRows.move`, which compares by itself.
+        """
+        return self.writing(action)
 
-def _before_fork() -> None:
-    OPENING.acquire()
-    stores = sorted(_LIVE, key=lambda store: store.number)
-    for store in stores:
-        store._lock.acquire()
-        store._drop()
-    _FORKING.extend(stores)
+    @abstractmethod
+    def forget(self) -> None:
+        """See to it that nothing which the last step of a stream wiped is left in any log."""
 
 
-def _after_fork() -> None:
-    for store in reversed(_FORKING):
-        store._lock.release()
-    _FORKING.clear()
-    OPENING.release()
+class Store(Part[PublicRows]):
+    """The public part of a store, with the secret part beside it."""
 
+    @abstractmethod
+    def has_secrets(self) -> bool:
+        """Whether there is a secret part."""
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    @abstractmethod
+    def secrets(self, *, create: bool) -> SecretStore:
+        """Open the secret part; make it if it is missing, or, unless ``create``, refuse."""
+
+    @abstractmethod
+    def require_private(self) -> None:
+        """Refuse public rows that others than their owner may read. Asked for where there are streams."""

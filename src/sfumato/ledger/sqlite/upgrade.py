@@ -1,9 +1,10 @@
 """Copy a ledger of version 0.1 to a new file, without what it should not have kept.
 
-Version 0.1 hashed the state of the data file into digests and default keys, noted when an answer was ready, and kept
-streams with their secrets in the one file. The copy has random digests and keys, the time of the charge on everything
-that follows from it, and secrets in a file of their own, without those of streams that are over. Entries keep their
-numbers; their hashes are new. The old hashes are among the secrets, so that receipts of that time can still be checked.
+Version 0.1 hashed the state of the data file into digests and default keys, noted when an answer was ready,
+and kept streams with their secrets in the one file. The copy has random digests and keys, the time of the
+charge on everything that follows from it, and secrets in a file of their own, without those of streams that
+are over. Entries keep their numbers; their hashes are new. The old hashes are among the secrets, so that
+receipts of that time can still be checked.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import dataclasses
 import os
 import secrets
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib import resources
@@ -20,11 +22,15 @@ from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from sfumato.errors import LedgerError, UsageError
-from sfumato.ledger import audit, rows, steps
-from sfumato.ledger.chain import COLUMNS, entry_of, payload_digest
-from sfumato.ledger.ledger import MIXED, Binding, Entry
-from sfumato.ledger.secrets import DIGEST_BYTES, KEY_BYTES, Request, Secrets, beside
-from sfumato.ledger.store import BOOK, Store, statements
+from sfumato.ledger import journal, steps, stream_audit
+from sfumato.ledger.audit import Books, audited, digest_of
+from sfumato.ledger.chain import payload_digest, sealed
+from sfumato.ledger.entries import BEGUN, MIXED, OVER, Binding, Entry, Step
+from sfumato.ledger.secrets import DIGEST_BYTES, KEY_BYTES, Name, Secrets, new_identity
+from sfumato.ledger.sqlite.database import BOOK, damage, error_name, statements
+from sfumato.ledger.sqlite.public import all_entries, highest_of, totals_of
+from sfumato.ledger.sqlite.store import SQLiteStore
+from sfumato.ledger.store import PublicRows, SecretRows
 
 SCRIPTS = ("schema.sql", "streams.sql", "moves.sql")  # what versions 1, 2 and 3 each added
 HANGER_ON = b"-"  # stands for the states of steps that are long past
@@ -108,30 +114,28 @@ def _opened(old: str | Path) -> sqlite3.Connection:
         application = memory.execute("PRAGMA application_id").fetchone()[0]
         version = memory.execute("PRAGMA user_version").fetchone()[0]
         if application == BOOK.application and version in range(1, BOOK.version):
-            folder = resources.files("sfumato.ledger").joinpath("old")
+            folder = resources.files("sfumato.ledger.sqlite").joinpath("old")
             for name in SCRIPTS[version:]:
                 for statement in statements(folder.joinpath(name).read_text(encoding="utf-8")):
                     memory.execute(statement)
             return memory
         obstacle = "it is not a ledger of version 0.1"
     except sqlite3.Error as error:
-        obstacle = f"it cannot be read ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
+        obstacle = f"it cannot be read ({error_name(error)})"
     memory.close()
     raise LedgerError(label, obstacle, "Name a ledger that version 0.1 wrote; later ones need no upgrade")
 
 
 def _check(old: str | Path, past: sqlite3.Connection) -> None:
     """Refuse a ledger that was edited: a copy would make its history look whole."""
-    found = audit.verified(_entries(past), past)
-    faults = [*found.faults, *_stream_faults(past)]
+    payloads = past.execute("SELECT sequence, payload FROM payloads").fetchall()
+    hashes = {number: digest_of(payload) for number, payload in payloads}
+    books = Books(all_entries(past), totals_of(past), hashes, highest_of(past), {})
+    found = audited(books, damage=damage(past))
+    faults = [*found.verification.faults, *_stream_faults(past, found.paid)]
     if faults:
         remedy = "Restore a copy that verifies, and upgrade that one"
         raise LedgerError(f"the ledger {str(old)!r}", faults[0], remedy)
-
-
-def _entries(past: sqlite3.Connection) -> list[Entry]:
-    query = f"SELECT {COLUMNS} FROM entries ORDER BY sequence"
-    return [entry_of(columns) for columns in past.execute(query).fetchall()]
 
 
 class _Stream(NamedTuple):
@@ -149,21 +153,20 @@ def _streams(past: sqlite3.Connection) -> list[_Stream]:
     return [_Stream(*columns) for columns in past.execute(query).fetchall()]
 
 
-def _steps(past: sqlite3.Connection, stream: int) -> list[tuple[int, str, bytes, str]]:
+def _steps(past: sqlite3.Connection, stream: int) -> list[Step]:
     query = "SELECT step, event, output, hash FROM steps WHERE stream = ? ORDER BY step"
-    return past.execute(query, (stream,)).fetchall()
+    return [Step(*columns) for columns in past.execute(query, (stream,)).fetchall()]
 
 
-def _stream_faults(past: sqlite3.Connection) -> list[str]:
+def _stream_faults(past: sqlite3.Connection, paid: Mapping[int, str]) -> list[str]:
     faults: list[str] = []
-    paid = audit.paid(past)
     for old in _streams(past):
         number = old.stream
-        seal = steps.sealed(number, payload_digest(old.spec), *old[2:6])
+        seal = sealed(number, payload_digest(old.spec), *old[2:6])
         if seal != old.seal:
             faults.append(f"the state of stream {number} was edited: its hash does not match")
         reached = (old.step, old.head)
-        faults.extend(steps.walk(number, paid[number], _steps(past, number), reached))
+        faults.extend(stream_audit.walk(number, paid[number], _steps(past, number), reached))
     return faults
 
 
@@ -171,27 +174,28 @@ class _Copy:
     """One upgrade: from the old tables to the new files."""
 
     def __init__(self, past: sqlite3.Connection, target: str, reader: Reader) -> None:
-        self._past, self._reader = past, reader
-        self._entries = _entries(past)
+        self._past = past
+        self._reader = reader
+        self._entries = all_entries(past)
         self._opened = {old.stream: reader.stream(old.spec) for old in _streams(past)}
-        self._names: dict[tuple[str, str], Request] = {}
+        self._names: dict[tuple[str, str], Name] = {}
         self._charges: dict[tuple[str, str], Entry] = {}
         self._found: dict[str, set[Binding | None]] = {}
-        self._book = Store(target, kind=BOOK)
-        identity = self._book.atomic(rows.identity)
-        self._secrets = Secrets(beside(target), identity, create=True)
+        self._store = SQLiteStore(target)
+        identity = self._store.writing(new_identity)
+        self._secrets = Secrets(self._store.secrets(create=True), identity, create=True)
 
     def run(self) -> Upgraded:
         """Copy everything, and verify the copy."""
         try:
             self._name_requests()
-            self._book.atomic(self._copy_entries)
+            self._store.writing(self._copy_entries)
             finished = sum(self._copy_stream(old) for old in _streams(self._past))
-            mixed = self._book.atomic(self._bind)
-            self._secrets.store.forget_log()
+            mixed = self._store.writing(self._bind)
+            self._secrets.store.forget()
         finally:
             self._secrets.close()
-            self._book.close()
+            self._store.close()
         return Upgraded(len(self._entries), len(self._opened), finished, mixed)
 
     def _name_requests(self) -> None:
@@ -202,38 +206,42 @@ class _Copy:
             derived = entry.key == entry.digest[:32]
             # Also where a user gave the key of another question, as its receipt printed it.
             random = entry.key.partition("+")[0] in made
-            request = Request(
+            name = Name(
                 secrets.token_hex(KEY_BYTES) if random else entry.key,
                 secrets.token_hex(DIGEST_BYTES),
             )
             stream = self._opened.get(entry.sequence)
             asked = entry.digest if stream is None else f"{entry.digest} of {stream.title}"
             tag = self._secrets.tag(entry.account, asked)
-            self._secrets.adopt(entry.account, request, tag, derived=derived)
-            self._names[entry.account, entry.key] = request
+            self._secrets.adopt(entry.account, name, tag, derived=derived)
+            self._names[entry.account, entry.key] = name
         hashes = [(entry.sequence, entry.hash) for entry in self._entries]
-        self._secrets.store.atomic(lambda db: db.executemany("INSERT INTO replaced VALUES (?, ?)", hashes))
+        self._secrets.store.writing(lambda rows: rows.add_replaced(hashes))
 
-    def _copy_entries(self, db: sqlite3.Connection) -> None:
-        for columns in self._past.execute("SELECT * FROM accounts ORDER BY rowid").fetchall():
-            db.execute("INSERT INTO accounts VALUES (?, ?, ?, ?)", columns)
+    def _copy_entries(self, rows: PublicRows) -> None:
+        for name, (rule, total) in totals_of(self._past).items():
+            rows.add_account(name, rule, total)
         for entry in self._entries:
-            self._copy_entry(db, entry)
+            self._copy_entry(rows, entry)
         for number, opened in self._opened.items():
-            charge = next(c for c in self._charges.values() if c.sequence == number)
-            _store(db, rows.follow(charge, "store", note=audit.BEGUN), opened.spec)
+            draft = journal.follow(self._charge(number), "store", note=BEGUN)
+            journal.store_answer(rows, draft, opened.spec)
 
-    def _copy_entry(self, db: sqlite3.Connection, old: Entry) -> None:
+    def _charge(self, number: int) -> Entry:
+        """The charge of a stream, as it was copied."""
+        return next(charge for charge in self._charges.values() if charge.sequence == number)
+
+    def _copy_entry(self, rows: PublicRows, old: Entry) -> None:
         place = (old.account, old.key)
-        request = self._names.get(place, Request(old.key, old.digest))
+        name = self._names.get(place, Name(old.key, old.digest))
         # Only charges, openings and resumptions read the clock before the data were read.
         charge = self._charges.get(place)
         time = old.time if charge is None or old.kind == "resume" else charge.time
-        draft = rows.Draft(
+        draft = journal.Draft(
             old.account,
             old.kind,
-            request.key,
-            request.digest,
+            name.key,
+            name.digest,
             old.cost,
             old.note,
             until=old.until,
@@ -241,7 +249,7 @@ class _Copy:
             time=time,
         )
         if old.kind != "store":
-            entry = rows.append(db, draft)
+            entry = journal.append(rows, draft)
             if old.kind == "reserve":
                 self._charges[place] = entry
             return
@@ -249,53 +257,43 @@ class _Copy:
         payload = self._past.execute(query, (old.sequence,)).fetchone()[0]
         assert charge is not None
         self._found.setdefault(old.account, set()).add(self._reader.binding(payload))
-        _store(db, draft, self._reader.answer(payload, charge))
+        journal.store_answer(rows, draft, self._reader.answer(payload, charge))
 
     def _copy_stream(self, old: _Stream) -> bool:
         """Copy one stream; whether it is over, and its secrets were left behind."""
-        opened, past = self._opened[old.stream], self._past
-        charge = next(c for c in self._charges.values() if c.sequence == old.stream)
+        opened = self._opened[old.stream]
+        charge = self._charge(old.stream)
         over = opened.horizon == old.step
         secret = b"" if over else opened.secret
+        taken = _steps(self._past, old.stream)
         query = "SELECT who, rows FROM tallies WHERE stream = ?"
-        tallies = [] if over else past.execute(query, (old.stream,)).fetchall()
-        taken = _steps(past, old.stream)
+        tallies = [] if over else self._past.execute(query, (old.stream,)).fetchall()
 
-        def copy(db: sqlite3.Connection) -> None:
-            state = HANGER_ON if taken else old.state
-            steps.begin(db, charge, opened.spec, state, secret)
-            found = steps.found(db, charge, self._secrets.store)
-            for number, event, output, _ in taken:
-                last = number == old.step
-                found.put(
-                    db,
-                    event,
-                    output,
-                    state=(steps.OVER if over else old.state) if last else HANGER_ON,
-                    tallied=old.tallied if last and not over else 0,
-                )
+        def copy(rows: SecretRows) -> None:
+            steps.begin(rows, charge, opened.spec, HANGER_ON if taken else old.state, secret)
+            found = steps.found(rows, charge, self._secrets.store)
+            for step in taken:
+                last = step.number == old.step
+                state = HANGER_ON
+                if last:
+                    state = OVER if over else old.state
+                found.put(rows, step, state, tallied=old.tallied if last and not over else 0)
             for who, count in tallies:
                 for _ in range(count):
-                    steps.count(db, old.stream, who)
+                    rows.count(old.stream, who)
 
-        self._secrets.store.atomic(copy)
+        self._secrets.store.writing(copy)
         self._found.setdefault(charge.account, set()).add(self._reader.binding(opened.spec))
         return over
 
-    def _bind(self, db: sqlite3.Connection) -> tuple[str, ...]:
+    def _bind(self, rows: PublicRows) -> tuple[str, ...]:
         """Bind each account that protects one thing; name those that do not."""
         mixed = []
         for account, found in self._found.items():
             wishes = {dataclasses.replace(one, data="") for one in found if one is not None}
             if len(wishes) == 1 and None not in found:
-                rows.bind(db, account, wishes.pop().protects, "")
+                journal.bind(rows, account, wishes.pop().protects, "")
             else:
-                rows.bind(db, account, MIXED, "")
+                journal.bind(rows, account, MIXED, "")
                 mixed.append(account)
         return tuple(mixed)
-
-
-def _store(db: sqlite3.Connection, draft: rows.Draft, payload: bytes) -> None:
-    """Enter an answer."""
-    stored = rows.append(db, dataclasses.replace(draft, payload_hash=payload_digest(payload)))
-    db.execute("INSERT INTO payloads (sequence, payload) VALUES (?, ?)", (stored.sequence, payload))

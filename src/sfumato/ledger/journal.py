@@ -1,0 +1,114 @@
+"""How an entry is dated, balanced and chained to the one before, inside a transaction of its caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from sfumato.ledger.chain import binding, capping, link, opening, payload_digest
+from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind
+from sfumato.ledger.store import PublicRows
+
+
+def now() -> str:
+    """The time of the system's clock in UTC; texts of this form sort as times do."""
+    return stamp(datetime.now(UTC))
+
+
+def stamp(time: datetime) -> str:
+    """A time as it is entered."""
+    return time.isoformat(timespec="microseconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the writer of an entry decides; number, balance and hashes follow from the ledger.
+
+    Without a time, the entry carries that of the clock.
+    """
+
+    account: str
+    kind: Kind
+    key: str = ""
+    digest: str = ""
+    cost: Amount = NOTHING
+    note: str = ""
+    payload_hash: str = ""
+    until: str = ""
+    holder: str = ""
+    time: str = ""
+
+
+def append(rows: PublicRows, draft: Draft) -> Entry:
+    """Number, date, balance and chain an entry, and write it."""
+    tip = rows.tip(draft.account)
+    fields = (
+        tip.sequence + 1,
+        draft.account,
+        draft.kind,
+        draft.time or now(),
+        draft.key,
+        draft.digest,
+        draft.cost,
+        draft.note,
+        draft.payload_hash,
+        (tip.spent[0] + draft.cost[0], tip.spent[1] + draft.cost[1]),
+        draft.until,
+        draft.holder,
+        tip.hash,
+    )
+    entry = Entry(*fields, link(*fields))
+    rows.add(entry)
+    return entry
+
+
+def follow(
+    first: Entry,
+    kind: Kind,
+    *,
+    note: str = "",
+    payload_hash: str = "",
+    until: str = "",
+    holder: str = "",
+) -> Draft:
+    """A later entry of the key that ``first`` reserved; free of charge.
+
+    Only one that takes a key over reads the clock. The others come after the data were read: their own
+    time would say how long that took, and so how many rows there are.
+    """
+    return Draft(
+        first.account,
+        kind,
+        first.key,
+        first.digest,
+        note=note,
+        payload_hash=payload_hash,
+        until=until,
+        holder=holder,
+        time="" if kind == "resume" else first.time,
+    )
+
+
+def open_account(rows: PublicRows, name: str, rule: str, total: Amount) -> Account:
+    """Write an account and the entry that opens it."""
+    rows.add_account(name, rule, total)
+    append(rows, Draft(name, "open", note=opening(rule, total)))
+    return Account(name, rule, (total[0], total[1]), NOTHING)
+
+
+def bind(rows: PublicRows, account: str, protects: str, data: str) -> None:
+    """Write what an account protects, and which data set it pays for."""
+    rows.add_binding(account, protects, data)
+    append(rows, Draft(account, "bind", note=binding(protects, data)))
+
+
+def cap(rows: PublicRows, account: str, data: str, rule: str, amount: Amount) -> None:
+    """Write the ceiling of a data set."""
+    rows.add_ceiling(data, rule, amount)
+    append(rows, Draft(account, "cap", note=capping(data, rule, amount)))
+
+
+def store_answer(rows: PublicRows, draft: Draft, payload: bytes) -> None:
+    """Write an answer, and the entry that a draft of the kind ``store`` makes for it."""
+    stored = append(rows, replace(draft, payload_hash=payload_digest(payload)))
+    rows.add_answer(stored.sequence, payload)

@@ -1,0 +1,146 @@
+"""What a ledger says when it refuses a charge or an answer."""
+
+from __future__ import annotations
+
+from sfumato.errors import BudgetExceeded, LedgerError, UsageError
+from sfumato.ledger.entries import MIXED, Account, Amount, Binding, Entry, written
+
+SPENT = "Ask for less, or stop publishing from this data set: what is spent is never given back"
+
+
+def differs(found: Account, rule: str, total: Amount | None) -> UsageError:
+    """An account is asked for with another rule or total than it has."""
+    wish = f"rule {rule!r}"
+    if total is not None:
+        wish += f" and {written(rule, total)} in all"
+    return UsageError(
+        f"account {found.name!r} with {wish}",
+        f"it exists with rule {found.rule!r} and {written(found.rule, found.total)} in all",
+        "Ask for exactly what it has, leave the budget out, or choose another account name",
+    )
+
+
+def exceeded(account: Account, cost: Amount) -> BudgetExceeded:
+    """The account cannot pay."""
+    left = written(account.rule, account.remaining)
+    total = written(account.rule, account.total)
+    return BudgetExceeded(
+        f"a charge of {written(account.rule, cost)} to account {account.name!r}",
+        f"{left} is left of {total}",
+        SPENT,
+        requested=cost,
+        remaining=account.remaining,
+        account=account.name,
+    )
+
+
+def above_ceiling(account: Account, data: str, cost: Amount, left: Amount, ceiling: Amount) -> BudgetExceeded:
+    """The accounts of a data set together cannot pay."""
+    rule = account.rule
+    return BudgetExceeded(
+        f"a charge of {written(rule, cost)} for the data set {data!r}",
+        f"{written(rule, left)} is left of its ceiling of {written(rule, ceiling)}, over all accounts",
+        SPENT,
+        requested=cost,
+        remaining=left,
+        account=account.name,
+    )
+
+
+def conflict(first: Entry) -> UsageError:
+    """A key stands for another question."""
+    obstacle = f"it has stood for another question, cost, unit or source since {first.time}"
+    return UsageError(
+        f"key {first.key!r} in account {first.account!r}",
+        obstacle,
+        "Choose another key, or ask exactly what was asked before, of a source of the same name",
+    )
+
+
+def unknown(first: Entry) -> LedgerError:
+    """A key was charged under secrets that are not these."""
+    said = "the ledger's secrets do not say what for: they are not the ones it was charged with"
+    return LedgerError(
+        f"key {first.key!r}",
+        f"it was charged, and {said}",
+        "Put back the secrets of the ledger, or choose another key",
+        account=first.account,
+    )
+
+
+def protects_others(account: Account, wish: Binding) -> UsageError:
+    """An account is charged for other persons, or another relation between neighbours, than before."""
+    return UsageError(
+        f"charging account {account.name!r} to protect {wish.protects}",
+        f"it protects {account.protects}, and the two costs do not add up",
+        "Open an account of its own for this one",
+    )
+
+
+def mixed(account: Account) -> UsageError:
+    """An account was charged for different persons by version 0.1."""
+    return UsageError(
+        f"charging account {account.name!r}",
+        f"version 0.1 charged it for {MIXED}, so its total guarantees nothing",
+        "Open an account of its own for each; what this one has paid for is found as before",
+    )
+
+
+def other_data(account: Account, wish: Binding) -> UsageError:
+    """An account is charged for another data set than before."""
+    asked = f"the data set {wish.data!r}" if wish.data else "a data set without a name"
+    return UsageError(
+        f"charging account {account.name!r} for {asked}",
+        f"it pays for the data set {account.data!r}",
+        f"Write name={account.data!r} if this is that data set, or open another account",
+    )
+
+
+def outside_ceiling(account: Account, data: str) -> UsageError:
+    """An account for data without a name is charged for a data set with a ceiling."""
+    together = "that data set has a ceiling for all its accounts together"
+    return UsageError(
+        f"charging account {account.name!r} for the data set {data!r}",
+        f"{together}, and this one was opened for data without a name",
+        f"Open an account by a source that has name={data!r}",
+    )
+
+
+def other_ceiling(account: Account, data: str, rule: str, ceiling: Amount) -> UsageError:
+    """A data set has another ceiling, or one in another measure."""
+    return UsageError(
+        f"charging account {account.name!r} for the data set {data!r}",
+        f"that data set has a ceiling of {written(rule, ceiling)} for all accounts together",
+        "Use accounts in that measure, and leave the ceiling out or repeat it exactly",
+    )
+
+
+def shut(first: Entry) -> LedgerError:
+    """A charge was resumed as often as it may be."""
+    resumed = "its charge was resumed before and still has no answer"
+    return LedgerError(
+        f"key {first.key!r}",
+        f"{resumed}; whether a run fails may depend on the data, so it stays shut",
+        "The charge stands; choose another key, which pays anew",
+        account=first.account,
+    )
+
+
+def still_answering(last: Entry) -> LedgerError:
+    """Another holder's lease outlasted the wait for its answer."""
+    return LedgerError(
+        f"key {last.key!r}",
+        f"another process is answering this key, and its lease runs until {last.until}",
+        "Wait for its answer, or ask again after that time",
+        account=last.account,
+    )
+
+
+def spoilt(first: Entry) -> LedgerError:
+    """An answer is not the one that was entered."""
+    return LedgerError(
+        f"key {first.key!r}",
+        "its stored answer is missing or was edited",
+        "Verify the ledger, and restore the latest whole copy",
+        account=first.account,
+    )

@@ -1,0 +1,77 @@
+"""What a caller asks of a ledger, checked before anything is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sfumato.errors import UsageError
+from sfumato.ledger import journal
+from sfumato.ledger.entries import LARGEST, Amount, Binding
+
+LONGEST_TEXT = 4096  # bytes
+LONGEST_LEASE = 366 * 86400.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a charge is asked for, under which key, and for how long.
+
+    ``digest`` is that of the ledger: random, and found with the key.
+    """
+
+    account: str
+    key: str | None
+    asked: str
+    cost: Amount
+    note: str
+    lease: float
+    resumes: int | None
+    binding: Binding | None = None
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        require_text("account", self.account)
+        require_text("asked", self.asked)
+        require_text("note", self.note, empty=True)
+        if self.key is not None:
+            require_text("key", self.key)
+        require_amount("cost", self.cost)
+        if not 0 <= self.lease <= LONGEST_LEASE:
+            asked = f"lease={self.lease!r}"
+            raise UsageError(asked, "a lease lasts from 0 seconds to a year", "Choose a lease such as 900 seconds")
+
+    @property
+    def name(self) -> str:
+        """The key, once it is found."""
+        assert self.key is not None
+        return self.key
+
+    def until(self) -> str:
+        """When a lease that begins now ends."""
+        return journal.stamp(datetime.now(UTC) + timedelta(seconds=self.lease))
+
+
+def require_text(name: str, value: object, *, empty: bool = False) -> None:
+    """Refuse what is no text that every store can keep."""
+    if isinstance(value, str) and "\0" not in value and (value or empty):
+        try:
+            fits = len(value.encode()) <= LONGEST_TEXT
+        except UnicodeEncodeError:
+            fits = False
+        if fits:
+            return
+    obstacle = f"it must be text of at most {LONGEST_TEXT} bytes"
+    raise UsageError(f"the {name} of a charge", obstacle, f"Choose a shorter or plainer {name}")
+
+
+def require_amount(name: str, amount: object) -> None:
+    """Refuse what is not two whole numbers that every store can keep."""
+    if isinstance(amount, tuple | list) and len(amount) == 2 and all(map(_is_part, amount)):
+        return
+    obstacle = f"an amount is two whole numbers from 0 to {LARGEST}"
+    raise UsageError(f"{name}={amount!r}", obstacle, "Give it in the account's units")
+
+
+def _is_part(part: object) -> bool:
+    return type(part) is int and 0 <= part <= LARGEST

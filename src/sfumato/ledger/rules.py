@@ -1,0 +1,49 @@
+"""What an entry must fulfil beside being asked for: a second line of defence, for stores without triggers.
+
+SQLite's are written as triggers in ``sqlite/book.sql``, so that they hold against any program.
+"""
+
+from __future__ import annotations
+
+from sfumato.ledger.entries import Entry
+from sfumato.ledger.store import PublicRows
+
+FREE_STANDING = ("open", "bind", "cap", "reserve")  # the kinds that follow from no reservation
+
+
+def broken(rows: PublicRows, entry: Entry) -> str | None:
+    """The first rule that an entry would break if it were added now."""
+    return _chain(rows, entry) or _balance(rows, entry) or _life(rows, entry)
+
+
+def _chain(rows: PublicRows, entry: Entry) -> str | None:
+    tip = rows.tip(entry.account)
+    if (entry.sequence, entry.previous) != (tip.sequence + 1, tip.hash):
+        return "the entry is not the next of the chain"
+    spent = (tip.spent[0] + entry.cost[0], tip.spent[1] + entry.cost[1])
+    return None if entry.spent == spent else "the balance does not follow from the entry before"
+
+
+def _balance(rows: PublicRows, entry: Entry) -> str | None:
+    found = rows.totals().get(entry.account)
+    if found is None:
+        return "the account is not there"
+    total = found[1]
+    if min(entry.cost) < 0 or entry.spent[0] > total[0] or entry.spent[1] > total[1]:
+        return "the account cannot pay"
+    return "only a reservation costs" if entry.kind != "reserve" and any(entry.cost) else None
+
+
+def _life(rows: PublicRows, entry: Entry) -> str | None:
+    """Whether an entry may follow what its key has been through."""
+    past = rows.of_key(entry.account, entry.key)
+    if entry.kind in ("open", "reserve"):
+        return "the key is taken" if past else None
+    if entry.kind in FREE_STANDING:
+        return None
+    if not any(one.kind == "reserve" and one.digest == entry.digest for one in past):
+        return "the key was never reserved"
+    stored = any(one.kind == "store" for one in past)
+    if entry.kind == "hand":
+        return None if stored else "there is nothing to hand out"
+    return "the key is answered" if stored else None
