@@ -210,8 +210,8 @@ def test_of_two_that_push_the_next_step_of_a_calendar_both_count(tmp_path: Path,
         _, two = opened(tmp_path / "b.db", counter)
         place = one._place
 
-        def rival(event: object) -> int:
-            found = place(event)
+        def rival(calendar: sf.Calendar, event: object) -> int:
+            found = place(calendar, event)
             if two.step == 0:
                 two.push(100)
             return found

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -30,13 +30,19 @@ from sfumato.ledger.entries import OVER
 from sfumato.ledger.steps import Work
 from sfumato.random.bits import Bits
 from sfumato.streaming.bands import Errors
+from sfumato.streaming.calendar import Steps as CalendarSteps
 from sfumato.streaming.counter import Counter, CounterRelease, Settled, scaled
+from sfumato.streaming.exact import Machine, Whole
 from sfumato.streaming.increments import Row, event_text, precedes
 from sfumato.streaming.totals import Total
 
 CONFIDENCE = 0.95
 AGAIN = "Push the step again under its name: if it was taken after all, it counts once."
 _OUTPUT = msgspec.json.Decoder(tuple[int, ...])
+_STORED = msgspec.json.Decoder(tuple[str, msgspec.Raw])  # the name of the last event, and the machine's state
+
+Advance: TypeAlias = Callable[[msgspec.Raw, Whole, Bits], tuple[msgspec.Raw, Whole]]
+"""Takes one step of a machine from the state before it, as it is stored, to the state after it and the output."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -56,14 +62,16 @@ class _Shown:
     """
 
     def __init__(self, settled: Settled) -> None:
-        self._machine, self._grain = settled.machine, settled.grain
-        self._read, self._fed = self._machine.follow(), 0
-        self._found: dict[int, tuple[Step, list[Any]]] = {}
+        self._machine = settled.machine
+        self._grain = settled.grain
+        self._read = self._machine.follow()
+        self._fed = 0
+        self._found: dict[int, tuple[Step, list[float]]] = {}
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def __getitem__(self, number: int) -> tuple[Step, Any]:
+    def __getitem__(self, number: int) -> tuple[Step, list[float]]:
         return self._found[number]
 
     def steps(self) -> list[Step]:
@@ -78,10 +86,13 @@ class _Shown:
         self._found[step.number] = step, scaled(self._read(_output(step)), self._grain)
 
     def _begin_again(self) -> None:
-        self._fed, read, known = -1, self._machine.follow(), self.steps()
+        self._fed = -1
+        read = self._machine.follow()
+        known = self.steps()
         for step in known:
             read(_output(step))
-        self._read, self._fed = read, len(known)
+        self._read = read
+        self._fed = len(known)
 
 
 class Stream:
@@ -102,12 +113,14 @@ class Stream:
     """
 
     def __init__(self, steps: Steps, noise: Bits, ledger: Ledger) -> None:
-        self._steps, self._noise, self._closed = steps, noise, False
+        self._steps = steps
+        self._noise = noise
         self._ledger = ledger
+        self._closed = False
         self._opening = _opening(steps)
-        self._settled, self._machine = self._opening.settled, self._opening.settled.machine
-        kind: Any = tuple[str, type(self._machine.start())]  # type: ignore[misc]
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
+        self._settled = self._opening.settled
+        self._machine = self._settled.machine
+        self._advance = _advancing(self._machine)
         self._calendar = self._settled.counter.calendar
         self._reader = self._settled.reader()
         self._renew()
@@ -117,7 +130,8 @@ class Stream:
 
     def _renew(self) -> None:
         """Forget what was read, as a child process must, whose parent may have been reading."""
-        self._shown, self._lock = _Shown(self._settled), threading.RLock()
+        self._shown = _Shown(self._settled)
+        self._lock = threading.RLock()
 
     # --- what it is --------------------------------------------------------------------------------------------------------
 
@@ -157,7 +171,7 @@ class Stream:
     # --- what it does ------------------------------------------------------------------------------------------------------
 
     @without_frames
-    def push(self, increment: Any, event: object = None, *, persons: Sequence[object] | None = None) -> Total:
+    def push(self, increment: object, event: object = None, *, persons: Sequence[object] | None = None) -> Total:
         """Take one step, durably, and return the running total.
 
         Parameters
@@ -190,8 +204,8 @@ class Stream:
             if self._calendar is None:
                 return self._total(self._take(event_text(event), rows, words)[0].number)
             while True:
-                place = self._place(event)
-                self._publish_before(place)
+                place = self._place(self._calendar, event)
+                self._publish_before(self._calendar, place)
                 taken, fresh = self._take(self._calendar.name(place), rows, words)
                 if fresh or event is not None:  # else another took what was the next step: then the one after it
                     return self._total(taken.number)
@@ -216,12 +230,14 @@ class Stream:
         with self._lock:
             self._catch_up()
             before = len(self._shown)
-            self._publish_before(len(self._calendar) if until is None else self._place(until) + 1)
+            last = len(self._calendar) - 1 if until is None else self._place(self._calendar, until)
+            self._publish_before(self._calendar, last + 1)
             return list(self.totals(before + 1))
 
-    def _publish_before(self, place: int) -> None:
+    def _publish_before(self, calendar: CalendarSteps, place: int) -> None:
+        nobody: list[bytes | None] | None = None if self._settled.unit.person is None else []
         for missing in range(len(self._shown), place):
-            self._take(self._calendar.name(missing), [], None if self._settled.unit.person is None else [])  # type: ignore[union-attr]
+            self._take(calendar.name(missing), [], nobody)
 
     def _take(self, name: str, rows: list[Row], words: list[bytes | None] | None) -> tuple[Step, bool]:
         """Take a step, durably, or find the one that was taken under this name, and say which."""
@@ -230,10 +246,10 @@ class Stream:
 
         def work(number: int, stored: bytes, counts: list[int]) -> tuple[bytes, bytes]:
             self._check_horizon(number)
-            last, state = self._decoder.decode(stored)
+            last, state = _STORED.decode(stored)
             self._check(number, name, last)
             kept = rows if words is None else [row for (row, _), count in zip(known, counts, strict=True) if self._fits(count)]
-            after, output = self._machine.step(state, self._summed(kept), self._noise)
+            after, output = self._advance(state, self._summed(kept), self._noise)
             # The last step leaves nothing behind that could tell what the increments were.
             left = OVER if number == self.horizon else msgspec.json.encode((name or last, after))
             return left, msgspec.json.encode(output)
@@ -285,7 +301,7 @@ class Stream:
 
     # --- how it does it ----------------------------------------------------------------------------------------------------
 
-    def _read(self, increment: Any, persons: Sequence[object] | None) -> tuple[list[Row], list[bytes | None] | None]:
+    def _read(self, increment: object, persons: Sequence[object] | None) -> tuple[list[Row], list[bytes | None] | None]:
         """Rows in grains, and for each a word that stands for its person."""
         named = self._settled.unit.person
         if named is None:
@@ -341,13 +357,12 @@ class Stream:
         if self._closed:
             raise UsageError("pushing to a stream", "it is closed", "Open it again under the same key: it goes on where it stopped")
 
-    def _place(self, event: object) -> int:
+    def _place(self, calendar: CalendarSteps, event: object) -> int:
         """The step of the calendar that an event names, from 0 on."""
-        assert self._calendar is not None
-        place = self.step if event is None else self._calendar.place(event)
-        if place is None or place >= len(self._calendar):
-            first, last = self._calendar.name(0), self._calendar.name(len(self._calendar) - 1)
-            obstacle = f"it is none of the {len(self._calendar):,} steps from {first} to {last}"
+        place = self.step if event is None else calendar.place(event)
+        if place is None or place >= len(calendar):
+            ends = f"from {calendar.name(0)} to {calendar.name(len(calendar) - 1)}"
+            obstacle = f"it is none of the {len(calendar):,} steps {ends}"
             raise UsageError("an event outside the calendar", obstacle, "Name a step of the calendar; rows outside it count nowhere")
         return place
 
@@ -381,6 +396,17 @@ class Stream:
             law=law,
             names=() if self._settled.labels is None else tuple(map(str, self._settled.labels)),
         )
+
+
+def _advancing(machine: Machine) -> Advance:
+    """The steps of a machine over states as they are stored; only this function knows of what type they are."""
+    states = msgspec.json.Decoder(type(machine.start()))
+
+    def advance(state: msgspec.Raw, increment: Whole, noise: Bits) -> tuple[msgspec.Raw, Whole]:
+        after, output = machine.step(states.decode(state), increment, noise)
+        return msgspec.Raw(msgspec.json.encode(after)), output
+
+    return advance
 
 
 def receipt_of(entry: Entry, charged: str, source: str, part: str = "1 of 1") -> Receipt:
@@ -461,5 +487,9 @@ def _opening(steps: Steps) -> Opening:
         pass
     else:
         return found
-    asked, account = f"the stream {steps.entry.key!r}", steps.entry.account
-    raise LedgerError(asked, "this version cannot read it", "Use the version that opened it", account=account)
+    raise LedgerError(
+        f"the stream {steps.entry.key!r}",
+        "this version cannot read it",
+        "Use the version that opened it",
+        account=steps.entry.account,
+    )

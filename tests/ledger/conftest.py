@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.ledger import Ledger, open_ledger
+from sfumato.ledger import Book, Ledger, open_ledger
+from sfumato.ledger.memory import MemoryStore
 
 TOTAL = (1000, 0)
 
@@ -18,10 +19,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "budget.db"
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "plain"])
 def ledger(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
-    """A ledger with one account of 1000 units."""
-    with open_ledger(path if request.param == "file" else None) as book:
+    """A ledger with one account of 1000 units: in SQLite, or in plain containers."""
+    plain = request.param == "plain"
+    with Book(MemoryStore()) if plain else open_ledger(path if request.param == "file" else None) as book:
         book.open_account("trips", "marbles", TOTAL)
         yield book
 

@@ -1,7 +1,9 @@
-"""A second file that remembers how far a ledger had come, so that an older copy put back is noticed.
+"""A second file that remembers how far a ledger had come, so that an older copy put back is
+noticed.
 
-Each line is one fact: ``entry SEQUENCE HASH`` or ``stream NUMBER STEP HASH``. The file is only appended to. It is of use where
-whoever restores the ledger does not restore it, too: on another disk, or with another owner.
+Each line is one fact: ``entry SEQUENCE HASH`` or ``stream NUMBER STEP HASH``. The file is only
+appended to. It is of use where whoever restores the ledger does not restore it, too: on another
+disk, or with another owner.
 """
 
 from __future__ import annotations
@@ -14,14 +16,17 @@ from pathlib import Path
 from sfumato.errors import LedgerError, UsageError
 
 MODE = 0o600
-FACT = re.compile(r"(entry (?P<entry>[0-9]{1,18})|stream (?P<stream>[0-9]{1,18}) (?P<step>[0-9]{1,18})) (?P<digest>[0-9a-f]{64})")
-TORN = re.compile(r"[a-z]{0,6}|stream [0-9]{0,18}|(entry|stream [0-9]{1,18}) [0-9]{0,18}( [0-9a-f]{0,63})?")
+ENTRY = r"entry (?P<entry>[0-9]{1,18})"
+STREAM = r"stream (?P<stream>[0-9]{1,18}) (?P<step>[0-9]{1,18})"
+FACT = re.compile(rf"({ENTRY}|{STREAM}) (?P<digest>[0-9a-f]{{64}})")
+BEGINNING = r"(entry|stream [0-9]{1,18}) [0-9]{0,18}( [0-9a-f]{0,63})?"
+TORN = re.compile(rf"[a-z]{{0,6}}|stream [0-9]{{0,18}}|{BEGINNING}")
 """A line of which a full disk or a loss of power left the beginning: it says nothing."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """How far a ledger had come: its last entry, and the last step of each stream, each with its hash."""
+    """How far a ledger had come: its last entry and the last step of each stream, with hashes."""
 
     entry: tuple[int, str]
     streams: dict[int, tuple[int, str]]
@@ -32,7 +37,11 @@ class Anchor:
 
     def __init__(self, path: str | Path) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise UsageError(f"anchor = {type(path).__name__}", "it is not a path", 'Write anchor="budget.anchor"')
+            raise UsageError(
+                f"anchor = {type(path).__name__}",
+                "it is not a path",
+                'Write anchor="budget.anchor"',
+            )
         self.path = os.path.realpath(path)
         self.label = f"the anchor {str(path)!r}"
 
@@ -51,7 +60,8 @@ class Anchor:
                 entry = max(entry, (int(found["entry"]), found["digest"]))
             else:
                 number = int(found["stream"])
-                streams[number] = max(streams.get(number, (0, "")), (int(found["step"]), found["digest"]))
+                step = (int(found["step"]), found["digest"])
+                streams[number] = max(streams.get(number, (0, "")), step)
         return Reached(entry, streams)
 
     def _lines(self) -> list[str]:
@@ -64,7 +74,10 @@ class Anchor:
         raise LedgerError(self.label, reason, "Name a file that can be read, or a new one")
 
     def require_writable(self) -> None:
-        """Refuse a file that cannot be appended to. To be called before a charge, which is noted after it is durable."""
+        """Refuse a file that cannot be appended to.
+
+        To be called before a charge, which is noted after it is durable.
+        """
         self.note()
 
     def note(self, *lines: str) -> None:

@@ -33,14 +33,21 @@ def audit(rows: PublicRows, known: tuple[int, str] | None) -> Audited:
     return audited(_books(rows), known, rows.damage(thorough=True))
 
 
-def audited(books: Books, known: tuple[int, str] | None = None, damage: Iterable[str] = ()) -> Audited:
-    """Check every entry. ``known`` is an entry that must stand where it stood; ``damage`` was found before."""
+def audited(
+    books: Books,
+    known: tuple[int, str] | None = None,
+    damage: Iterable[str] = (),
+) -> Audited:
+    """Check every entry.
+
+    ``known`` is an entry that must stand where it stood; ``damage`` was found before.
+    """
     checking = _Audit(books, known, list(damage))
     return Audited(checking.run(), checking.paid, checking.begun)
 
 
 def first_look(rows: PublicRows) -> str | None:
-    """The first fault that can be seen at once, before anything is charged: rules, last entry, totals."""
+    """The first fault that can be seen at once, before a charge: rules, last entry, totals."""
     found = rows.damage(thorough=False)
     if found:
         return found[0]
@@ -79,7 +86,7 @@ class Books:
     payloads: Mapping[int, str]
     highest: int
     settled: Mapping[tuple[str, str], str]
-    """What was fixed for an account ("bind") or a data set ("cap"), as the entry that fixed it says."""
+    """What was fixed for an account ("bind") or a data set ("cap"), as its entry says."""
 
 
 @dataclass(slots=True)
@@ -138,7 +145,8 @@ class _Audit:
         last = self._head[0]
         if known[0] > last:
             obstacle = "its tail was cut, or an older copy put back"
-            return f"entry {known[0]} is known from outside, but the ledger ends at entry {last}: {obstacle}"
+            outside = f"entry {known[0]} is known from outside"
+            return f"{outside}, but the ledger ends at entry {last}: {obstacle}"
         obstacle = "the history was rewritten, or this is another ledger"
         return f"entry {known[0]} differs from the one known from outside: {obstacle}"
 
@@ -153,7 +161,8 @@ class _Audit:
             self._fault(f"entry {entry.sequence} holds a value of the wrong kind")
             return
         if entry.sequence != number + 1:
-            self._fault(f"entry {entry.sequence} follows entry {number}: entries are missing or were moved")
+            obstacle = "entries are missing or were moved"
+            self._fault(f"entry {entry.sequence} follows entry {number}: {obstacle}")
         if entry.previous != previous:
             self._fault(f"entry {entry.sequence} does not continue the chain of entry {number}")
         if entry.hash != link(*fields(entry)):
@@ -167,7 +176,8 @@ class _Audit:
         if entry.kind != "reserve" and entry.cost != NOTHING:
             self._fault(f"entry {entry.sequence} costs something, but only a reservation may")
         if entry.spent != after:
-            self._fault(f"entry {entry.sequence} states a balance that does not follow from the entries before it")
+            obstacle = "does not follow from the entries before it"
+            self._fault(f"entry {entry.sequence} states a balance that {obstacle}")
         self._spent[entry.account] = after
         total = self._totals.get(entry.account)
         if total is not None and (after[0] > total[0] or after[1] > total[1]):
@@ -184,14 +194,16 @@ class _Audit:
         place = (entry.account, entry.key)
         key = self._keys.get(place)
         if entry.account not in self._totals:
-            self._fault(f"entry {entry.sequence} belongs to account {entry.account!r}, which is not open")
+            account = f"account {entry.account!r}, which is not open"
+            self._fault(f"entry {entry.sequence} belongs to {account}")
         if entry.kind == "reserve":
             if key is not None:
                 self._fault(f"entry {entry.sequence} reserves key {entry.key!r} a second time")
             self._keys[place] = _Key(entry.sequence, entry.digest)
             self.paid[entry.sequence] = entry.hash
         elif key is None or key.digest != entry.digest:
-            self._fault(f"entry {entry.sequence} ({entry.kind}) has no reservation that it belongs to")
+            obstacle = "has no reservation that it belongs to"
+            self._fault(f"entry {entry.sequence} ({entry.kind}) {obstacle}")
         else:
             self._step(entry, key)
 

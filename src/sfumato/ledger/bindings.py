@@ -1,4 +1,4 @@
-"""What an account may be charged for beside its total: whom it protects, and the ceiling of its data set."""
+"""What limits a charge beside the total: whom the account protects, and its data set's ceiling."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fix(rows: PublicRows, account: Account, wish: Binding) -> None:
 
 
 def cap_once(rows: PublicRows, account: Account, wish: Binding) -> None:
-    """Set the ceiling of a data set, if it has none and the account's charges are added up under it."""
+    """Set the ceiling of a data set, if it has none and the account counts towards it."""
     data = account.data if account.protects else wish.data
     if data and wish.ceiling is not None and data not in rows.ceilings():
         journal.cap(rows, account.name, data, account.rule, wish.ceiling)

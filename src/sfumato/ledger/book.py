@@ -1,7 +1,8 @@
 """The account book: the life of a charge, written once, over any store.
 
-A charge passes through at most three durable states, each an entry: *reserved*, *stored*, *handed out*.
-It is never refunded. The book knows nothing of questions, measures or data, and nothing of SQL.
+A charge passes through at most three durable states, each an entry: *reserved*, *stored*, *handed
+out*. It is never refunded. The book knows nothing of questions, measures or data, and nothing of
+SQL.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ BATCH = 500  # entries of the log that are read at a time
 
 
 class Book:
-    """An account book for many processes and threads, in which nothing is changed and nothing is removed.
+    """An account book for many processes and threads, in which nothing is changed and nothing is
+    removed.
 
     ``open_ledger`` opens one in a file or in memory; users write its type as ``sf.Ledger``.
 
     Parameters
     ----------
     store : Store
-        Keeps the rows. Its secret part is opened when it is needed: whoever reads or verifies a copy
-        needs the public part alone.
+        Keeps the rows. Its secret part is opened when it is needed: whoever reads or verifies a
+        copy needs the public part alone.
     anchor : str, Path or None
-        A second file, best on another disk, to which every charge appends the ledger's head. An older
-        copy of the ledger that is put back is then refused.
+        A second file, best on another disk, to which every charge appends the ledger's head. An
+        older copy of the ledger that is put back is then refused.
     """
 
     def __init__(self, store: Store, *, anchor: str | Path | None = None) -> None:
@@ -58,7 +60,7 @@ class Book:
         renewed_in_children(self, Book._renew)
 
     def _renew(self) -> None:
-        """Begin with a new lock, as a child process must, whose parent may have been opening the secrets."""
+        """Begin with a new lock, as a child process must: its parent may hold the old one."""
         self._opening = threading.RLock()
 
     def __repr__(self) -> str:
@@ -85,7 +87,7 @@ class Book:
                 self._kept.close()
             self._store.close()
 
-    # --- the two parts --------------------------------------------------------------------------------
+    # --- the two parts ----------------------------------------------------------------------------
 
     def _secrets(self) -> Secrets:
         """The secrets, opened before any transaction that needs them begins."""
@@ -97,8 +99,8 @@ class Book:
     def _open_secrets(self) -> Secrets:
         known = self._store.reading(lambda rows: rows.identity())
         identity = known or self._store.writing(new_identity)
-        # A ledger that was charged had secrets. New ones would let its streams begin again under their
-        # old charge.
+        # A ledger that was charged had secrets. New ones would let its streams begin again under
+        # their old charge.
         create = not self._store.reading(lambda rows: rows.charged())
         return Secrets(self._store.secrets(create=create), identity, create=create)
 
@@ -122,7 +124,7 @@ class Book:
         self._looked = True
         return secrets
 
-    # --- the anchor -----------------------------------------------------------------------------------
+    # --- the anchor -------------------------------------------------------------------------------
 
     def _check_anchor(self, secrets: Secrets) -> None:
         if self._anchor is None:
@@ -132,7 +134,7 @@ class Book:
         self._anchor.require_writable()
 
     def _anchor_fault(self, anchor: Anchor, secrets: Secrets | None) -> str | None:
-        """What the anchor knows and the ledger does not; of streams only where the secrets are at hand."""
+        """What the anchor knows and the ledger does not; of streams only with the secrets."""
         reached = anchor.read()
         sequence, digest = reached.entry
         sound = sequence == 0 or self._hash_of(sequence) == digest
@@ -159,10 +161,10 @@ class Book:
             if lines:
                 self._anchor.note(*lines)
 
-    # --- signatures -----------------------------------------------------------------------------------
+    # --- signatures -------------------------------------------------------------------------------
 
     def signer(self, *, create: bool = False) -> str | None:
-        """The public key under which this ledger signs releases; None where the holder made none."""
+        """The public key under which this ledger signs releases; None where there is none."""
         private = self._secrets().value(signing.NAME, signing.new_key if create else None)
         return None if private is None else signing.public_of(private)
 
@@ -171,10 +173,11 @@ class Book:
         private = self._secrets().value(signing.NAME)
         return "" if private is None else signing.sign(private, message)
 
-    # --- accounts -------------------------------------------------------------------------------------
+    # --- accounts ---------------------------------------------------------------------------------
 
     def open_account(self, name: str, rule: str, total: Amount | None) -> Account:
-        """Create an account, or check that it exists with exactly this rule and total (None: with any total).
+        """Create an account, or check that it exists with exactly this rule and total (None: with
+        any total).
 
         What it protects is fixed by its first charge: before that, a slip in a source's description
         binds nothing.
@@ -210,7 +213,11 @@ class Book:
         A charge refuses one that differs.
         """
         self._look()
-        self._store.writing(lambda rows: bindings.cap_once(rows, self._known(rows, account), binding))
+
+        def settle(rows: PublicRows) -> None:
+            bindings.cap_once(rows, self._known(rows, account), binding)
+
+        self._store.writing(settle)
 
     def accounts(self) -> list[Account]:
         """All accounts, in the order in which they were opened."""
@@ -229,7 +236,7 @@ class Book:
             raise UsageError(f"account {name!r}", obstacle, remedy)
         return found
 
-    # --- the life of a charge -------------------------------------------------------------------------
+    # --- the life of a charge ---------------------------------------------------------------------
 
     def reserve(
         self,
@@ -244,25 +251,26 @@ class Book:
         wait: float = 60.0,
         resumes: int | None = 1,
     ) -> Hold:
-        """Charge an account, durably, before anything is counted; or replay what the key has paid for.
+        """Charge an account, durably, before anything is counted; or replay what the key has paid
+        for.
 
         Parameters
         ----------
         account : str
         key : str or None
-            Names the charge within its account. None: the key that was made for this question, or a new
-            random one.
+            Names the charge within its account. None: the key that was made for this question, or a
+            new random one.
         asked : str
-            What the charge is for. It is kept among the secrets, as an HMAC; the same key for something
-            else is refused.
+            What the charge is for. It is kept among the secrets, as an HMAC; the same key for
+            something else is refused.
         cost : tuple of two int
         note : str
             For the reader of the log.
         binding : Binding or None
             What all charges of the account have in common. The first fixes it, others are refused.
         lease : float
-            Seconds after which another caller may take the key over, if no answer is stored. A holder
-            that has ended, as far as this machine can tell, loses it at once.
+            Seconds after which another caller may take the key over, if no answer is stored. A
+            holder that has ended, as far as this machine can tell, loses it at once.
         wait : float
             Seconds to wait for another holder's answer.
         resumes : int or None
@@ -295,7 +303,10 @@ class Book:
         return found
 
     def _attempt(self, request: Request) -> Hold | Entry:
-        """Charge, take over or replay, in one transaction; or return the entry by which another holder is at work."""
+        """Charge, take over or replay, in one transaction.
+
+        Or return the entry by which another holder is at work.
+        """
         past, mine = self._store.writing(lambda rows: self._settle(rows, request))
         if past and mine is None and not _answered(past):
             return past[-1]
@@ -336,8 +347,8 @@ class Book:
             failure = refusals.unknown(rows.of_key(account, request.name)[0])
         else:
             past = rows.of_key(account, name.key)
-            # Older secrets put back alone may know the key by another question, which it stood for in
-            # vain before.
+            # Older secrets put back alone may know the key by another question, which it stood for
+            # in vain before.
             if not past or past[0].digest == name.digest:
                 return dataclasses.replace(request, key=name.key, digest=name.digest), past
             failure = refusals.unknown(past[0])
@@ -376,7 +387,7 @@ class Book:
         return self._hand_out(first)
 
     def _hand_out(self, first: Entry) -> bytes:
-        """Read an answer back, compare it with its entry, and enter that it is handed out, before it is."""
+        """Read an answer back, compare it with its entry, and enter that it is handed out."""
         past, payload = self._store.reading(lambda rows: _answer(rows, first))
         if payload is None:
             raise refusals.spoilt(first)
@@ -394,7 +405,7 @@ class Book:
         """The last entry of a key by now."""
         return self._store.reading(lambda rows: rows.of_key(entry.account, entry.key)[-1])
 
-    # --- streams --------------------------------------------------------------------------------------
+    # --- streams ----------------------------------------------------------------------------------
 
     def stream(
         self,
@@ -409,21 +420,23 @@ class Book:
         secret: bytes = b"",
         binding: Binding | None = None,
     ) -> Steps:
-        """Charge an account for a stream of steps, durably; or go on with the stream that the key has paid for.
+        """Charge an account for a stream of steps, durably; or go on with the stream that the key
+        has paid for.
 
-        The charge comes first, then the stream among the secrets, then the entry which says that it is
-        there. A process that ends in between leaves the next one to go on. After that entry a missing
-        stream is an error: begun anew, it would spend its charge a second time.
+        The charge comes first, then the stream among the secrets, then the entry which says that it
+        is there. A process that ends in between leaves the next one to go on. After that entry a
+        missing stream is an error: begun anew, it would spend its charge a second time.
 
         Parameters
         ----------
         account, key, asked, cost, note, binding
-            As for `reserve`. There is no lease: every step is a transaction of its own, whoever takes it.
+            As for `reserve`. There is no lease: every step is a transaction of its own, whoever
+            takes it.
         spec : bytes
             What the stream is: public, stored with the charge, and ignored where the stream exists.
         state, secret : bytes
-            The state before its first step, and what else its steps need: kept among the secrets until
-            the last step.
+            The state before its first step, and what else its steps need: kept among the secrets
+            until the last step.
 
         Raises
         ------
@@ -450,7 +463,7 @@ class Book:
         self._fix_if_any(rows, request)
         return past[0], _answered(past)
 
-    # --- the log --------------------------------------------------------------------------------------
+    # --- the log ----------------------------------------------------------------------------------
 
     def log(self, account: str | None = None) -> Iterator[Entry]:
         """Entries in order, of one account or of all."""
@@ -468,7 +481,7 @@ class Book:
             last = batch[-1].sequence
 
     def answer(self, entry: int) -> bytes | None:
-        """What is stored under a charge: its answer, or what a stream was opened with; None where there is none."""
+        """What is stored under a charge: its answer, or what a stream was opened with."""
         first = self._charge_of(entry)
         if first is None:
             return None
@@ -497,20 +510,21 @@ class Book:
         secrets = self._secrets_if_any()
         return None if secrets is None else secrets.replaced(entry)
 
-    # --- checking it ----------------------------------------------------------------------------------
+    # --- checking it ------------------------------------------------------------------------------
 
     def verify(self, head: Entry | tuple[int, str] | None = None) -> Verification:
         """Recompute the whole ledger and compare.
 
-        Found: an entry, answer, step or account that was edited, added, deleted or moved; a balance,
-        lease or total that does not follow from the entries; a stream's state that does not belong to
-        its last step; triggers that were dropped or replaced; a damaged file; a plain cut of the tail.
+        Found: an entry, answer, step or account that was edited, added, deleted or moved; a
+        balance, lease or total that does not follow from the entries; a stream's state that does
+        not belong to its last step; triggers that were dropped or replaced; a damaged file; a plain
+        cut of the tail.
 
         Not found without help from outside: a history that someone with write access rewrote as a
-        whole, hashes and counters included, or an older copy put back in place. Both are valid chains.
-        Against them, keep the ``head`` of an earlier verification, or any receipt, elsewhere and pass
-        it here: that entry must then still stand where it stood. What was added after the latest head
-        kept outside remains undetectable when cut.
+        whole, hashes and counters included, or an older copy put back in place. Both are valid
+        chains. Against them, keep the ``head`` of an earlier verification, or any receipt,
+        elsewhere and pass it here: that entry must then still stand where it stood. What was added
+        after the latest head kept outside remains undetectable when cut.
         """
         try:
             return self._verify((head.sequence, head.hash) if isinstance(head, Entry) else head)
@@ -535,13 +549,13 @@ class Book:
         return dataclasses.replace(found.verification, faults=tuple(faults[:MOST_FAULTS]))
 
     def _upgraded(self, secrets: Secrets, known: tuple[int, str]) -> tuple[int, str]:
-        """An entry known by the hash that it had before the ledger was upgraded, by the one it has now."""
+        """An entry known by its hash before the ledger was upgraded, by the one it has now."""
         if secrets.replaced(known[0]) != known[1]:
             return known
         return known[0], self._hash_of(known[0]) or ""
 
 
-# --- within a transaction ------------------------------------------------------------------------------
+# --- within a transaction -------------------------------------------------------------------------
 
 
 def _batch(rows: PublicRows, after: int, account: str | None) -> list[Entry]:
@@ -603,6 +617,6 @@ def _answered(past: list[Entry]) -> bool:
 
 
 def _live(last: Entry) -> bool:
-    """Whether the last entry of a key is a lease that runs and whose holder may still be at work."""
+    """Whether the last entry of a key is a lease that runs, of a holder who may be at work."""
     lease = last.kind in ("reserve", "resume") and journal.now() < last.until
     return lease and not holder.ended(last.holder)

@@ -11,7 +11,7 @@ from sfumato.ledger.entries import Amount, Entry
 FIELDS = tuple(field.name for field in dataclasses.fields(Entry))[:-1]
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=repr).encode
 
-# --- entries -------------------------------------------------------------------------------------------
+# --- entries --------------------------------------------------------------------------------------
 
 
 def payload_digest(payload: bytes) -> str:
@@ -48,7 +48,7 @@ def capping(data: str, rule: str, amount: Amount) -> str:
     return json.dumps(said, ensure_ascii=True)
 
 
-# --- streams -------------------------------------------------------------------------------------------
+# --- streams --------------------------------------------------------------------------------------
 
 
 def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> str:

@@ -1,4 +1,5 @@
-"""The values a ledger keeps: amounts, accounts, entries, steps. They know nothing of questions or data.
+"""The values a ledger keeps: amounts, accounts, entries, steps. They know nothing of questions or
+data.
 
 Money is a pair of non-negative integers, in units that the caller fixes; ``rule`` is a word that is
 stored and compared.
@@ -44,16 +45,17 @@ def written(rule: str, amount: Amount) -> str:
     parts = WRITTEN.get(rule)
     if parts is None or any(amount[len(parts) :]):
         return f"{amount} units"
-    values = (Decimal(units).scaleb(-places) for units, (_, places) in zip(amount, parts, strict=False))
-    named = zip(values, parts, strict=True)
-    return ", ".join(f"{name} = {value.normalize():f}" for value, (name, _) in named)
+    named = zip(amount, parts, strict=False)
+    values = [(name, Decimal(units).scaleb(-places)) for units, (name, places) in named]
+    return ", ".join(f"{name} = {value.normalize():f}" for name, value in values)
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
     """What an account may spend in all, and what it has spent.
 
-    ``protects`` and ``data`` say whom, and which data set it pays for; "" where no charge has fixed them.
+    ``protects`` and ``data`` say whom, and which data set it pays for; "" where no charge has fixed
+    them.
     """
 
     name: str
@@ -92,13 +94,13 @@ class Binding:
 class Entry:
     """One line of the ledger, as it was written.
 
-    ``kind`` is ``open`` (an account), ``bind`` (it is fixed whom the account protects), ``cap`` (a data
-    set gets a ceiling), ``reserve`` (the only kind that costs), ``resume`` (a caller took over a
-    reservation without an answer), ``abandon`` (a holder gave up), ``store`` (an answer is durable) or
-    ``hand`` (it was handed out). ``spent`` is what the account has spent, this entry included. ``until``
-    and ``holder`` say when a lease ends and which process holds it. ``hash`` covers every other field,
-    ``previous`` is the hash of the entry before. ``key``, if nobody gave one, and ``digest`` are random.
-    Entries that follow a reservation carry its time, not their own.
+    ``kind`` is ``open`` (an account), ``bind`` (it is fixed whom the account protects), ``cap`` (a
+    data set gets a ceiling), ``reserve`` (the only kind that costs), ``resume`` (a caller took over
+    a reservation without an answer), ``abandon`` (a holder gave up), ``store`` (an answer is
+    durable) or ``hand`` (it was handed out). ``spent`` is what the account has spent, this entry
+    included. ``until`` and ``holder`` say when a lease ends and which process holds it. ``hash``
+    covers every other field, ``previous`` is the hash of the entry before. ``key``, if nobody gave
+    one, and ``digest`` are random. Entries that follow a reservation carry its time, not their own.
     """
 
     sequence: int

@@ -14,21 +14,22 @@ VERSION = 1
 def exported(ledger: Book) -> dict[str, object]:
     """Accounts, entries, stored answers and the published steps of streams, as plain values.
 
-    Each answer is the text that was stored, so that its hash can be compared with its entry. The secrets
-    of the ledger are no part of it: an auditor learns from it what readers of the releases know, and
-    what was charged.
+    Each answer is the text that was stored, so that its hash can be compared with its entry. The
+    secrets of the ledger are no part of it: an auditor learns from it what readers of the releases
+    know, and what was charged.
     """
     entries = list(ledger.log())
     charges = [entry.sequence for entry in entries if entry.kind == "reserve"]
-    answers = {number: ledger.answer(number) for number in charges}
-    streams = {number: ledger.steps(number) for number in charges}
+    answers = {str(number): ledger.answer(number) for number in charges}
+    streams = {str(number): ledger.steps(number) for number in charges}
+    steps = {number: stream.since(None) for number, stream in streams.items() if stream is not None}
     return {
         "format": FORMAT,
         "version": VERSION,
         "accounts": [_account(account) for account in ledger.accounts()],
         "entries": [dataclasses.asdict(entry) for entry in entries],
-        "answers": {str(number): answer.decode() for number, answer in answers.items() if answer is not None},
-        "steps": {str(number): [_step(step) for step in stream.since(None)] for number, stream in streams.items() if stream is not None},
+        "answers": {number: text.decode() for number, text in answers.items() if text is not None},
+        "steps": {number: [_step(step) for step in taken] for number, taken in steps.items()},
         "signer": ledger.signer(),
     }
 

@@ -68,6 +68,7 @@ class Hold:
             return
         try:
             self._abandon()
-        except LedgerError:  # the lease runs out by itself; the reason for leaving must stay visible
+        except LedgerError:
+            # The lease runs out by itself; the reason for leaving must stay visible.
             if error is None:
                 raise

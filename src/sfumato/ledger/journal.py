@@ -1,4 +1,4 @@
-"""How an entry is dated, balanced and chained to the one before, inside a transaction of its caller."""
+"""How an entry is dated, balanced and chained to the one before, within a transaction."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def follow(
 ) -> Draft:
     """A later entry of the key that ``first`` reserved; free of charge.
 
-    Only one that takes a key over reads the clock. The others come after the data were read: their own
-    time would say how long that took, and so how many rows there are.
+    Only one that takes a key over reads the clock. The others come after the data were read: their
+    own time would say how long that took, and so how many rows there are.
     """
     return Draft(
         first.account,

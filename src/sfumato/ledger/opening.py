@@ -25,8 +25,8 @@ def open_ledger(
     create : bool
         Whether a missing file is created.
     anchor : str, Path or None
-        A second file, best on another disk, to which every charge appends the ledger's head. An older
-        copy of the ledger that is put back is then refused.
+        A second file, best on another disk, to which every charge appends the ledger's head. An
+        older copy of the ledger that is put back is then refused.
 
     >>> with open_ledger(None) as ledger:
     ...     _ = ledger.open_account("trips", "pure", (3_000_000_000, 0))

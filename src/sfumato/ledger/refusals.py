@@ -34,12 +34,19 @@ def exceeded(account: Account, cost: Amount) -> BudgetExceeded:
     )
 
 
-def above_ceiling(account: Account, data: str, cost: Amount, left: Amount, ceiling: Amount) -> BudgetExceeded:
+def above_ceiling(
+    account: Account,
+    data: str,
+    cost: Amount,
+    left: Amount,
+    ceiling: Amount,
+) -> BudgetExceeded:
     """The accounts of a data set together cannot pay."""
     rule = account.rule
+    most = written(rule, ceiling)
     return BudgetExceeded(
         f"a charge of {written(rule, cost)} for the data set {data!r}",
-        f"{written(rule, left)} is left of its ceiling of {written(rule, ceiling)}, over all accounts",
+        f"{written(rule, left)} is left of its ceiling of {most}, over all accounts",
         SPENT,
         requested=cost,
         remaining=left,
@@ -69,7 +76,7 @@ def unknown(first: Entry) -> LedgerError:
 
 
 def protects_others(account: Account, wish: Binding) -> UsageError:
-    """An account is charged for other persons, or another relation between neighbours, than before."""
+    """An account is charged for other persons, or another relation, than before."""
     return UsageError(
         f"charging account {account.name!r} to protect {wish.protects}",
         f"it protects {account.protects}, and the two costs do not add up",

@@ -39,7 +39,11 @@ class Request:
         require_amount("cost", self.cost)
         if not 0 <= self.lease <= LONGEST_LEASE:
             asked = f"lease={self.lease!r}"
-            raise UsageError(asked, "a lease lasts from 0 seconds to a year", "Choose a lease such as 900 seconds")
+            raise UsageError(
+                asked,
+                "a lease lasts from 0 seconds to a year",
+                "Choose a lease such as 900 seconds",
+            )
 
     @property
     def name(self) -> str:

@@ -1,9 +1,9 @@
 """What only the operator of a ledger may know: which question stands behind a key.
 
 A stored answer must be found again when the same question is asked of the same data, and nobody who
-reads a receipt may learn from it what the data are. So keys and digests in the ledger are random, and
-the question, with the state of the data file, is kept here as an HMAC under a secret that never leaves
-the secret part of the store.
+reads a receipt may learn from it what the data are. So keys and digests in the ledger are random,
+and the question, with the state of the data file, is kept here as an HMAC under a secret that never
+leaves the secret part of the store.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECRET_BYTES = 32
 
 
 class Name(NamedTuple):
-    """The name under which a question is entered: its key, and a random digest that stands for it."""
+    """The name under which a question is entered: its key, and a random digest."""
 
     key: str
     digest: str
@@ -65,7 +65,13 @@ class Secrets:
         """Close the store; closing twice is harmless."""
         self.store.close()
 
-    def name(self, account: str, key: str | None, asked: str, charged: Callable[[str], bool]) -> Name:
+    def name(
+        self,
+        account: str,
+        key: str | None,
+        asked: str,
+        charged: Callable[[str], bool],
+    ) -> Name:
         """Find the name of a question, or give it one.
 
         Parameters
@@ -76,7 +82,8 @@ class Secrets:
         asked : str
             All that tells the question from others. It is stored as an HMAC only.
         charged : callable
-            Whether a key was charged in the ledger. A name without a charge was left behind by a refusal.
+            Whether a key was charged in the ledger. A name without a charge was left behind by a
+            refusal.
 
         Raises
         ------
@@ -106,7 +113,7 @@ class Secrets:
         return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
 
     def adopt(self, account: str, name: Name, tag: bytes, *, derived: bool) -> None:
-        """Write the name of a question; ``derived``: its key was made for it. One without a charge gives way."""
+        """Write the name of a question; ``derived``: its key was made for it."""
         row = NameRow(name.key, tag, name.digest)
         self.store.writing(lambda rows: rows.keep(account, row, derived=derived))
 
@@ -115,7 +122,7 @@ class Secrets:
         return self.store.reading(lambda rows: rows.replaced(sequence))
 
     def value(self, name: str, make: Callable[[], bytes] | None = None) -> bytes | None:
-        """One of the values kept here, made now if it is missing; None where it is neither there nor made."""
+        """One of the values kept here, made now if it is missing and can be made."""
 
         def settle(rows: SecretRows) -> bytes | None:
             value = rows.values().get(name)

@@ -1,12 +1,13 @@
-"""Streams: charges that are answered step by step. One call stores what a step publishes and the state it leaves.
+"""Streams: charges that are answered step by step. One call stores what a step publishes and the
+state it leaves.
 
-They are kept among the ledger's secrets. The last step leaves no state: it wipes the state before it, the
-tallies of persons and the secret that stood for them, and the store's log is cut.
+They are kept among the ledger's secrets. The last step leaves no state: it wipes the state before
+it, the tallies of persons and the secret that stood for them, and the store's log is cut.
 
-A step is computed from a row that holds the state, stored only if that row is still the stream's, and
-shown only when it is on disk. So two processes cannot both take one step, and a process that is killed
-leaves either nothing or the whole step. What was computed from a row that was not the stream's any more
-is forgotten: nobody has seen it.
+A step is computed from a row that holds the state, stored only if that row is still the stream's,
+and shown only when it is on disk. So two processes cannot both take one step, and a process that is
+killed leaves either nothing or the whole step. What was computed from a row that was not the
+stream's any more is forgotten: nobody has seen it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from typing import NamedTuple, TypeAlias
 from sfumato.errors import LedgerError
 from sfumato.ledger.chain import linked, opened, sealed
 from sfumato.ledger.entries import OVER, Entry, Step
-from sfumato.ledger.store import REFUSED, REPORT, Position, SecretRows, SecretStore, StreamRow, StreamRows
+from sfumato.ledger.store import (
+    REFUSED,
+    REPORT,
+    Position,
+    SecretRows,
+    SecretStore,
+    StreamRow,
+    StreamRows,
+)
 
 Work: TypeAlias = Callable[[int, bytes, list[int]], tuple[bytes, bytes]]
 
@@ -31,7 +40,8 @@ class _Taken(NamedTuple):
 
 
 class Steps:
-    """A stream in the hands of its caller. Any number of processes may hold it; its steps are taken one after another.
+    """A stream in the hands of its caller. Any number of processes may hold it; its steps are taken
+    one after another.
 
     Attributes
     ----------
@@ -55,25 +65,26 @@ class Steps:
         return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
 
     def take(self, event: str, work: Work, words: Sequence[bytes] = ()) -> tuple[Step, bool]:
-        """Take one step, durably, and return it; or the step that this event took before, and False.
+        """Take one step, durably, and return it; or the step that this event took before, and
+        False.
 
         Parameters
         ----------
         event : str
             "" for a step without a name, which is never taken for another.
         work : callable
-            From the number of the step, the state before it, and how often each of the words was counted
-            by then, to the state after it and the output. If it raises, nothing is changed. It may be
-            called twice, if another process takes the step meanwhile. A state of `OVER` after it says
-            that this step is the last; before it, that there is no further one.
+            From the number of the step, the state before it, and how often each of the words was
+            counted by then, to the state after it and the output. If it raises, nothing is changed.
+            It may be called twice, if another process takes the step meanwhile. A state of `OVER`
+            after it says that this step is the last; before it, that there is no further one.
         words : sequence of bytes
             To be counted with the step.
 
         Raises
         ------
         LedgerError
-            If the step cannot be stored; it was then not taken, or, where the disk failed at the last
-            moment, the next call finds it.
+            If the step cannot be stored; it was then not taken, or, where the disk failed at the
+            last moment, the next call finds it.
         """
         taken = None if words else self._store.singly(lambda rows: self._try(rows, event, work))
         if taken is None:
@@ -83,7 +94,7 @@ class Steps:
         return taken.step, taken.fresh
 
     def _try(self, rows: StreamRows, event: str, work: Work) -> _Taken | None:
-        """Take the step by one call, which changes nothing if the stream has moved since its row was read: then None."""
+        """Take the step by one call; None, and nothing done, if the stream moved meanwhile."""
         number = self.entry.sequence
         at = self._sound(rows.position(number))
         # After the row, so that none is missed that it counts.
@@ -116,12 +127,25 @@ class Steps:
             raise spoilt(self.entry)
         return at
 
-    def _next(self, at: Position, event: str, work: Work, counts: list[int]) -> tuple[Step, Position]:
-        """Compute a step from the stream's row: what is published, and the row that it leaves behind."""
+    def _next(
+        self,
+        at: Position,
+        event: str,
+        work: Work,
+        counts: list[int],
+    ) -> tuple[Step, Position]:
+        """Compute a step from the stream's row: what is published, and the row after it."""
         state, output = work(at.step + 1, at.state, counts)
         return self._after(at, event, output, state, at.tallied + len(counts))
 
-    def _after(self, at: Position, event: str, output: bytes, state: bytes, tallied: int) -> tuple[Step, Position]:
+    def _after(
+        self,
+        at: Position,
+        event: str,
+        output: bytes,
+        state: bytes,
+        tallied: int,
+    ) -> tuple[Step, Position]:
         """The step that publishes an output, and the stream's row after it."""
         number = self.entry.sequence
         step = at.step + 1
@@ -141,7 +165,7 @@ class Steps:
             raise spoilt(self.entry)
 
     def since(self, last: Step | None) -> list[Step]:
-        """All steps after a given one (None: all there are), in order, each checked against its hash."""
+        """All steps after a given one (None: all there are), each checked against its hash."""
         stream = self.entry.sequence
         number, head = (0, self.entry.hash) if last is None else (last.number, last.hash)
         found = self._store.reading(lambda rows: rows.steps(stream, number))
@@ -175,8 +199,8 @@ def found(rows: SecretRows, entry: Entry, store: SecretStore) -> Steps:
     row = rows.stream(entry.sequence)
     if row is None or not isinstance(row.spec, bytes) or not isinstance(row.secret, bytes):
         raise spoilt(entry)
-    # Where an older ledger was put back without its secrets, they know streams that other charges of
-    # these numbers paid for.
+    # Where an older ledger was put back without its secrets, they know streams that other charges
+    # of these numbers paid for.
     if not (_begins_with(rows, entry) if row.at.step else row.at.head == entry.hash):
         raise spoilt(entry)
     return Steps(entry, row.spec, row.secret, store)

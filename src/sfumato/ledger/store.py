@@ -1,25 +1,26 @@
 """What a `Store` has to promise, so that a `Book` may keep its entries in it.
 
-A store has two parts, which may be two databases: public rows, which any auditor may read, and secret
-rows, which only the operator may. No transaction spans both. One of the secret part may run inside one
-of the public part, never the other way round.
+A store has two parts, which may be two databases: public rows, which any auditor may read, and
+secret rows, which only the operator may. No transaction spans both. One of the secret part may run
+inside one of the public part, never the other way round.
 
 Each part gives its rows to a function, which is the transaction:
 
-* `Part.writing`: what the function did is durable when this returns. If it raises, whatever it raises,
-  nothing was done. Any number of threads, and of stores on the same rows, behave as though their
-  functions ran one after another. The function may be called again where a store has to try anew.
+* `Part.writing`: what the function did is durable when this returns. If it raises, whatever it
+  raises, nothing was done. Any number of threads, and of stores on the same rows, behave as though
+  their functions ran one after another. The function may be called again where a store has to try
+  anew.
 * `Part.reading`: one consistent view, of which later transactions are no part.
 * `SecretStore.singly`: each call is a transaction of its own.
 
-Rows are added, hardly ever changed, and never removed. Where two race, the rows decide, by comparing
-before they write: `PublicRows.add` takes an entry only if it is the next of the chain, `StreamRows.move`
-takes a step only from the state that it was computed from. Leases, balances and answers are read off
-the entries, so they need no more than that.
+Rows are added, hardly ever changed, and never removed. Where two race, the rows decide, by
+comparing before they write: `PublicRows.add` takes an entry only if it is the next of the chain,
+`StreamRows.move` takes a step only from the state that it was computed from. Leases, balances and
+answers are read off the entries, so they need no more than that.
 
-A store raises `StoreError` where it fails, or where its rules refuse a row; no message quotes a row.
-It refuses to be used by a thread that is in the middle of using it, as a signal handler's is, and by a
-child process where it cannot cross a fork.
+A store raises `StoreError` where it fails, or where its rules refuse a row; no message quotes a
+row. It refuses to be used by a thread that is in the middle of using it, as a signal handler's is,
+and by a child process where it cannot cross a fork.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ ONCE_EACH = "Open a ledger in a file, once in each process"
 
 
 class StoreError(LedgerError):
-    """The store failed, or its rules refuse a row. Nothing of the transaction was done, as far as is known."""
+    """The store failed, or its rules refuse a row."""
 
 
 class Tip(NamedTuple):
-    """Where the next entry of an account continues: the last entry of all, and the account's balance."""
+    """Where the next entry of an account continues: the last entry of all, and the balance."""
 
     sequence: int
     hash: str
@@ -55,7 +56,7 @@ class Tip(NamedTuple):
 
 
 class NameRow(NamedTuple):
-    """The name of a question among the secrets: its key, its HMAC, and the digest that stands for it."""
+    """The name of a question among the secrets: its key, its HMAC, and the digest for it."""
 
     key: str
     tag: bytes
@@ -77,7 +78,7 @@ class Position(NamedTuple):
 
 
 class StreamRow(NamedTuple):
-    """A stream: what it was opened with, and how far it has come. ``number`` is that of its charge."""
+    """A stream: the number of its charge, what it was opened with, and how far it has come."""
 
     number: int
     spec: bytes
@@ -86,9 +87,9 @@ class StreamRow(NamedTuple):
 
 
 class PublicRows(ABC):
-    """The public rows within one transaction. Rows come back as they were written; `audit` judges them."""
+    """The public rows within one transaction, as they are: `audit` judges them."""
 
-    # --- what a charge needs --------------------------------------------------------------------------
+    # --- what a charge needs ----------------------------------------------------------------------
 
     @abstractmethod
     def identity(self) -> str | None:
@@ -96,14 +97,19 @@ class PublicRows(ABC):
 
     @abstractmethod
     def tip(self, account: str) -> Tip:
-        """The last entry's number and hash, (0, "") if there is none, and what the account has spent."""
+        """The last entry's number and hash, or 0 and "", and what the account has spent."""
 
     @abstractmethod
     def entry(self, sequence: int) -> Entry | None:
         """The entry of a number."""
 
     @abstractmethod
-    def entries(self, after: int = 0, account: str | None = None, most: int | None = None) -> Iterable[Entry]:
+    def entries(
+        self,
+        after: int = 0,
+        account: str | None = None,
+        most: int | None = None,
+    ) -> Iterable[Entry]:
         """Entries after a number, of one account or of all, in order; at most so many."""
 
     @abstractmethod
@@ -124,7 +130,7 @@ class PublicRows(ABC):
 
     @abstractmethod
     def accounts(self, data: str | None = None) -> list[Account]:
-        """Accounts with their balances, in the order in which they were opened; those of one data set, or all."""
+        """The accounts of a data set, or all, with balances, as they were opened one by one."""
 
     @abstractmethod
     def ceilings(self) -> Mapping[str, tuple[str, Amount]]:
@@ -134,7 +140,7 @@ class PublicRows(ABC):
     def answer(self, sequence: int) -> bytes | None:
         """The answer that the entry of a number stores."""
 
-    # --- what only an audit needs ---------------------------------------------------------------------
+    # --- what only an audit needs -----------------------------------------------------------------
 
     @abstractmethod
     def totals(self) -> Mapping[str, tuple[str, Amount]]:
@@ -150,13 +156,16 @@ class PublicRows(ABC):
 
     @abstractmethod
     def highest(self) -> int:
-        """The highest number that was ever given to an entry: more than the last one's if the tail was cut."""
+        """The highest number ever given to an entry, also where the tail was cut since."""
 
     @abstractmethod
     def damage(self, *, thorough: bool) -> list[str]:
-        """What is wrong beneath the rows, as sentences: rules that were dropped, and, if thorough, a damaged file."""
+        """What is wrong beneath the rows, as sentences: rules that were dropped.
 
-    # --- what is written ------------------------------------------------------------------------------
+        If thorough, also a damaged file.
+        """
+
+    # --- what is written --------------------------------------------------------------------------
 
     @abstractmethod
     def set_identity(self, identity: str) -> None:
@@ -176,7 +185,7 @@ class PublicRows(ABC):
 
     @abstractmethod
     def add(self, entry: Entry) -> None:
-        """Add an entry, if it is the next of the chain and `rules.broken` has nothing against it."""
+        """Add an entry, if it is the next of the chain and breaks none of `rules`."""
 
     @abstractmethod
     def add_answer(self, sequence: int, payload: bytes) -> None:
@@ -198,16 +207,17 @@ class StreamRows(ABC):
     def move(self, stream: int, before: str, step: Step, after: Position) -> bool:
         """Add a step and move the stream's row, if its seal is still the one from ``before``.
 
-        False, and nothing was changed, if the stream has moved since, the step is not the next, or its
-        event was taken. A step that leaves `OVER` behind is the last: it wipes the stream's secret and
-        its tallies, beyond recovery.
+        False, and nothing was changed, if the stream has moved since, the step is not the next, its
+        event was taken, or tallies would shrink. ``after.head`` is the hash of the step. A step
+        that leaves `OVER` behind is the last: it wipes the stream's secret and its tallies, beyond
+        recovery.
         """
 
 
 class SecretRows(StreamRows):
     """The secret rows within one transaction."""
 
-    # --- names of questions ---------------------------------------------------------------------------
+    # --- names of questions -----------------------------------------------------------------------
 
     @abstractmethod
     def values(self) -> Mapping[str, bytes]:
@@ -227,8 +237,8 @@ class SecretRows(StreamRows):
 
     @abstractmethod
     def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
-        """Write a name; ``derived``: it was made for the question. An older one with its key, or made for
-        its question, gives way."""
+        """Write a name; ``derived``: it was made for the question. An older one with its key, or
+        made for its question, gives way."""
 
     @abstractmethod
     def replaced(self, sequence: int) -> str | None:
@@ -238,7 +248,7 @@ class SecretRows(StreamRows):
     def add_replaced(self, hashes: Iterable[tuple[int, str]]) -> None:
         """Add the hashes that entries had before the ledger was upgraded."""
 
-    # --- streams --------------------------------------------------------------------------------------
+    # --- streams ----------------------------------------------------------------------------------
 
     @abstractmethod
     def stream(self, number: int) -> StreamRow | None:
@@ -326,8 +336,11 @@ class Store(Part[PublicRows]):
 
     @abstractmethod
     def secrets(self, *, create: bool) -> SecretStore:
-        """Open the secret part; make it if it is missing, or, unless ``create``, refuse."""
+        """Open the secret part; make it if it is missing, or, unless ``create``, refuse.
+
+        Opened again, it has the same rows.
+        """
 
     @abstractmethod
     def require_private(self) -> None:
-        """Refuse public rows that others than their owner may read. Asked for where there are streams."""
+        """Refuse public rows that others than their owner may read: there are streams."""

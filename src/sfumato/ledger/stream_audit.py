@@ -9,11 +9,17 @@ from sfumato.ledger.entries import Step
 from sfumato.ledger.store import SecretRows, StreamRow
 
 
-def faults(rows: SecretRows, paid: Mapping[int, str], begun: Mapping[int, str], last: int) -> Iterator[str]:
+def faults(
+    rows: SecretRows,
+    paid: Mapping[int, str],
+    begun: Mapping[int, str],
+    last: int,
+) -> Iterator[str]:
     """What does not follow in any stream, as sentences that quote neither states nor outputs.
 
-    ``paid`` has the hash of each reservation up to entry ``last`` of the ledger, ``begun`` for those of
-    streams that of what they were opened with; streams that were paid for later are not judged.
+    ``paid`` has the hash of each reservation up to entry ``last`` of the ledger, ``begun`` for
+    those of streams that of what they were opened with; streams that were paid for later are not
+    judged.
     """
     streams = rows.streams()
     tallies = rows.tallies()
@@ -31,7 +37,12 @@ def faults(rows: SecretRows, paid: Mapping[int, str], begun: Mapping[int, str], 
             yield f"the tallies of stream {row.number} were edited: their sum does not match"
 
 
-def _strays(named: set[int], stepped: set[int], tallied: set[int], begun: Mapping[int, str]) -> Iterator[str]:
+def _strays(
+    named: set[int],
+    stepped: set[int],
+    tallied: set[int],
+    begun: Mapping[int, str],
+) -> Iterator[str]:
     """Rows without their stream, and streams that were lost."""
     for table, owners in (("steps", stepped), ("tallies", tallied)):
         for number in sorted(owners - named):
@@ -58,12 +69,13 @@ def walk(stream: int, head: str, steps: Iterable[Step], last: tuple[int, str]) -
     at = 0
     for step in steps:
         if step.number != at + 1:
-            yield f"step {step.number} of stream {stream} follows step {at}: steps are missing or were moved"
+            obstacle = "steps are missing or were moved"
+            yield f"step {step.number} of stream {stream} follows step {at}: {obstacle}"
         whole = isinstance(step.output, bytes)
         if not whole or step.hash != linked(head, stream, step.number, step.event, step.output):
             yield f"step {step.number} of stream {stream} was edited: its hash does not match"
         at = step.number
         head = step.hash
     if (at, head) != last:
-        obstacle = "it was cut, or an older state put back"
-        yield f"stream {stream} ends at step {at}, but its state is that of another step: {obstacle}"
+        obstacle = "its state is that of another step: it was cut, or an older state put back"
+        yield f"stream {stream} ends at step {at}, but {obstacle}"

@@ -1,4 +1,4 @@
-"""A store in SQLite: public rows in one file, secret rows in a second one beside it; or both in memory."""
+"""A store in SQLite: public rows in one file, secret ones in another beside it; or in memory."""
 
 from sfumato.ledger.sqlite.store import SQLiteStore
 

@@ -1,8 +1,9 @@
-"""A file under a ledger: one SQLite connection, opened with care, shared by threads, safe across fork.
+"""A file under a ledger: one SQLite connection, opened with care, shared by threads, safe across
+fork.
 
-Write-ahead log with a full sync at each commit. SQLite's own wait for a busy file sleeps ever longer and
-starves some processes for seconds (measured: 16 writers, one got 1 turn while another got 7,910), so
-waiting is done here, in short uneven sleeps.
+Write-ahead log with a full sync at each commit. SQLite's own wait for a busy file sleeps ever
+longer and starves some processes for seconds (measured: 16 writers, one got 1 turn while another
+got 7,910), so waiting is done here, in short uneven sleeps.
 """
 
 from __future__ import annotations
@@ -71,23 +72,48 @@ MEANING: dict[int, tuple[str, str]] = {
         "the disk is full",
         "Free some space and ask again; what is written stands, what is not was never charged",
     ),
-    sqlite3.SQLITE_IOERR: ("the disk refused to read or write", "Check the disk, its quota and its space, then ask again"),
-    sqlite3.SQLITE_READONLY: ("the file or its folder is read-only", "Make both writable, or use another ledger"),
-    sqlite3.SQLITE_PERM: ("the file may not be opened by this user", "Ask its owner for access, or use another ledger"),
-    sqlite3.SQLITE_CANTOPEN: ("the file cannot be opened", "Check that its folder exists and that both may be written"),
-    sqlite3.SQLITE_NOTADB: ("the file is not a ledger", "Give the path of a ledger, or of a file that does not exist yet"),
-    sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Keep a copy, do not publish from it, and restore the latest whole copy"),
-    sqlite3.SQLITE_BUSY: ("other processes kept it busy", "Ask again; if it stays so, look for a process that is stopped"),
+    sqlite3.SQLITE_IOERR: (
+        "the disk refused to read or write",
+        "Check the disk, its quota and its space, then ask again",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "the file or its folder is read-only",
+        "Make both writable, or use another ledger",
+    ),
+    sqlite3.SQLITE_PERM: (
+        "the file may not be opened by this user",
+        "Ask its owner for access, or use another ledger",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "the file cannot be opened",
+        "Check that its folder exists and that both may be written",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        "the file is not a ledger",
+        "Give the path of a ledger, or of a file that does not exist yet",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "the file is damaged",
+        "Keep a copy, do not publish from it, and restore the latest whole copy",
+    ),
+    sqlite3.SQLITE_BUSY: (
+        "other processes kept it busy",
+        "Ask again; if it stays so, look for a process that is stopped",
+    ),
     sqlite3.SQLITE_CONSTRAINT: (REFUSED, REPORT),
     sqlite3.SQLITE_TOOBIG: ("the answer is too large to be stored", "Ask for fewer cells"),
 }
-UNKNOWN = ("the file cannot be used", "Verify the ledger, and restore the latest whole copy if it is damaged")
+UNKNOWN = (
+    "the file cannot be used",
+    "Verify the ledger, and restore the latest whole copy if it is damaged",
+)
 
 
 @cache
 def script(kind: Kind) -> str:
     """The statements that make an empty file one of a kind."""
-    return resources.files("sfumato.ledger.sqlite").joinpath(kind.script).read_text(encoding="utf-8")
+    folder = resources.files("sfumato.ledger.sqlite")
+    return folder.joinpath(kind.script).read_text(encoding="utf-8")
 
 
 def statements(script: str) -> Iterator[str]:
@@ -115,7 +141,8 @@ def differences(db: sqlite3.Connection, kind: Kind) -> list[str]:
     found = dict(db.execute(OBJECTS).fetchall())
     known = expected.keys() | found.keys()
     names = sorted(name for name in known if expected.get(name) != found.get(name))
-    return [f"{name!r} was dropped, replaced or added to the ledger's tables and rules" for name in names]
+    edited = "was dropped, replaced or added to the ledger's tables and rules"
+    return [f"{name!r} {edited}" for name in names]
 
 
 def damage(db: sqlite3.Connection) -> list[str]:
@@ -142,7 +169,8 @@ def _patiently(action: Callable[[], T]) -> T:
         try:
             return action()
         except sqlite3.OperationalError as error:
-            if code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > until:
+            busy = code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > until:
                 raise
         time.sleep(random.uniform(SHORTEST, LONGEST))
 
@@ -153,15 +181,22 @@ def _cut_log(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
+def _keeps_log(connection: sqlite3.Connection) -> bool:
+    """Ask for a write-ahead log; whether the file system allows one."""
+    found = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    return bool(found == "wal")
+
+
 _NUMBERS = itertools.count()
 
 
 class Database:
-    """A file, or one in memory. All use of the connection goes through `atomic`, `reading` and `singly`.
+    """A file, or one in memory. All use of the connection goes through `atomic`, `reading` and
+    `singly`.
 
-    What is to be done is given to them as a function, and is not the body of a ``with``: an interrupt on the
-    way into such a block, or at the first instruction of its end, would leave a lock or a transaction behind.
-    The lock's own ``with`` has no such gap.
+    What is to be done is given to them as a function, and is not the body of a ``with``: an
+    interrupt on the way into such a block, or at the first instruction of its end, would leave a
+    lock or a transaction behind. The lock's own ``with`` has no such gap.
     """
 
     def __init__(self, where: str | Path | None, *, kind: Kind = BOOK, create: bool = True) -> None:
@@ -180,22 +215,25 @@ class Database:
             self._connect(create=create)
             _LIVE.add(self)
 
-    # --- transactions ------------------------------------------------------------------------------------------------------
+    # --- transactions -----------------------------------------------------------------------------
 
     def atomic(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """One transaction that writes: what the action did is durable when this returns; if it raises, nothing was done."""
-        return self._alone(lambda connection: self._transaction("BEGIN IMMEDIATE", connection, action))
+        """One transaction that writes: durable when this returns, undone if it raises."""
+        return self._alone(partial(self._transaction, "BEGIN IMMEDIATE", action))
 
     def reading(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """One consistent view."""
-        return self._alone(lambda connection: self._transaction("BEGIN", connection, action))
+        return self._alone(partial(self._transaction, "BEGIN", action))
 
     def singly(self, action: Callable[[Execute], T]) -> T:
         """Statements each of which is a transaction of its own, and durable when it returns."""
         return self._alone(partial(self._singly, action))
 
     def _alone(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Let nobody else use the connection meanwhile; not even this thread, in a signal handler that interrupts it here."""
+        """Let nobody else use the connection meanwhile.
+
+        Not even this thread, in a signal handler that interrupts it here.
+        """
         with self._lock:
             if self._entered:
                 raise LedgerError(self.label, IN_USE, OUTSIDE)
@@ -205,7 +243,12 @@ class Database:
             finally:
                 self._entered = False
 
-    def _transaction(self, begin: str, connection: sqlite3.Connection, action: Callable[[sqlite3.Connection], T]) -> T:
+    def _transaction(
+        self,
+        begin: str,
+        action: Callable[[sqlite3.Connection], T],
+        connection: sqlite3.Connection,
+    ) -> T:
         try:
             _patiently(lambda: connection.execute(begin))
             found = action(connection)
@@ -236,7 +279,7 @@ class Database:
         obstacle, remedy = MEANING.get(code(error), UNKNOWN)
         return StoreError(self.label, f"{obstacle} ({error_name(error)})", remedy)
 
-    # --- the connection ----------------------------------------------------------------------------------------------------
+    # --- the connection ---------------------------------------------------------------------------
 
     def _ready(self) -> sqlite3.Connection:
         if self._closed:
@@ -248,7 +291,8 @@ class Database:
         else:
             self._check_name()
         assert self._connection is not None
-        if self._connection.in_transaction:  # left behind by an interrupt: nobody was told of what is in it
+        # Left behind by an interrupt: nobody was told of what is in it.
+        if self._connection.in_transaction:
             try:
                 self._connection.rollback()
             except sqlite3.Error as error:
@@ -257,7 +301,11 @@ class Database:
 
     def _check_name(self) -> None:
         if self.path is not None and self._identity is not None and self._named() != self._identity:
-            raise LedgerError(self.label, "its file was moved or replaced while it was open", "Put the file back, and open it again")
+            raise LedgerError(
+                self.label,
+                "its file was moved or replaced while it was open",
+                "Put the file back, and open it again",
+            )
 
     def _check_mode(self) -> None:
         if self.kind.owner_only and self.open_to_others():
@@ -271,14 +319,21 @@ class Database:
         return bool(os.stat(self.path).st_mode & OTHERS)
 
     def _named(self) -> tuple[int, int] | None:
-        """Which file the path names now. A second name for it would mean a second write-ahead log, so there may be only one."""
+        """Which file the path names now.
+
+        A second name for it would mean a second write-ahead log, so there may be only one.
+        """
         assert self.path is not None
         try:
             found = os.stat(self.path)
         except OSError:
             return None
         if found.st_nlink > 1:
-            raise LedgerError(self.label, "its file has several names (hard links)", "Keep one name, and remove the others")
+            raise LedgerError(
+                self.label,
+                "its file has several names (hard links)",
+                "Keep one name, and remove the others",
+            )
         return found.st_dev, found.st_ino
 
     def _connect(self, *, create: bool) -> None:
@@ -287,7 +342,13 @@ class Database:
             if self.path is not None and not os.path.lexists(self.path):
                 self._create(create)
             address = ":memory:" if self.path is None else f"file:{quote(self.path)}?mode=rw"
-            connection = sqlite3.connect(address, uri=self.path is not None, isolation_level=None, check_same_thread=False, timeout=0)
+            connection = sqlite3.connect(
+                address,
+                uri=self.path is not None,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=0,
+            )
         except sqlite3.Error as error:
             raise self._failure(error) from error
         try:
@@ -308,7 +369,10 @@ class Database:
         self._pid = os.getpid()
 
     def _create(self, create: bool) -> None:
-        """Create the file for its owner only, and make its name durable. The log files beside it inherit its mode."""
+        """Create the file for its owner only, and make its name durable.
+
+        The log files beside it inherit its mode.
+        """
         assert self.path is not None
         folder = os.path.dirname(self.path)
         if not create:
@@ -322,20 +386,28 @@ class Database:
             finally:
                 os.close(handle)
         except OSError as error:
-            reason = "its folder does not exist" if not os.path.isdir(folder) else f"its file cannot be created ({error.strerror})"
-            raise LedgerError(self.label, reason, "Give a path in a folder that exists and may be written") from error
+            reason = "its folder does not exist"
+            if os.path.isdir(folder):
+                reason = f"its file cannot be created ({error.strerror})"
+            remedy = "Give a path in a folder that exists and may be written"
+            raise LedgerError(self.label, reason, remedy) from error
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Settle what the file is before anything in it is touched, then bring it to the present version."""
-        connection.execute("BEGIN")  # one view of the header: another process may be creating the ledger at this moment
+        """Settle what the file is before anything in it is touched, then fill an empty one."""
+        # One view of the header: another process may be creating the ledger at this moment.
+        connection.execute("BEGIN")
         try:
             version = self._version(connection)
         finally:
             connection.rollback()
         for pragma in (*PRAGMAS, *self.kind.pragmas):
             connection.execute(f"PRAGMA {pragma}")
-        if self.path is not None and connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-            raise LedgerError(self.label, "its file system allows no write-ahead log", "Keep the ledger on a local disk")
+        if self.path is not None and not _keeps_log(connection):
+            raise LedgerError(
+                self.label,
+                "its file system allows no write-ahead log",
+                "Keep the ledger on a local disk",
+            )
         if not version:
             self._make(connection)
 
@@ -345,14 +417,17 @@ class Database:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         known = self.kind.version
         if application != self.kind.application:
-            if application or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            filled = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            if application or version or filled:
                 obstacle = "the file is a database, but not a ledger"
-                raise LedgerError(self.label, obstacle, "Give the path of a ledger, or of a new file")
+                remedy = "Give the path of a ledger, or of a new file"
+                raise LedgerError(self.label, obstacle, remedy)
         elif version > known:
             obstacle = f"it has version {version}, and this library knows versions up to {known}"
             raise LedgerError(self.label, obstacle, "Use the newer library that wrote it")
         elif 0 < version < known:
-            obstacle = "it was written by version 0.1, whose receipts give away the size of a data file"
+            receipts = "whose receipts give away the size of a data file"
+            obstacle = f"it was written by version 0.1, {receipts}"
             remedy = "Run `sfumato ledger upgrade OLD NEW`, and go on with the new file"
             raise LedgerError(self.label, obstacle, remedy)
         return version
@@ -380,7 +455,10 @@ class Database:
         self._alone(_cut_log)
 
     def _drop(self) -> None:
-        """Forget a connection to a file after an error, so that the next use starts clean. One in memory is all there is, and stays."""
+        """Forget a connection to a file after an error, so that the next use starts clean.
+
+        One in memory is all there is, and stays.
+        """
         if self.path is not None and self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
@@ -399,10 +477,11 @@ class Database:
             self.close()
 
 
-# A connection must not cross a fork: the child would believe it holds locks that it does not, and could
-# write into a log that another process removes. So connections are closed just before, and opened again,
-# where needed, on either side. Locks are taken in one order, first OPENING, then those of single files as
-# they were made (a ledger before its secrets), and no transaction takes OPENING.
+# A connection must not cross a fork: the child would believe it holds locks that it does not, and
+# could write into a log that another process removes. So connections are closed just before, and
+# opened again, where needed, on either side. Locks are taken in one order, first OPENING, then
+# those of single files as they were made (a ledger before its secrets), and no transaction takes
+# OPENING.
 
 OPENING = threading.RLock()
 _LIVE: weakref.WeakSet[Database] = weakref.WeakSet()
@@ -426,4 +505,8 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork,
+        after_in_child=_after_fork,
+    )

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from sfumato.ledger.entries import Account, Amount, Entry, Kind
+from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind
 from sfumato.ledger.sqlite.database import BOOK, damage, differences
 from sfumato.ledger.store import PublicRows, Tip
 
@@ -14,10 +14,13 @@ COLUMNS = (
     "sequence, account, kind, time, key, digest, cost_first, cost_second, note, payload_hash, "
     "spent_first, spent_second, until, holder, previous, hash"
 )
-Columns: TypeAlias = tuple[int, str, Kind, str, str, str, int, int, str, str, int, int, str, str, str, str]
+Columns: TypeAlias = tuple[
+    int, str, Kind, str, str, str, int, int, str, str, int, int, str, str, str, str,
+]  # fmt: skip
 INSERT = f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * 16)})"
 TIP = """
-    SELECT h.sequence, h.hash, coalesce(b.spent_first, 0), coalesce(b.spent_second, 0) FROM entries h
+    SELECT h.sequence, h.hash, coalesce(b.spent_first, 0), coalesce(b.spent_second, 0)
+    FROM entries h
     LEFT JOIN entries b ON b.sequence = (SELECT max(sequence) FROM entries WHERE account = ?)
     ORDER BY h.sequence DESC LIMIT 1
 """
@@ -50,11 +53,12 @@ def columns_of(entry: Entry) -> Columns:
 
 
 def entry_of(columns: Columns) -> Entry:
-    """Columns as an entry, as they are: a file that was edited may hold a text for a number, and `verify` judges."""
+    """Columns as an entry, as they are: an edited file may hold a text for a number."""
     c = columns
     cost = (c[6], c[7])
     spent = (c[10], c[11])
-    return Entry(c[0], c[1], c[2], c[3], c[4], c[5], cost, c[8], c[9], spent, c[12], c[13], c[14], c[15])
+    start = (c[0], c[1], c[2], c[3], c[4], c[5])
+    return Entry(*start, cost, c[8], c[9], spent, c[12], c[13], c[14], c[15])
 
 
 def all_entries(db: sqlite3.Connection) -> list[Entry]:
@@ -69,7 +73,7 @@ class SQLitePublicRows(PublicRows):
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    # --- what a charge needs --------------------------------------------------------------------------
+    # --- what a charge needs ----------------------------------------------------------------------
 
     def identity(self) -> str | None:
         found = self._db.execute("SELECT value FROM about WHERE name = 'identity'").fetchone()
@@ -77,16 +81,24 @@ class SQLitePublicRows(PublicRows):
 
     def tip(self, account: str) -> Tip:
         found = self._db.execute(TIP, (account,)).fetchone()
-        return Tip(0, "", (0, 0)) if found is None else Tip(found[0], found[1], (found[2], found[3]))
+        if found is None:
+            return Tip(0, "", NOTHING)
+        return Tip(found[0], found[1], (found[2], found[3]))
 
     def entry(self, sequence: int) -> Entry | None:
         query = f"SELECT {COLUMNS} FROM entries WHERE sequence = ?"
         found = self._db.execute(query, (sequence,)).fetchone()
         return None if found is None else entry_of(found)
 
-    def entries(self, after: int = 0, account: str | None = None, most: int | None = None) -> Iterator[Entry]:
+    def entries(
+        self,
+        after: int = 0,
+        account: str | None = None,
+        most: int | None = None,
+    ) -> Iterator[Entry]:
         chosen = "" if account is None else "AND account = :account"
-        query = f"SELECT {COLUMNS} FROM entries WHERE sequence > :after {chosen} ORDER BY sequence LIMIT :most"
+        where = f"WHERE sequence > :after {chosen} ORDER BY sequence LIMIT :most"
+        query = f"SELECT {COLUMNS} FROM entries {where}"
         values = {"after": after, "account": account, "most": -1 if most is None else most}
         return (entry_of(columns) for columns in self._db.execute(query, values))
 
@@ -120,7 +132,7 @@ class SQLitePublicRows(PublicRows):
         found = self._db.execute(query, (sequence,)).fetchone()
         return None if found is None else found[0]
 
-    # --- what only an audit needs ---------------------------------------------------------------------
+    # --- what only an audit needs -----------------------------------------------------------------
 
     def totals(self) -> Mapping[str, tuple[str, Amount]]:
         return totals_of(self._db)
@@ -139,7 +151,7 @@ class SQLitePublicRows(PublicRows):
         found = differences(self._db, BOOK)
         return [*damage(self._db), *found] if thorough else found
 
-    # --- what is written ------------------------------------------------------------------------------
+    # --- what is written --------------------------------------------------------------------------
 
     def set_identity(self, identity: str) -> None:
         self._db.execute("INSERT INTO about VALUES ('identity', ?)", (identity,))
@@ -157,13 +169,14 @@ class SQLitePublicRows(PublicRows):
         self._db.execute(INSERT, columns_of(entry))
 
     def add_answer(self, sequence: int, payload: bytes) -> None:
-        self._db.execute("INSERT INTO payloads (sequence, payload) VALUES (?, ?)", (sequence, payload))
+        query = "INSERT INTO payloads (sequence, payload) VALUES (?, ?)"
+        self._db.execute(query, (sequence, payload))
 
 
 def totals_of(db: sqlite3.Connection) -> Mapping[str, tuple[str, Amount]]:
     """The rule and total of each account of a file, in the order in which they were opened."""
-    found = db.execute("SELECT name, rule, total_first, total_second FROM accounts ORDER BY rowid").fetchall()
-    return {name: (rule, (first, second)) for name, rule, first, second in found}
+    query = "SELECT name, rule, total_first, total_second FROM accounts ORDER BY rowid"
+    return {name: (rule, (first, second)) for name, rule, first, second in db.execute(query)}
 
 
 def highest_of(db: sqlite3.Connection) -> int:

@@ -18,7 +18,8 @@ MOVE = "INSERT INTO moves VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 class SQLiteStreamRows(StreamRows):
     """What taking a step needs; each call is one statement.
 
-    All rows of a query are fetched at once: a statement that is not at its end keeps an old view open.
+    All rows of a query are fetched at once: a statement that is not at its end keeps an old view
+    open.
     """
 
     def __init__(self, execute: Execute) -> None:
@@ -49,7 +50,7 @@ class SQLiteSecretRows(SQLiteStreamRows, SecretRows):
         super().__init__(db.execute)
         self._db = db
 
-    # --- names of questions ---------------------------------------------------------------------------
+    # --- names of questions -----------------------------------------------------------------------
 
     def values(self) -> Mapping[str, bytes]:
         return dict(self._db.execute("SELECT name, value FROM about").fetchall())
@@ -79,7 +80,7 @@ class SQLiteSecretRows(SQLiteStreamRows, SecretRows):
     def add_replaced(self, hashes: Iterable[tuple[int, str]]) -> None:
         self._db.executemany("INSERT INTO replaced VALUES (?, ?)", hashes)
 
-    # --- streams --------------------------------------------------------------------------------------
+    # --- streams ----------------------------------------------------------------------------------
 
     def stream(self, number: int) -> StreamRow | None:
         found = self._db.execute(f"{STREAMS} WHERE stream = ?", (number,)).fetchone()

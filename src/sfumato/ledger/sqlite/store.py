@@ -35,6 +35,7 @@ class SQLiteStore(Store):
 
     def __init__(self, where: str | Path | None, *, create: bool = True) -> None:
         self.database = Database(where, kind=BOOK, create=create)
+        self._in_memory: SQLiteSecretStore | None = None
 
     def __repr__(self) -> str:
         return f"SQLiteStore({self.database.path or ':memory:'!r})"
@@ -51,29 +52,34 @@ class SQLiteStore(Store):
 
     def has_secrets(self) -> bool:
         path = beside(self.database.path)
-        return path is not None and os.path.lexists(path)
+        return self._in_memory is not None if path is None else os.path.lexists(path)
 
     def secrets(self, *, create: bool) -> SecretStore:
         path = beside(self.database.path)
-        if path is not None and not create and not os.path.lexists(path):
+        if path is None:
+            self._in_memory = self._in_memory or SQLiteSecretStore(None, create=True)
+            return self._in_memory
+        if not create and not os.path.lexists(path):
+            alone = "a copy without it can be read and verified only"
             raise LedgerError(
                 f"the ledger {self.database.path!r}",
                 f"its secrets are missing: there is no file {Path(path).name!r} beside it",
-                "Put that file back from the same backup; a copy without it can be read and verified only",
+                f"Put that file back from the same backup; {alone}",
             )
         return SQLiteSecretStore(path, create=create)
 
     def require_private(self) -> None:
         if self.database.open_to_others():
             obstacle = "others than its owner may open it, and it holds streams"
-            raise LedgerError(self.label, obstacle, f"Run `chmod 600 {self.database.path}`, then ask again")
+            remedy = f"Run `chmod 600 {self.database.path}`, then ask again"
+            raise LedgerError(self.label, obstacle, remedy)
 
     def close(self) -> None:
         self.database.close()
 
 
 class SQLiteSecretStore(SecretStore):
-    """The secrets of a ledger, in a file of their own that only its owner may open, or in memory."""
+    """The secrets of a ledger, in a file that only its owner may open, or in memory."""
 
     def __init__(self, where: str | None, *, create: bool) -> None:
         self.database = Database(where, kind=SECRETS, create=create)

@@ -1,10 +1,10 @@
 """Copy a ledger of version 0.1 to a new file, without what it should not have kept.
 
-Version 0.1 hashed the state of the data file into digests and default keys, noted when an answer was ready,
-and kept streams with their secrets in the one file. The copy has random digests and keys, the time of the
-charge on everything that follows from it, and secrets in a file of their own, without those of streams that
-are over. Entries keep their numbers; their hashes are new. The old hashes are among the secrets, so that
-receipts of that time can still be checked.
+Version 0.1 hashed the state of the data file into digests and default keys, noted when an answer
+was ready, and kept streams with their secrets in the one file. The copy has random digests and
+keys, the time of the charge on everything that follows from it, and secrets in a file of their own,
+without those of streams that are over. Entries keep their numbers; their hashes are new. The old
+hashes are among the secrets, so that receipts of that time can still be checked.
 """
 
 from __future__ import annotations
@@ -87,10 +87,15 @@ def upgrade(old: str | Path, new: str | Path, reader: Reader) -> Upgraded:
         If the old file is no ledger of version 0.1, or does not verify.
     """
     target = os.path.realpath(new)
-    made = [target + end for end in ("", ".secrets", "-wal", "-shm", ".secrets-wal", ".secrets-shm")]
+    ends = ("", ".secrets", "-wal", "-shm", ".secrets-wal", ".secrets-shm")
+    made = [target + end for end in ends]
     for path in made:
         if os.path.lexists(path):
-            raise UsageError(f"upgrading to {str(new)!r}", "there is such a file already", "Name a file that does not exist yet")
+            raise UsageError(
+                f"upgrading to {str(new)!r}",
+                "there is such a file already",
+                "Name a file that does not exist yet",
+            )
     with closing(_opened(old)) as past:
         _check(old, past)
         try:
@@ -123,7 +128,8 @@ def _opened(old: str | Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         obstacle = f"it cannot be read ({error_name(error)})"
     memory.close()
-    raise LedgerError(label, obstacle, "Name a ledger that version 0.1 wrote; later ones need no upgrade")
+    remedy = "Name a ledger that version 0.1 wrote; later ones need no upgrade"
+    raise LedgerError(label, obstacle, remedy)
 
 
 def _check(old: str | Path, past: sqlite3.Connection) -> None:
@@ -199,7 +205,7 @@ class _Copy:
         return Upgraded(len(self._entries), len(self._opened), finished, mixed)
 
     def _name_requests(self) -> None:
-        """Give each question a random digest, and a random key where the old one was made of the old digest."""
+        """Give each question a random digest, and a random key where it was made of the old one."""
         charges = [entry for entry in self._entries if entry.kind == "reserve"]
         made = {entry.digest[:32] for entry in charges}
         for entry in charges:
