@@ -36,6 +36,8 @@ from sfumato.streaming.exact import Machine, Whole
 from sfumato.streaming.increments import Row, event_text, precedes
 from sfumato.streaming.totals import Total
 
+S = TypeVar("S")
+
 CONFIDENCE = 0.95
 AGAIN = "Push the step again under its name: if it was taken after all, it counts once."
 _OUTPUT = msgspec.json.Decoder(tuple[int, ...])
@@ -120,7 +122,8 @@ class Stream:
         self._opening = _opening(steps)
         self._settled = self._opening.settled
         self._machine = self._settled.machine
-        self._advance = _advancing(self._machine)
+        # Of a union of machines, each of which has states of its own, no one type of state follows.
+        self._advance = _advancing(self._machine)  # type: ignore[misc]
         self._calendar = self._settled.counter.calendar
         self._reader = self._settled.reader()
         self._renew()
@@ -398,7 +401,7 @@ class Stream:
         )
 
 
-def _advancing(machine: Machine) -> Advance:
+def _advancing(machine: Machine[S]) -> Advance:
     """The steps of a machine over states as they are stored; only this function knows of what type they are."""
     states = msgspec.json.Decoder(type(machine.start()))
 
