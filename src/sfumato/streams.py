@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
+from types import GenericAlias, TracebackType
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -41,10 +41,12 @@ S = TypeVar("S")
 CONFIDENCE = 0.95
 AGAIN = "Push the step again under its name: if it was taken after all, it counts once."
 _OUTPUT = msgspec.json.Decoder(tuple[int, ...])
-_STORED = msgspec.json.Decoder(tuple[str, msgspec.Raw])  # the name of the last event, and the machine's state
 
-Advance: TypeAlias = Callable[[msgspec.Raw, Whole, Bits], tuple[msgspec.Raw, Whole]]
-"""Takes one step of a machine from the state before it, as it is stored, to the state after it and the output."""
+Bring: TypeAlias = Callable[[str], tuple[str, Whole]]
+"""From the name of the last event to that of this one, and what it brings; or a refusal."""
+
+Advance: TypeAlias = Callable[[bytes, Bring, Bits], tuple[bytes, Whole]]
+"""Takes one step of a machine: from what is stored before it to what is stored after it, and the output."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -248,14 +250,18 @@ class Stream:
         known = [(row, word) for row, word in paired if row[0] >= 0 and word is not None]
 
         def work(number: int, stored: bytes, counts: list[int]) -> tuple[bytes, bytes]:
+            def bring(last: str) -> tuple[str, Whole]:
+                self._check(number, name, last)
+                kept = rows
+                if words is not None:
+                    counted = zip(known, counts, strict=True)
+                    kept = [row for (row, _), count in counted if self._fits(count)]
+                return name or last, self._summed(kept)
+
             self._check_horizon(number)
-            last, state = _STORED.decode(stored)
-            self._check(number, name, last)
-            kept = rows if words is None else [row for (row, _), count in zip(known, counts, strict=True) if self._fits(count)]
-            after, output = self._advance(state, self._summed(kept), self._noise)
+            after, output = self._advance(stored, bring, self._noise)
             # The last step leaves nothing behind that could tell what the increments were.
-            left = OVER if number == self.horizon else msgspec.json.encode((name or last, after))
-            return left, msgspec.json.encode(output)
+            return OVER if number == self.horizon else after, msgspec.json.encode(output)
 
         taken, fresh = self._guarded(name, work, [word for _, word in known])
         if taken.number == len(self._shown) + 1:
@@ -402,12 +408,15 @@ class Stream:
 
 
 def _advancing(machine: Machine[S]) -> Advance:
-    """The steps of a machine over states as they are stored; only this function knows of what type they are."""
-    states = msgspec.json.Decoder(type(machine.start()))
+    """The steps of a machine, from bytes to bytes: only this function knows of what type its states are."""
+    kind = GenericAlias(tuple, (str, type(machine.start())))
+    decoder: msgspec.json.Decoder[tuple[str, S]] = msgspec.json.Decoder(kind)
 
-    def advance(state: msgspec.Raw, increment: Whole, noise: Bits) -> tuple[msgspec.Raw, Whole]:
-        after, output = machine.step(states.decode(state), increment, noise)
-        return msgspec.Raw(msgspec.json.encode(after)), output
+    def advance(stored: bytes, bring: Bring, noise: Bits) -> tuple[bytes, Whole]:
+        last, state = decoder.decode(stored)
+        name, increment = bring(last)
+        after, output = machine.step(state, increment, noise)
+        return msgspec.json.encode((name, after)), output
 
     return advance
 

@@ -146,7 +146,7 @@ class Reader:
 
     def _count(self, given: object) -> int:
         try:
-            count = -1 if isinstance(given, bool) or not isinstance(given, SupportsIndex) else operator.index(given)
+            count = -1 if isinstance(given, bool) or not isinstance(given, int | SupportsIndex) else operator.index(given)
         except TypeError:
             count = -1
         if not 0 <= count <= LARGEST_COUNT:
