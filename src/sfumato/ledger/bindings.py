@@ -40,7 +40,13 @@ def hold_under_ceiling(rows: PublicRows, account: Account, wish: Binding, cost: 
         raise refusals.outside_ceiling(account, wish.data)
 
 
-def _hold(rows: PublicRows, account: Account, data: str, wish: Amount | None, cost: Amount) -> None:
+def _hold(
+    rows: PublicRows,
+    account: Account,
+    data: str,
+    wish: Amount | None,
+    cost: Amount,
+) -> None:
     """Hold all accounts of one data set together under its ceiling."""
     kept = rows.ceilings().get(data)
     if kept is None:
@@ -49,13 +55,26 @@ def _hold(rows: PublicRows, account: Account, data: str, wish: Amount | None, co
         journal.cap(rows, account.name, data, account.rule, wish)
         kept = (account.rule, wish)
     rule, ceiling = kept
-    if rule != account.rule or (wish is not None and wish != ceiling):
+    left = _left(rows, account, data, rule, ceiling)
+    if left is None or (wish is not None and wish != ceiling):
         raise refusals.other_ceiling(account, data, rule, ceiling)
+    if cost[0] > left[0] or cost[1] > left[1]:
+        raise refusals.above_ceiling(account, data, cost, left, ceiling)
+
+
+def _left(
+    rows: PublicRows,
+    account: Account,
+    data: str,
+    rule: str,
+    ceiling: Amount,
+) -> Amount | None:
+    """What is left of a ceiling over all accounts; None where they do not add up in its rule."""
     theirs = [other for other in rows.accounts(data) if other.name != account.name]
-    if any(other.rule != rule and any(other.spent) for other in theirs):
-        raise refusals.other_ceiling(account, data, rule, ceiling)
+    strangers = [other for other in theirs if other.rule != rule and any(other.spent)]
+    if rule != account.rule or strangers:
+        return None
     together = (*theirs, account)
     first = ceiling[0] - sum(one.spent[0] for one in together)
     second = ceiling[1] - sum(one.spent[1] for one in together)
-    if cost[0] > first or cost[1] > second:
-        raise refusals.above_ceiling(account, data, cost, (first, second), ceiling)
+    return first, second

@@ -79,7 +79,8 @@ class Book:
 
     def close(self) -> None:
         """Close the ledger; closing twice is harmless."""
-        opened, self._streams = self._streams, []
+        opened = self._streams
+        self._streams = []
         try:
             self._anchor_streams(opened)
         finally:
@@ -604,8 +605,8 @@ def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
     resumed = sum(entry.kind == "resume" for entry in past)
     if request.resumes is not None and resumed >= request.resumes:
         raise refusals.shut(past[0])
-    until, whose = request.until(), holder.current()
-    return journal.append(rows, journal.follow(past[0], "resume", until=until, holder=whose))
+    draft = journal.follow(past[0], "resume", until=request.until(), holder=holder.current())
+    return journal.append(rows, draft)
 
 
 def _has(past: list[Entry], kind: str) -> bool:

@@ -56,7 +56,9 @@ def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> 
 
     That of the first step continues the hash of the charge.
     """
-    whose, at, name = str(stream), str(step), event.encode("utf-8", "surrogatepass")
+    whose = str(stream)
+    at = str(step)
+    name = event.encode("utf-8", "surrogatepass")
     start = f"4:step{len(previous)}:{previous}{len(whose)}:{whose}{len(at)}:{at}"
     before = f"{start}{len(name)}:{event}{len(output)}:"
     return hashlib.sha256(before.encode("utf-8", "surrogatepass") + output).hexdigest()
@@ -70,7 +72,9 @@ def opened(spec: bytes, secret: bytes) -> str:
 
 def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:
     """The hash of a stream's own row."""
-    whose, at, count = str(stream), str(step), str(tallied)
+    whose = str(stream)
+    at = str(step)
+    count = str(tallied)
     start = f"6:stream{len(whose)}:{whose}{len(spec_digest)}:{spec_digest}"
     before = f"{start}{len(at)}:{at}{len(state)}:"
     after = f"{len(count)}:{count}{len(head)}:{head}"

@@ -109,7 +109,8 @@ def upgrade(old: str | Path, new: str | Path, reader: Reader) -> Upgraded:
 
 def _opened(old: str | Path) -> sqlite3.Connection:
     """The old ledger in memory, with the tables that the last of the old versions had."""
-    label, place = f"the ledger {str(old)!r}", os.path.realpath(old)
+    label = f"the ledger {str(old)!r}"
+    place = os.path.realpath(old)
     if not os.path.lexists(place):
         raise LedgerError(label, "there is no such file", "Check the path")
     memory = sqlite3.connect(":memory:", isolation_level=None)
