@@ -7,6 +7,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -645,8 +646,7 @@ def test_every_store_keeps_the_same_book(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(naming.secrets, "token_hex", lambda count, numbers=numbers: f"{next(numbers):0{2 * count}x}")
             patch.setattr(naming.secrets, "token_bytes", lambda count, numbers=numbers: next(numbers).to_bytes(count))
-            patch.setattr(journal, "now", lambda: "2026-01-01T00:00:00.000000+00:00")
-            patch.setattr(journal, "stamp", lambda time: "2026-01-01T00:15:00.000000+00:00")
+            patch.setattr(PublicRows, "clock", lambda rows: datetime(2026, 1, 1, tzinfo=UTC))
             patch.setattr(holder, "current", lambda: "")
             patch.setattr("sfumato.ledger.book.signing.new_key", lambda: bytes(32))
             with Book(make(tmp_path)) as book:
@@ -668,6 +668,19 @@ def test_books_on_one_store_share_their_charges(make):
     hold.store(b"answer")
     assert second.reserve("a", "k", "q", (10, 0), "").stored == b"answer"
     assert second.verify().ok
+
+
+def test_a_lease_ends_by_the_clock_of_the_store(make, monkeypatch):
+    """Machines that share one may have clocks an hour apart."""
+    store_time = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(PublicRows, "clock", lambda rows: store_time)
+    first, second = Book(make()), Book(make())
+    first.open_account("a", "pure", (10, 0))
+    first.reserve("a", "k", "q", (10, 0), "", lease=60)
+    with pytest.raises(LedgerError, match="another process is answering"):
+        second.reserve("a", "k", "q", (10, 0), "", wait=0)
+    store_time += timedelta(seconds=60)
+    assert second.reserve("a", "k", "q", (10, 0), "", wait=0).stored is None
 
 
 # --- stores that break one promise -----------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sfumato.errors import LedgerError
-from sfumato.ledger import holder, journal, open_ledger
+from sfumato.ledger import holder, open_ledger
+from sfumato.ledger.store import PublicRows
 
 ASK = ("trips", "key", "digest", (10, 0), "a test")
 
@@ -31,8 +32,8 @@ class Clock:
         if happens is not None:
             happens()
 
-    def now(self) -> str:
-        return journal.stamp(self.start + timedelta(seconds=self.seconds))
+    def now(self) -> datetime:
+        return self.start + timedelta(seconds=self.seconds)
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(time, "monotonic", lambda: clock.seconds)
     monkeypatch.setattr(time, "sleep", clock.sleep)
-    monkeypatch.setattr(journal, "now", clock.now)
+    monkeypatch.setattr(PublicRows, "clock", lambda rows: clock.now())
     return clock
 
 

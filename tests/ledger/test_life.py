@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Account, journal, open_ledger
+from sfumato.ledger import Account, open_ledger
+from sfumato.ledger.store import PublicRows
 
 
 def kinds(ledger):
@@ -16,7 +17,7 @@ def kinds(ledger):
 
 def test_a_charge_from_reservation_to_replay(ledger, monkeypatch):
     time = datetime(2031, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
-    monkeypatch.setattr(journal, "now", lambda: journal.stamp(time))
+    monkeypatch.setattr(PublicRows, "clock", lambda rows: time)
     with ledger.reserve("trips", "key", "digest", (300, 0), "a histogram") as hold:
         assert hold.stored is None
         assert ledger.account("trips").spent == (300, 0)

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
-from sfumato.ledger import journal, open_ledger
+from sfumato.ledger import open_ledger
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.export import exported
+from sfumato.ledger.store import PublicRows
 from support.tampering import secrets_of
 
 EMPTY = pa.table({"x": pa.array([], pa.float64()), "who": pa.array([], pa.string())})
@@ -150,8 +152,8 @@ def test_a_process_that_ends_while_a_stream_begins_leaves_the_next_to_go_on(path
 
 def test_entries_that_follow_a_charge_carry_its_time(path, monkeypatch):
     """When an answer was ready says how long it took, and so how many rows there are."""
-    ticks = iter(f"2026-01-01T00:00:{n:02}.000000+00:00" for n in range(60))
-    monkeypatch.setattr(journal, "now", lambda: next(ticks))
+    ticks = iter(datetime(2026, 1, 1, 0, 0, n, tzinfo=UTC) for n in range(60))
+    monkeypatch.setattr(PublicRows, "clock", lambda rows: next(ticks))
     with open_ledger(path) as book:
         book.open_account("a", "marbles", (10, 0))
         with book.reserve("a", None, "asked", (1, 0), "") as hold:

@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,9 @@ def a_file_size_in_the_receipt(patch: Patch, facts: Facts) -> None:
 
 
 def a_receipt_dated_after_the_scan(patch: Patch, facts: Facts) -> None:
-    from sfumato.ledger import journal
+    from sfumato.ledger import journal, store
 
-    wrapped(patch, publishing, "receipt_of", lambda receipt: msgspec.structs.replace(receipt, time=journal.now()))
+    wrapped(patch, publishing, "receipt_of", lambda receipt: msgspec.structs.replace(receipt, time=journal.stamp(store.datetime.now(UTC))))
 
 
 def a_page_with_the_number_of_rows(patch: Patch, facts: Facts) -> None:

@@ -299,7 +299,7 @@ class Book:
                 raise refusals.still_answering(found)
             time.sleep(min(pause, left))
             pause = min(1.5 * pause, LAST_PAUSE)
-            if not _live(self._last(found)):
+            if not self._works(found):
                 found = self._attempt(request)
         return found
 
@@ -323,7 +323,7 @@ class Book:
         request, past = self._named(rows, request)
         if not past:
             return past, self._charge(rows, request)
-        if _answered(past) or _live(past[-1]):
+        if _answered(past) or _live(rows, past[-1]):
             return past, None
         self._fix_if_any(rows, request)
         return past, _take_over(rows, request, past)
@@ -373,7 +373,7 @@ class Book:
             request.digest,
             cost,
             request.note,
-            until=request.until(),
+            until=journal.lease_end(rows, request.lease),
             holder=holder.current(),
         )
         return journal.append(rows, draft)
@@ -402,9 +402,13 @@ class Book:
         if mine is not None:
             self._store.writing(lambda rows: _abandon(rows, mine))
 
-    def _last(self, entry: Entry) -> Entry:
-        """The last entry of a key by now."""
-        return self._store.reading(lambda rows: rows.of_key(entry.account, entry.key)[-1])
+    def _works(self, entry: Entry) -> bool:
+        """Whether another holder is at work on the key of an entry by now."""
+
+        def look(rows: PublicRows) -> bool:
+            return _live(rows, rows.of_key(entry.account, entry.key)[-1])
+
+        return self._store.reading(look)
 
     # --- streams ----------------------------------------------------------------------------------
 
@@ -605,7 +609,8 @@ def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
     resumed = sum(entry.kind == "resume" for entry in past)
     if request.resumes is not None and resumed >= request.resumes:
         raise refusals.shut(past[0])
-    draft = journal.follow(past[0], "resume", until=request.until(), holder=holder.current())
+    until = journal.lease_end(rows, request.lease)
+    draft = journal.follow(past[0], "resume", until=until, holder=holder.current())
     return journal.append(rows, draft)
 
 
@@ -617,7 +622,7 @@ def _answered(past: list[Entry]) -> bool:
     return _has(past, "store")
 
 
-def _live(last: Entry) -> bool:
+def _live(rows: PublicRows, last: Entry) -> bool:
     """Whether the last entry of a key is a lease that runs, of a holder who may be at work."""
-    lease = last.kind in ("reserve", "resume") and journal.now() < last.until
+    lease = last.kind in ("reserve", "resume") and journal.stamp(rows.clock()) < last.until
     return lease and not holder.ended(last.holder)

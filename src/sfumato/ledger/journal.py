@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 
 from sfumato.ledger.chain import binding, capping, link, opening, payload_digest
 from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind
 from sfumato.ledger.store import PublicRows
 
 
-def now() -> str:
-    """The time of the system's clock in UTC; texts of this form sort as times do."""
-    return stamp(datetime.now(UTC))
-
-
 def stamp(time: datetime) -> str:
-    """A time as it is entered."""
+    """A time in UTC as it is entered; texts of this form sort as times do."""
     return time.isoformat(timespec="microseconds")
+
+
+def lease_end(rows: PublicRows, seconds: float) -> str:
+    """When a lease that begins now ends."""
+    return stamp(rows.clock() + timedelta(seconds=seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def append(rows: PublicRows, draft: Draft) -> Entry:
         tip.sequence + 1,
         draft.account,
         draft.kind,
-        draft.time or now(),
+        draft.time or stamp(rows.clock()),
         draft.key,
         draft.digest,
         draft.cost,

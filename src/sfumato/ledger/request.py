@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from sfumato.errors import UsageError
-from sfumato.ledger import journal
 from sfumato.ledger.entries import LARGEST, Amount, Binding
 
 LONGEST_TEXT = 4096  # bytes
@@ -50,10 +48,6 @@ class Request:
         """The key, once it is found."""
         assert self.key is not None
         return self.key
-
-    def until(self) -> str:
-        """When a lease that begins now ends."""
-        return journal.stamp(datetime.now(UTC) + timedelta(seconds=self.lease))
 
 
 def require_text(name: str, value: object, *, empty: bool = False) -> None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Generic, NamedTuple, TypeVar
 
 from sfumato.errors import LedgerError
@@ -88,6 +89,10 @@ class StreamRow(NamedTuple):
 
 class PublicRows(ABC):
     """The public rows within one transaction, as they are: `audit` judges them."""
+
+    def clock(self) -> datetime:
+        """The time now. A store that several machines share tells its own: theirs may differ."""
+        return datetime.now(UTC)
 
     # --- what a charge needs ----------------------------------------------------------------------
 
