@@ -1,6 +1,7 @@
-"""What a child process must not inherit from the threads of its parent: their locks, and work that they had half done.
+"""What a child process must not inherit from its parent's threads: locks, and half-done work.
 
-A thread that held a lock at the moment of a fork does not exist in the child, and would never give it back.
+A thread that held a lock at the moment of a fork does not exist in the child, and would never give
+it back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _ADDING = threading.RLock()
 
 
 def renewed_in_children(thing: T, renew: Callable[[T], None]) -> None:
-    """Let a thing that threads share begin with new locks, and without what was being done, in each child process."""
+    """Let a thing that threads share begin anew in each child process: with new locks, and idle."""
     found = weakref.ref(thing)  # a plain reference would keep the thing alive in its own entry
 
     def renew_it() -> None:
@@ -37,4 +38,8 @@ def _after_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_ADDING.acquire, after_in_parent=_ADDING.release, after_in_child=_after_in_child)
+    os.register_at_fork(
+        before=_ADDING.acquire,
+        after_in_parent=_ADDING.release,
+        after_in_child=_after_in_child,
+    )

@@ -24,7 +24,10 @@ def sign(private: bytes, message: bytes) -> str:
 
 
 def valid(public: str, signature: str, message: bytes) -> bool:
-    """Whether a signature is that of the message under a public key; False also for what is no key or signature."""
+    """Whether a signature is that of the message under a public key.
+
+    False also for what is no key or no signature.
+    """
     if len(signature) != 128 or not set(signature) <= set("0123456789abcdef"):
         return False  # one signature has one form
     try:

@@ -1,8 +1,8 @@
 """A stream: a counter that was paid for, taking one durable step after another.
 
-``publisher.open`` charges first and hands out a ``Stream`` only when the charge is on disk; there is no other way to get one. Each
-push reads its increment into integers, takes one step of the machine inside the ledger's transaction, and shows the total when that
-transaction is on disk.
+``publisher.open`` charges first and hands out a ``Stream`` only when the charge is on disk; there
+is no other way to get one. Each push reads its increment into integers, takes one step of the
+machine inside the ledger's transaction, and shows the total when that transaction is on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from sfumato.answers.origin import signed_part
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
 from sfumato.data.feed import Arrival
-from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of, without_frames
+from sfumato.errors import (
+    InternalError,
+    LedgerError,
+    SfumatoError,
+    UsageError,
+    place_of,
+    without_frames,
+)
 from sfumato.forking import renewed_in_children
 from sfumato.ledger import Entry, Ledger, Step, Steps
 from sfumato.ledger.entries import OVER
@@ -46,7 +53,7 @@ Bring: TypeAlias = Callable[[str], tuple[str, Whole]]
 """From the name of the last event to that of this one, and what it brings; or a refusal."""
 
 Advance: TypeAlias = Callable[[bytes, Bring, Bits], tuple[bytes, Whole]]
-"""Takes one step of a machine: from what is stored before it to what is stored after it, and the output."""
+"""Takes one step of a machine: from the bytes before it to the bytes after it, and the output."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -61,8 +68,8 @@ class Opening(msgspec.Struct, frozen=True):
 class _Shown:
     """The steps of a stream that were read so far, and the totals that they stand for.
 
-    Totals are read one after another. After an interrupt in between, or steps that a signal handler took in between, they are read
-    again from the beginning.
+    Totals are read one after another. After an interrupt in between, or steps that a signal handler
+    took in between, they are read again from the beginning.
     """
 
     def __init__(self, settled: Settled) -> None:
@@ -100,14 +107,17 @@ class _Shown:
 
 
 class Stream:
-    """A running total that is published step by step; a context manager. ``publisher.open`` makes it.
+    """A running total that is published step by step; ``publisher.open`` makes it.
 
-    Closing it frees nothing and loses nothing: opening the same key again resumes after the last step. Several threads and processes
-    may hold one stream; their steps are taken one after another.
+    It is a context manager. Closing it frees nothing and loses nothing: opening the same key again
+    resumes after the last step. Several threads and processes may hold one stream; their steps are
+    taken one after another.
 
     >>> import numpy as np, sfumato as sf
     >>> src = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="visits")
-    >>> with sf.Publisher(src, budget="1") as pub, pub.open(sf.Counter(horizon=365), epsilon="1", key="visits") as stream:
+    >>> counter = sf.Counter(horizon=365)
+    >>> publisher = sf.Publisher(src, budget="1")
+    >>> with publisher.open(counter, epsilon="1", key="visits") as stream:
     ...     total = stream.push(20, event="2026-11-20")
     ...     total = stream.push(31, event="2026-11-21")
     ...     again = stream.push(31, event="2026-11-21")  # counted once
@@ -138,7 +148,7 @@ class Stream:
         self._shown = _Shown(self._settled)
         self._lock = threading.RLock()
 
-    # --- what it is --------------------------------------------------------------------------------------------------------
+    # --- what it is -------------------------------------------------------------------------------
 
     @property
     def counter(self) -> Counter:
@@ -161,43 +171,57 @@ class Stream:
         return None if self.horizon is None else self.horizon - self.step
 
     def __repr__(self) -> str:
-        return f"<Stream {self._steps.entry.key!r}: {self._settled.counter.title}; {self._settled.cost}>"
+        what = f"{self._settled.counter.title}; {self._settled.cost}"
+        return f"<Stream {self._steps.entry.key!r}: {what}>"
 
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
         """Take no more steps through this object; closing twice is harmless."""
         self._closed = True
 
-    # --- what it does ------------------------------------------------------------------------------------------------------
+    # --- what it does -----------------------------------------------------------------------------
 
     @without_frames
-    def push(self, increment: object, event: object = None, *, persons: Sequence[object] | None = None) -> Total:
+    def push(
+        self,
+        increment: object,
+        event: object = None,
+        *,
+        persons: Sequence[object] | None = None,
+    ) -> Total:
         """Take one step, durably, and return the running total.
 
         Parameters
         ----------
         increment : int, number, label, dict or sequence
-            What the step brings. Events: their number. Sums: one value or several, each of one row. With categories: a dict from label to
-            these, a sequence of labels, or for sums a sequence of (label, value) pairs.
+            What the step brings. Events: their number. Sums: one value or several, each of one row.
+            With categories: a dict from label to these, a sequence of labels, or for sums a
+            sequence of (label, value) pairs.
         event : str, int, date or None
-            A name for the step. The same name again counts nothing and returns the same total, whatever is brought. A name before the last
-            one (whole numbers by size, else as text) is refused, or counted at the present step with ``late="count"``.
-            With a calendar: a moment in the step, or its name; steps before it that are not published yet are published first,
-            without rows. None: the next step.
+            A name for the step. The same name again counts nothing and returns the same total,
+            whatever is brought. A name before the last one (whole numbers by size, else as text) is
+            refused, or counted at the present step with ``late="count"``. With a calendar: a moment
+            in the step, or its name; steps before it that are not published yet are published
+            first, without rows. None: the next step.
         persons : sequence or None
-            Who stands behind each row, where the source names a person column: of each person the first ``rows_per_person`` rows of the
-            whole stream count.
+            Who stands behind each row, where the source names a person column: of each person the
+            first ``rows_per_person`` rows of the whole stream count.
 
         Raises
         ------
         UsageError
-            If the horizon is reached, the event comes too late or is no step of the calendar, or the increment or persons do not fit.
-            Nothing is taken.
+            If the horizon is reached, the event comes too late or is no step of the calendar, or
+            the increment or persons do not fit. Nothing is taken.
         DataError
             If a value is a text, or another thing that can be no number. Nothing is taken.
         LedgerError
@@ -212,12 +236,13 @@ class Stream:
                 place = self._place(self._calendar, event)
                 self._publish_before(self._calendar, place)
                 taken, fresh = self._take(self._calendar.name(place), rows, words)
-                if fresh or event is not None:  # else another took what was the next step: then the one after it
+                # Else another took what was the next step: then the one after it.
+                if fresh or event is not None:
                     return self._total(taken.number)
 
     @without_frames
     def advance(self, until: object = None) -> list[Total]:
-        """Publish the steps of the calendar that are not published yet, as steps without rows, and return their totals.
+        """Publish the calendar's steps that are still missing, without rows; return their totals.
 
         Parameters
         ----------
@@ -231,7 +256,11 @@ class Stream:
         """
         self._check_open()
         if self._calendar is None:
-            raise UsageError("advancing a stream", "it has no calendar", "Open sf.Counter(sf.Calendar(...)), or push each step")
+            raise UsageError(
+                "advancing a stream",
+                "it has no calendar",
+                "Open sf.Counter(sf.Calendar(...)), or push each step",
+            )
         with self._lock:
             self._catch_up()
             before = len(self._shown)
@@ -244,7 +273,12 @@ class Stream:
         for missing in range(len(self._shown), place):
             self._take(calendar.name(missing), [], nobody)
 
-    def _take(self, name: str, rows: list[Row], words: list[bytes | None] | None) -> tuple[Step, bool]:
+    def _take(
+        self,
+        name: str,
+        rows: list[Row],
+        words: list[bytes | None] | None,
+    ) -> tuple[Step, bool]:
         """Take a step, durably, or find the one that was taken under this name, and say which."""
         paired = [] if words is None else zip(rows, words, strict=True)
         known = [(row, word) for row, word in paired if row[0] >= 0 and word is not None]
@@ -270,12 +304,16 @@ class Stream:
             try:
                 self._catch_up()
             except LedgerError as error:
-                error.add_note(f"Step {taken.number:,} is on disk, and history() will show it: do not push it again without its name.")
+                on_disk = f"Step {taken.number:,} is on disk, and history() will show it"
+                error.add_note(f"{on_disk}: do not push it again without its name.")
                 raise
         return taken, fresh
 
     def _guarded(self, name: str, work: Work, words: list[bytes]) -> tuple[Step, bool]:
-        """Let no exception out that could carry a value: ours pass, without the frames of a step; others become a fault of ours."""
+        """Let no exception out that could carry a value.
+
+        Ours pass, without the frames of a step; others become a fault of ours.
+        """
         try:
             return self._steps.take(name, work, words)
         except (SfumatoError, KeyboardInterrupt) as error:
@@ -283,12 +321,14 @@ class Stream:
             raise
         except Exception as error:
             place = place_of(error)
-        # Raised outside the except block: the error above stays out of __context__, with whatever it may quote.
-        raise InternalError(f"A step failed: {place}. Please report this line; it holds no data. {AGAIN}")
+        # Raised outside the except block: the error above stays out of __context__, with whatever
+        # it may quote.
+        failed = f"A step failed: {place}. Please report this line; it holds no data."
+        raise InternalError(f"{failed} {AGAIN}")
 
     @without_frames
     def history(self) -> CounterRelease:
-        """All totals so far, as a release: values, intervals, guarantee, receipt, frame, plot. Costs nothing."""
+        """All totals so far, as a release. Costs nothing."""
         with self._lock:
             self._catch_up()
             steps = self._shown.steps()
@@ -308,17 +348,29 @@ class Stream:
             self._catch_up()
         return map(self._total, range(first, len(self._shown) + 1))
 
-    # --- how it does it ----------------------------------------------------------------------------------------------------
+    # --- how it does it ---------------------------------------------------------------------------
 
-    def _read(self, increment: object, persons: Sequence[object] | None) -> tuple[list[Row], list[bytes | None] | None]:
+    def _read(
+        self,
+        increment: object,
+        persons: Sequence[object] | None,
+    ) -> tuple[list[Row], list[bytes | None] | None]:
         """Rows in grains, and for each a word that stands for its person."""
         named = self._settled.unit.person
         if named is None:
             if persons is not None:
-                raise UsageError("persons", "the source of this stream names no person column", "Leave them out, or open with a person")
+                raise UsageError(
+                    "persons",
+                    "the source of this stream names no person column",
+                    "Leave them out, or open with a person",
+                )
             return self._reader.rows(increment), None
         if persons is None or isinstance(persons, str | bytes) or not hasattr(persons, "__iter__"):
-            raise UsageError("a step without persons", f"the source says that {named} is the person", f"Give persons=, one {named} per row")
+            raise UsageError(
+                "a step without persons",
+                f"the source says that {named} is the person",
+                f"Give persons=, one {named} per row",
+            )
         whose = list(persons.tolist() if hasattr(persons, "tolist") else persons)
         return self._reader.each(increment, len(whose)), [self._word(person) for person in whose]
 
@@ -332,14 +384,19 @@ class Stream:
             plain = int(plain)  # as pandas holds whole numbers beside missing ones
         if plain is None or isinstance(plain, float):
             return None
-        if isinstance(plain, str):  # one of a class of its own, as of an enumeration, is the same person
+        # A text of a class of its own, as of an enumeration, is the same person.
+        if isinstance(plain, str):
             plain = str.__str__(plain)
         elif isinstance(plain, bytes):
             plain = b"".join([plain])
         elif isinstance(plain, int) and not isinstance(plain, bool):
             plain = int.__int__(plain)
         else:
-            raise UsageError(f"a person of type {type(person).__name__}", "a person is a text or a whole number", "Give such ids")
+            raise UsageError(
+                f"a person of type {type(person).__name__}",
+                "a person is a text or a whole number",
+                "Give such ids",
+            )
         text = f"{type(plain).__name__} {plain!r}".encode("utf-8", "surrogatepass")
         return hashlib.blake2b(text, key=self._steps.secret, digest_size=16).digest()
 
@@ -349,22 +406,36 @@ class Stream:
     def _check_horizon(self, number: int) -> None:
         horizon = self._machine.horizon
         if horizon is not None and number > horizon:
-            remedy = "Open another stream under another key, which pays anew, or state a longer horizon, or None, from the start"
-            raise UsageError(f"step {number:,} of a stream", f"its horizon of {horizon:,} steps is reached", remedy)
+            longer = "state a longer horizon, or None, from the start"
+            remedy = f"Open another stream under another key, which pays anew, or {longer}"
+            raise UsageError(
+                f"step {number:,} of a stream",
+                f"its horizon of {horizon:,} steps is reached",
+                remedy,
+            )
 
     def _check(self, number: int, name: str, last: str) -> None:
         if self._calendar is not None and name != self._calendar.name(number - 1):
             raise UsageError(
-                "a step of a calendar", "it is not the next one", "Push the steps in order; those that are left out are published"
+                "a step of a calendar",
+                "it is not the next one",
+                "Push the steps in order; those that are left out are published",
             )
-        if name and last and self._calendar is None and self._settled.counter.late == "refuse" and precedes(name, last):
+        ordered = self._calendar is None and self._settled.counter.late == "refuse"
+        if name and last and ordered and precedes(name, last):
             raise UsageError(
-                "an event out of order", "its name comes before that of the last step", 'Push in order, or open with late="count"'
+                "an event out of order",
+                "its name comes before that of the last step",
+                'Push in order, or open with late="count"',
             )
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError("pushing to a stream", "it is closed", "Open it again under the same key: it goes on where it stopped")
+            raise UsageError(
+                "pushing to a stream",
+                "it is closed",
+                "Open it again under the same key: it goes on where it stopped",
+            )
 
     def _place(self, calendar: CalendarSteps, event: object) -> int:
         """The step of the calendar that an event names, from 0 on."""
@@ -372,7 +443,11 @@ class Stream:
         if place is None or place >= len(calendar):
             ends = f"from {calendar.name(0)} to {calendar.name(len(calendar) - 1)}"
             obstacle = f"it is none of the {len(calendar):,} steps {ends}"
-            raise UsageError("an event outside the calendar", obstacle, "Name a step of the calendar; rows outside it count nowhere")
+            raise UsageError(
+                "an event outside the calendar",
+                obstacle,
+                "Name a step of the calendar; rows outside it count nowhere",
+            )
         return place
 
     def _summed(self, rows: list[Row]) -> tuple[int, ...]:
@@ -384,7 +459,8 @@ class Stream:
 
     def _catch_up(self) -> None:
         """Read what was published by other objects, in order."""
-        for step in self._steps.since(self._shown[len(self._shown)][0] if len(self._shown) else None):
+        known = len(self._shown)
+        for step in self._steps.since(self._shown[known][0] if known else None):
             self._shown.add(step)
 
     def _total(self, number: int) -> Total:
@@ -408,7 +484,7 @@ class Stream:
 
 
 def _advancing(machine: Machine[S]) -> Advance:
-    """The steps of a machine, from bytes to bytes: only this function knows of what type its states are."""
+    """The steps of a machine, from bytes to bytes: only here the type of its states is known."""
     kind = GenericAlias(tuple, (str, type(machine.start())))
     decoder: msgspec.json.Decoder[tuple[str, S]] = msgspec.json.Decoder(kind)
 
@@ -467,7 +543,10 @@ def signed(release: R, ledger: Ledger) -> R:
 
 
 def pour(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:
-    """Push one arrival after another, and pass on the totals; with a calendar also those of steps that nothing arrived for."""
+    """Push one arrival after another, and pass on the totals.
+
+    With a calendar also those of steps that nothing arrived for.
+    """
     for arrival in arrivals:
         before = 0 if stream._calendar is None else stream.step
         total = stream.push(arrival.increment, arrival.event, persons=arrival.persons)

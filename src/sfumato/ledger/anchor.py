@@ -1,5 +1,4 @@
-"""A second file that remembers how far a ledger had come, so that an older copy put back is
-noticed.
+"""A second file that remembers how far a ledger had come, so that an older copy is noticed.
 
 Each line is one fact: ``entry SEQUENCE HASH`` or ``stream NUMBER STEP HASH``. The file is only
 appended to. It is of use where whoever restores the ledger does not restore it, too: on another

@@ -35,8 +35,7 @@ BATCH = 500  # entries of the log that are read at a time
 
 
 class Book:
-    """An account book for many processes and threads, in which nothing is changed and nothing is
-    removed.
+    """An account book for many processes and threads, which only ever grows.
 
     ``open_ledger`` opens one in a file or in memory; users write its type as ``sf.Ledger``.
 
@@ -177,8 +176,7 @@ class Book:
     # --- accounts ---------------------------------------------------------------------------------
 
     def open_account(self, name: str, rule: str, total: Amount | None) -> Account:
-        """Create an account, or check that it exists with exactly this rule and total (None: with
-        any total).
+        """Create an account, or check that it exists with this rule and total (None: any total).
 
         What it protects is fixed by its first charge: before that, a slip in a source's description
         binds nothing.
@@ -252,8 +250,7 @@ class Book:
         wait: float = 60.0,
         resumes: int | None = 1,
     ) -> Hold:
-        """Charge an account, durably, before anything is counted; or replay what the key has paid
-        for.
+        """Charge an account, durably, before anything is counted; or replay what is paid for.
 
         Parameters
         ----------
@@ -425,8 +422,7 @@ class Book:
         secret: bytes = b"",
         binding: Binding | None = None,
     ) -> Steps:
-        """Charge an account for a stream of steps, durably; or go on with the stream that the key
-        has paid for.
+        """Charge an account for a stream of steps, durably; or go on with one that is paid for.
 
         The charge comes first, then the stream among the secrets, then the entry which says that it
         is there. A process that ends in between leaves the next one to go on. After that entry a

@@ -1,8 +1,7 @@
-"""The values a ledger keeps: amounts, accounts, entries, steps. They know nothing of questions or
-data.
+"""The values a ledger keeps: amounts, accounts, entries, steps.
 
-Money is a pair of non-negative integers, in units that the caller fixes; ``rule`` is a word that is
-stored and compared.
+They know nothing of questions or data. Money is a pair of non-negative integers, in units that the
+caller fixes; ``rule`` is a word that is stored and compared.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What an entry must fulfil beside being asked for: a second line of defence, for stores without
-triggers.
+"""What an entry must fulfil to be added: a second line of defence, for stores without triggers.
 
 SQLite's are written as triggers in ``sqlite/book.sql``, so that they hold against any program.
 """

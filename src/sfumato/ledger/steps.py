@@ -1,5 +1,6 @@
-"""Streams: charges that are answered step by step. One call stores what a step publishes and the
-state it leaves.
+"""Streams: charges that are answered step by step.
+
+One call stores what a step publishes and the state it leaves.
 
 They are kept among the ledger's secrets. The last step leaves no state: it wipes the state before
 it, the tallies of persons and the secret that stood for them, and the store's log is cut.
@@ -40,8 +41,9 @@ class _Taken(NamedTuple):
 
 
 class Steps:
-    """A stream in the hands of its caller. Any number of processes may hold it; its steps are taken
-    one after another.
+    """A stream in the hands of its caller.
+
+    Any number of processes may hold it; its steps are taken one after another.
 
     Attributes
     ----------
@@ -65,8 +67,7 @@ class Steps:
         return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
 
     def take(self, event: str, work: Work, words: Sequence[bytes] = ()) -> tuple[Step, bool]:
-        """Take one step, durably, and return it; or the step that this event took before, and
-        False.
+        """Take one step, durably: the step and True, or the one of this event before and False.
 
         Parameters
         ----------

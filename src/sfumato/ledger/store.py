@@ -242,8 +242,9 @@ class SecretRows(StreamRows):
 
     @abstractmethod
     def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
-        """Write a name; ``derived``: it was made for the question. An older one with its key, or
-        made for its question, gives way."""
+        """Write a name; ``derived``: it was made for the question.
+
+        An older one with its key, or made for its question, gives way."""
 
     @abstractmethod
     def replaced(self, sequence: int) -> str | None:

@@ -1,5 +1,4 @@
-"""A file under a ledger: one SQLite connection, opened with care, shared by threads, safe across
-fork.
+"""A file under a ledger: one SQLite connection, shared by threads, safe across a fork.
 
 Write-ahead log with a full sync at each commit. SQLite's own wait for a busy file sleeps ever
 longer and starves some processes for seconds (measured: 16 writers, one got 1 turn while another
@@ -191,8 +190,7 @@ _NUMBERS = itertools.count()
 
 
 class Database:
-    """A file, or one in memory. All use of the connection goes through `atomic`, `reading` and
-    `singly`.
+    """A file, or one in memory, used through `atomic`, `reading` and `singly` only.
 
     What is to be done is given to them as a function, and is not the body of a ``with``: an
     interrupt on the way into such a block, or at the first instruction of its end, would leave a
