@@ -1,7 +1,6 @@
 """Arrays of numpy: their type in annotations, and how they are read from what somebody gives.
 
-Shape and dtype stand in docstrings: most functions here take several of both, and numpy's own type of an array that says
-neither is what this name stands for.
+Shape and dtype stand in docstrings, because most functions here take several of both.
 """
 
 from __future__ import annotations
@@ -12,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[Any]]
-"""An ndarray of any shape and dtype. The bare ``np.ndarray`` is the same type, but a checker cannot tell it from an oversight."""
+"""An ndarray of any shape and dtype: the same type as the bare ``np.ndarray``.
+
+A checker that refuses an explicit ``Any`` refuses the bare name wherever it stands, and this one here only.
+"""
 
 
 def as_floats(values: object) -> NDArray[np.float64]:
-    """Read doubles as numpy does; where there is no such array, one of no numbers, so that a check of shape refuses it.
+    """Read doubles as numpy does; values that are none give an empty array, which checks of shape refuse.
 
     What numpy says of such values may quote them, and no message of ours does.
 

@@ -19,7 +19,10 @@ DENSE_LIMIT = 2**26  # cells; dense or sparse is representation, never semantics
 
 
 class KeyColumn(Protocol):
-    """The keys of an axis, sorted and distinct: true data, of which a source hands out few of many."""
+    """The keys of an axis, sorted and distinct: true data.
+
+    A source holds all of them in the form of its engine, and hands out the few that are shown.
+    """
 
     def __len__(self) -> int: ...
     def __getitem__(self, place: int, /) -> Label: ...

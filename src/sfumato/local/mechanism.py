@@ -70,17 +70,28 @@ class LocalMechanism(msgspec.Struct, frozen=True):
 
     @property
     def guarantee(self: Mechanism) -> Guarantee:
-        """What one report promises, if it is drawn now: nothing where the bits in force come from a public seed."""
-        private = current().private
-        return Guarantee(MetricDP(self.epsilon), UNIT, self.title, self.proof, ASSUMPTIONS, SLACK, private)
+        """What one report promises that is drawn now: nothing, under bits from a public seed."""
+        return Guarantee(
+            MetricDP(self.epsilon),
+            UNIT,
+            self.title,
+            self.proof,
+            ASSUMPTIONS,
+            SLACK,
+            current().private,
+        )
 
     def density(self: Mechanism, v: ArrayLike, x: ArrayLike) -> Array:
-        """Density of reports x for points v, shapes (d,) or (n, d), broadcast; 0 outside the report space."""
+        """Density of reports x for points v, shapes (d,) or (n, d), broadcast.
+
+        0 outside the report space.
+        """
         return np.exp(self.log_density(v, x))
 
     def reports_needed(self: Mechanism, error: float) -> int:
-        """How many reports of one point bring the root mean squared error of their debiased mean down to ``error``."""
-        if isinstance(error, bool) or not isinstance(error, int | float | np.integer | np.floating) or not 0 < error < math.inf:
+        """How many reports of one point give a debiased mean of this root mean squared error."""
+        number = isinstance(error, int | float | np.integer | np.floating) and not isinstance(error, bool)
+        if not number or not 0 < error < math.inf:
             remedy = "Give the distance that would be accurate enough, such as 0.05"
             raise UsageError(f"error = {shown(error)}", "an error is above 0", remedy)
         wanted = self.variance / error**2
@@ -89,22 +100,24 @@ class LocalMechanism(msgspec.Struct, frozen=True):
     def limit(self: Mechanism, reports: int) -> float:
         """The least mean squared error that any mechanism of this epsilon allows: d^2 / (epsilon^2 n).
 
-        It is that of unbiased estimates of a common location: each report of an epsilon d_E-private mechanism carries Fisher
-        information of trace at most epsilon^2.
+        It is that of unbiased estimates of a common location: each report of an epsilon d_E-private
+        mechanism carries Fisher information of trace at most epsilon^2.
         """
         if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
-            raise UsageError(f"reports = {shown(reports)}", "their number is a whole number from 1 on", "Give a number such as 10_000")
+            obstacle = "their number is a whole number from 1 on"
+            raise UsageError(f"reports = {shown(reports)}", obstacle, "Give a number such as 10_000")
         return self.dimension**2 / (float(self.epsilon) ** 2 * int(reports))
 
     def check_cells(self: Mechanism, cells: ArrayLike) -> Cells:
-        """Read the cells of reports that somebody sent: int64, shape (n, d), between public limits."""
+        """Read the cells of reports that somebody sent: int64, shape (n, d)."""
         found = np.atleast_2d(np.asarray(cells))
         if found.ndim != 2 or found.shape[1] != self.dimension or found.dtype.kind not in "iu":
-            remedy = f"Give integers of shape (n, {self.dimension})"
-            raise UsageError("cells of reports", "they are not whole numbers of the mechanism's shape", remedy)
+            obstacle = "they are not whole numbers of the mechanism's shape"
+            raise UsageError("cells of reports", obstacle, f"Give integers of shape (n, {self.dimension})")
         least, most = self.limits
         if found.size and not (least <= int(found.min()) and int(found.max()) <= most):
-            raise UsageError("cells of reports", "a report lies outside the report space", "Give reports of this very mechanism")
+            obstacle = "a report lies outside the report space"
+            raise UsageError("cells of reports", obstacle, "Give reports of this very mechanism")
         return found.astype(np.int64)
 
 

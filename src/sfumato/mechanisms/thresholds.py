@@ -237,7 +237,7 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
 
 
 def _of_one_run(cost: ApproxDP, unit: Unit) -> tuple[Fraction, Fraction]:
-    """What rows that come or go may spend: under replace there are two runs, as one person's leave and others come."""
+    """What rows that come or go may spend: under replace, one person's rows leave and others come."""
     if unit.neighbours == "replace":
         return cost.epsilon / 2, _half_delta(cost)
     return cost.epsilon, cost.delta

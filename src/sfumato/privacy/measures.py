@@ -145,7 +145,7 @@ def measure_of(
     rho: Exactly | None = None,
     prefix: str = "",
 ) -> CentralMeasure:
-    """Read a cost or a total as it was given: an epsilon, an epsilon with a delta above 0, or a rho.
+    """Read a cost or a total as it was given: an epsilon, with or without a delta, or a rho.
 
     Parameters
     ----------

@@ -14,10 +14,10 @@ MOST_ROWS = 10**15  # of one person: more than any table has
 
 
 def squared_factor(neighbours: str, signed: bool = False) -> int:
-    """By how much the squared length of one person's change may exceed that of all of the person's rows in one place.
+    """By how much one person's change may exceed all of the person's rows in one place, in squared length.
 
-    Rows that come or go do not exceed it. Under replace two vectors are subtracted: of values of one sign, their inner
-    product is not negative, and the squares add up; of values of both signs the lengths do.
+    Rows that come or go do not exceed it. Under replace two vectors are subtracted: of values of one
+    sign, their inner product is not negative, and the squares add up; of both signs, the lengths do.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{who}, {'replaced by another' if self.neighbours == 'replace' else 'added or removed'}"
 
     def sums_l1(self, row: int) -> int:
-        """How far one person moves sums over disjoint cells, in L1: ``row`` is the largest norm of a row's values."""
+        """How far one person moves sums over disjoint cells, in L1; ``row`` is the largest norm of a row."""
         return self.rows_per_person * row * (2 if self.neighbours == "replace" else 1)
 
     def sums_l2_squared(self, row: int, signed: bool = False) -> int:

@@ -102,7 +102,8 @@ def by_column(universe: Universe, size: int, work: Callable[[Column, Pick], T]) 
 def _whole_argument(argument: ByColumn[V]) -> V:
     """The argument of a single column, as it is: nothing here takes a mapping for a value."""
     if isinstance(argument, Mapping):
-        raise UsageError("an argument by column", "the universe is a single column", "Give one value")
+        obstacle = "the universe is a single column"
+        raise UsageError("an argument by column", obstacle, "Give one value")
     return argument
 
 

@@ -23,7 +23,7 @@ V_co = TypeVar("V_co", covariant=True)
 
 
 class State(msgspec.Struct, frozen=True, eq=False):
-    """Where a stream of noise stands, to be passed on. Secret: it holds noise that is still to be used."""
+    """Where a stream of noise stands. Secret: it holds noise that is still to be used."""
 
     @property
     def step_index(self) -> int:

@@ -131,11 +131,26 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
     """
 
     @overload
-    def __init__(self: GaussianNoiseGenerator[float], noise_std: float, specs: None = None, seed: None = None) -> None: ...
+    def __init__(
+        self: GaussianNoiseGenerator[float],
+        noise_std: float,
+        specs: None = None,
+        seed: None = None,
+    ) -> None: ...
     @overload
-    def __init__(self: GaussianNoiseGenerator[Array], noise_std: float, specs: Shaped | tuple[int, ...], seed: None = None) -> None: ...
+    def __init__(
+        self: GaussianNoiseGenerator[Array],
+        noise_std: float,
+        specs: Shaped | tuple[int, ...],
+        seed: None = None,
+    ) -> None: ...
     @overload
-    def __init__(self: GaussianNoiseGenerator[Nested], noise_std: float, specs: object, seed: None = None) -> None: ...
+    def __init__(
+        self: GaussianNoiseGenerator[Nested],
+        noise_std: float,
+        specs: object,
+        seed: None = None,
+    ) -> None: ...
     def __init__(self, noise_std: float, specs: object = None, seed: None = None) -> None:
         if seed is not None:
             raise UsageError(

@@ -101,7 +101,7 @@ class CumulativeSumQuery:
     @overload
     def initial_sample_state(self) -> Nested: ...
     def initial_sample_state(self, template: Nested = None) -> Nested:
-        """Return the sum of no records; a checker takes it to be like the template, which nothing else looks at."""
+        """Return the sum of no records; only type checkers look at the template."""
         return self._zeros()
 
     def preprocess_record(self, params: float, record: V) -> V:
@@ -130,7 +130,8 @@ class CumulativeSumQuery:
 
     def get_noised_result(self, sample_state: V, global_state: SumState) -> tuple[V, SumState, StreamEvent]:
         """Return the noisy running total with this step's sum, the state of the next step, and what to account for."""
-        total = cast(V, added(global_state.samples_cumulative_sum, sample_state))  # which began as zeros like it
+        # What was added up so far began as zeros of the specs, and is nested as this step's sum is.
+        total = cast(V, added(global_state.samples_cumulative_sum, sample_state))
         noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
         state = SumState(tree_state, global_state.clip_value, total, noise)
         return added(total, noise), state, StreamEvent(get_step_idx(tree_state))

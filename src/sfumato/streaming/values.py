@@ -18,7 +18,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 Nested: TypeAlias = object
-"""A leaf, or nested lists, tuples and dicts of them: what a checker knows of values whose nesting it cannot see."""
+"""A leaf, or nested lists, tuples and dicts of them, in a form that no type checker sees."""
 
 
 _NESTS: tuple[type, ...] = (dict, list, tuple)
