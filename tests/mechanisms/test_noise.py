@@ -141,3 +141,10 @@ def test_coverage_is_the_laws_own(law):
     hits = int((np.abs(law.sample(200_000, PublicSeed(f"coverage of {law}"))) <= k).sum())
     assert exact >= 0.95 - 1e-12
     check_coverage(hits, 200_000, exact, near_miss=0.005, false_alarm=6.3e-5)
+
+
+def test_what_rules_of_thumb_call_epsilon():
+    assert count_law(PureDP("0.25"), Unit()).effective_epsilon == 0.25
+    assert count_law(PureDP("0.25"), Unit(5)).effective_epsilon == 0.05
+    gaussian = count_law(ZCDP("0.005"), Unit())
+    assert DiscreteLaplace(1 / Fraction(gaussian.effective_epsilon)).variance == pytest.approx(gaussian.variance, rel=1e-2)

@@ -6,8 +6,18 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from sfumato.errors import UsageError
-from sfumato.privacy.composition import charge, compose, in_measure, plan_epsilon, pure_to_zcdp, rule_of, zcdp_to_approx
+from sfumato.errors import InternalError, UsageError
+from sfumato.privacy.composition import (
+    charge,
+    compose,
+    in_measure,
+    plan_epsilon,
+    pure_epsilon,
+    pure_to_zcdp,
+    rule_of,
+    selection_epsilon,
+    zcdp_to_approx,
+)
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 
@@ -98,3 +108,20 @@ def test_money_and_back(cost):
 def test_a_delta_that_the_costs_have_used_up_is_refused():
     with pytest.raises(UsageError, match="larger delta"):
         plan_epsilon([ApproxDP(1, "1e-6")] * 3, Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("rho", ["1e-12", "0.3", "0.5", "1/3", "123.456"])
+def test_the_largest_epsilon_that_rho_allows(rho):
+    cost, unit = ZCDP(rho), Fraction(1, 10**9)
+    pure, selecting = pure_epsilon(cost), selection_epsilon(cost)
+    assert pure**2 / 2 <= cost.rho < (pure + unit) ** 2 / 2
+    assert selecting**2 / 8 <= cost.rho < (selecting + unit) ** 2 / 8
+
+
+def test_an_epsilon_is_its_own_and_delta_is_left_out():
+    assert pure_epsilon(ApproxDP("0.3", "1e-6")) == pure_epsilon(PureDP("0.3")) == Fraction(3, 10)
+
+
+def test_a_rule_that_no_account_has():
+    with pytest.raises(InternalError):
+        in_measure((1, 1), "renyi")

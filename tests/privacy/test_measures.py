@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP, asked_cost, spendable
+from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP, asked_cost, measure_of, spendable
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "abc", True, float("nan"), None])
@@ -52,6 +52,16 @@ def test_keywords():
     for wrong in ({"epsilon": None, "rho": None}, {"epsilon": 1, "rho": 1}, {"epsilon": None, "rho": 1, "delta": "1e-6"}):
         with pytest.raises(UsageError):
             asked_cost(**{"delta": 0} | wrong)
+
+
+def test_one_reading_of_totals():
+    assert measure_of("a total", epsilon=3) == measure_of("a total", epsilon="3", delta="0.0") == PureDP(3)
+    assert measure_of("a total", epsilon=3, delta="1e-6") == ApproxDP(3, "1e-6")
+    assert measure_of("a total", rho="1e-13") == ZCDP("1e-13")  # nothing is rounded: what counts in units rounds down
+    with pytest.raises(UsageError, match="a total: give --epsilon or --rho, and not both"):
+        measure_of("a total", epsilon=1, rho=1, prefix="--")
+    with pytest.raises(UsageError, match="--rho with --delta"):
+        measure_of("a total", delta="1e-6", rho=1, prefix="--")
 
 
 def test_measures_travel():

@@ -36,6 +36,18 @@ def test_sums(unit, lower, upper):
     assert unit.sum_sensitivity(Fraction(lower), Fraction(upper)) == found
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize(("lower", "upper"), [(-2, 2), (0, 3)])
+def test_sums_over_cells(unit, lower, upper):
+    rows = list(itertools.product(range(2), (lower, upper)))
+    sums = [
+        [sum(value for at, value in one if at == cell) - sum(value for at, value in other if at == cell) for cell in range(2)]
+        for one, other in moves(unit, rows)
+    ]
+    assert unit.sums_l1(upper) == max(sum(map(abs, shift)) for shift in sums)
+    assert unit.sums_l2_squared(upper, signed=lower < 0) == max(sum(x * x for x in shift) for shift in sums)
+
+
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.0, "1", None])
 def test_rows_that_make_no_sense(wrong):
     with pytest.raises(UsageError):

@@ -91,6 +91,7 @@ def test_priors_sensitivities_and_bounds():
     _texts(lambda: risk.choose(UNIVERSE, 1, "mean"))
     _texts(lambda: risk.optimal_epsilon({"a": UNIVERSE}, 3, "mean", sensitivity={"b": 1}))
     _texts(lambda: risk.confidence([0.5, 0.5], [1.0]))
+    assert "single column" in _texts(lambda: risk.optimal_epsilon([1, 2, 3], 2, "mean", sensitivity={"a": 1}))
     _texts(lambda: risk.disclosure_risk([]))
     _texts(lambda: risk.prior_belief(np.arange(40.0), 20))
 
