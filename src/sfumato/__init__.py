@@ -5,12 +5,6 @@ states its own guarantee and its own accuracy. Nothing heavy is imported until a
 ``__init__.pyi`` says where each public name is, to type checkers and here.
 """
 
-import lazy_loader
+from sfumato.lazily import attached
 
-_attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
-    return _attribute(name)
+__getattr__, __dir__, __all__ = attached(__name__, "__init__")

@@ -13,7 +13,6 @@ from .choosing import Window as Window
 from .choosing import Within as Within
 from .choosing import choose as choose
 from .choosing import window as window
-from .clustering import KMeans as KMeans
 from .clustering import KMeansRelease as KMeansRelease
 from .clustering.local import PrivateKMeans as PrivateKMeans
 from .data import Source as Source
@@ -30,7 +29,6 @@ from .errors import InternalError as InternalError
 from .errors import LedgerError as LedgerError
 from .errors import SfumatoError as SfumatoError
 from .errors import UsageError as UsageError
-from .histogram import Histogram as Histogram
 from .histogram import HistogramRelease as HistogramRelease
 from .histogram import histogram_accuracy as histogram_accuracy
 from .histogram import histogram_epsilon as histogram_epsilon
@@ -38,14 +36,7 @@ from .ledger import Ledger as Ledger
 from .local.bpm import BPM as BPM
 from .local.laplace import MultivariateLaplace as MultivariateLaplace
 from .pages import report as report
-from .partition import AdaptiveGridPartitioner as AdaptiveGridPartitioner
-from .partition import AutoPartitioner as AutoPartitioner
-from .partition import BinaryPartitioner as BinaryPartitioner
-from .partition import MedianPartitioner as MedianPartitioner
-from .partition import MultiQuantilePartitioner as MultiQuantilePartitioner
 from .partition import Partition as Partition
-from .partition import PrivTreePartitioner as PrivTreePartitioner
-from .partition import UniformPartitioner as UniformPartitioner
 from .plan import Plan as Plan
 from .privacy.allocation import Shares as Shares
 from .privacy.guarantee import Guarantee as Guarantee
@@ -56,8 +47,8 @@ from .privacy.measures import PureDP as PureDP
 from .privacy.unit import Unit as Unit
 from .publisher import Publisher as Publisher
 from .publisher import preview as preview
-from .quantiles import Quantiles as Quantiles
 from .quantiles import QuantilesRelease as QuantilesRelease
+from .questions import *
 from .risk import Choice as Choice
 from .risk import Risk as Risk
 from .streaming import Calendar as Calendar

@@ -1,67 +1,34 @@
-"""Which questions and answers there are. A new one is one line here; one from outside registers itself.
+"""Which questions and answers there are: those that the stub ``questions.pyi`` lists, and those from outside that register.
 
-What is listed here is imported when it is first needed. What a file holds never decides what is imported:
+What is listed is imported when it is first needed. What a file holds never decides what is imported:
 a file names a question by its tag, and only tags of registered classes are understood.
 """
 
 from __future__ import annotations
 
-import importlib
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, reduce
 from importlib.metadata import entry_points
 from operator import or_
-from typing import TypeVar
+from typing import ForwardRef, TypeVar
 
 import msgspec
 
 from sfumato.answers.codec import DECODERS, from_plain
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release
-from sfumato.errors import SfumatoError, UsageError, nearest
+from sfumato.errors import InternalError, SfumatoError, UsageError, nearest
+from sfumato.lazily import imported, listed
 from sfumato.privacy.guarantee import Proof
 
 Q = TypeVar("Q", bound=type[Question[Release]])
+T = TypeVar("T")
 
 GROUP = "sfumato.questions"
 """The group of package entry points by which other packages name the modules of their questions."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of question of the library's own: where it is, and which command asks it.
-
-    Attributes
-    ----------
-    question, release : str
-        "module:Class".
-    command : str
-        The command that asks it.
-    method : str
-        Its name among the methods of that command, where the command has several questions.
-    """
-
-    question: str
-    release: str
-    command: str
-    method: str = ""
-
-
-_PARTITION = "sfumato.partition:Partition"
-KINDS = (
-    Kind("sfumato.histogram:Histogram", "sfumato.histogram:HistogramRelease", "histogram"),
-    Kind("sfumato.quantiles:Quantiles", "sfumato.quantiles:QuantilesRelease", "quantiles"),
-    Kind("sfumato.partition:AutoPartitioner", _PARTITION, "partition", "auto"),
-    Kind("sfumato.partition:UniformPartitioner", _PARTITION, "partition", "uniform"),
-    Kind("sfumato.partition:AdaptiveGridPartitioner", _PARTITION, "partition", "adaptive"),
-    Kind("sfumato.partition:PrivTreePartitioner", _PARTITION, "partition", "privtree"),
-    Kind("sfumato.partition:BinaryPartitioner", _PARTITION, "partition", "binary"),
-    Kind("sfumato.partition:MedianPartitioner", _PARTITION, "partition", "median"),
-    Kind("sfumato.partition:MultiQuantilePartitioner", _PARTITION, "partition", "quantile"),
-    Kind("sfumato.clustering:KMeans", "sfumato.clustering:KMeansRelease", "cluster"),
-)
 STREAMED = ("sfumato.streaming:CounterRelease",)
 """Answers that no question of the publisher's gives: those of streams."""
 
@@ -69,25 +36,18 @@ _outside: dict[str, type[Question[Release]]] = {}
 """Questions that other packages registered, by their tag."""
 
 
-def load_class(name: str) -> type:
-    """Import a class by "module:Class"."""
-    module, _, attribute = name.partition(":")
-    found: type = getattr(importlib.import_module(module), attribute)
-    return found
-
-
 @cache
 def questions() -> tuple[type[Question[Release]], ...]:
-    """All kinds of questions, those of other packages last."""
-    return (*(load_class(kind.question) for kind in KINDS), *_outside.values())
+    """All kinds of questions, in the order of the registry; those of other packages last."""
+    own = [_class(place, Question) for place in listed("questions").values()]
+    return (*own, *_outside.values())
 
 
 @cache
 def releases() -> tuple[type[Release], ...]:
     """All kinds of answers."""
-    own = [load_class(name) for name in dict.fromkeys(kind.release for kind in KINDS)]
-    outside = [answer_of(question) for question in _outside.values()]
-    return tuple(dict.fromkeys([*own, *map(load_class, STREAMED), *outside]))
+    streamed = [_class(place, Release) for place in STREAMED]
+    return tuple(dict.fromkeys([*map(answer_of, questions()), *streamed]))
 
 
 @cache
@@ -137,6 +97,8 @@ def answer_of(question: type[Question[Release]]) -> type[Release]:
     """Which answer a question gives, as ``class Total(Question[TotalRelease])`` says."""
     for base in getattr(question, "__orig_bases__", ()):
         for answer in getattr(base, "__args__", ()):
+            if isinstance(answer, ForwardRef) and answer.__forward_arg__ in listed("__init__"):
+                return _class(listed("__init__")[answer.__forward_arg__], Release)
             if isinstance(answer, type) and issubclass(answer, Release):
                 return answer
     raise _not_registered(question, "it does not say which release answers it", "Write class Total(Question[TotalRelease], ...)")
@@ -200,6 +162,14 @@ def require_registered(asked: Sequence[Question[Release]]) -> None:
             name = type(question).__name__
             remedy = f"Write @register above class {name}; see docs/extending.md"
             raise UsageError(f"asking a {name}", "this kind of question is not registered", remedy)
+
+
+def _class(place: str, base: type[T]) -> type[T]:
+    """Import a class that the library lists."""
+    found = imported(place)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise InternalError(f"{place} is listed, and is no {base.__name__}.")
+    return found
 
 
 def _require_free(kind: type[msgspec.Struct], others: tuple[type[msgspec.Struct], ...]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from sfumato.answers.question import Question
-from sfumato.answers.registry import KINDS, load_class
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.registry import answer_of, questions, tag_of
 from sfumato.cli.options import (
     FLOAT,
     INTEGER,
@@ -21,13 +21,14 @@ from sfumato.cli.options import (
     source_options,
 )
 from sfumato.cli.output import talk
-from sfumato.cli.publishing import publish
+from sfumato.cli.publishing import made, publish
 from sfumato.cli.targets import NewFile, Picture
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.partition import Partition
 
-METHODS = {kind.method: kind.question for kind in KINDS if kind.command == "partition"}
+SHORT = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
+METHODS = {SHORT.get(tag_of(kind), tag_of(kind)): kind for kind in questions() if answer_of(kind) is Partition}
 PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
 
 
@@ -62,14 +63,13 @@ def partition(file: Path, axes: tuple[str, ...], method: str | None, geojson: Pa
         talk(f"GeoJSON: {geojson}")
 
 
-def _partitioner(method: str, axes: tuple[str, ...], asked: dict[str, Any]) -> Question[Partition]:
+def _partitioner(method: str, axes: tuple[str, ...], asked: dict[str, object]) -> AnyQuestion:
     """The question that the options describe; an option that the method does not know is refused."""
-    kinds: dict[str, type[Question[Partition]]] = {word: load_class(where) for word, where in METHODS.items()}
-    kind = kinds[method]
+    kind = METHODS[method]
     for name in asked:
         if name not in kind.__struct_fields__:
-            fits = ", ".join(word for word, other in kinds.items() if name in other.__struct_fields__)
-            raise UsageError(
-                f"--{name.replace('_', '-')} with --method {method}", f"it belongs to {fits}", "Leave it out, or choose another method"
-            )
-    return kind(axes, **asked)
+            fits = ", ".join(word for word, other in METHODS.items() if name in other.__struct_fields__)
+            obstacle = f"it belongs to {fits}"
+            remedy = "Leave it out, or choose another method"
+            raise UsageError(f"--{name.replace('_', '-')} with --method {method}", obstacle, remedy)
+    return made(kind, {"axes": axes} | asked)

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
+import msgspec
+
+from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
+from sfumato.answers.registry import tag_of
 from sfumato.answers.release import Release
 from sfumato.cli.options import opened
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.domain import Domain
-from sfumato.errors import DataError
+from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.privacy.measures import CentralMeasure, measure_of
+
+Q = TypeVar("Q", bound=AnyQuestion)
+
+
+def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
+    """A question of these fields, checked as the same fields of a plan are.
+
+    Raises
+    ------
+    UsageError
+        If one of them does not fit.
+    """
+    try:
+        question: Q = from_plain({"type": tag_of(kind)} | dict(fields), kind)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, SfumatoError):
+            raise error.__cause__ from None
+        raise UsageError(f"asking a {kind.__name__}", str(error), "Correct that option; --help lists all") from None
+    return question
 
 
 def publish(

@@ -1,0 +1,53 @@
+"""Names that a stub lists, imported when they are first used: the stub is the one list, for type checkers and here."""
+
+import ast
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from functools import cache
+
+
+@cache
+def listed(stub: str) -> Mapping[str, str]:
+    """Where each name of one of the package's stubs is: "module:attribute", or "module:" for a module.
+
+    Nothing is imported. Every line of a stub is ``from .module import name as name``, or
+    ``from .other import *`` for all names of another stub.
+
+    >>> listed("questions")["MedianPartitioner"]
+    'sfumato.partition.median:MedianPartitioner'
+    """
+    with open(os.path.join(os.path.dirname(__file__), f"{stub}.pyi"), encoding="utf-8") as file:
+        lines = ast.parse(file.read()).body
+    places: dict[str, str] = {}
+    for line in lines:
+        if not isinstance(line, ast.ImportFrom):
+            continue
+        for alias in line.names:
+            if alias.name == "*":
+                places |= listed(str(line.module))
+            elif line.module is None:
+                places[alias.name] = f"sfumato.{alias.name}:"
+            else:
+                places[alias.name] = f"sfumato.{line.module}:{alias.name}"
+    return places
+
+
+def imported(place: str) -> object:
+    """Import what "module:attribute" names."""
+    module, _, attribute = place.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+def attached(name: str, stub: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a module whose names a stub lists."""
+    places = listed(stub)
+    names = sorted(places)
+
+    def attribute(wanted: str) -> object:
+        if wanted not in places:
+            raise AttributeError(f"module {name!r} has no attribute {wanted!r}")
+        return imported(places[wanted])
+
+    return attribute, lambda: list(names), names
