@@ -9,13 +9,13 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from functools import cache, reduce
-from importlib.metadata import entry_points
 from operator import or_
 from typing import ForwardRef, TypeVar
 
 import msgspec
 
 from sfumato.answers.codec import DECODERS, from_plain
+from sfumato.answers.installed import Declared, declared
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import Release
 from sfumato.errors import InternalError, SfumatoError, UsageError, nearest
@@ -25,22 +25,27 @@ from sfumato.privacy.guarantee import Proof
 Q = TypeVar("Q", bound=type[Question[Release]])
 T = TypeVar("T")
 
-GROUP = "sfumato.questions"
-"""The group of package entry points by which other packages name the modules of their questions."""
-
-
 STREAMED = ("sfumato.streaming:CounterRelease",)
 """Answers that no question of the publisher's gives: those of streams."""
 
+LONGEST_REASON = 200
+
 _outside: dict[str, type[Question[Release]]] = {}
 """Questions that other packages registered, by their tag."""
+
+_refused: dict[str, UsageError] = {}
+"""Why questions that installed packages declare are not known, by the names that they declare."""
 
 
 @cache
 def questions() -> tuple[type[Question[Release]], ...]:
     """All kinds of questions, in the order of the registry; those of other packages last."""
-    own = [_class(place, Question) for place in listed("questions").values()]
-    return (*own, *_outside.values())
+    return (*map(listed_question, listed("questions").values()), *_outside.values())
+
+
+def listed_question(place: str) -> type[Question[Release]]:
+    """Import a question that the library lists, by "module:Class"."""
+    return _class(place, Question)
 
 
 @cache
@@ -61,6 +66,8 @@ def _question(plain: object) -> object:
     tag = plain.get("type") if isinstance(plain, dict) else None
     tags = [tag_of(kind) for kind in questions()]
     if isinstance(tag, str) and tag not in tags:
+        if tag in _refused:
+            raise _refused[tag]
         remedy = "Name one of them, or install the package that defines it"
         raise UsageError(f"a question of type {tag!r}", f"there is none of that name; {nearest(tag, tags)}", remedy)
     try:
@@ -129,24 +136,55 @@ def register(question: Q) -> Q:
     if not isinstance(getattr(question, "proof", None), Proof):
         raise _not_registered(question, "it has no proof", "Give it proof: ClassVar[Proof] = Proof(...)")
     before = _outside.get(tag_of(question))
+    if before is question:
+        return question
     if before is not None and _same(question, before):
         del _outside[tag_of(question)]
         _clear()
-    _require_free(question, questions())
-    _require_free(answer, releases())
+    _require_fitting(question, questions())
+    _require_fitting(answer, releases())
     _outside[tag_of(question)] = question
     _clear()
     return question
 
 
-@cache
-def discover() -> None:
-    """Import what installed packages declare as questions, by entry points of the group ``GROUP``.
+def discover() -> list[UsageError]:
+    """Import what installed packages declare as questions, by their entry points.
 
     What is installed decides what is imported: never a plan, and never a release.
+
+    Returns
+    -------
+    list of UsageError
+        Why some of them are not known here. A package that fails stands in the way of its own questions only.
     """
-    for entry in entry_points(group=GROUP):
-        register(entry.load())
+    _refused.clear()
+    for declaration in declared():
+        try:
+            declared_question(declaration)
+        except UsageError as error:
+            _refused[declaration.name] = error
+    return list(_refused.values())
+
+
+def declared_question(declaration: Declared) -> type[Question[Release]]:
+    """Import and register the question that a package declares.
+
+    Raises
+    ------
+    UsageError
+        If the package cannot be imported, or what it names is no question.
+    """
+    asked = f"the question {declaration.name!r} of the package {declaration.package!r}"
+    remedy = "Repair that package, or uninstall it"
+    try:
+        found = imported(declaration.place)
+    except (Exception, SystemExit) as error:  # whatever the package does when it is imported
+        reason = f"it cannot be imported ({type(error).__name__}: {str(error)[:LONGEST_REASON]})"
+        raise UsageError(asked, reason, remedy) from None
+    if not (isinstance(found, type) and issubclass(found, Question)):
+        raise UsageError(asked, f"{declaration.place} is not a question", remedy)
+    return register(found)
 
 
 def require_registered(asked: Sequence[Question[Release]]) -> None:
@@ -172,10 +210,16 @@ def _class(place: str, base: type[T]) -> type[T]:
     return found
 
 
-def _require_free(kind: type[msgspec.Struct], others: tuple[type[msgspec.Struct], ...]) -> None:
+def _require_fitting(kind: type[msgspec.Struct], others: tuple[type[msgspec.Struct], ...]) -> None:
+    """Refuse a class beside which the others could no longer be decoded."""
     for other in others:
         if tag_of(other) == tag_of(kind) and other is not kind:
             raise _not_registered(kind, f"{other.__module__} has a class of the tag {tag_of(kind)!r}", "Give it another tag")
+    try:
+        msgspec.json.Decoder(reduce(or_, (*others, kind)))
+    except (TypeError, NameError) as error:
+        reason = f"its fields cannot be decoded ({str(error)[:LONGEST_REASON]})"
+        raise _not_registered(kind, reason, "Declare fields of types that msgspec reads") from None
 
 
 def _same(kind: type, other: type) -> bool:

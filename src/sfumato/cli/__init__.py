@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from sfumato import __version__
+from sfumato._version import __version__
+
+if TYPE_CHECKING:
+    from sfumato.answers.installed import Declared
 
 # Each command lives in its own module, imported only when it runs: `sfumato --help` needs none of them.
 COMMANDS = {
@@ -34,31 +38,68 @@ COMMANDS = {
     "verify": ("sfumato.cli.verify", "Check that a release is the one that was published."),
 }
 
+ROOMS = {"clustering": "cluster"}  # commands that have another name than the room whose questions they ask
+COMMAND_NAME = re.compile(r"[a-z][a-z0-9-]*")
 STOPPED = 130  # what a shell reports of a program ended by Ctrl-C
+
+
+def own_questions() -> dict[str, str]:
+    """Questions of the library that no command above asks, by the name of the command that is made for them."""
+    from sfumato.lazily import listed
+
+    found = {}
+    for name, place in listed("questions").items():
+        room = place.partition(":")[0].split(".")[1]
+        if ROOMS.get(room, room) not in COMMANDS:
+            found[re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()] = place
+    return found
+
+
+def outside_questions() -> dict[str, Declared]:
+    """Questions of installed packages, by the names of their commands; nothing of theirs is imported."""
+    from sfumato.answers.installed import declared
+
+    own = {*COMMANDS, *own_questions()}
+    return {found.name: found for found in declared() if COMMAND_NAME.fullmatch(found.name) and found.name not in own}
 
 
 class LazyGroup(click.Group):
     """A group that knows its commands by name, and imports one when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return sorted({*COMMANDS, *own_questions(), *outside_questions()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name in COMMANDS:
+            command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+            return command
+        if cmd_name not in {*own_questions(), *outside_questions()}:
             return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
-        return command
+        from sfumato.answers import registry
+        from sfumato.cli.asking import command_of
+
+        if cmd_name in own_questions():
+            return command_of(cmd_name, registry.listed_question(own_questions()[cmd_name]))
+        return command_of(cmd_name, registry.declared_question(outside_questions()[cmd_name]))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from sfumato.errors import nearest
+            known = self.list_commands(ctx)
+            if args[0] not in known:
+                from sfumato.errors import nearest
 
-            ctx.fail(f"There is no command {args[0]!r}; {nearest(args[0], COMMANDS)}")
+                ctx.fail(f"There is no command {args[0]!r}; {nearest(args[0], known)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = {name: text for name, (_, text) in COMMANDS.items()}
+        own |= {name: f"Ask sfumato.{place.partition(':')[2]} about one file." for name, place in own_questions().items()}
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in sorted(COMMANDS.items())])
+            formatter.write_dl(sorted(own.items()))
+        others = outside_questions()
+        if others:
+            with formatter.section("Questions of installed packages"):
+                formatter.write_dl([(name, f"From the package {found.package}.") for name, found in others.items()])
 
 
 @click.group(
@@ -81,7 +122,7 @@ def run(args: list[str]) -> int:
     from sfumato.errors import InternalError, SfumatoError
 
     try:
-        outcome: Any = cli.main(args=args, prog_name="sfumato", standalone_mode=False)
+        outcome: object = cli.main(args=args, prog_name="sfumato", standalone_mode=False)
         code = outcome if isinstance(outcome, int) else 0
     except click.exceptions.Abort:
         click.echo("Stopped. A charge that was made stands; the same command resumes it without paying again.", err=True)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import click
 
-from sfumato.cli.options import INTEGER, charged_option, cost_options, fresh_option, json_option, out_option, parse_axes, source_options
-from sfumato.cli.publishing import publish
-from sfumato.cli.targets import Picture
+from sfumato.cli.options import (
+    INTEGER,
+    charged_option,
+    cost_options,
+    fresh_option,
+    gathers,
+    json_option,
+    out_option,
+    plot_option,
+    source_options,
+)
+from sfumato.cli.publishing import Publishing, publish
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
-from sfumato.domain import Domain
 
 
 @click.command(short_help="Publish centres of clusters.")
@@ -23,13 +30,14 @@ from sfumato.domain import Domain
 @charged_option
 @fresh_option
 @out_option
-@click.option("--plot", type=Picture(), help="Also draw it, as SVG, PNG or PDF.")
+@plot_option()
 @json_option
-def cluster(file: Path, axes: tuple[str, ...], clusters: int, method: str, **options: Any) -> None:
+@gathers(Publishing)
+def cluster(told: Publishing, clusters: int, method: Method) -> None:
     """Publish which kinds of rows FILE (Parquet or CSV) holds: centres of clusters over numeric axes, and their weights.
 
     Distances are measured with each axis scaled to its bounds.
     Example: sfumato cluster people.parquet --axis age=0..100 --axis wage=0..2000 --clusters 4 --epsilon 1 --budget 2
     """
-    domain = Domain(parse_axes(axes))
-    publish(file, domain, KMeans(clusters, tuple(domain), method=method), **options)  # type: ignore[arg-type]
+    domain = told.domain()
+    publish(told, domain, KMeans(clusters, tuple(domain), method=method))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import click
+import msgspec
 
 from sfumato.choosing.costs import Kind, Wish, Within, least_alone
 from sfumato.cli.options import (
@@ -14,22 +13,22 @@ from sfumato.cli.options import (
     charged_option,
     cost_options,
     fresh_option,
+    gathers,
     json_option,
     out_option,
-    parse_axes,
     parse_bins,
     parse_widths,
+    plot_option,
     source_options,
 )
 from sfumato.cli.output import emit_json, say, talk
-from sfumato.cli.publishing import publish
-from sfumato.cli.targets import Picture
+from sfumato.cli.publishing import Publishing, publish
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
 from sfumato.exact import positive
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import RULES, Rule
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.privacy.unit import Unit
 
 
 @click.command(short_help="Publish a histogram.")
@@ -49,11 +48,11 @@ from sfumato.privacy.unit import Neighbours, Unit
 @charged_option
 @fresh_option
 @out_option
-@click.option("--plot", type=Picture(), help="Also draw it, as SVG, PNG or PDF.")
+@plot_option()
 @json_option
+@gathers(Publishing)
 def histogram(
-    file: Path | None,
-    axes: tuple[str, ...],
+    told: Publishing,
     bins: tuple[str, ...],
     width: tuple[str, ...],
     records: int | None,
@@ -63,7 +62,6 @@ def histogram(
     confidence: str,
     simultaneous: bool,
     only_preview: bool,
-    **options: Any,
 ) -> None:
     """Publish how many rows of FILE (Parquet or CSV) fall in each cell of the given axes.
 
@@ -77,23 +75,27 @@ def histogram(
 
     Which epsilon: sfumato histogram --accuracy 30 --confidence .95
     """
-    domain = Domain(parse_axes(axes)) if axes else Domain(rows=Categories(["all"]))  # one number
-    laid = {"bins": parse_bins(bins), "width": parse_widths(width), "records": records, "rows": rows}
-    question = Histogram(tuple(domain), selection=selection, **laid)
+    domain = told.domain() if told.axes else Domain(rows=Categories(["all"]))  # one number
+    question = Histogram(
+        tuple(domain),
+        bins=parse_bins(bins),
+        width=parse_widths(width),
+        selection=selection,
+        records=records,
+        rows=rows,
+    )
     if accuracy is not None:
-        if options["epsilon"] is not None:
+        if told.epsilon is not None:
             raise UsageError("--accuracy with --epsilon", "either of them fixes the cost", "Leave one of them out")
-        asked = _Wanted(accuracy, confidence, simultaneous)
-        options |= _solved(question, domain, asked, **{name: options[name] for name in ("rows_per_person", "neighbours", "delta")})
-    if file is None or only_preview:
-        _foresee(question, domain, **{name: options[name] for name in FORESEEN})
+        wanted = _Wanted(accuracy, confidence, simultaneous)
+        told = msgspec.structs.replace(told, epsilon=_solved(question, domain, wanted, told))
+    if told.file is None or only_preview:
+        _foresee(question, domain, told)
         return
-    if not axes:
-        raise UsageError(f"a histogram of {file}", "it has no axis", "Write --axis age=0..100, --axis kind=a,b or --axis 'shop=*'")
-    publish(file, domain, question, **options)
-
-
-FORESEEN = ("rows_per_person", "neighbours", "person", "epsilon", "delta", "rho", "as_json")
+    if not told.axes:
+        asked = f"a histogram of {told.file}"
+        raise UsageError(asked, "it has no axis", "Write --axis age=0..100, --axis kind=a,b or --axis 'shop=*'")
+    publish(told, domain, question)
 
 
 @dataclass(frozen=True)
@@ -103,35 +105,24 @@ class _Wanted:
     simultaneous: bool
 
 
-def _solved(
-    question: Histogram, domain: Domain, wanted: _Wanted, *, rows_per_person: int, neighbours: Neighbours, delta: str
-) -> dict[str, str]:
+def _solved(question: Histogram, domain: Domain, wanted: _Wanted, told: Publishing) -> str:
     """The least epsilon for an accuracy, as text; the person is told what it is."""
-    kind = Kind.of("pure", delta)
-    accuracy, confidence = float(positive(wanted.accuracy, "accuracy")), float(positive(wanted.confidence, "confidence"))
+    kind = Kind.of("pure", told.delta)
+    accuracy = float(positive(wanted.accuracy, "accuracy"))
+    confidence = float(positive(wanted.confidence, "confidence"))
     within = Within(accuracy, confidence, wanted.simultaneous)
-    cost = kind.cost(least_alone(Wish(question, domain, Unit(rows_per_person, neighbours), None, within), kind))
+    unit = Unit(told.rows_per_person, told.neighbours)
+    cost = kind.cost(least_alone(Wish(question, domain, unit, None, within), kind))
     talk(f"The least cost for an accuracy of {wanted.accuracy} with {confidence:.0%} confidence: {cost}.")
-    return {"epsilon": str(kind.level(cost))}
+    return str(kind.level(cost))
 
 
-def _foresee(
-    question: Histogram,
-    domain: Domain,
-    *,
-    rows_per_person: int,
-    neighbours: Neighbours,
-    person: str | None,
-    epsilon: str | None,
-    delta: str,
-    rho: str | None,
-    as_json: bool,
-) -> None:
+def _foresee(question: Histogram, domain: Domain, told: Publishing) -> None:
     """Print what a histogram would cost and how accurate it would be."""
     from sfumato.publisher import preview as foresee
 
-    found = foresee(question, domain=domain, unit=Unit(rows_per_person, neighbours, person), epsilon=epsilon, delta=delta, rho=rho)
-    if as_json:
+    found = foresee(question, domain=domain, unit=told.unit(), epsilon=told.epsilon, delta=told.delta, rho=told.rho)
+    if told.as_json:
         emit_json({"preview": found, "accuracy": found.accuracy(), "counted": found.counted})
     else:
         say(str(found))

@@ -2,46 +2,76 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import click
+import msgspec
 
-from sfumato.cli.targets import NewFolder
+from sfumato.cli.targets import NewFolder, Picture
 from sfumato.domain import Axis, Categories, Interval, Keys
 from sfumato.errors import BoundsRequired, UsageError, shown
-from sfumato.exact import float_of_text, whole_of_text
+from sfumato.exact import float_of_text, positive, whole_of_text
 from sfumato.ledger import Ledger, open_ledger
 
+if TYPE_CHECKING:
+    from sfumato.histogram.bins import AxisBins
 
-class WholeNumber(click.ParamType):  # type: ignore[type-arg]
-    """An integer in ASCII digits; click's own takes underscores and the digits of every script."""
 
-    name = "integer"
+class Reading(click.ParamType):  # type: ignore[type-arg]  # before click 8.4 it takes no parameter
+    """Text that a function reads, or refuses by returning None.
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = value if isinstance(value, int) else whole_of_text(str(value))
+    Click's own numbers take underscores and the digits of every script.
+    """
+
+    def __init__(self, name: str, read: Callable[[str], object], wanted: str) -> None:
+        self.name = name
+        self.read = read
+        self.wanted = wanted
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        found = self.read(value) if isinstance(value, str) else value
         if found is None:
-            self.fail(f"{shown(value)} is not a whole number of at most 400 digits.", param, ctx)
+            self.fail(f"{shown(value)} is not {self.wanted}.", param, ctx)
         return found
 
 
-class Decimals(click.ParamType):  # type: ignore[type-arg]
-    """A number in ASCII digits."""
+class Several(Reading):
+    """Values parted by commas."""
 
-    name = "float"
+    def __init__(self, each: click.ParamType[object]) -> None:
+        super().__init__(each.name, str, "a list")
+        self.each = each
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = value if isinstance(value, float) else float_of_text(str(value))
-        if found is None:
-            self.fail(f"{shown(value)} is not a finite number.", param, ctx)
-        return found
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[object, ...]:
+        words = value.split(",") if isinstance(value, str) else [value]
+        return tuple(self.each.convert(word.strip() if isinstance(word, str) else word, param, ctx) for word in words)
 
 
-INTEGER = WholeNumber()
-FLOAT = Decimals()
-F = TypeVar("F", bound=Callable[..., Any])
+INTEGER = Reading("integer", whole_of_text, "a whole number of at most 400 digits")
+FLOAT = Reading("float", float_of_text, "a finite number")
+F = TypeVar("F", bound=Callable[..., object])
+Options = TypeVar("Options", bound=msgspec.Struct)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def gathers(kind: type[Options]) -> Callable[[Callable[Concatenate[Options, P], R]], Callable[P, R]]:
+    """Hand a command those of its options that ``kind`` has as fields as one value, its first parameter."""
+
+    def decorate(command: Callable[Concatenate[Options, P], R]) -> Callable[P, R]:
+        @functools.wraps(command)
+        def run(*args: P.args, **given: P.kwargs) -> R:
+            options = msgspec.convert({name: given.pop(name) for name in kind.__struct_fields__}, kind)
+            return command(options, *args, **given)
+
+        return run
+
+    return decorate
+
+
 AXIS_HELP = "NAME=LOW..HIGH[/STEP], NAME=a,b,c, or NAME=* for keys not known beforehand; again for each."
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
@@ -83,6 +113,11 @@ def opened(ledger: Path, *, create: bool = True) -> Ledger:
 
 out_option = click.option("--out", type=NewFolder(), help="Folder for the releases as JSON.")
 fresh_option = click.option("--fresh", is_flag=True, help="Pay for a new draw although the answer is stored.")
+
+
+def plot_option(what: str = "it") -> Callable[[F], F]:
+    """--plot, of an answer that is one thing or several."""
+    return click.option("--plot", type=Picture(), help=f"Also draw {what}, as SVG, PNG or PDF.")
 
 
 def cost_options(command: F) -> F:
@@ -166,7 +201,7 @@ def _step(name: str, text: str) -> int | float:
     return step
 
 
-def parse_bins(words: tuple[str, ...]) -> Any:
+def parse_bins(words: tuple[str, ...]) -> AxisBins | dict[str, AxisBins] | None:
     """Read --bins options: a number, or NAME=NUMBER, or NAME=edge,edge,edge."""
     if not words:
         return None
@@ -175,16 +210,17 @@ def parse_bins(words: tuple[str, ...]) -> Any:
     return {name: _entry(text) for name, _, text in (word.partition("=") for word in words)}
 
 
-def parse_widths(words: tuple[str, ...]) -> Any:
+def parse_widths(words: tuple[str, ...]) -> float | dict[str, float] | None:
     """Read --width options: a number, or NAME=NUMBER."""
     if not words:
         return None
     if len(words) == 1 and "=" not in words[0]:
-        return words[0]
-    return {name: text for name, _, text in (word.partition("=") for word in words)}
+        return float(positive(words[0], "width"))
+    named = (word.partition("=") for word in words)
+    return {name: float(positive(text, "width")) for name, _, text in named}
 
 
-def _entry(text: str) -> int | tuple[int | float | str, ...]:
+def _entry(text: str) -> AxisBins:
     if "," in text:
         return tuple(_bound("bins", edge) for edge in text.split(","))
     whole = whole_of_text(text)

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from sfumato.answers.question import AnyQuestion
-from sfumato.answers.registry import answer_of, questions, tag_of
+from sfumato.answers.registry import listed_question, tag_of
 from sfumato.cli.options import (
     FLOAT,
     INTEGER,
     charged_option,
     cost_options,
     fresh_option,
+    gathers,
     json_option,
     out_option,
-    parse_axes,
+    plot_option,
     source_options,
 )
 from sfumato.cli.output import talk
-from sfumato.cli.publishing import made, publish
-from sfumato.cli.targets import NewFile, Picture
-from sfumato.domain import Domain
+from sfumato.cli.publishing import Publishing, made, publish
+from sfumato.cli.targets import NewFile
 from sfumato.errors import UsageError
+from sfumato.lazily import listed
 from sfumato.partition import Partition
 
 SHORT = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
-METHODS = {SHORT.get(tag_of(kind), tag_of(kind)): kind for kind in questions() if answer_of(kind) is Partition}
-PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
+KINDS = [listed_question(place) for place in listed("questions").values() if place.startswith("sfumato.partition.")]
+METHODS = {SHORT.get(tag_of(kind), tag_of(kind)): kind for kind in KINDS}
 
 
 @click.command(short_help="Publish a private map.")
@@ -44,26 +45,35 @@ PARAMETERS = ("partitions", "depth", "fanout", "stop_below")
 @charged_option
 @fresh_option
 @out_option
-@click.option("--plot", type=Picture(), help="Also draw it, as SVG, PNG or PDF.")
+@plot_option()
 @json_option
-def partition(file: Path, axes: tuple[str, ...], method: str | None, geojson: Path | None, **options: Any) -> None:
+@gathers(Publishing)
+def partition(
+    told: Publishing,
+    method: str | None,
+    partitions: int | None,
+    depth: int | None,
+    fanout: int | None,
+    stop_below: float | None,
+    geojson: Path | None,
+) -> None:
     """Publish where the rows of FILE (Parquet or CSV) lie: disjoint cells of numeric axes, each with a noisy count.
 
     Example: sfumato partition cities.parquet --axis longitude=-180..180 --axis latitude=-90..90 --epsilon 1 --budget 2
     """
-    domain = Domain(parse_axes(axes))
+    domain = told.domain()
     if geojson is not None and len(domain) != 2:
         raise UsageError(f"--geojson of {len(domain)} axes", "GeoJSON takes two", "Partition two axes, longitude and latitude")
-    asked = {name: value for name in PARAMETERS if (value := options.pop(name)) is not None}
-    answer = publish(
-        file, domain, _partitioner(method or ("uniform" if "partitions" in asked else "auto"), tuple(domain), asked), **options
-    )
+    options = {"partitions": partitions, "depth": depth, "fanout": fanout, "stop_below": stop_below}
+    asked = {name: value for name, value in options.items() if value is not None}
+    chosen = method or ("auto" if partitions is None else "uniform")
+    answer = publish(told, domain, _partitioner(chosen, tuple(domain), asked))
     if geojson is not None and isinstance(answer, Partition):
         answer.to_geojson(geojson)
         talk(f"GeoJSON: {geojson}")
 
 
-def _partitioner(method: str, axes: tuple[str, ...], asked: dict[str, object]) -> AnyQuestion:
+def _partitioner(method: str, axes: tuple[str, ...], asked: Mapping[str, object]) -> AnyQuestion:
     """The question that the options describe; an option that the method does not know is refused."""
     kind = METHODS[method]
     for name in asked:
@@ -72,4 +82,4 @@ def _partitioner(method: str, axes: tuple[str, ...], asked: dict[str, object]) -
             obstacle = f"it belongs to {fits}"
             remedy = "Leave it out, or choose another method"
             raise UsageError(f"--{name.replace('_', '-')} with --method {method}", obstacle, remedy)
-    return made(kind, {"axes": axes} | asked)
+    return made(kind, {"axes": axes, **asked})

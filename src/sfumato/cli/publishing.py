@@ -9,16 +9,18 @@ from typing import TypeVar
 import msgspec
 
 from sfumato.answers.codec import from_plain
-from sfumato.answers.question import AnyQuestion
-from sfumato.answers.registry import tag_of
+from sfumato.answers.question import AnyQuestion, Question
+from sfumato.answers.registry import answer_of, tag_of
 from sfumato.answers.release import Release
-from sfumato.cli.options import opened
+from sfumato.cli.options import opened, parse_axes
 from sfumato.cli.output import scanning, show_releases, talk
 from sfumato.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.privacy.measures import CentralMeasure, measure_of
+from sfumato.privacy.unit import Neighbours, Unit
 
 Q = TypeVar("Q", bound=AnyQuestion)
+R = TypeVar("R", bound=Release)
 
 
 def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
@@ -38,53 +40,73 @@ def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
     return question
 
 
-def publish(
-    file: Path,
-    domain: Domain,
-    question: AnyQuestion,
-    *,
-    person: str | None,
-    rows_per_person: int,
-    neighbours: str,
-    data_version: str | None,
-    account: str,
-    budget: str | None,
-    epsilon: str | None,
-    delta: str,
-    rho: str | None,
-    ledger: Path,
-    fresh: bool,
-    out: Path | None,
-    plot: Path | None,
-    as_json: bool,
-) -> Release:
+class Publishing(msgspec.Struct, frozen=True):
+    """What every command is told that asks one question about one file; ``cli.options`` has the options."""
+
+    file: Path | None
+    axes: tuple[str, ...]
+    person: str | None
+    rows_per_person: int
+    neighbours: Neighbours
+    data_version: str | None
+    account: str
+    budget: str | None
+    epsilon: str | None
+    delta: str
+    rho: str | None
+    ledger: Path
+    fresh: bool
+    out: Path | None
+    plot: Path | None
+    as_json: bool
+
+    def domain(self) -> Domain:
+        """The public axes that --axis declares."""
+        return Domain(parse_axes(self.axes))
+
+    def unit(self) -> Unit:
+        """What one person can change."""
+        return Unit(self.rows_per_person, self.neighbours, self.person)
+
+
+def publish(told: Publishing, domain: Domain, question: Question[R]) -> R:
     """Ask one question about one file, and show the answer."""
     from sfumato.data import source
     from sfumato.ledger import written
     from sfumato.publisher import Publisher
 
+    if told.plot is not None and answer_of(type(question)).plot is Release.plot:
+        raise UsageError(f"--plot of a {type(question).__name__}", "its answer has no picture", "Leave --plot out")
     src = source(
-        file,
+        told.file,
         domain,
-        person=person,
-        rows_per_person=rows_per_person,
-        neighbours=neighbours,  # type: ignore[arg-type]
-        version=data_version,
+        person=told.person,
+        rows_per_person=told.rows_per_person,
+        neighbours=told.neighbours,
+        version=told.data_version,
     )
-    total = _total(budget, rho is not None)
+    total = _total(told.budget, told.rho is not None)
     # An account is bound to its person column for good, so a slip in a name is found before it is opened.
     src.require([question.needs(src.domain).lattice])
     with (
-        Publisher(src, ledger=opened(ledger), account=account, budget=total) as publisher,
+        Publisher(src, ledger=opened(told.ledger), account=told.account, budget=total) as publisher,
         scanning() as progress,
     ):
-        answer = publisher.release(question, epsilon=epsilon, delta=delta, rho=rho, fresh=fresh, progress=progress)
+        answer = publisher.release(
+            question,
+            epsilon=told.epsilon,
+            delta=told.delta,
+            rho=told.rho,
+            fresh=told.fresh,
+            progress=progress,
+        )
         state = publisher.account
     paid = "Nothing was spent: this is the stored answer. " if answer.replayed else ""
-    show_releases([answer], as_json=as_json, out=out, charged=f"{paid}Remaining: {written(state.rule, state.remaining)}.")
-    if plot is not None:
-        save_plot(answer, plot)
-        talk(f"Plot: {plot}")
+    charged = f"{paid}Remaining: {written(state.rule, state.remaining)}."
+    show_releases([answer], as_json=told.as_json, out=told.out, charged=charged)
+    if told.plot is not None:
+        save_plot(answer, told.plot)
+        talk(f"Plot: {told.plot}")
     return answer
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import click
 
-from sfumato.cli.options import charged_option, cost_options, fresh_option, json_option, out_option, parse_axes, source_options
-from sfumato.cli.publishing import publish
-from sfumato.cli.targets import Picture
-from sfumato.domain import Domain, Interval
+from sfumato.cli.options import (
+    charged_option,
+    cost_options,
+    fresh_option,
+    gathers,
+    json_option,
+    out_option,
+    plot_option,
+    source_options,
+)
+from sfumato.cli.publishing import Publishing, publish
+from sfumato.domain import Interval
 from sfumato.quantiles import Quantiles
 
 
@@ -25,13 +30,14 @@ from sfumato.quantiles import Quantiles
 @charged_option
 @fresh_option
 @out_option
-@click.option("--plot", type=Picture(), help="Also draw them, as SVG, PNG or PDF.")
+@plot_option("them")
 @json_option
-def quantiles(file: Path, axes: tuple[str, ...], at: str, by: str | None, method: str, **options: Any) -> None:
+@gathers(Publishing)
+def quantiles(told: Publishing, at: str, by: str | None, method: str) -> None:
     """Publish below which values given shares of the rows of FILE (Parquet or CSV) lie, for each numeric axis.
 
     Example: sfumato quantiles flights.parquet --axis delay=-60..240 --axis kind=a,b --by kind --epsilon 0.5 --budget 2
     """
-    domain = Domain(parse_axes(axes))
+    domain = told.domain()
     names = tuple(name for name, axis in domain.items() if isinstance(axis, Interval))
-    publish(file, domain, Quantiles(names or None, at=at.split(","), by=by, method=method), **options)
+    publish(told, domain, Quantiles(names or None, at=at.split(","), by=by, method=method))

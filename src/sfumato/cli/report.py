@@ -8,6 +8,7 @@ import click
 
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say
+from sfumato.cli.saved import saved
 from sfumato.cli.targets import NewFile
 
 
@@ -18,10 +19,9 @@ from sfumato.cli.targets import NewFile
 @json_option
 def report(releases: tuple[Path, ...], out: Path, title: str | None, as_json: bool) -> None:
     """Turn RELEASES (JSON files that were saved) into one HTML page that needs no network."""
-    from sfumato.answers.loading import load
     from sfumato.pages import report as write
 
-    page = write([load(path) for path in releases], out, title=title)
+    page = write([saved(path) for path in releases], out, title=title)
     if as_json:
         emit_json({"report": str(page)})
     else:

@@ -8,6 +8,7 @@ import click
 
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say
+from sfumato.cli.saved import saved
 from sfumato.errors import DataError, UsageError
 
 
@@ -21,7 +22,6 @@ def verify(release: Path, ledger: Path | None, key: str | None, as_json: bool) -
 
     Exit code 4 if it was edited, or is not to be found.
     """
-    from sfumato.answers.loading import load
     from sfumato.ledger import open_ledger
     from sfumato.verifying import verify as compare
     from sfumato.verifying import verify_signature
@@ -29,7 +29,7 @@ def verify(release: Path, ledger: Path | None, key: str | None, as_json: bool) -
     if (ledger is None) == (key is None):
         remedy = "Give one of them: a custodian has the ledger, a reader has the key"
         raise UsageError(f"verifying {release}", "it takes --ledger or --key", remedy)
-    held = load(release)
+    held = saved(release)
     if ledger is not None:
         with open_ledger(ledger, create=False) as book:
             verdict = compare(held, book)

@@ -1,0 +1,213 @@
+"""The command of a question that has none written for it: one option for each of its fields."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+import click
+import msgspec
+from msgspec.inspect import (
+    BoolType,
+    CollectionType,
+    CustomType,
+    DecimalType,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    StrType,
+    Type,
+    UnionType,
+    VarTupleType,
+    type_info,
+)
+from msgspec.structs import FieldInfo
+
+from sfumato.answers.question import AnyQuestion
+from sfumato.cli.options import (
+    FLOAT,
+    INTEGER,
+    Several,
+    charged_option,
+    cost_options,
+    fresh_option,
+    gathers,
+    json_option,
+    out_option,
+    plot_option,
+    source_options,
+)
+from sfumato.cli.publishing import Publishing, made, publish
+from sfumato.errors import UsageError
+
+Command: TypeAlias = Callable[..., None]
+
+ABOUT = ("axes", "axis")
+"""Fields that --axis fills."""
+TAKEN = {*Publishing.__struct_fields__, "anchor", "axis", "help", "json"}
+"""Names of the options that every command of a question has."""
+
+
+def command_of(name: str, kind: type[AnyQuestion]) -> click.Command:
+    """The command that asks a question about one file.
+
+    Raises
+    ------
+    UsageError
+        If the question cannot be asked without a field that has no option.
+    """
+    summary, texts = described(inspect.getdoc(kind) or "")
+    fields = _askable(name, kind)
+
+    def ask(told: Publishing, **given: object) -> None:
+        domain = told.domain()
+        asked = {field: value for field, value in given.items() if value not in (None, ())}
+        named = {word for field in asked if fields[field].reads is click.STRING for word in _words(asked[field])}
+        about = tuple(axis for axis in domain if axis not in named)
+        publish(told, domain, made(kind, asked | _axes(kind, about)))
+
+    command: Command = gathers(Publishing)(ask)
+    own = [_option(field, fields[field.name], texts) for field in msgspec.structs.fields(kind) if field.name in fields]
+    asking = (cost_options, charged_option, fresh_option, out_option, plot_option(), json_option)
+    options: list[Callable[[Command], Command]] = [source_options(), *own, *asking]
+    for option in reversed(options):
+        command = option(command)
+    example = f"Example: sfumato {name} FILE --axis age=0..100 --epsilon 0.5 --budget 2"
+    return click.command(name, help=f"{summary}\n\n{example}", short_help=summary)(command)
+
+
+# --- fields as options ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a field is written: what is read, whether several of it may be given, and whether its name alone says it."""
+
+    reads: click.ParamType[object]
+    several: bool = False
+    flag: bool = False
+
+
+SCALARS: Mapping[type[Type], Form] = {
+    BoolType: Form(click.BOOL, flag=True),
+    DecimalType: Form(click.STRING),
+    FloatType: Form(FLOAT),
+    IntType: Form(INTEGER),
+    StrType: Form(click.STRING),
+}
+
+
+def form_of(kind: Type) -> Form | None:
+    """How values of a type are written on a command line; None: they are not.
+
+    >>> form_of(type_info(int | None)).reads.name
+    'integer'
+    >>> form_of(type_info(dict[str, int])) is None
+    True
+    """
+    if isinstance(kind, UnionType):
+        return _common([form for each in kind.types if (form := form_of(each)) is not None])
+    if isinstance(kind, ListType | VarTupleType | CollectionType):
+        form = form_of(kind.item_type)
+        return None if form is None or form.several or form.flag else replace(form, several=True)
+    if isinstance(kind, LiteralType) and all(isinstance(value, str) for value in kind.values):
+        return Form(click.Choice([str(value) for value in kind.values]))
+    if isinstance(kind, CustomType) and kind.cls is Fraction:
+        return Form(click.STRING)  # read exactly when the question is made
+    return SCALARS.get(type(kind))
+
+
+def _common(forms: list[Form]) -> Form | None:
+    """The one form in which the types of a union are written, if there is one."""
+    if any(form.several for form in forms):
+        forms = [form for form in forms if form.several]
+    reads = {form.reads for form in forms}
+    if len(reads) == 1:
+        return forms[0]
+    if any(form.flag for form in forms):
+        return None
+    if click.STRING in reads:
+        return Form(click.STRING, forms[0].several)
+    return Form(FLOAT, forms[0].several) if reads == {INTEGER, FLOAT} else None
+
+
+def _askable(name: str, kind: type[AnyQuestion]) -> dict[str, Form]:
+    """The fields that have an option, and how each is written; the others are set in a plan."""
+    found = {}
+    for field in msgspec.structs.fields(kind):
+        form = None if field.name in TAKEN else form_of(type_info(field.type))
+        if form is not None and field.name not in ABOUT:
+            found[field.name] = form
+        elif field.required and field.name not in ABOUT:
+            obstacle = f"its field {field.name!r} has no form as an option"
+            raise UsageError(f"the command {name!r}", obstacle, "Ask this question in a plan, or from Python")
+    return found
+
+
+def _option(field: FieldInfo, form: Form, texts: Mapping[str, str]) -> Callable[[Command], Command]:
+    """The option of a field; left out, it has the default of the question."""
+    word = f"--{field.name.replace('_', '-')}"
+    text = texts.get(field.name, "")
+    default = field.default
+    if isinstance(default, str | int | float | Fraction):
+        text = f"{text}  [default: {default}]".strip()
+    if form.flag:
+        return click.option(f"{word}/--no-{word[2:]}", field.name, default=None, required=field.required, help=text)
+    if form.several:
+        reads = Several(form.reads)
+        return click.option(word, field.name, multiple=True, type=reads, callback=_joined, required=field.required, help=text)
+    return click.option(word, field.name, type=form.reads, required=field.required, help=text)
+
+
+def _joined(_: click.Context, __: click.Parameter, given: tuple[tuple[object, ...], ...]) -> tuple[object, ...]:
+    """What several uses of an option list, as one list."""
+    return tuple(value for values in given for value in values)
+
+
+def _words(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _axes(kind: type[AnyQuestion], about: tuple[str, ...]) -> dict[str, object]:
+    """The field that says what the question is about: all axes that are declared and that no other option names."""
+    for field in msgspec.structs.fields(kind):
+        form = form_of(type_info(field.type)) if field.name in ABOUT else None
+        if form is None or (not about and not field.required):
+            continue
+        if form.several:
+            return {field.name: about}
+        if len(about) != 1:
+            obstacle = f"it is about one axis, and {len(about)} are left for it"
+            raise UsageError(f"asking a {kind.__name__}", obstacle, "Declare one --axis that no other option names")
+        return {field.name: about[0]}
+    return {}
+
+
+# --- what the docstring says ------------------------------------------------------------------------------------------
+
+
+def described(doc: str) -> tuple[str, dict[str, str]]:
+    """The first paragraph of a docstring, and what its section "Parameters" says of each name.
+
+    >>> described("How many?\\n\\nParameters\\n----------\\na, b : int\\n    Two ``numbers``,\\n    or none.\\n\\n>>> 1")
+    ('How many?', {'a': 'Two numbers, or none.', 'b': 'Two numbers, or none.'})
+    """
+    doc = doc.replace("``", "")
+    summary, _, rest = doc.partition("\n\n")
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    _, heading, section = rest.partition("Parameters\n----------\n")
+    for line in section.splitlines() if heading else []:
+        entry = re.match(r"(\w+(?:, \w+)*) : ", line)
+        if entry is not None:
+            names = entry[1].split(", ")
+        elif line.startswith(" "):
+            texts |= {name: f"{texts.get(name, '')} {line.strip()}".strip() for name in names}
+        elif line:
+            break
+    return " ".join(summary.split()), texts

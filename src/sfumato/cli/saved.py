@@ -1,0 +1,27 @@
+"""Saved releases as commands read them: also those of questions that installed packages declare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sfumato.answers.loading import load
+from sfumato.answers.registry import discover
+from sfumato.answers.release import Release
+from sfumato.errors import DataError
+
+
+def saved(path: Path) -> Release:
+    """Read a release. What is installed decides what is imported, never what the file holds.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read; its notes say which packages could not be imported.
+    """
+    refused = discover()
+    try:
+        return load(path)
+    except DataError as error:
+        for other in refused:
+            error.add_note(str(other))
+        raise
