@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +18,7 @@ import support.tally
 from sfumato.cli.asking import command_of, form_of
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import PureDP
-from support.installing import installed
+from support.installing import installed, python, sfumato
 
 TALLY = Path(support.tally.__file__).read_text("utf-8")
 DOMAIN = "[domain]\nx = { type = 'interval', lower = 0, upper = 3, step = 1 }\n"
@@ -32,38 +29,13 @@ PLAN = f"[source]\npath = 't.parquet'\n{DOMAIN}[budget]\naccount = 'a'\nepsilon 
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table, and three packages: one that is well, one whose module is broken, and one that names no question."""
     found = tmp_path_factory.mktemp("outside")
-    installed(found / "site", "toy-tally", TALLY, tally="Tally", histogram="HalfTally")
+    installed(found / "site", "toy-tally", TALLY, tally="Tally", half_tally="HalfTally", histogram="Tally")
     installed(found / "site", "broken-one", "import a_module_that_nobody_has\n", broken="Gone")
     installed(found / "site", "not-one", "class Other: ...\n", other="Other")
     pq.write_table(pa.table({"x": [0.5] * 40 + [1.5] * 20}), found / "t.parquet")
     (found / "plan.toml").write_text(f"{PLAN}type = 'tally'\naxis = 'x'\nby_mark = {{ a = 1 }}\n")
     (found / "broken.toml").write_text(f"{PLAN}type = 'broken'\naxis = 'x'\n")
     return found
-
-
-RUN = """
-import contextlib, io, json, sys
-from sfumato.cli import run
-found = []
-for words in json.loads(sys.argv[1]):
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
-        code = run(words)
-    found.append([code, out.getvalue(), err.getvalue()])
-print(json.dumps(found))
-"""
-
-
-def python(folder: Path, code: str, *words: str, site: str = "site") -> str:
-    """What a process of its own prints, beside installed packages."""
-    paths = os.pathsep.join([str(folder / site), *filter(None, sys.path)])
-    environment = {**os.environ, "PYTHONPATH": paths}
-    called = [sys.executable, "-c", code, *words]
-    return subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
-
-
-def sfumato(folder: Path, *commands: list[str], site: str = "site") -> list[tuple[int, str, str]]:
-    """Run command lines, one after another, beside installed packages: exit codes, stdout and stderr."""
-    return [tuple(found) for found in json.loads(python(folder, RUN, json.dumps(commands), site=site))]
 
 
 def test_the_help_lists_it_by_its_metadata_alone(folder: Path) -> None:
@@ -75,78 +47,104 @@ def test_the_help_lists_it_by_its_metadata_alone(folder: Path) -> None:
     own, others = out.split("Questions of installed packages:")
     assert "histogram  Publish counts" in own
     assert "tally" not in own
-    assert others.split("\n")[1:4] == [
-        "  broken  From the package broken-one.",
-        "  other   From the package not-one.",
-        "  tally   From the package toy-tally.",
+    assert [line.split() for line in others.splitlines()[1:5]] == [
+        ["broken", "From", "the", "package", "broken-one."],
+        ["half-tally", "From", "the", "package", "toy-tally."],
+        ["other", "From", "the", "package", "not-one."],
+        ["tally", "From", "the", "package", "toy-tally."],
     ]
     assert out.splitlines()[-1] == "[]"
 
 
-def test_its_fields_are_options(folder: Path) -> None:
-    ((code, out, _),) = sfumato(folder, ["tally", "--help"])
+SAVED = "saved/01-tally-of-x.json"
+ASKED = ["tally", "t.parquet", "--axis", "x=0..3/1", "--parts", "2", "--marks", "a,b", "--marks", "c", "--positive"]
+ASKED += ["--epsilon", "1", "--budget", "2", "--ledger", "b.db", "--json", "--out", "saved"]
+COMMANDS = {
+    "help": ["tally", "--help"],
+    "asked": ASKED,
+    "again": ASKED,
+    "report": ["report", SAVED, "--out", "page.html"],
+    "verify": ["verify", SAVED, "--ledger", "b.db"],
+    "preview": ["preview", "plan.toml"],
+    "release": ["release", "plan.toml", "--ledger", "p.db", "--json"],
+    "histogram": ["histogram", "t.parquet", "--axis", "x=0..3/1", "--epsilon", "1", "--ledger", "b.db"],
+    "audit": ["audit", "--only", "half-tally", "--json"],
+}
+OF_TABLE = ["tally", "t.parquet", "--axis", "x=0..3/1"]
+REFUSED = {
+    "it cannot be imported (ModuleNotFoundError: No module named 'a_module_that_nobody_has')": ["broken"],
+    "'broken' of the package 'broken-one': it cannot be imported": ["preview", "broken.toml"],
+    "the question 'broken' of the package": ["audit", "--only", "broken"],
+    "not_one:Other is not a question": ["other", "--help"],
+    "did you mean 'tally'?": ["tall"],
+    "it is about one axis, and 2 are left for it": [*OF_TABLE, "--axis", "y=0..3/1", "--epsilon", "1"],
+    "is not a whole number": [*OF_TABLE, "--parts", "two", "--epsilon", "1"],
+    "its answer has no picture": [*OF_TABLE, "--epsilon", "1", "--plot", "t.svg"],
+}
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, tuple[int, str, str]]:
+    """Exit code, stdout and stderr of all these commands, in one process."""
+    return dict(zip([*COMMANDS, *REFUSED], sfumato(folder, *COMMANDS.values(), *REFUSED.values()), strict=True))
+
+
+def test_its_fields_are_options(found: dict[str, tuple[int, str, str]]) -> None:
+    code, out, _ = found["help"]
     text = " ".join(out.split())
     assert code == 0
     assert max(map(len, out.splitlines())) <= 100
     assert "How many rows lie in each part of an axis? Noisy counts of equal parts." in text
     assert "--parts INTEGER How many equal parts it has. [default: 3]" in text
     assert "--marks TEXT Words that change nothing." in text
-    assert "--even / --no-even Round counts to even numbers." in text
+    assert "--positive / --no-positive Show counts below nought as nought." in text
     for common in ("--axis TEXT", "--epsilon TEXT", "--budget TEXT", "--ledger PATH", "--out PATH", "--plot PATH", "--json"):
         assert common in text
     assert "--by-mark" not in text  # a table by name has no form as an option
 
 
-def test_it_is_asked_stored_planned_reported_and_verified(folder: Path) -> None:
-    asked = ["tally", "t.parquet", "--axis", "x=0..3/1", "--parts", "2", "--marks", "a,b", "--marks", "c", "--even"]
-    asked += ["--epsilon", "1", "--budget", "2", "--ledger", "b.db", "--json", "--out", "saved"]
-    saved = "saved/01-tally-of-x.json"
-    found = sfumato(
-        folder,
-        asked,
-        asked,
-        ["report", saved, "--out", "page.html"],
-        ["verify", saved, "--ledger", "b.db"],
-        ["preview", "plan.toml"],
-        ["release", "plan.toml", "--ledger", "p.db", "--json"],
-        ["histogram", "t.parquet", "--axis", "x=0..3/1", "--epsilon", "1", "--ledger", "b.db"],
-    )
-    assert [code for code, _, _ in found] == [0] * 7  # the broken packages stand in nobody's way
-    first, again, page, verdict, preview, planned, _ = (out for _, out, _ in found)
-    (answer,) = json.loads(first)
+def test_it_is_asked_stored_reported_and_verified(folder: Path, found: dict[str, tuple[int, str, str]]) -> None:
+    (answer,) = json.loads(found["asked"][1])
     assert (answer["type"], answer["axis"], len(answer["counts"])) == ("tally-release", "x", 2)
-    assert all(count % 2 == 0 for count in answer["counts"])
-    assert json.loads(again) == [answer]  # the stored answer
-    assert page.strip() == "page.html"
+    assert all(count >= 0 for count in answer["counts"])
+    assert json.loads(found["again"][1]) == [answer]  # the stored answer
+    assert found["report"][1].strip() == "page.html"
     assert "Tally of x" in (folder / "page.html").read_text("utf-8")
-    assert verdict.startswith("It is the answer stored under entry")
-    assert preview.startswith("Histogram of x at epsilon = 1")
-    (answer,) = json.loads(planned)
+    assert found["verify"][1].startswith("It is the answer stored under entry")
+
+
+def test_a_plan_asks_it_by_its_tag(found: dict[str, tuple[int, str, str]]) -> None:
+    assert found["preview"][1].startswith("Histogram of x at epsilon = 1")
+    (answer,) = json.loads(found["release"][1])
     assert (answer["type"], len(answer["counts"])) == ("tally-release", 3)
-    # What is installed decides what is imported; Python imports what it is told to.
-    said = python(folder, f"import sfumato as sf\ntry: sf.load({saved!r})\nexcept sf.DataError as error: print(error)")
-    assert "it holds a 'tally-release', which no imported package has registered. Import the package that defines it" in said
-    (elsewhere,) = sfumato(folder, ["verify", saved, "--key", "0"], site="nowhere")
-    assert elsewhere[0] == 4
-    assert "tally-release" in elsewhere[2]
 
 
-REFUSED = {
-    "it cannot be imported (ModuleNotFoundError: No module named 'a_module_that_nobody_has')": ["broken"],
-    "'broken' of the package 'broken-one': it cannot be imported": ["preview", "broken.toml"],
-    "not_one:Other is not a question": ["other", "--help"],
-    "did you mean 'tally'?": ["tall"],
-    "it is about one axis, and 2 are left for it": [*["tally", "t.parquet", "--axis", "x=0..3/1", "--axis", "y=0..3/1", "--epsilon", "1"]],
-    "is not a whole number": [*["tally", "t.parquet", "--axis", "x=0..3/1", "--parts", "two", "--epsilon", "1"]],
-    "its answer has no picture": [*["tally", "t.parquet", "--axis", "x=0..3/1", "--epsilon", "1", "--plot", "t.svg"]],
-}
+def test_the_audit_catches_its_twin_that_adds_half_the_noise(found: dict[str, tuple[int, str, str]]) -> None:
+    code, out, _ = found["audit"]
+    assert code == 70
+    assert {(one["subject"], one["verdict"]) for one in json.loads(out)} == {("half-tally: Tally of x", "EXCEEDS")}
 
 
-def test_what_cannot_be_asked_is_one_sentence(folder: Path) -> None:
-    for said, (code, out, err) in zip(REFUSED, sfumato(folder, *REFUSED.values()), strict=True):
+def test_broken_packages_stand_in_nobodys_way(found: dict[str, tuple[int, str, str]]) -> None:
+    assert [found[name][0] for name in COMMANDS] == [0] * (len(COMMANDS) - 1) + [70]
+
+
+def test_what_cannot_be_asked_is_one_sentence(found: dict[str, tuple[int, str, str]]) -> None:
+    for said in REFUSED:
+        code, out, err = found[said]
         assert (code, out) == (2, ""), err
         assert said in err
         assert "fault of ours" not in err
+
+
+def test_only_what_is_installed_is_imported(folder: Path, found: dict[str, tuple[int, str, str]]) -> None:
+    """Python imports what it is told to, the command line what is installed; what the file holds decides nothing."""
+    assert found["asked"][0] == 0
+    said = python(folder, f"import sfumato as sf\ntry: sf.load({SAVED!r})\nexcept sf.DataError as error: print(error)")
+    assert "it holds a 'tally-release', which no imported package has registered. Import the package that defines it" in said
+    (elsewhere,) = sfumato(folder, ["verify", SAVED, "--key", "0"], site="nowhere")
+    assert elsewhere[0] == 4
+    assert "tally-release" in elsewhere[2]
 
 
 @pytest.mark.parametrize(

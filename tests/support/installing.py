@@ -1,8 +1,23 @@
-"""A folder that holds an installed package: its module, and the metadata that an installer writes."""
+"""A folder that holds an installed package, and processes beside it: its module, and the metadata that an installer writes."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+
+RUN = """
+import contextlib, io, json, sys
+from sfumato.cli import run
+found = []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = run(words)
+    found.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(found))
+"""
 
 
 def installed(folder: Path, package: str, code: str, **questions: str) -> Path:
@@ -15,3 +30,16 @@ def installed(folder: Path, package: str, code: str, **questions: str) -> Path:
     lines = [f"{name.replace('_', '-')} = {module}:{kind}" for name, kind in questions.items()]
     (metadata / "entry_points.txt").write_text("\n".join(["[console_scripts]", "other = os:getcwd", "[sfumato.questions]", *lines, ""]))
     return folder
+
+
+def python(folder: Path, code: str, *words: str, site: str = "site") -> str:
+    """What a process of its own prints, beside installed packages."""
+    paths = os.pathsep.join([str(folder / site), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    called = [sys.executable, "-c", code, *words]
+    return subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def sfumato(folder: Path, *commands: list[str], site: str = "site") -> list[tuple[int, str, str]]:
+    """Run command lines, one after another, beside installed packages: exit codes, stdout and stderr."""
+    return [tuple(found) for found in json.loads(python(folder, RUN, json.dumps(commands), site=site))]

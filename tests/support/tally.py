@@ -19,7 +19,7 @@ from sfumato.exact import Exactly, sidak
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Guarantee, Proof
-from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
@@ -64,15 +64,15 @@ class Tally(Question[TallyRelease], frozen=True, tag="tally", forbid_unknown_fie
         How many equal parts it has.
     marks : list of str
         Words that change nothing.
-    even : bool
-        Round counts to even
-        numbers.
+    positive : bool
+        Show counts below nought
+        as nought.
     """
 
     axis: str
     parts: int = 3
     marks: Sequence[str] = ()
-    even: bool = False
+    positive: bool = False
     by_mark: dict[str, int] = msgspec.field(default_factory=dict)
 
     proof: ClassVar[Proof] = PROOF
@@ -97,7 +97,7 @@ class Tally(Question[TallyRelease], frozen=True, tag="tally", forbid_unknown_fie
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> TallyRelease:
         law = count_law(self.noise_cost(cost), unit)
         noisy = add_noise(counts.on(counts.lattice).counts, law, noise)
-        noisy = 2 * (noisy // 2) if self.even else noisy
+        noisy = np.maximum(noisy, 0) if self.positive else noisy
         guarantee = Guarantee(cost, unit, str(law), self.proof, private=noise.private)
         return TallyRelease(axis=self.axis, counts=noisy, law=law, guarantee=guarantee)
 
@@ -106,7 +106,7 @@ class HalfTally(Tally, frozen=True, tag="half-tally", forbid_unknown_fields=True
     """A broken twin: it adds half the noise."""
 
     def noise_cost(self, cost: CentralMeasure) -> CentralMeasure:
-        return msgspec.structs.replace(cost, epsilon=2 * cost.epsilon)
+        return ZCDP(4 * cost.rho) if isinstance(cost, ZCDP) else PureDP(2 * cost.epsilon)
 
 
 Tally.examples = (Tally("x"), Tally("x", parts=2))

@@ -7,7 +7,7 @@ a file names a question by its tag, and only tags of registered classes are unde
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
 from typing import ForwardRef, TypeVar
@@ -148,15 +148,16 @@ def register(question: Q) -> Q:
     return question
 
 
-def discover() -> list[UsageError]:
+def discover() -> Mapping[str, UsageError]:
     """Import what installed packages declare as questions, by their entry points.
 
     What is installed decides what is imported: never a plan, and never a release.
 
     Returns
     -------
-    list of UsageError
-        Why some of them are not known here. A package that fails stands in the way of its own questions only.
+    mapping of UsageError
+        Why some of them are not known here, by the names that packages declare. A package that fails stands in
+        the way of its own questions only.
     """
     _refused.clear()
     for declaration in declared():
@@ -164,7 +165,7 @@ def discover() -> list[UsageError]:
             declared_question(declaration)
         except UsageError as error:
             _refused[declaration.name] = error
-    return list(_refused.values())
+    return dict(_refused)
 
 
 def declared_question(declaration: Declared) -> type[Question[Release]]:

@@ -9,18 +9,21 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from multiprocessing import get_context
 from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
+from sfumato.answers.question import AnyQuestion
 from sfumato.audit import power, subjects
 from sfumato.audit.exact import ALPHAS, Loss, pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Pair, neighbours
 from sfumato.audit.sampled import Gain, epsilon_gain, rho_gain, sampled_loss
 from sfumato.audit.selections import law_loss
 from sfumato.audit.subjects import Subject
-from sfumato.audit.subjects.subject import claimed
+from sfumato.audit.subjects.examples import of_example
+from sfumato.audit.subjects.subject import PURE, claimed
 from sfumato.errors import UsageError, nearest
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
@@ -160,8 +163,11 @@ def audit(deep: bool = False, progress: Progress | None = None, *, only: str | N
     names = [*(subject.name for subject in chosen), "done"]
     tell = progress or (lambda done, total, name: None)
     tell(0, len(chosen), names[0])
-    with _workers(min(processes, len(chosen))) as run:
-        for finding in run(partial(_numbered, deep), [subjects.SUBJECTS.index(subject) for subject in chosen]):
+    # Other processes know the subjects of the rooms, and not what was registered in this one.
+    numbers = [subjects.SUBJECTS.index(subject) for subject in chosen if subject in subjects.SUBJECTS]
+    others = [subject for subject in chosen if subject not in subjects.SUBJECTS]
+    with _workers(max(1, min(processes, len(numbers)))) as run:
+        for finding in chain(run(partial(_numbered, deep), numbers), map(partial(_examined, deep), others)):
             found.append(finding)
             tell(len(found), len(chosen), names[len(found)])
     return found
@@ -179,7 +185,43 @@ def _workers(processes: int) -> Iterator[Callable[..., Iterator[Finding]]]:
 
 def _numbered(deep: bool, number: int) -> Finding:
     """Audit a subject by its number, which travels between processes, as the subject itself would not."""
-    return examine(subjects.SUBJECTS[number], DEEP if deep else QUICK)
+    return _examined(deep, subjects.SUBJECTS[number])
+
+
+def _examined(deep: bool, subject: Subject) -> Finding:
+    return examine(subject, DEEP if deep else QUICK)
+
+
+def audit_question(
+    question: AnyQuestion,
+    *,
+    unit: Unit | None = None,
+    cost: CentralMeasure | None = None,
+    deep: bool = False,
+) -> Finding:
+    """How much of its claim does a question spend, as far as an audit can show?
+
+    Parameters
+    ----------
+    question : Question
+        About an Interval axis "x" from 0 to 3 with step 1, as its ``examples`` are. It need not be registered.
+    unit : Unit or None
+        None: one row of a person, which comes or goes.
+    cost : PureDP, ApproxDP or ZCDP, or None
+        What it may spend. None: epsilon = 1.
+    deep : bool
+        Larger data sets, and sixteen times as many runs.
+
+    Returns
+    -------
+    Finding
+        Its ``failed`` says whether more than the claim was seen to be spent.
+
+    >>> from sfumato.histogram import Histogram
+    >>> audit_question(Histogram("x", bins=3)).verdict
+    'ok'
+    """
+    return _examined(deep, of_example(question, unit or Unit(), cost or PURE))
 
 
 def examine(subject: Subject, effort: Effort = QUICK) -> Finding:
@@ -213,9 +255,10 @@ def sentence(findings: Sequence[Finding]) -> str:
 
 
 def _chosen(only: str | None) -> list[Subject]:
-    chosen = [subject for subject in subjects.SUBJECTS if (only or "").lower() in subject.name.lower()]
+    known = subjects.every()
+    chosen = [subject for subject in known if (only or "").lower() in subject.name.lower()]
     if not chosen:
-        names = dict.fromkeys(subject.name for subject in subjects.SUBJECTS)
+        names = dict.fromkeys(subject.name for subject in known)
         raise UsageError(f"an audit of {only!r}", f"no subject has that in its name; {nearest(only or '', names)}", "Leave it out for all")
     return chosen
 
@@ -228,7 +271,8 @@ def _exact(subject: Subject, effort: Effort) -> tuple[Exact, Pair]:
     try:
         found = _loss(subject, neighbours(subject.universe, subject.unit, others), effort.alphas)
     except NotAdditive:
-        return "refused", subject.pair or _usual(subject)
+        judged_by_outputs = subject.weaker is not None
+        return None if judged_by_outputs else "refused", subject.pair or _usual(subject)
     return found.loss if math.isfinite(found.loss) else "unbounded", subject.pair or found.pair
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.answers.registry import discover
 from sfumato.audit import COLUMNS, Finding, sentence
 from sfumato.audit import audit as audited
 from sfumato.audit.findings import Progress
@@ -33,6 +34,9 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
     multiples of the claim, that the run would have seen. "no power": it would have missed half the noise, so it says nothing;
     that is no failure, and the last line counts such rows.
     """
+    refused = discover()
+    if only is not None and only in refused:
+        raise refused[only]
     with _progress() as progress:
         findings = audited(not quick, progress, only=only, processes=os.cpu_count() or 1)
     if as_json:
@@ -40,6 +44,9 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
     else:
         _show(findings)
         talk(sentence(findings))
+    if only is None:
+        for refusal in refused.values():
+            talk(f"Left out: {refusal}")
     if page is not None:
         from sfumato.pages import report
 

@@ -22,6 +22,6 @@ def saved(path: Path) -> Release:
     try:
         return load(path)
     except DataError as error:
-        for other in refused:
+        for other in refused.values():
             error.add_note(str(other))
         raise

@@ -1,10 +1,30 @@
-"""What is audited: the closed list of mechanisms and questions. A new room appends its own file."""
+"""What is audited: rooms of subjects made for one mechanism each, and the examples of all other questions.
 
-from sfumato.audit.subjects import clusters, counters, devices, histograms, partitions, publishing, selections
+A room's ``QUESTIONS`` are the kinds of questions that its subjects ask. A question that no room asks needs nothing here.
+"""
+
+from collections.abc import Iterable
+
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.registry import questions
+from sfumato.audit.subjects import clusters, counters, devices, examples, histograms, partitions, publishing, selections
 from sfumato.audit.subjects.subject import Subject
 
-__all__ = ["SUBJECTS", "Subject"]
+__all__ = ["SUBJECTS", "Subject", "asked", "every"]
 
 ROOMS = (histograms, partitions, selections, clusters, counters, devices, publishing)
 SUBJECTS: tuple[Subject, ...] = tuple(subject for room in ROOMS for subject in room.subjects())
-"""Every subject, in the order in which they are shown."""
+"""Every subject of the rooms, in the order in which they are shown."""
+ASKING = (histograms, partitions, selections, clusters)
+
+
+def asked() -> frozenset[type[AnyQuestion]]:
+    """The kinds of questions that rooms ask."""
+    kinds: Iterable[tuple[type[AnyQuestion], ...]] = (room.QUESTIONS for room in ASKING)
+    return frozenset(kind for of_room in kinds for kind in of_room)
+
+
+def every() -> list[Subject]:
+    """All subjects: those of the rooms, then the examples of registered questions that no room asks."""
+    others = [kind for kind in questions() if kind not in asked()]
+    return [*SUBJECTS, *examples.subjects(others)]

@@ -13,6 +13,7 @@ from sfumato.partition import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 
+QUESTIONS = (KMeans,)
 ENDS: Rows = ((0.5,), (3.0,))
 PROMISES: tuple[tuple[Unit, CentralMeasure], ...] = ((UNITS[0], PURE), (UNITS[3], PURE), (UNITS[1], ZCDP(8)))
 

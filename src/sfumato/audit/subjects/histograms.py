@@ -15,6 +15,7 @@ from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.random.bits import Bits
 
+QUESTIONS = (Histogram,)
 KEYED = Domain(k=Keys(), x=Interval(0, 2, step=1))
 NAMES = range(4)
 SELECTED = ApproxDP("1", "0.01")

@@ -22,6 +22,16 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
+QUESTIONS = (
+    UniformPartitioner,
+    AdaptiveGridPartitioner,
+    BinaryPartitioner,
+    MedianPartitioner,
+    MultiQuantilePartitioner,
+    PrivTreePartitioner,
+    AutoPartitioner,
+)
+
 
 def _tree(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
     """A tree of counts: on small data its exact loss is looked at where few rows are, and where there seem to be many."""

@@ -13,6 +13,7 @@ from sfumato.privacy.measures import CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles import Quantiles
 
+QUESTIONS = (Quantiles,)
 WIDE = Domain(x=Interval(0, 2**13, step=1))
 LOW, NEXT, LATE, LAST = (5.0,), (12.0,), (2.0**13 - 20,), (2.0**13 - 9,)
 """Nearly all edges lie between the second value and the third: the losses of selections are largest where one group is wide."""

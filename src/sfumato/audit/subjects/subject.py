@@ -49,7 +49,7 @@ class Subject:
         becomes another, so trees, which pay for it as if a row came or went, spend less than they claim.
     weaker : callable or None
         The same code with so many times less noise than the claim allows: a fault, by which a sampled audit shows its power. Needed where
-        there is no exact audit.
+        there is no exact audit, or where there may be none: then a subject that cannot be judged exactly is judged by its outputs alone.
     """
 
     name: str

@@ -1,0 +1,44 @@
+"""Questions by their own examples: those that no room asks, such as questions of other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.registry import tag_of
+from sfumato.audit.runs import Mechanism, of_question
+from sfumato.audit.subjects.subject import COSTS, LINE, UNITS, Subject, less_noise, of
+from sfumato.errors import UsageError
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+
+PROMISES = tuple(product((UNITS[0], UNITS[3]), COSTS))
+"""One row of a person that comes or goes, and two that are replaced; each for epsilon and for rho."""
+
+
+def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
+    """The examples of these kinds of questions, at every promise that they can keep."""
+    for kind in kinds:
+        for question, (unit, cost) in product(kind.examples, PROMISES):
+            if _answers(question, unit, cost):
+                yield of_example(question, unit, cost)
+
+
+def of_example(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
+    """A question over ``LINE``. Where its numbers do not follow its noise one for one, it is judged by its outputs alone."""
+
+    def spending(times: int) -> Mechanism:
+        return of_question(question, LINE, unit, less_noise(cost, times))
+
+    return replace(of(f"{tag_of(type(question))}: {question.title}", question, unit, cost), weaker=spending)
+
+
+def _answers(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> bool:
+    """Whether a question can be asked at this cost: its preview, which sees no data, says so."""
+    try:
+        question.preview(LINE, unit, cost)
+    except UsageError:
+        return False
+    return True
