@@ -4,26 +4,59 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import click
+import msgspec
 
 from sfumato.choosing import Window, Within, window
 from sfumato.choosing import choose as chosen
-from sfumato.cli.options import INTEGER, json_option
+from sfumato.cli.options import INTEGER, gathers, json_option
 from sfumato.cli.output import ROWS_SHOWN, emit_json, say, table, talk
 from sfumato.cli.targets import NewFile
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
+from sfumato.exact import fraction, positive, probability
 from sfumato.histogram import Histogram
 from sfumato.plan import Plan, domain_of, read_plan
 from sfumato.privacy import belief
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.risk import Choices, Risk
 
 WIDTH = 80
 PRIOR, POSTERIOR = "0.01", "0.05"
 HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "advantage")
+
+
+class OfFile(msgspec.Struct, frozen=True):
+    """What is asked of FILE, by Lee and Clifton's method."""
+
+    file: Path | None
+    columns: tuple[str, ...]
+    size: int | None
+    query: str
+    risk: str
+    drop_missing: bool
+
+
+class OfWindow(msgspec.Struct, frozen=True):
+    """What is asked of a plan, or of a histogram: how accurate, and how safe, is enough."""
+
+    plan: Path | None
+    cells: int
+    within: str
+    confidence: str
+    each: bool
+    rows_per_person: int
+    neighbours: Neighbours
+    advantage: str | None
+    prior: str | None
+    posterior: str | None
+    fpr: str | None
+    tpr: str | None
+    exceeded: str
+    zcdp: bool
+    delta: str
+    rows: int | None
 
 
 @click.command(short_help="Choose epsilon.")
@@ -51,17 +84,9 @@ HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "a
 @click.option("--rows", type=INTEGER, help="Your own public guess of the number of rows.")
 @click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @json_option
-def choose(
-    file: Path | None,
-    columns: tuple[str, ...],
-    size: int | None,
-    query: str,
-    risk: str,
-    drop_missing: bool,
-    page: Path | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@gathers(OfFile)
+@gathers(OfWindow)
+def choose(wished: OfWindow, told: OfFile, page: Path | None, as_json: bool) -> None:
     """Find the window between an epsilon that is accurate enough and one that is safe enough. The decision comes first.
 
     With FILE (Parquet or CSV), whose rows are all records that an adversary knows of, also say by Lee and Clifton's method
@@ -70,8 +95,8 @@ def choose(
 
     Example: sfumato choose people.csv --column wage --cells 50 --within 20
     """
-    choices = None if file is None else _choices(file, columns, size, query, risk, drop_missing)
-    windows = _windows(choices, risk, **options)
+    choices = None if told.file is None else _choices(told.file, told)
+    windows = _windows(choices, told.risk, wished)
     if as_json:
         decision = windows[0].explain().splitlines()[0]
         listed = None if choices is None else list(choices.values())
@@ -86,53 +111,71 @@ def choose(
         talk(f"Report: {report([*windows, *([] if choices is None else [choices])], page)}")
 
 
-def _choices(file: Path, columns: tuple[str, ...], size: int | None, query: str, risk: str, drop_missing: bool) -> Choices:
+def _choices(file: Path, told: OfFile) -> Choices:
     from sfumato.data.universe import other_columns
 
-    name, colon, at = query.partition(":")
-    asked: Any = (name, at) if colon else name
-    found = chosen(file, size, asked, risk, columns=columns or None, missing="drop" if drop_missing else "refuse")
+    name, colon, at = told.query.partition(":")
+    query = (name, at) if colon else name
+    missing = "drop" if told.drop_missing else "refuse"
+    found = chosen(file, told.size, query, told.risk, columns=told.columns or None, missing=missing)
     assert isinstance(found, Choices)
-    left = [] if columns else other_columns(file, found.keys())
+    left = [] if told.columns else other_columns(file, found.keys())
     if left:
         talk(f"Not numbers, and left out: {textwrap.shorten(', '.join(left), 200, placeholder=' ...')}.")
     return found
 
 
-def _windows(
-    choices: Choices | None, risk: str, plan: Path | None, prior: str | None, posterior: str | None, **options: Any
-) -> list[Window]:
+def _windows(choices: Choices | None, disclosure: str, wished: OfWindow) -> list[Window]:
     """The window for the risk asked for; with a universe, also that for the disclosure risk."""
-    exceeded, zcdp, delta, rows = (options.pop(name) for name in ("exceeded", "zcdp", "delta", "rows"))
-    other = {name: options.pop(name) for name in ("advantage", "fpr", "tpr")}
-    given = {name: value for name, value in other.items() if value is not None}
-    if not given or prior is not None or posterior is not None:
-        given |= {"prior": prior or PRIOR, "posterior": posterior or POSTERIOR}
-    wish = Within(options["within"], confidence=options["confidence"], simultaneous=not options["each"])
-    question, domain, unit = _asked(plan, options)
-    counted: Any = {"measure": "zcdp" if zcdp else "pure", "delta": delta, "rows": rows}
-    found = [window(question, domain=domain, unit=unit, accuracy=wish, risk=Risk(**given, exceeded=exceeded), **counted)]
+    question, domain, unit = _asked(wished)
+    half_width = float(positive(wished.within, "half_width"))
+    confidence = float(probability(wished.confidence, "confidence"))
+    accuracy = Within(half_width, confidence, simultaneous=not wished.each)
+
+    def of(risk: Risk, worlds: Choices | None) -> Window:
+        return window(
+            question,
+            domain=domain,
+            unit=unit,
+            accuracy=accuracy,
+            risk=risk,
+            worlds=worlds,
+            rows=wished.rows,
+            measure="zcdp" if wished.zcdp else "pure",
+            delta=wished.delta,
+        )
+
+    found = [of(_risk(wished), None)]
     if choices is not None:
-        limit = Risk(disclosure=risk, exceeded=exceeded)  # type: ignore[arg-type]
-        found.append(window(question, domain=domain, unit=unit, accuracy=wish, risk=limit, worlds=choices, **counted))
+        exceeded = float(fraction(wished.exceeded, "exceeded"))
+        limit = Risk(disclosure=float(probability(disclosure, "disclosure")), exceeded=exceeded)
+        found.append(of(limit, choices))
     return found
 
 
-def _asked(plan: Path | None, options: dict[str, Any]) -> tuple[Plan, Domain, Unit]:
-    if plan is not None:
-        spec = read_plan(plan)
+def _risk(wished: OfWindow) -> Risk:
+    """The risk that is safe enough: as it was given, or else a bound on what a belief may become."""
+    given = {"advantage": wished.advantage, "fpr": wished.fpr, "tpr": wished.tpr}
+    if all(text is None for text in given.values()) or wished.prior is not None or wished.posterior is not None:
+        given |= {"prior": wished.prior or PRIOR, "posterior": wished.posterior or POSTERIOR}
+    numbers = {name: float(probability(text, name)) for name, text in given.items() if text is not None}
+    return Risk(exceeded=float(fraction(wished.exceeded, "exceeded")), **numbers)
+
+
+def _asked(wished: OfWindow) -> tuple[Plan, Domain, Unit]:
+    if wished.plan is not None:
+        spec = read_plan(wished.plan)
         where = spec.source
         return spec.plan(), domain_of(spec), Unit(where.rows_per_person, where.neighbours, where.person)
-    cells = options["cells"]
-    if cells < 2:
-        raise UsageError(f"--cells {cells}", "a histogram has at least 2 cells", "Write --cells 50")
-    axis = f"{cells:,} cells"
-    unit = Unit(options["rows_per_person"], options["neighbours"])
-    return Plan([Histogram(axis)]), Domain({axis: Interval(0, cells, step=1)}), unit
+    if wished.cells < 2:
+        raise UsageError(f"--cells {wished.cells}", "a histogram has at least 2 cells", "Write --cells 50")
+    axis = f"{wished.cells:,} cells"
+    unit = Unit(wished.rows_per_person, wished.neighbours)
+    return Plan([Histogram(axis)]), Domain({axis: Interval(0, wished.cells, step=1)}), unit
 
 
-def _plain(found: Window) -> dict[str, Any]:
-    ends = {"floor": found.floor, "ceiling": found.ceiling, "feasible": found.feasible}
+def _plain(found: Window) -> dict[str, object]:
+    ends: dict[str, object] = {"floor": found.floor, "ceiling": found.ceiling, "feasible": found.feasible}
     return ends | {"measure": found.kind.letter, "explained": found.explain(), "window": found}
 
 

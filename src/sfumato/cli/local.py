@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -19,6 +19,9 @@ from sfumato.local.client import Client, from_unit, label, read_bounds, reports,
 from sfumato.local.collector import Collector, write
 from sfumato.local.decoder import Decoded
 from sfumato.local.laplace import MultivariateLaplace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 AXES = click.option("--axis", "axes", multiple=True, required=True, help="NAME=LOW..HIGH, public bounds; again for each.")
 EPSILON = click.option("--epsilon", required=True, help="Cost to each person, per unit of scaled distance.")
@@ -178,7 +181,7 @@ def _excess(value: float, best: float) -> str:
     return f"{100 * (value / best - 1):+,.1f} %" if best > 0 else "unlimited"
 
 
-def _show(decoded: Decoded, domain: Domain, as_json: bool, **figures: Any) -> None:
+def _show(decoded: Decoded, domain: Domain, as_json: bool, **figures: object) -> None:
     bounds = read_bounds(domain.intervals(None), len(domain))
     centers = from_unit(decoded.centers, bounds)
     errors = decoded.half_widths(0.95) * (bounds[:, 1] - bounds[:, 0])
@@ -218,7 +221,7 @@ def _read(file: Path, columns: tuple[str, ...]) -> np.ndarray:
     """The columns of a file as float64, rows with a missing value dropped."""
     from sfumato.data.guard import guarded
 
-    def read() -> Any:
+    def read() -> pa.Table:
         import pyarrow.parquet as pq
         from pyarrow import csv
 

@@ -52,7 +52,6 @@ class Several(Reading):
 
 INTEGER = Reading("integer", whole_of_text, "a whole number of at most 400 digits")
 FLOAT = Reading("float", float_of_text, "a finite number")
-F = TypeVar("F", bound=Callable[..., object])
 Options = TypeVar("Options", bound=msgspec.Struct)
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,7 +87,7 @@ ledger_option = click.option(
 )
 
 
-def charged_option(command: F) -> F:
+def charged_option(command: Callable[P, R]) -> Callable[P, R]:
     """--ledger and --anchor, for commands that charge the ledger or verify it."""
     anchor = click.option(
         "--anchor",
@@ -115,19 +114,19 @@ out_option = click.option("--out", type=NewFolder(), help="Folder for the releas
 fresh_option = click.option("--fresh", is_flag=True, help="Pay for a new draw although the answer is stored.")
 
 
-def plot_option(what: str = "it") -> Callable[[F], F]:
+def plot_option(what: str = "it") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """--plot, of an answer that is one thing or several."""
     return click.option("--plot", type=Picture(), help=f"Also draw {what}, as SVG, PNG or PDF.")
 
 
-def cost_options(command: F) -> F:
+def cost_options(command: Callable[P, R]) -> Callable[P, R]:
     """--epsilon, with --delta where keys are selected, or --rho."""
     command = click.option("--delta", default="0", help="Beside --epsilon, where keys are selected, such as 1e-6.")(command)
     command = click.option("--rho", help="Cost in zero-concentrated privacy: Gaussian noise.")(command)
     return click.option("--epsilon", help="Cost in pure privacy, such as 0.5: Laplace noise.")(command)
 
 
-def source_options(optional: bool = False) -> Callable[[F], F]:
+def source_options(optional: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """What a one-file command must know of the data and the account; ``optional``: it has something to say without them."""
     options = [
         click.argument("file", type=click.Path(path_type=Path), required=not optional),
@@ -146,7 +145,7 @@ def source_options(optional: bool = False) -> Callable[[F], F]:
         click.option("--budget", help="Total of the account when it is new: EPSILON, or EPSILON,DELTA; with --rho, a rho."),
     ]
 
-    def decorate(command: F) -> F:
+    def decorate(command: Callable[P, R]) -> Callable[P, R]:
         for option in reversed(options):
             command = option(command)
         return command

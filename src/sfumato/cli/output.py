@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -16,6 +16,10 @@ import msgspec
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.release import Release, accuracy_sentence
 from sfumato.errors import DataError, printable, printable_lines
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.progress import Progress
 
 ROWS_SHOWN = 20
 PATIENCE = 1.0  # seconds before a progress bar appears
@@ -31,7 +35,7 @@ def say(message: str) -> None:
     click.echo(printable_lines(message))
 
 
-def emit_json(value: Any) -> None:
+def emit_json(value: object) -> None:
     """Print JSON on stdout: the same value, with what would steer a terminal as JSON's own escapes."""
     click.echo(plain_json(to_bytes(value).decode()))
 
@@ -89,15 +93,15 @@ def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | Non
         talk(charged)
 
 
-def _for_people(frame: Any) -> Any:
+def _for_people(frame: pa.Table) -> pa.Table:
     """On a terminal bins have their names only; in a pipe they keep their edges as numbers."""
     ends = [f"{name}{end}" for name in frame.column_names for end in ("_lower", "_upper")]
     return frame.drop_columns([name for name in ends if name in frame.column_names]) if sys.stdout.isatty() else frame
 
 
-def _plain(release: Release) -> dict[str, Any]:
+def _plain(release: Release) -> dict[str, object]:
     """A release as it is saved, and beside it what people are shown: the table, by columns, and how accurate it is, of which rows."""
-    saved: dict[str, Any] = msgspec.json.decode(to_bytes(release))
+    saved: dict[str, object] = msgspec.json.decode(to_bytes(release))
     return saved | {"table": release.to_frame().to_pydict(), "accuracy": accuracy_sentence(release)}
 
 
@@ -122,7 +126,7 @@ def _slug(title: str) -> str:
 def scanning(what: str = "Reading") -> Iterator[Callable[[int, int | None], None]]:
     """A progress bar for a scan that takes longer than a second, on a terminal only."""
     started = time.monotonic()
-    bars: list[Any] = []
+    bars: list[Progress] = []
 
     def report(done: int, total: int | None) -> None:
         if not bars and sys.stderr.isatty() and time.monotonic() - started > PATIENCE:
@@ -140,7 +144,7 @@ def scanning(what: str = "Reading") -> Iterator[Callable[[int, int | None], None
             bar.stop()
 
 
-def _bar() -> Any:
+def _bar() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

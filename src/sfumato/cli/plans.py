@@ -33,8 +33,17 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     from sfumato.publisher import preview as foresee
 
     spec = read_plan(plan)
+    cost = spec.release
     unit = Unit(spec.source.rows_per_person, spec.source.neighbours, spec.source.person)
-    previews = foresee(spec.plan(), domain=domain_of(spec), unit=unit, rows=rows, **spec.release.arguments())  # type: ignore[arg-type]
+    previews = foresee(
+        spec.plan(),
+        domain=domain_of(spec),
+        unit=unit,
+        rows=rows,
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        rho=cost.rho,
+    )
     if as_json:
         emit_json([{"preview": one, "accuracy": one.accuracy(), "counted": one.counted} for one in previews])
         return
@@ -99,7 +108,9 @@ def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh
             key=spec.release.key,
             fresh=fresh,
             progress=progress,
-            **spec.release.arguments(),  # type: ignore[arg-type]
+            epsilon=spec.release.epsilon,
+            delta=spec.release.delta,
+            rho=spec.release.rho,
         )
         after = publisher.account
     paid = "Nothing was spent: these are the stored answers." if releases[0].replayed else "Paid."

@@ -10,25 +10,57 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import click
+import msgspec
 import numpy as np
 
-from sfumato.cli.options import INTEGER, charged_option, opened, parse_axes
+from sfumato.cli.options import INTEGER, charged_option, gathers, opened, parse_axes
 from sfumato.cli.output import plain_json, talk
 from sfumato.cli.publishing import save_plot
 from sfumato.cli.targets import NewFile, Picture
 from sfumato.data import feed
 from sfumato.domain import Axis, Categories, Domain, Interval
 from sfumato.errors import UsageError
+from sfumato.privacy.measures import CentralMeasure, measure_of
+from sfumato.privacy.unit import Neighbours
 from sfumato.publisher import Publisher
 from sfumato.streaming.calendar import Calendar, Steps
 from sfumato.streaming.counter import Counter
+from sfumato.streaming.methods import Method
 from sfumato.streaming.totals import Total
 from sfumato.streams import Stream, pour
 
 EVERY = 0.5  # seconds between two reports of progress
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What is asked: of which rows, over which steps, and at which cost."""
+
+    file: Path
+    horizon: int | None
+    step: str | None
+    first: str | None
+    last: str | None
+    every: str
+    steps: str | None
+    until: str | None
+    value: str | None
+    by: str | None
+    person: str | None
+    rows_per_person: int
+    neighbours: Neighbours
+    late: Literal["refuse", "count"]
+    method: Method
+    epsilon: str | None
+    delta: str
+    rho: str | None
+    account: str
+    budget: str | None
+    name: str | None
+    key: str
+    ledger: Path
 
 
 @click.command(short_help="Publish a running total, step by step.")
@@ -63,9 +95,8 @@ EVERY = 0.5  # seconds between two reports of progress
 @click.option("--save", type=NewFile(), help="At the end, save all totals as a release, for `sfumato report`.")
 @click.option("--plot", type=Picture(), help="At the end, draw them, as SVG, PNG or PDF.")
 @click.option("--json", "as_json", is_flag=True, help="Accepted as everywhere; the output is JSON lines in any case.")
-def stream(
-    file: Path, follow: bool, more: bool, history: bool, save: Path | None, plot: Path | None, as_json: bool, **options: Any
-) -> None:
+@gathers(Asked)
+def stream(asked: Asked, follow: bool, more: bool, history: bool, save: Path | None, plot: Path | None, as_json: bool) -> None:
     """Publish the running total of FILE, or of standard input, as one JSON line per step.
 
     FILE has one increment a line (or a name, a comma and an increment), or is CSV with a header or Parquet, whose rows --step groups.
@@ -77,17 +108,19 @@ def stream(
     Example: sfumato stream flights.parquet --step date --from 2013-01-01 --to 2013-12-31 --epsilon 1 --budget 1 --key flights
     """
     del as_json
-    counter, columns = _asked(**options)
-    feed.check(columns, parquet=feed.is_parquet(file))
-    if str(file) != "-":
-        feed.look(file, columns)
-    plan = _Plan(file, columns, counter.calendar, options["until"], follow)
+    counter, columns = _counter(asked)
+    feed.check(columns, parquet=feed.is_parquet(asked.file))
+    if str(asked.file) != "-":
+        feed.look(asked.file, columns)
+    plan = _Plan(asked.file, columns, counter.calendar, asked.until, follow)
     halt = Halt()
-    with halt.on_signals(), _publisher(file, columns, **options) as publisher:
-        cost = {name: options[name] for name in ("epsilon", "delta", "rho")}
-        with publisher.open(counter, key=options["key"], **cost) as opened:
-            _run(opened, plan, first=opened.step + 1 if more else 1, history=history, halt=halt)
-            release = opened.history()
+    with (
+        halt.on_signals(),
+        _publisher(asked, columns) as publisher,
+        publisher.open(counter, key=asked.key, epsilon=asked.epsilon, delta=asked.delta, rho=asked.rho) as opened,
+    ):
+        _run(opened, plan, first=opened.step + 1 if more else 1, history=history, halt=halt)
+        release = opened.history()
     if save is not None:
         release.save(save)
         talk(f"Saved: {save}")
@@ -230,7 +263,7 @@ def _of(horizon: int | None) -> str:
 
 def _print(total: Total) -> None:
     """One JSON line; with categories each number is an object by category. ``about`` says which rows the numbers are of."""
-    line: dict[str, Any] = {"step": total.step, "event": total.event or None, "about": total.about}
+    line: dict[str, object] = {"step": total.step, "event": total.event or None, "about": total.about}
     for name in ("value", "low", "high", "all_low", "all_high"):
         number = getattr(total, name)
         plain = [_plain(x) for x in number] if isinstance(number, np.ndarray) else _plain(number)
@@ -238,38 +271,39 @@ def _print(total: Total) -> None:
     print(plain_json(json.dumps(line)), flush=True)
 
 
-def _plain(number: Any) -> int | float:
-    plain = number.item() if hasattr(number, "item") else number
+def _plain(number: float | np.integer | np.floating) -> int | float:
+    plain = number.item() if isinstance(number, np.integer | np.floating) else number
     return plain if isinstance(plain, int) else round(float(plain), 6)
 
 
-def _asked(**options: Any) -> tuple[Counter, feed.Columns | None]:
+def _counter(asked: Asked) -> tuple[Counter, feed.Columns | None]:
     """The counter, and the columns to read."""
-    step, person = options["step"], options["person"]
-    column, interval = _value(options["value"], step is not None)
-    by, categories = (None, None) if options["by"] is None else next(iter(parse_axes((options["by"],)).items()))
+    column, interval = _value(asked.value, asked.step is not None)
+    by, categories = (None, None) if asked.by is None else next(iter(parse_axes((asked.by,)).items()))
     if by is not None and not isinstance(categories, Categories):
-        raise UsageError(f"--by {options['by']}", "it names no categories", "Write --by origin=EWR,JFK,LGA")
-    if step is None and (by is not None or person is not None):
+        raise UsageError(f"--by {asked.by}", "it names no categories", "Write --by origin=EWR,JFK,LGA")
+    if asked.step is None and (by is not None or asked.person is not None):
         raise UsageError("--by or --person without --step", "lines hold one increment each", "Give CSV or Parquet, and --step COLUMN")
-    counter = Counter(_horizon(**options), value=interval or 1, by=by, method=options["method"], late=options["late"])
-    return counter, None if step is None else feed.Columns(step, column, by, person)
+    counter = Counter(_horizon(asked), value=interval or 1, by=by, method=asked.method, late=asked.late)
+    return counter, None if asked.step is None else feed.Columns(asked.step, column, by, asked.person)
 
 
-def _horizon(**options: Any) -> int | Calendar | tuple[str, ...] | None:
+def _horizon(asked: Asked) -> int | Calendar | tuple[str, ...] | None:
     """How many steps, or which."""
-    first, last, names, steps = (options[name] for name in ("first", "last", "steps", "horizon"))
-    if names is not None:
+    first, last, steps = asked.first, asked.last, asked.horizon
+    if asked.steps is not None:
         if first is not None or last is not None or steps is not None:
             raise UsageError("--steps", "it names all steps, and other options name them as well", "Leave --from, --to, --horizon out")
-        return tuple(name.strip() for name in names.split(","))
+        return tuple(name.strip() for name in asked.steps.split(","))
     if first is None:
         if last is not None:
             raise UsageError(f"--to {last}", "a calendar has a beginning", "Write --from 2013-01-01 --to 2013-12-31")
-        return int(steps) if steps is not None else None
-    if (last is None) == (steps is None):
-        raise UsageError(f"--from {first}", "it takes one of --to and --horizon", "Write --from 2013-01-01 --to 2013-12-31")
-    return Calendar(first, last, options["every"]) if steps is None else Calendar.of_length(first, steps, options["every"])
+        return steps
+    if last is not None and steps is None:
+        return Calendar(first, last, asked.every)
+    if last is None and steps is not None:
+        return Calendar.of_length(first, steps, asked.every)
+    raise UsageError(f"--from {first}", "it takes one of --to and --horizon", "Write --from 2013-01-01 --to 2013-12-31")
 
 
 def _value(text: str | None, by_column: bool) -> tuple[str | None, Interval | None]:
@@ -284,30 +318,33 @@ def _value(text: str | None, by_column: bool) -> tuple[str | None, Interval | No
     return name, axis
 
 
-def _publisher(file: Path, columns: feed.Columns | None, **options: Any) -> Publisher:
+def _publisher(asked: Asked, columns: feed.Columns | None) -> Publisher:
     """A publisher of no rows: the stream's own rows come by pushes."""
     import pyarrow as pa
 
     from sfumato.data import source
-    from sfumato.privacy.measures import measure_of
 
     axes: dict[str, Axis] = {"step": Interval(0, 1)}
-    if columns is not None and columns.by is not None:
-        axes |= parse_axes((options["by"],))
+    if columns is not None and asked.by is not None:
+        axes |= parse_axes((asked.by,))
     # The stream's rows come by pushes; the file gives the source its title, so that two files do not share a key unseen.
-    missing = {*axes, *([options["person"]] if options["person"] else [])}
-    rows: Any = file if str(file) != "-" else pa.table({name: pa.array([], pa.string()) for name in missing})
+    missing = {*axes, *([asked.person] if asked.person else [])}
+    rows = asked.file if str(asked.file) != "-" else pa.table({name: pa.array([], pa.string()) for name in missing})
     src = source(
         rows,
         Domain(axes),
-        person=options["person"],
-        rows_per_person=options["rows_per_person"],
-        neighbours=options["neighbours"],
-        name=options["name"],
+        person=asked.person,
+        rows_per_person=asked.rows_per_person,
+        neighbours=asked.neighbours,
+        name=asked.name,
     )
-    total, given = None, options["budget"]
-    if given is not None and options["rho"] is not None:
-        total = measure_of("--budget", rho=given)
-    elif given is not None:
-        total = measure_of("--budget", epsilon=given, delta=options["delta"])
-    return Publisher(src, ledger=opened(options["ledger"]), account=options["account"], budget=total)
+    return Publisher(src, ledger=opened(asked.ledger), account=asked.account, budget=_total(asked))
+
+
+def _total(asked: Asked) -> CentralMeasure | None:
+    """Read --budget in the measure of the stream."""
+    if asked.budget is None:
+        return None
+    if asked.rho is not None:
+        return measure_of("--budget", rho=asked.budget)
+    return measure_of("--budget", epsilon=asked.budget, delta=asked.delta)

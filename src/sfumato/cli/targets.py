@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -22,7 +21,7 @@ class _Target(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         obstacle = self.obstacle(path)
         if obstacle is not None:
@@ -56,7 +55,7 @@ class NewFile(_Target):
 class Picture(NewFile):
     """The same, with an ending that names a picture format."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
         path = super().convert(value, param, ctx)
         if path.suffix.lower() not in PICTURES:
             raise UsageError(f"--plot {path}", "its ending names no picture format", f"Use one of {', '.join(PICTURES)}")
