@@ -35,7 +35,7 @@ def test_an_unknown_subject_is_named_back() -> None:
 
 def test_a_peer_is_measured_in_its_own_environment_or_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(peers.FOLDER, str(tmp_path))
-    assert peers.ask("opendp", "noise", law="laplace", scale=1.0, size=10, runs=1) is None
+    assert peers.ask("opendp", "noise", tuple[float, float], law="laplace", scale=1.0, size=10, runs=1) is None
     place = tmp_path / "opendp"
     (place / "bin").mkdir(parents=True)
     (place / "bin" / "python").symlink_to(sys.executable)
@@ -43,4 +43,4 @@ def test_a_peer_is_measured_in_its_own_environment_or_left_out(tmp_path: Path, m
     (place / "whole").touch()
     monkeypatch.setattr(peers, "CALL", "import sys; print(sys.argv[2:])")
     monkeypatch.setattr(peers.json, "loads", str.strip)
-    assert peers.ask("opendp", "noise", law="laplace") == str(["opendp", "noise", '{"law": "laplace"}'])
+    assert peers.ask("opendp", "noise", str, law="laplace") == str(["opendp", "noise", '{"law": "laplace"}'])

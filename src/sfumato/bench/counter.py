@@ -10,16 +10,21 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sfumato.bench.tables import Chart, Row
 from sfumato.errors import InternalError
+
+if TYPE_CHECKING:
+    from sfumato.publisher import Publisher
+    from sfumato.streaming.methods import Method
+    from sfumato.streams import Stream
 
 SLICE = 0.25  # seconds
 WARM = 20
 BARE = "bare synced append"
 CHART = Chart("per_second", ("what", "stream"), others=(BARE,))
-CASES: dict[str, tuple[Any, ...]] = {
+CASES: dict[str, tuple[int | None, Method]] = {
     "tree, 10^6 steps laid out": (10**6, "tree"),
     "Toeplitz, 1,024 steps laid out": (1_024, "toeplitz"),
     "buffers, 10^6 steps laid out": (10**6, "blt"),
@@ -37,7 +42,7 @@ def rows(quick: bool = False) -> list[Row]:
     return found
 
 
-def _case(name: str, horizon: int | None, method: str, place: str, seconds: float) -> list[Row]:
+def _case(name: str, horizon: int | None, method: Method, place: str, seconds: float) -> list[Row]:
     held = [_stream(horizon, method, where) for where in (os.path.join(place, f"{method}{horizon}.db"), None)]
     handle = os.open(os.path.join(place, "log"), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     sync = getattr(os, "fdatasync", os.fsync)
@@ -75,7 +80,7 @@ def _row(what: str, stream: str, rate: float, bare: float, waits: list[float]) -
     }
 
 
-def _stream(horizon: int | None, method: Any, ledger: str | None) -> tuple[Any, Any]:
+def _stream(horizon: int | None, method: Method, ledger: str | None) -> tuple[Publisher, _Renewed]:
     import numpy as np
 
     from sfumato.data import source
@@ -93,7 +98,7 @@ def _stream(horizon: int | None, method: Any, ledger: str | None) -> tuple[Any, 
 class _Renewed:
     """A stream that is followed by another one when its horizon is reached."""
 
-    def __init__(self, open_: Callable[[str], Any]) -> None:
+    def __init__(self, open_: Callable[[str], Stream]) -> None:
         self._open, self._number, self._taken, self.stream = open_, 0, 0, open_("0")
 
     def push(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from sfumato.bench.tables import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, Keys
+from sfumato.domain import Domain, GridAxis, Interval, Keys
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import RULES, key_law, released
 from sfumato.privacy.measures import ApproxDP, PureDP
@@ -37,7 +38,7 @@ def rows(quick: bool = False) -> list[Row]:
     counts = np.random.default_rng(1).zipf(1.3, keys).clip(1, 10**6)
     for rule in RULES:
         law = key_law(ApproxDP("1", "1e-6"), Unit(), rule)
-        found.append(_median(f"selecting keys, {rule}", keys, medians(lambda law=law: released(counts, law, current()), 3)))  # type: ignore[misc]
+        found.append(_median(f"selecting keys, {rule}", keys, medians(partial(released, counts, law, current()), 3)))
     return [*found, _cells(10**6), _by_records(10**6)]
 
 
@@ -78,7 +79,9 @@ def _cells(cells: int) -> Row:
 def _by_records(rows: int) -> Row:
     question = Histogram("x", records=1000)
     lattice = question.needs(Domain(x=Interval(0, 1))).lattice
-    cube = Cube.of_cells(lattice, lattice.axes[0].locate(np.random.default_rng(1).beta(2, 5, rows))[:, None])  # type: ignore[union-attr]
+    (axis,) = lattice.axes
+    assert isinstance(axis, GridAxis)
+    cube = Cube.of_cells(lattice, axis.locate(np.random.default_rng(1).beta(2, 5, rows))[:, None])
     seconds = medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5)
     return _median("histogram by records", rows // 1000, seconds)
 

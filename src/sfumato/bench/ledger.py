@@ -11,8 +11,9 @@ import multiprocessing
 import os
 import tempfile
 import time
+from collections.abc import Callable
+from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
-from typing import Any
 
 from sfumato.bench.tables import Chart, Row
 from sfumato.errors import InternalError
@@ -23,7 +24,7 @@ PROCESSES = (1, 4, 16)
 COST = (1, 0)
 
 
-def charge(path: str, seconds: float, barrier: Barrier, results: Any) -> None:
+def charge(path: str, seconds: float, barrier: Barrier, results: Queue[list[float]]) -> None:
     """Reserve under fresh keys until the time is over."""
     waits: list[float] = []
     with open_ledger(path) as ledger:
@@ -35,7 +36,7 @@ def charge(path: str, seconds: float, barrier: Barrier, results: Any) -> None:
     results.put(waits)
 
 
-def append(path: str, seconds: float, barrier: Barrier, results: Any) -> None:
+def append(path: str, seconds: float, barrier: Barrier, results: Queue[list[float]]) -> None:
     """Append under a lock and sync until the time is over."""
     sync = getattr(os, "fdatasync", os.fsync)
     waits: list[float] = []
@@ -52,7 +53,7 @@ def append(path: str, seconds: float, barrier: Barrier, results: Any) -> None:
     results.put(waits)
 
 
-def measure(name: str, worker: Any, path: str, processes: int, seconds: float) -> Row:
+def measure(name: str, worker: Callable[[str, float, Barrier, Queue[list[float]]], None], path: str, processes: int, seconds: float) -> Row:
     """Run one worker in several processes that start together."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.Queue()

@@ -67,7 +67,7 @@ def ours(law: str, scale: Fraction, size: int, runs: int) -> Row:
 
 
 def opendp(law: str, scale: Fraction, size: int, runs: int) -> list[Row]:
-    seconds = peers.ask("opendp", "noise", law=law, scale=float(scale), size=size, runs=runs)
+    seconds = peers.ask("opendp", "noise", tuple[float, float], law=law, scale=float(scale), size=size, runs=runs)
     return [speed("opendp", law, scale, size, seconds)] if seconds else []
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.registry import answer_of, questions, tag_of
 from sfumato.bench.generate import points
 from sfumato.bench.tables import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.domain import Domain, GridAxis, Interval
 from sfumato.partition import (
-    AdaptiveGridPartitioner,
     AutoPartitioner,
     BinaryPartitioner,
     MedianPartitioner,
     MultiQuantilePartitioner,
+    Partition,
     PrivTreePartitioner,
-    UniformPartitioner,
 )
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
@@ -23,15 +26,20 @@ from sfumato.random.bits import current
 
 CHART = Chart("cpu s", ("what",))
 ROWS, RANGES = 2_000_000, 100_000
-QUESTIONS = {
-    "uniform": UniformPartitioner(),
-    "adaptive grid": AdaptiveGridPartitioner(),
+TAILORED = {
+    "PrivTree": PrivTreePartitioner(),
     "binary, 2^16 cells": BinaryPartitioner(depth=16),
     "median, 2^10 cells": MedianPartitioner(depth=10),
     "multi-quantile, 4^5 cells": MultiQuantilePartitioner(depth=5),
-    "PrivTree": PrivTreePartitioner(),
-    "auto": AutoPartitioner(),
 }
+"""Partitioners that have a name or parameters of their own here."""
+
+
+def asked() -> dict[str, AnyQuestion]:
+    """Every partitioner that is registered, by the name of its row."""
+    named = {type(question) for question in TAILORED.values()}
+    others = [kind for kind in questions() if answer_of(kind) is Partition and kind not in named]
+    return {tag_of(kind).replace("-", " "): kind() for kind in others} | TAILORED
 
 
 def rows(quick: bool = False) -> list[Row]:
@@ -43,9 +51,9 @@ def rows(quick: bool = False) -> list[Row]:
     )
     occupied, runs = int((cube.counts > 0).sum()), 1 if quick else 5
     floor = medians(lambda: np.histogram2d(table[0], table[1], bins=100), runs)
-    found = []
-    for name, question in QUESTIONS.items():
-        wall, process = medians(lambda question=question: question.answer(cube, Unit(), PureDP(1), current()), runs)  # type: ignore[misc]
+    found: list[Row] = []
+    for name, question in asked().items():
+        wall, process = medians(partial(question.answer, cube, Unit(), PureDP(1), current()), runs)
         found.append({"what": name, "occupied cells": occupied, "wall s": wall, "cpu s": process, "histogram2d cpu s": floor[1]})
     return [*found, _ranges(cube, runs)]
 

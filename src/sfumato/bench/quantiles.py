@@ -10,6 +10,7 @@ import math
 import tracemalloc
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -26,10 +27,10 @@ POINTS, LOWER, UPPER = 2**20, -5.0, 5.0
 
 def rows(quick: bool = False) -> list[Row]:
     """Measure normal values, 9 and 30 quantiles at epsilon 1, on a lattice of 2^20 points."""
-    found = []
+    found: list[Row] = []
     for size in (10**5,) if quick else (10**5, 10**6):
         values = np.clip(np.random.default_rng(3).normal(size=size), LOWER, UPPER)
-        wall, process = medians(lambda values=values: np.sort(values), 3)  # type: ignore[misc]
+        wall, process = medians(partial(np.sort, values), 3)
         found.append({"who": "bare sort", "rows": size, "wall ms": wall * 1e3, "cpu ms": process * 1e3})
         for m in (9, 30):
             found += _ours(values, m, 3 if quick else 5)
@@ -46,8 +47,13 @@ def _ours(values: np.ndarray, m: int, runs: int) -> list[Row]:
     found = []
     for method in methods:
         way = Way(method, at, POINTS, Unit(), PureDP("1"), False)
-        found.append(_row(f"sfumato, {method}", values.size, m, lambda way=way: below[way.draw(cells, current())], at, runs))  # type: ignore[misc]
+        found.append(_row(f"sfumato, {method}", values.size, m, partial(_ranks, way, cells, below), at, runs))
     return found
+
+
+def _ranks(way: Way, cells: Cells, below: np.ndarray) -> np.ndarray:
+    """How many values lie below the quantiles of one draw."""
+    return np.asarray(below[way.draw(cells, current())])
 
 
 def _plain(values: np.ndarray, m: int) -> Row:

@@ -42,10 +42,12 @@ def one(kind: str, n: int, size: int, query: str) -> Row:
     risk.optimal_epsilon([1, 2, 3, 4], 3, "mean")
     before, wall, process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter(), time.process_time()
     try:
-        epsilon: object = risk.optimal_epsilon(records, size, query)
+        found = risk.optimal_epsilon(records, size, query)
+        assert not isinstance(found, dict)  # which is for several columns
+        epsilon: float | str = found
     except SfumatoError as refusal:
         epsilon = type(refusal).__name__
-    row = {"who": "sfumato", "universe": kind, "n": n, "size": size, "query": query, "epsilon": epsilon}
+    row: Row = {"who": "sfumato", "universe": kind, "n": n, "size": size, "query": query, "epsilon": epsilon}
     row |= {"s wall": time.perf_counter() - wall, "s cpu": time.process_time() - process}
     return row | {"peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6, "before MB": before * 1024 / 1e6}
 
@@ -61,7 +63,7 @@ def source(n: int, size: int) -> Row:
     records, start, cpu = universe("normal", n), time.perf_counter(), time.process_time()
     worlds = [np.mean(world) for world in itertools.combinations(records, size)]
     max(1 / sum(np.exp(-abs(here - there)) for there in worlds) for here in worlds)
-    row = {"who": "source, one bound", "universe": "normal", "n": n, "size": size, "query": "mean"}
+    row: Row = {"who": "source, one bound", "universe": "normal", "n": n, "size": size, "query": "mean"}
     return row | {"s wall": time.perf_counter() - start, "s cpu": time.process_time() - cpu}
 
 

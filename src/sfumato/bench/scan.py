@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 from sfumato.bench import peers
 from sfumato.bench.tables import Chart, Row
@@ -111,11 +112,11 @@ def _written() -> list[int]:
         found.append(self.written)
         plain(self)
 
-    Parts.close = close  # type: ignore[method-assign]
+    mock.patch.object(Parts, "close", close).start()
     return found
 
 
-def measure(way: str, path: Path, power: int) -> Row:
+def measure(way: str, path: Path, power: int) -> dict[str, float]:
     """Run one way in a fresh process, with a folder of its own for temporary files, and count what is left there."""
     with tempfile.TemporaryDirectory() as place:
         call = f"import sys; sys.path.append({str(peers.SOURCES)!r}); from sfumato.bench.scan import child; "
@@ -141,15 +142,22 @@ def rows(quick: bool = False) -> list[Row]:
 def _compared(path: Path, count: int, rounds: int) -> list[Row]:
     there = [name for name in PEERS if peers.python(name)]
     tasks = [(DECODE, 0), *((OURS, power) for power in POWERS), *((peer, PEERS_POWER) for peer in there)]
-    measured: dict[tuple[str, int], list[Row]] = {task: [] for task in tasks}
+    measured: dict[tuple[str, int], list[dict[str, float]]] = {task: [] for task in tasks}
     for _ in range(rounds):
         for way, power in tasks:
             measured[way, power].append(measure(way, path, power))
-    found = [_row(way, power, count, runs) for (way, power), runs in measured.items()]
-    missing = [{"what": peers.absent(name)} for name in PEERS if name not in there]
-    return [{**row, "of decoding": row["cpu s"] / found[0]["cpu s"]} for row in found] + missing
+    decoding = _medians(measured[DECODE, 0])["cpu s"]
+    found = [
+        {**_row(way, power, count, runs), "of decoding": _medians(runs)["cpu s"] / decoding} for (way, power), runs in measured.items()
+    ]
+    missing: list[Row] = [{"what": peers.absent(name)} for name in PEERS if name not in there]
+    return found + missing
 
 
-def _row(way: str, power: int, count: int, runs: list[Row]) -> Row:
-    figures = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-    return {"what": way, "rows": count, "cells": f"2^{power}" if power else "", **figures, "files left": max(r["files left"] for r in runs)}
+def _medians(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def _row(way: str, power: int, count: int, runs: list[dict[str, float]]) -> Row:
+    cells = f"2^{power}" if power else ""
+    return {"what": way, "rows": count, "cells": cells, **_medians(runs), "files left": max(r["files left"] for r in runs)}

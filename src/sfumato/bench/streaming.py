@@ -51,7 +51,7 @@ def draws(generator: GaussianNoiseGenerator[object], count: int) -> None:
         _, state = generator.next(state)
 
 
-def stepping(name: str, what: str, specs: object, steps: int, runs: int) -> Row:
+def stepping(name: str, what: str, specs: Spec | tuple[int, ...] | None, steps: int, runs: int) -> Row:
     generator = GaussianNoiseGenerator(1.0, specs)
     aggregator = KINDS[name](generator, HORIZON)
     # In turns, so that a slow spell of the machine meets both; the ratio is a median of runs, too.
@@ -83,7 +83,7 @@ def search(horizon: int) -> Row:
     _optimal.cache_clear()
     wall, process = time.perf_counter(), time.process_time()
     blt = BLT.for_horizon(horizon)
-    row = {"who": "sfumato", "method": f"parameters, {len(blt.theta)} buffers", "steps": horizon, "loss": blt.loss()}
+    row: Row = {"who": "sfumato", "method": f"parameters, {len(blt.theta)} buffers", "steps": horizon, "loss": blt.loss()}
     return row | {"s wall": time.perf_counter() - wall, "s cpu": time.process_time() - process}
 
 
@@ -97,7 +97,7 @@ def numpy_draw(runs: int) -> Row:
 def dpcrpy(steps: int, runs: int) -> list[Row]:
     found: list[Row] = []
     for method in ("tree", "efficient tree"):
-        seconds = peers.ask("dpcrpy", "stepping", method=method, steps=steps, runs=runs)
+        seconds = peers.ask("dpcrpy", "stepping", tuple[float, float], method=method, steps=steps, runs=runs)
         if seconds:
             found.append(_stepped("dpcrpy", method, "scalar", steps, seconds))
     return found
@@ -106,7 +106,8 @@ def dpcrpy(steps: int, runs: int) -> list[Row]:
 def jax_privacy(runs: int) -> list[Row]:
     found: list[Row] = []
     for what, shape, dtype, steps in (("scalar", [], "float64", 500), ("10^6 float32", [10**6], "float32", 16)):
-        seconds = peers.ask("jax_privacy", "stepping", horizon=HORIZON, shape=shape, dtype=dtype, steps=steps, runs=runs)
+        asked = {"horizon": HORIZON, "shape": shape, "dtype": dtype, "steps": steps, "runs": runs}
+        seconds = peers.ask("jax_privacy", "stepping", tuple[float, float, float, float], **asked)
         if seconds:
             found.append(_stepped("jax-privacy", "buffered Toeplitz", what, steps, seconds[2:]))
             if not shape:

@@ -7,9 +7,10 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeAlias, TypedDict
+from typing import NamedTuple, TypeAlias, TypedDict
 
-Row: TypeAlias = dict[str, Any]
+Row: TypeAlias = dict[str, str | int | float]
+"""What was measured: a figure or a name for each column."""
 
 
 class Measured(TypedDict):

@@ -13,9 +13,11 @@ import sys
 import venv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from sfumato.errors import InternalError
+
+T = TypeVar("T")
 
 PEERS = {
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn<1.7"),
@@ -65,13 +67,15 @@ def install() -> Iterator[tuple[str, bool]]:
         yield peer, python(peer) is not None
 
 
-def ask(peer: str, function: str, **arguments: Any) -> Any:
+def ask(peer: str, function: str, returns: type[T], **arguments: object) -> T | None:
     """Call a function of a peer's file in its environment; arguments and answer travel as JSON.
 
     Returns
     -------
     What the function returns, or None where the peer is not installed.
     """
+    import msgspec  # which the environments of peers do not have
+
     interpreter = python(peer)
     if interpreter is None:
         return None
@@ -80,4 +84,4 @@ def ask(peer: str, function: str, **arguments: Any) -> Any:
     if done.returncode:
         print(done.stderr, file=sys.stderr)
         raise InternalError(f"The benchmark of {peer} failed in its own environment.")
-    return json.loads(done.stdout.splitlines()[-1])
+    return msgspec.convert(json.loads(done.stdout.splitlines()[-1]), returns)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any
 
 import numpy as np
 
 
-def clusters(path: str, k: int, epsilon: float, runs: int) -> dict[str, Any]:
+def clusters(path: str, k: int, epsilon: float, runs: int) -> dict[str, object]:
     """Centres of several runs on points in [-1, 1]^d, and the processor seconds of one."""
     from diffprivlib.models import KMeans
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dpcrpy import BinMech, Honaker
 from dpcrpy.framework.noiMech import GaussNoiMech
 
@@ -17,7 +15,7 @@ def stepping(method: str, steps: int, runs: int) -> tuple[float, float]:
     return medians(lambda: _walk(KINDS[method], steps), runs)
 
 
-def _walk(kind: Any, steps: int) -> None:
+def _walk(kind: type[BinMech], steps: int) -> None:
     counter = kind(kOrder=steps.bit_length(), noiMech=GaussNoiMech(sigma0=1.0))
     for _ in range(steps):
         counter.dpRelease(0.0)

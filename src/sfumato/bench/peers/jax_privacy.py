@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from typing import Any
 
 import jax
 from jax_privacy.matrix_factorization import buffered_toeplitz
@@ -26,7 +25,7 @@ def stepping(horizon: int, shape: list[int], dtype: str, steps: int, runs: int) 
     searched = search(horizon)
     inverse, template = _found(horizon).inverse_as_streaming_matrix(), jax.ShapeDtypeStruct(tuple(shape), dtype)
 
-    def step(state: Any, key: Any) -> Any:
+    def step(state: object, key: jax.Array) -> tuple[jax.Array, object, jax.Array]:
         key, own = jax.random.split(key)
         noise, state = inverse.multiply_next(jax.random.normal(own, template.shape, template.dtype), state)
         return noise, state, key
@@ -43,5 +42,5 @@ def stepping(horizon: int, shape: list[int], dtype: str, steps: int, runs: int) 
 
 
 @cache
-def _found(horizon: int) -> Any:
+def _found(horizon: int) -> buffered_toeplitz.BufferedToeplitz:
     return buffered_toeplitz.optimize(n=horizon, min_buffers=4, max_buffers=4)

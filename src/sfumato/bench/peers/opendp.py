@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import opendp.prelude as dp
 
 from sfumato.bench.tables import medians
@@ -20,7 +18,7 @@ def noise(law: str, scale: float, size: int, runs: int) -> tuple[float, float]:
     return medians(lambda: measure(zeros), runs)
 
 
-def _measure(law: str, scale: float) -> Any:
+def _measure(law: str, scale: float) -> dp.Measurement:
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), (dp.l1_distance(T=int) if law == "laplace" else dp.l2_distance(T=float))
     return (dp.m.make_laplace if law == "laplace" else dp.m.make_gaussian)(*space, scale)

