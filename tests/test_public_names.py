@@ -8,6 +8,9 @@ import sys
 import pytest
 
 import sfumato as sf
+from sfumato import questions as library
+from sfumato.answers.registry import answer_of, questions, tag_of
+from sfumato.lazily import imported, listed
 
 
 def test_the_door_is_sorted_and_every_name_opens() -> None:
@@ -15,6 +18,41 @@ def test_the_door_is_sorted_and_every_name_opens() -> None:
     for name in sf.__all__:
         assert getattr(sf, name) is not None
     assert dir(sf) == sf.__all__
+
+
+DOCUMENTED = """
+    Domain Interval Categories Keys source Publisher preview load report Plan ApproxDP ZCDP PureDP MetricDP Unit
+    Histogram Quantiles UniformPartitioner AdaptiveGridPartitioner PrivTreePartitioner AutoPartitioner BinaryPartitioner
+    MedianPartitioner MultiQuantilePartitioner Shares KMeans BPM MultivariateLaplace PrivateKMeans Counter Calendar
+    risk choose window Within Risk histogram_accuracy histogram_epsilon testing
+    SfumatoError UsageError BoundsRequired Infeasible BudgetExceeded DataError LedgerError InternalError
+"""
+ANNOTATED = """
+    Source Receipt Ledger Account Question Release Preview Estimate Guarantee Stream Choice Window
+    HistogramRelease QuantilesRelease KMeansRelease CounterRelease Partition
+"""
+
+
+def test_what_the_documents_call_and_what_users_annotate_is_public() -> None:
+    assert {*DOCUMENTED.split(), *ANNOTATED.split(), "__version__"} == set(sf.__all__)
+
+
+def test_the_stub_and_the_modules_agree() -> None:
+    """Type checkers read the stub, and Python imports what it names: each class is the one of that name."""
+    for name, place in listed("__init__").items():
+        found = imported(place)
+        assert getattr(sf, name) is found
+        if isinstance(found, type):
+            assert found.__name__ == name
+            assert found.__module__.startswith(place.partition(":")[0])
+
+
+def test_the_registry_holds_questions_and_no_two_alike() -> None:
+    kinds = [imported(place) for place in listed("questions").values()]
+    assert questions()[: len(kinds)] == tuple(kinds)
+    assert len({tag_of(kind) for kind in kinds}) == len(kinds)
+    assert {answer_of(kind).__name__ for kind in kinds} <= set(sf.__all__)
+    assert sorted(library.__all__) == sorted(listed("questions"))
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -32,6 +32,7 @@ from .errors import UsageError as UsageError
 from .histogram import HistogramRelease as HistogramRelease
 from .histogram import histogram_accuracy as histogram_accuracy
 from .histogram import histogram_epsilon as histogram_epsilon
+from .ledger import Account as Account
 from .ledger import Ledger as Ledger
 from .local.bpm import BPM as BPM
 from .local.laplace import MultivariateLaplace as MultivariateLaplace
