@@ -174,7 +174,7 @@ def audit(deep: bool = False, progress: Progress | None = None, *, only: str | N
 
 
 @contextmanager
-def _workers(processes: int) -> Iterator[Callable[..., Iterator[Finding]]]:
+def _workers(processes: int) -> Iterator[Callable[[Callable[[int], Finding], list[int]], Iterator[Finding]]]:
     """A ``map`` in this process, or in several fresh ones."""
     if processes == 1:
         yield map

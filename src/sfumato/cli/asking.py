@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
 
 import click
 import msgspec
@@ -45,8 +44,6 @@ from sfumato.cli.options import (
 from sfumato.cli.publishing import Publishing, made, publish
 from sfumato.errors import UsageError
 
-Command: TypeAlias = Callable[..., None]
-
 ABOUT = ("axes", "axis")
 """Fields that --axis fills."""
 TAKEN = {*Publishing.__struct_fields__, "anchor", "axis", "help", "json"}
@@ -71,14 +68,32 @@ def command_of(name: str, kind: type[AnyQuestion]) -> click.Command:
         about = tuple(axis for axis in domain if axis not in named)
         publish(told, domain, made(kind, asked | _axes(kind, about)))
 
-    command: Command = gathers(Publishing)(ask)
     own = [_option(field, fields[field.name], texts) for field in msgspec.structs.fields(kind) if field.name in fields]
-    asking = (cost_options, charged_option, fresh_option, out_option, plot_option(), json_option)
-    options: list[Callable[[Command], Command]] = [source_options(), *own, *asking]
-    for option in reversed(options):
-        command = option(command)
     example = f"Example: sfumato {name} FILE --axis age=0..100 --epsilon 0.5 --budget 2"
-    return click.command(name, help=f"{summary}\n\n{example}", short_help=summary)(command)
+    return click.Command(
+        name,
+        params=[*_of_source.params, *own, *_of_answer.params],
+        callback=gathers(Publishing)(ask),
+        help=f"{summary}\n\n{example}",
+        short_help=summary,
+    )
+
+
+@click.command()
+@source_options()
+def _of_source() -> None:
+    """The options that stand before those of a question, as in the commands that were written by hand."""
+
+
+@click.command()
+@cost_options
+@charged_option
+@fresh_option
+@out_option
+@plot_option()
+@json_option
+def _of_answer() -> None:
+    """The options that stand after them."""
 
 
 # --- fields as options ------------------------------------------------------------------------------------------------
@@ -149,7 +164,7 @@ def _askable(name: str, kind: type[AnyQuestion]) -> dict[str, Form]:
     return found
 
 
-def _option(field: FieldInfo, form: Form, texts: Mapping[str, str]) -> Callable[[Command], Command]:
+def _option(field: FieldInfo, form: Form, texts: Mapping[str, str]) -> click.Option:
     """The option of a field; left out, it has the default of the question."""
     word = f"--{field.name.replace('_', '-')}"
     text = texts.get(field.name, "")
@@ -157,11 +172,11 @@ def _option(field: FieldInfo, form: Form, texts: Mapping[str, str]) -> Callable[
     if isinstance(default, str | int | float | Fraction):
         text = f"{text}  [default: {default}]".strip()
     if form.flag:
-        return click.option(f"{word}/--no-{word[2:]}", field.name, default=None, required=field.required, help=text)
+        return click.Option([f"{word}/--no-{word[2:]}", field.name], default=None, required=field.required, help=text)
     if form.several:
         reads = Several(form.reads)
-        return click.option(word, field.name, multiple=True, type=reads, callback=_joined, required=field.required, help=text)
-    return click.option(word, field.name, type=form.reads, required=field.required, help=text)
+        return click.Option([word, field.name], multiple=True, type=reads, callback=_joined, required=field.required, help=text)
+    return click.Option([word, field.name], type=form.reads, required=field.required, help=text)
 
 
 def _joined(_: click.Context, __: click.Parameter, given: tuple[tuple[object, ...], ...]) -> tuple[object, ...]:
