@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import sfumato as sf
+from sfumato.answers.registry import questions, tag_of
 from support.artefacts import World, assert_same, both
 from trust.tables import CSV_ONLY, DOMAIN, EVERYTHING, FORMS, LIMIT, PERSON, comma, laid, numbers, parquet
 
@@ -40,6 +41,12 @@ KEYED: dict[str, Any] = {
     rule: sf.Histogram("shop", selection=rule)  # type: ignore[arg-type]
     for rule in ("truncated-geometric", "threshold", "stability")
 } | {"keys beside": sf.Histogram(["shop", "kind"])}
+
+# Questions that are not tried above by name are tried by their examples, which are over the axis "x".
+TRIED = {type(question) for question in [*PURE.values(), *KEYED.values()]}
+PURE |= {
+    f"{tag_of(kind)}, example {i}": question for kind in questions() if kind not in TRIED for i, question in enumerate(kind.examples, 1)
+}
 
 
 def publisher(here: World, table: Any, **more: Any) -> sf.Publisher:
