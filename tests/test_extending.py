@@ -8,11 +8,13 @@ import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato import extending as ex
 from sfumato.answers import registry
 from sfumato.answers.codec import to_bytes
 from support import pages
@@ -133,3 +135,41 @@ def test_outside_questions_are_forgotten_by_the_tests(tmp_path):
     with pages.outside(tmp_path):
         before = registry.questions()
     assert registry.questions() == before
+
+
+class MeansRelease(sf.Release, frozen=True, kw_only=True, eq=False, tag="means", forbid_unknown_fields=True):
+    """An answer whose author forgot that files hold whole numbers."""
+
+    numbers: np.ndarray
+
+
+class Careless(sf.Question[MeansRelease], frozen=True, tag="careless", forbid_unknown_fields=True):
+    """A question with an answer that cannot be read back."""
+
+    proof: ClassVar[ex.Proof] = ex.Proof("none", "it is for a test", "everything", "none")
+    array: ClassVar[np.ndarray] = np.array([0.5])
+
+    @property
+    def title(self):
+        return "Careless"
+
+    def needs(self, domain):
+        return sf.Histogram("x", bins=2).needs(domain)
+
+    def preview(self, domain, unit, cost, rows=None):
+        return sf.Histogram("x", bins=2).preview(domain, unit, cost, rows)
+
+    def answer(self, counts, unit, cost, noise):
+        return MeansRelease(numbers=self.array, guarantee=self.promise(cost, unit, "none", noise))
+
+
+def test_an_answer_that_cannot_be_read_back_is_not_stored_and_can_be_mended(tmp_path, monkeypatch):
+    source = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 1)), name="careless")
+    with pages.outside(tmp_path), sf.Publisher(source, ledger=tmp_path / "budget.db", account="a", budget="1") as publisher:
+        ex.register(Careless)
+        with pytest.raises(sf.UsageError, match="could not be read back") as refused:
+            publisher.release(Careless(), epsilon="1")
+        assert any("The charge stands" in note for note in refused.value.__notes__)
+        monkeypatch.setattr(Careless, "array", np.array([1]))
+        assert publisher.release(Careless(), epsilon="1").numbers.tolist() == [1]
+        assert publisher.remaining == 0

@@ -20,7 +20,7 @@ import sfumato as sf
 from sfumato.answers.codec import to_bytes
 from sfumato.cube import Cube
 from sfumato.data import Source, count
-from sfumato.ledger import open_ledger
+from sfumato.ledger import Hold, open_ledger
 from support.canary import sightings
 
 POINTS = np.random.default_rng(5).random((500, 2))
@@ -353,7 +353,8 @@ def test_what_no_sampler_draws_is_refused_before_the_charge() -> None:
 
 def test_an_answer_of_another_version_is_a_ledger_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with sf.Publisher(table(), budget="1") as publisher, monkeypatch.context() as patch:
-        patch.setattr("sfumato.publisher.to_bytes", lambda value: b'[{"type":"old"}]' if isinstance(value, list) else b"digest")
+        store = Hold.store
+        patch.setattr(Hold, "store", lambda hold, payload: store(hold, b'[{"type":"old"}]'))
         with pytest.raises(sf.LedgerError, match="cannot read"):
             publisher.release(sf.Histogram("x"), epsilon="0.1", key="k")
 

@@ -394,12 +394,14 @@ class Publisher:
         order = replace(order, label=self.source.label)
         with self._reserve(key, fresh, order) as hold:
             replayed = hold.stored is not None
+            found: list[Release] = []
             if hold.stored is None:
                 with self._counting:
-                    answer = _after_charge(hold, lambda: self._answered(order, hold, progress))
-                hold.store(answer)
-            stored = hold.stored
-        releases = [marked(one, replayed=replayed) for one in _read(stored or b"[]", hold)]
+                    answer, found = _after_charge(hold, lambda: self._answered(order, hold, progress))
+                if hold.store(answer) != answer:
+                    found = []  # another process was faster, and its answer is the one that counts
+            found = found or _read(hold.stored or b"[]", hold)
+        releases = [marked(one, replayed=replayed) for one in found]
         return releases[0] if isinstance(question, Question) else releases
 
     @without_frames
@@ -500,10 +502,16 @@ class Publisher:
             error.requested, error.remaining = in_measure(money, self._rule), in_measure(error.remaining, self._rule)  # type: ignore[arg-type]
             raise
 
-    def _answered(self, order: _Order, hold: Hold, progress: Progress | None) -> bytes:
-        """The answers as they are stored. All counts see one state of the data, where its engine can hold one."""
-        with snapshot(self.source):
-            return to_bytes(self._answers(order, hold, progress))
+    def _answered(self, order: _Order, hold: Hold, progress: Progress | None) -> tuple[bytes, list[Release]]:
+        """The answers as they are stored, and as they are read back. What cannot be read back is not stored."""
+        with snapshot(self.source):  # all counts see one state of the data, where its engine can hold one
+            answer = to_bytes(self._answers(order, hold, progress))
+        try:
+            return answer, stored_releases(answer)
+        except UNREADABLE:
+            pass  # what it quotes stays here
+        remedy = "Give it fields of types that msgspec reads; an array is one-dimensional, of whole numbers"
+        raise UsageError(f"answering {order.plan.title}", "the answer could not be read back from a file", remedy)
 
     def _answers(self, order: _Order, hold: Hold, progress: Progress | None) -> list[Release]:
         now = order.label, order.noise  # data that were changed since would answer for those of before
