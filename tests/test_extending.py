@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -14,9 +15,12 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from conformance import contract
 from sfumato import extending as ex
 from sfumato.answers import registry
 from sfumato.answers.codec import to_bytes
+from sfumato.data.reader import Columns
+from sfumato.data.registry import open_reader
 from support import pages
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
@@ -173,3 +177,35 @@ def test_an_answer_that_cannot_be_read_back_is_not_stored_and_can_be_mended(tmp_
         monkeypatch.setattr(Careless, "array", np.array([1]))
         assert publisher.release(Careless(), epsilon="1").numbers.tolist() == [1]
         assert publisher.remaining == 0
+
+
+def test_the_reader_counts_what_the_file_does(followed):
+    """The rows of the database are those of the file, so at a cost that leaves no noise the answers are the same."""
+    asked = [followed.question, sf.Histogram(["ward", "wait"], bins={"wait": 24})]
+    found = []
+    for data in ("visits.parquet", followed.address):
+        with sf.Publisher(sf.source(data, followed.domain), budget=10**9) as publisher:
+            found.append([one.counts.tolist() for one in publisher.release(asked, epsilon=10**6)])
+    assert found[0] == found[1]
+    assert sum(found[0][1]) == 5000
+
+
+def test_the_reader_keeps_the_contract_of_all_readers(followed):
+    def opened():
+        return open_reader(followed.address, tuple(followed.domain), "patient")
+
+    axes = {axis.name: axis for axis in followed.lattice.axes}
+    columns: Columns = {**axes, "patient": None}
+    contract.says_what_it_has(opened, columns)
+    contract.gives_all_rows_twice(opened, 5000, columns)
+
+
+def test_the_reader_shows_no_value_of_another_type(followed, tmp_path):
+    """SQLite holds text in a column of numbers; such a value is missing, and its row is not counted."""
+    with sqlite3.connect(tmp_path / "odd.db") as database:
+        database.execute("CREATE TABLE t (wait REAL)")
+        database.executemany("INSERT INTO t VALUES (?)", [(1.0,), ("secret",), (None,), (5,)])
+        database.execute("INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
+    source = sf.source(f"sqlite://{tmp_path / 'odd.db'}?table=t", sf.Domain(wait=sf.Interval(0, 24)))
+    with sf.Publisher(source, budget=10**9) as publisher:
+        assert publisher.release(type(followed.question)("wait", 4), epsilon=10**6).counts.tolist() == [1, 1]

@@ -11,6 +11,9 @@ from sfumato.answers.question import Question
 from sfumato.answers.registry import register
 from sfumato.answers.release import Release
 from sfumato.cube import Cube
+from sfumato.data.columns import text_of
+from sfumato.data.reader import BATCH_ROWS, Columns, CountingReader, RowReader
+from sfumato.data.registry import register_reader
 from sfumato.domain import Domain, GridAxis, LabelAxis, Lattice
 from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import Law, add_noise, count_law
@@ -24,8 +27,11 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
 __all__ = [
+    "BATCH_ROWS",
     "Bits",
     "CentralMeasure",
+    "Columns",
+    "CountingReader",
     "Counts",
     "Cube",
     "Domain",
@@ -43,6 +49,7 @@ __all__ = [
     "Proof",
     "Question",
     "Release",
+    "RowReader",
     "Splits",
     "Unit",
     "add_noise",
@@ -50,7 +57,9 @@ __all__ = [
     "count_law",
     "error_probability",
     "register",
+    "register_reader",
     "share",
     "sidak",
+    "text_of",
     "without_delta",
 ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.answers import registry
+from sfumato.data import registry as data_registry
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
 FILE = re.compile(r"# (\w+\.(?:py|toml))\n")
@@ -46,8 +47,9 @@ def commands(page: Path) -> list[list[str]]:
 
 @contextmanager
 def outside(folder: Path) -> Iterator[None]:
-    """Find modules in a folder, and forget them and the questions that they registered when the block ends."""
+    """Find modules in a folder, and forget them, and the questions and readers that they registered, when the block ends."""
     known, modules = dict(registry._outside), set(sys.modules)
+    readers = list(data_registry._outside)
     sys.path.insert(0, str(folder))
     try:
         yield
@@ -59,3 +61,4 @@ def outside(folder: Path) -> Iterator[None]:
         registry._outside.clear()
         registry._outside.update(known)
         registry._clear()
+        data_registry._outside[:] = readers
