@@ -19,8 +19,10 @@ from conformance import contract
 from sfumato import extending as ex
 from sfumato.answers import registry
 from sfumato.answers.codec import to_bytes
+from sfumato.answers.origin import standing
 from sfumato.data.reader import Columns
 from sfumato.data.registry import open_reader
+from sfumato.verifying import verify
 from support import pages
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
@@ -87,9 +89,14 @@ def test_it_is_stored_replayed_and_loaded(followed):
 
 
 def test_a_question_is_the_same_however_its_numbers_are_written(followed):
-    kind = type(followed.question)
-    one, other = (kind("wait", target, "ward").canonical(followed.domain) for target in (4, 4.0))
-    assert to_bytes(one) == to_bytes(other)
+    """Asked with 4, its answer is stored, signed and read back with 4.0."""
+    with sf.Publisher(followed.source, ledger=followed.folder / "signed.db", account="visits", budget="1") as publisher:
+        publisher.ledger.signer(create=True)
+        release = publisher.release(type(followed.question)("wait", target=4), epsilon="1")
+        assert publisher.release(type(followed.question)("wait", target=4.0), epsilon="1").replayed
+        loaded = sf.load(release.save(followed.folder / "signed.json"))
+        assert verify(loaded, publisher.ledger).ok
+    assert standing(loaded).startswith("signed with the key")
 
 
 def test_loading_it_imports_nothing(followed, tmp_path):

@@ -389,6 +389,8 @@ class Publisher:
             raise UsageError(f"progress = {type(progress).__name__}", "it cannot be called", "Give a function of rows done and rows in all")
         plan = as_plan(question)
         require_registered(plan.questions)
+        # An answer holds its question: signed as it was asked, it would be read back as another one.
+        plan = msgspec.structs.replace(plan, questions=[each.as_in_files() for each in plan.questions])
         order = self._order(plan, asked_cost(epsilon=epsilon, delta=delta, rho=rho))
         self.source.require(order.lattices)
         order = replace(order, label=self.source.label)

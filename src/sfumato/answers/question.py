@@ -47,13 +47,17 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         """The question in a few words."""
         raise NotImplementedError
 
+    def as_in_files(self) -> Self:
+        """The same question as a file gives it back: 4 is 4.0 where a field is a float, and a list is a tuple."""
+        again: Self = from_bytes(to_bytes(self), type(self))
+        return again
+
     def canonical(self, domain: Domain) -> Self:
-        """The same question as every way to write it shares: as a file holds it, and ``axes``, if it has them, by name."""
-        as_in_files: Self = from_bytes(to_bytes(self), type(self))
-        fields = msgspec.structs.asdict(as_in_files)
+        """The same question as every way to write it shares: a field ``axes`` holds them by name."""
+        fields = msgspec.structs.asdict(self)
         if "axes" not in fields:
-            return as_in_files
-        return msgspec.structs.replace(as_in_files, axes=domain.select(fields["axes"]))
+            return self
+        return msgspec.structs.replace(self, axes=domain.select(fields["axes"]))
 
     def needs(self, domain: Domain) -> Needs:
         """Name what is to be counted, from public things only.
