@@ -73,9 +73,17 @@ def test_each_mistake_is_reported_and_nothing_else(reported):
     assert len(expected) == 18
 
 
+def _names(stub: Path) -> list[str]:
+    """What a stub imports under a name, and what it takes from another stub as a whole."""
+    text = stub.read_text(encoding="utf-8")
+    whole = re.findall(r"^from \.(\w+) import \*", text, flags=re.M)
+    return re.findall(r"^from \S+ import \w+ as (\w+)$", text, flags=re.M) + [
+        name for other in whole for name in _names(stub.with_name(f"{other}.pyi"))
+    ]
+
+
 def test_the_stub_names_what_the_door_opens():
-    names = re.findall(r"^from \S+ import \w+ as (\w+)$", STUB.read_text(encoding="utf-8"), flags=re.M)
-    assert sorted(names) == sf.__all__
+    assert sorted(_names(STUB)) == sf.__all__
 
 
 @pytest.mark.parametrize("name", sf.__all__)
@@ -90,5 +98,6 @@ def test_a_wheel_holds_the_stub_and_says_that_it_is_typed(tmp_path):
     wheel = pytest.importorskip("hatchling.builders.wheel", reason="make venv installs hatchling")
     (built,) = wheel.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     names = zipfile.ZipFile(built).namelist()
-    assert {"sfumato/py.typed", "sfumato/__init__.pyi"} <= set(names)
+    stubs = {f"sfumato/{stub.name}" for stub in STUB.parent.glob("*.pyi")}
+    assert {"sfumato/py.typed", "sfumato/__init__.pyi"} | stubs <= set(names)
     assert not [name for name in names if "__pycache__" in name]
