@@ -27,10 +27,12 @@ PLAN = f"[source]\npath = 't.parquet'\n{DOMAIN}[budget]\naccount = 'a'\nepsilon 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table, and three packages: one that is well, one whose module is broken, and one that names no question."""
+    """A table, a package that is well, and three that are broken: in their module, in a type, in what they name."""
     found = tmp_path_factory.mktemp("outside")
     installed(found / "site", "toy-tally", TALLY, tally="Tally", half_tally="HalfTally", histogram="Tally")
     installed(found / "site", "broken-one", "import a_module_that_nobody_has\n", broken="Gone")
+    half_made = TALLY.replace("    law: Law\n", "    law: Lawn\n").replace('tag="', 'tag="un-')
+    installed(found / "site", "half-made", half_made, unread="Tally")
     installed(found / "site", "not-one", "class Other: ...\n", other="Other")
     pq.write_table(pa.table({"x": [0.5] * 40 + [1.5] * 20}), found / "t.parquet")
     (found / "plan.toml").write_text(f"{PLAN}type = 'tally'\naxis = 'x'\nby_mark = {{ a = 1 }}\n")
@@ -47,11 +49,12 @@ def test_the_help_lists_it_by_its_metadata_alone(folder: Path) -> None:
     own, others = out.split("Questions of installed packages:")
     assert "histogram  Publish counts" in own
     assert "tally" not in own
-    assert [line.split() for line in others.splitlines()[1:5]] == [
+    assert [line.split() for line in others.splitlines()[1:6]] == [
         ["broken", "From", "the", "package", "broken-one."],
         ["half-tally", "From", "the", "package", "toy-tally."],
         ["other", "From", "the", "package", "not-one."],
         ["tally", "From", "the", "package", "toy-tally."],
+        ["unread", "From", "the", "package", "half-made."],
     ]
     assert out.splitlines()[-1] == "[]"
 
@@ -75,6 +78,7 @@ REFUSED = {
     "it cannot be imported (ModuleNotFoundError: No module named 'a_module_that_nobody_has')": ["broken"],
     "'broken' of the package 'broken-one': it cannot be imported": ["preview", "broken.toml"],
     "the question 'broken' of the package": ["audit", "--only", "broken"],
+    "its fields cannot be decoded (name 'Lawn' is not defined)": ["unread", "--help"],
     "not_one:Other is not a question": ["other", "--help"],
     "did you mean 'tally'?": ["tall"],
     "it is about one axis, and 2 are left for it": [*OF_TABLE, "--axis", "y=0..3/1", "--epsilon", "1"],

@@ -185,7 +185,15 @@ def declared_question(declaration: Declared) -> type[Question[Release]]:
         raise UsageError(asked, reason, remedy) from None
     if not (isinstance(found, type) and issubclass(found, Question)):
         raise UsageError(asked, f"{declaration.place} is not a question", remedy)
-    return register(found)
+    register(found)
+    try:  # now that the module is complete, its classes must be known by all names that they use
+        msgspec.json.Decoder(question_type())
+        msgspec.json.Decoder(release_type())
+    except (TypeError, NameError) as error:
+        del _outside[tag_of(found)]
+        _clear()
+        raise UsageError(asked, _undecodable(error), remedy) from None
+    return found
 
 
 def require_registered(asked: Sequence[Question[Release]]) -> None:
@@ -218,9 +226,14 @@ def _require_fitting(kind: type[msgspec.Struct], others: tuple[type[msgspec.Stru
             raise _not_registered(kind, f"{other.__module__} has a class of the tag {tag_of(kind)!r}", "Give it another tag")
     try:
         msgspec.json.Decoder(reduce(or_, (*others, kind)))
-    except (TypeError, NameError) as error:
-        reason = f"its fields cannot be decoded ({str(error)[:LONGEST_REASON]})"
-        raise _not_registered(kind, reason, "Declare fields of types that msgspec reads") from None
+    except NameError:  # a release may hold its question, whose class is not complete yet
+        return
+    except TypeError as error:
+        raise _not_registered(kind, _undecodable(error), "Declare fields of types that msgspec reads") from None
+
+
+def _undecodable(error: Exception) -> str:
+    return f"its fields cannot be decoded ({str(error)[:LONGEST_REASON]})"
 
 
 def _same(kind: type, other: type) -> bool:
