@@ -1,4 +1,7 @@
-"""Names that a stub lists, imported when they are first used: the stub is the one list, for type checkers and here."""
+"""Names that a stub lists, imported when they are first used.
+
+The stub is the one list, for type checkers and here.
+"""
 
 import ast
 import importlib
@@ -9,7 +12,7 @@ from functools import cache
 
 @cache
 def listed(stub: str) -> Mapping[str, str]:
-    """Where each name of one of the package's stubs is: "module:attribute", or "module:" for a module.
+    """Where each name of a stub of the package is: "module:attribute", or "module:" for a module.
 
     Nothing is imported. Every line of a stub is ``from .module import name as name``, or
     ``from .other import *`` for all names of another stub.
@@ -40,7 +43,10 @@ def imported(place: str) -> object:
     return getattr(found, attribute) if attribute else found
 
 
-def attached(name: str, stub: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+def attached(
+    name: str,
+    stub: str,
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a module whose names a stub lists."""
     places = listed(stub)
     names = sorted(places)

@@ -1,4 +1,4 @@
-"""What installed packages declare as questions, by their metadata alone: nothing of theirs is imported.
+"""What installed packages declare as questions, by their metadata: nothing of theirs is imported.
 
 ``importlib.metadata`` gives the same, and its import alone would make `sfumato --help` take half as
 long again.
@@ -33,7 +33,7 @@ class Declared(NamedTuple):
 
 
 def declared() -> list[Declared]:
-    """All questions that packages on ``sys.path`` declare; of packages, and of names, the first one counts."""
+    """All questions that packages on ``sys.path`` declare; the first one of a name counts."""
     packages: dict[str, str] = {}
     for package, folder in _packages():
         packages.setdefault(package.lower().replace("_", "-"), folder)

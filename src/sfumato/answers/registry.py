@@ -1,7 +1,7 @@
-"""Which questions and answers there are: those that the stub ``questions.pyi`` lists, and those from outside that register.
+"""Which questions and answers there are: those of ``questions.pyi``, and those that register.
 
-What is listed is imported when it is first needed. What a file holds never decides what is imported:
-a file names a question by its tag, and only tags of registered classes are understood.
+What is listed is imported when it is first needed. What a file holds never decides what is
+imported: a file names a question by its tag, and only tags of registered classes are understood.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ def discover() -> Mapping[str, UsageError]:
     Returns
     -------
     mapping of UsageError
-        Why some of them are not known here, by the names that packages declare. A package that fails stands in
-        the way of its own questions only.
+        Why some of them are not known here, by the names that packages declare. A package that
+        fails stands in the way of its own questions only.
     """
     _refused.clear()
     for declaration in declared():
@@ -229,7 +229,8 @@ def _require_fitting(kind: type[msgspec.Struct], others: tuple[type[msgspec.Stru
     except NameError:  # a release may hold its question, whose class is not complete yet
         return
     except TypeError as error:
-        raise _not_registered(kind, _undecodable(error), "Declare fields of types that msgspec reads") from None
+        remedy = "Declare fields of types that msgspec reads"
+        raise _not_registered(kind, _undecodable(error), remedy) from None
 
 
 def _undecodable(error: Exception) -> str:

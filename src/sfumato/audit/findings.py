@@ -29,6 +29,7 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 
 Progress: TypeAlias = Callable[[int, int, str], None]
+Mapper: TypeAlias = "Callable[[Callable[[int], Finding], list[int]], Iterator[Finding]]"
 Exact: TypeAlias = float | Literal["unbounded", "refused"] | None
 Verdict: TypeAlias = Literal["ok", "no power", "EXCEEDS", "REFUSED"]
 
@@ -164,17 +165,19 @@ def audit(deep: bool = False, progress: Progress | None = None, *, only: str | N
     tell = progress or (lambda done, total, name: None)
     tell(0, len(chosen), names[0])
     # Other processes know the subjects of the rooms, and not what was registered in this one.
-    numbers = [subjects.SUBJECTS.index(subject) for subject in chosen if subject in subjects.SUBJECTS]
-    others = [subject for subject in chosen if subject not in subjects.SUBJECTS]
+    rooms = subjects.SUBJECTS
+    numbers = [rooms.index(subject) for subject in chosen if subject in rooms]
+    others = [subject for subject in chosen if subject not in rooms]
     with _workers(max(1, min(processes, len(numbers)))) as run:
-        for finding in chain(run(partial(_numbered, deep), numbers), map(partial(_examined, deep), others)):
+        of_rooms = run(partial(_numbered, deep), numbers)
+        for finding in chain(of_rooms, map(partial(_examined, deep), others)):
             found.append(finding)
             tell(len(found), len(chosen), names[len(found)])
     return found
 
 
 @contextmanager
-def _workers(processes: int) -> Iterator[Callable[[Callable[[int], Finding], list[int]], Iterator[Finding]]]:
+def _workers(processes: int) -> Iterator[Mapper]:
     """A ``map`` in this process, or in several fresh ones."""
     if processes == 1:
         yield map
@@ -204,7 +207,8 @@ def audit_question(
     Parameters
     ----------
     question : Question
-        About an Interval axis "x" from 0 to 3 with step 1, as its ``examples`` are. It need not be registered.
+        About an Interval axis "x" from 0 to 3 with step 1, as its ``examples`` are. It need not be
+        registered.
     unit : Unit or None
         None: one row of a person, which comes or goes.
     cost : PureDP, ApproxDP or ZCDP, or None

@@ -38,13 +38,13 @@ COMMANDS = {
     "verify": ("sfumato.cli.verify", "Check that a release is the one that was published."),
 }
 
-ROOMS = {"clustering": "cluster"}  # commands that have another name than the room whose questions they ask
+ROOMS = {"clustering": "cluster"}  # commands that are not named for the room that they ask
 COMMAND_NAME = re.compile(r"[a-z][a-z0-9-]*")
 STOPPED = 130  # what a shell reports of a program ended by Ctrl-C
 
 
 def own_questions() -> dict[str, str]:
-    """Questions of the library that no command above asks, by the name of the command that is made for them."""
+    """Questions of the library that no command above asks, by the name of the command made for them."""
     from sfumato.lazily import listed
 
     found = {}
@@ -56,11 +56,12 @@ def own_questions() -> dict[str, str]:
 
 
 def outside_questions() -> dict[str, Declared]:
-    """Questions of installed packages, by the names of their commands; nothing of theirs is imported."""
+    """Questions of installed packages, by the names of their commands; nothing is imported."""
     from sfumato.answers.installed import declared
 
     own = {*COMMANDS, *own_questions()}
-    return {found.name: found for found in declared() if COMMAND_NAME.fullmatch(found.name) and found.name not in own}
+    others = [found for found in declared() if found.name not in own]
+    return {found.name: found for found in others if COMMAND_NAME.fullmatch(found.name)}
 
 
 class LazyGroup(click.Group):
@@ -71,7 +72,8 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in COMMANDS:
-            command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+            module, _ = COMMANDS[cmd_name]
+            command: click.Command = getattr(importlib.import_module(module), cmd_name)
             return command
         if cmd_name not in {*own_questions(), *outside_questions()}:
             return None
@@ -93,13 +95,15 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         own = {name: text for name, (_, text) in COMMANDS.items()}
-        own |= {name: f"Ask sfumato.{place.partition(':')[2]} about one file." for name, place in own_questions().items()}
+        for name, place in own_questions().items():
+            own[name] = f"Ask sfumato.{place.partition(':')[2]} about one file."
         with formatter.section("Commands"):
             formatter.write_dl(sorted(own.items()))
         others = outside_questions()
         if others:
             with formatter.section("Questions of installed packages"):
-                formatter.write_dl([(name, f"From the package {found.package}.") for name, found in others.items()])
+                rows = [(name, f"From the package {found.package}.") for name, found in others.items()]
+                formatter.write_dl(rows)
 
 
 @click.group(

@@ -64,11 +64,13 @@ def command_of(name: str, kind: type[AnyQuestion]) -> click.Command:
     def ask(told: Publishing, **given: object) -> None:
         domain = told.domain()
         asked = {field: value for field, value in given.items() if value not in (None, ())}
-        named = {word for field in asked if fields[field].reads is click.STRING for word in _words(asked[field])}
+        texts_of = [value for field, value in asked.items() if fields[field].reads is click.STRING]
+        named = {word for value in texts_of for word in _words(value)}
         about = tuple(axis for axis in domain if axis not in named)
         publish(told, domain, made(kind, asked | _axes(kind, about)))
 
-    own = [_option(field, fields[field.name], texts) for field in msgspec.structs.fields(kind) if field.name in fields]
+    asked_for = [field for field in msgspec.structs.fields(kind) if field.name in fields]
+    own = [_option(field, fields[field.name], texts) for field in asked_for]
     example = f"Example: sfumato {name} FILE --axis age=0..100 --epsilon 0.5 --budget 2"
     return click.Command(
         name,
@@ -82,7 +84,7 @@ def command_of(name: str, kind: type[AnyQuestion]) -> click.Command:
 @click.command()
 @source_options()
 def _of_source() -> None:
-    """The options that stand before those of a question, as in the commands that were written by hand."""
+    """The options that stand before those of a question."""
 
 
 @click.command()
@@ -96,12 +98,12 @@ def _of_answer() -> None:
     """The options that stand after them."""
 
 
-# --- fields as options ------------------------------------------------------------------------------------------------
+# --- fields as options ---
 
 
 @dataclass(frozen=True)
 class Form:
-    """How a field is written: what is read, whether several of it may be given, and whether its name alone says it."""
+    """How a field is written: what is read, whether as a list, and whether its name alone says it."""
 
     reads: click.ParamType[object]
     several: bool = False
@@ -160,7 +162,8 @@ def _askable(name: str, kind: type[AnyQuestion]) -> dict[str, Form]:
             found[field.name] = form
         elif field.required and field.name not in ABOUT:
             obstacle = f"its field {field.name!r} has no form as an option"
-            raise UsageError(f"the command {name!r}", obstacle, "Ask this question in a plan, or from Python")
+            remedy = "Ask this question in a plan, or from Python"
+            raise UsageError(f"the command {name!r}", obstacle, remedy)
     return found
 
 
@@ -171,15 +174,27 @@ def _option(field: FieldInfo, form: Form, texts: Mapping[str, str]) -> click.Opt
     default = field.default
     if isinstance(default, str | int | float | Fraction):
         text = f"{text}  [default: {default}]".strip()
+    needed = field.required
     if form.flag:
-        return click.Option([f"{word}/--no-{word[2:]}", field.name], default=None, required=field.required, help=text)
-    if form.several:
-        reads = Several(form.reads)
-        return click.Option([word, field.name], multiple=True, type=reads, callback=_joined, required=field.required, help=text)
-    return click.Option([word, field.name], type=form.reads, required=field.required, help=text)
+        both = f"{word}/--no-{word[2:]}"
+        return click.Option([both, field.name], default=None, required=needed, help=text)
+    if not form.several:
+        return click.Option([word, field.name], type=form.reads, required=needed, help=text)
+    return click.Option(
+        [word, field.name],
+        multiple=True,
+        type=Several(form.reads),
+        callback=_joined,
+        required=needed,
+        help=text,
+    )
 
 
-def _joined(_: click.Context, __: click.Parameter, given: tuple[tuple[object, ...], ...]) -> tuple[object, ...]:
+def _joined(
+    _: click.Context,
+    __: click.Parameter,
+    given: tuple[tuple[object, ...], ...],
+) -> tuple[object, ...]:
     """What several uses of an option list, as one list."""
     return tuple(value for values in given for value in values)
 
@@ -189,7 +204,7 @@ def _words(value: object) -> tuple[object, ...]:
 
 
 def _axes(kind: type[AnyQuestion], about: tuple[str, ...]) -> dict[str, object]:
-    """The field that says what the question is about: all axes that are declared and that no other option names."""
+    """The field that says what the question is about: the axes that no other option names."""
     for field in msgspec.structs.fields(kind):
         form = form_of(type_info(field.type)) if field.name in ABOUT else None
         if form is None or (not about and not field.required):
@@ -198,12 +213,13 @@ def _axes(kind: type[AnyQuestion], about: tuple[str, ...]) -> dict[str, object]:
             return {field.name: about}
         if len(about) != 1:
             obstacle = f"it is about one axis, and {len(about)} are left for it"
-            raise UsageError(f"asking a {kind.__name__}", obstacle, "Declare one --axis that no other option names")
+            remedy = "Declare one --axis that no other option names"
+            raise UsageError(f"asking a {kind.__name__}", obstacle, remedy)
         return {field.name: about[0]}
     return {}
 
 
-# --- what the docstring says ------------------------------------------------------------------------------------------
+# --- what the docstring says ---
 
 
 def described(doc: str) -> tuple[str, dict[str, str]]:

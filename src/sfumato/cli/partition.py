@@ -29,7 +29,8 @@ from sfumato.lazily import listed
 from sfumato.partition import Partition
 
 SHORT = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
-KINDS = [listed_question(place) for place in listed("questions").values() if place.startswith("sfumato.partition.")]
+PLACES = [place for place in listed("questions").values() if place.startswith("sfumato.partition.")]
+KINDS = [listed_question(place) for place in PLACES]
 METHODS = {SHORT.get(tag_of(kind), tag_of(kind)): kind for kind in KINDS}
 
 

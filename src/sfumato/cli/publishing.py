@@ -36,12 +36,13 @@ def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, SfumatoError):
             raise error.__cause__ from None
-        raise UsageError(f"asking a {kind.__name__}", str(error), "Correct that option; --help lists all") from None
+        remedy = "Correct that option; --help lists all"
+        raise UsageError(f"asking a {kind.__name__}", str(error), remedy) from None
     return question
 
 
 class Publishing(msgspec.Struct, frozen=True):
-    """What every command is told that asks one question about one file; ``cli.options`` has the options."""
+    """What a command is told that asks one question about one file; see ``cli.options``."""
 
     file: Path | None
     axes: tuple[str, ...]
@@ -76,7 +77,8 @@ def publish(told: Publishing, domain: Domain, question: Question[R]) -> R:
     from sfumato.publisher import Publisher
 
     if told.plot is not None and answer_of(type(question)).plot is Release.plot:
-        raise UsageError(f"--plot of a {type(question).__name__}", "its answer has no picture", "Leave --plot out")
+        asked = f"--plot of a {type(question).__name__}"
+        raise UsageError(asked, "its answer has no picture", "Leave --plot out")
     src = source(
         told.file,
         domain,

@@ -1,13 +1,23 @@
-"""What is audited: rooms of subjects made for one mechanism each, and the examples of all other questions.
+"""What is audited: rooms of subjects, each made for its mechanism, and examples of other questions.
 
-A room's ``QUESTIONS`` are the kinds of questions that its subjects ask. A question that no room asks needs nothing here.
+A room's ``QUESTIONS`` are the kinds of questions that its subjects ask. A question that no room
+asks needs nothing here.
 """
 
 from collections.abc import Iterable
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import questions
-from sfumato.audit.subjects import clusters, counters, devices, examples, histograms, partitions, publishing, selections
+from sfumato.audit.subjects import (
+    clusters,
+    counters,
+    devices,
+    examples,
+    histograms,
+    partitions,
+    publishing,
+    selections,
+)
 from sfumato.audit.subjects.subject import Subject
 
 __all__ = ["SUBJECTS", "Subject", "asked", "every"]
@@ -25,6 +35,6 @@ def asked() -> frozenset[type[AnyQuestion]]:
 
 
 def every() -> list[Subject]:
-    """All subjects: those of the rooms, then the examples of registered questions that no room asks."""
+    """All subjects: those of the rooms, then the examples of questions that no room asks."""
     others = [kind for kind in questions() if kind not in asked()]
     return [*SUBJECTS, *examples.subjects(others)]

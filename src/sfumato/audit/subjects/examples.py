@@ -15,7 +15,7 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 
 PROMISES = tuple(product((UNITS[0], UNITS[3]), COSTS))
-"""One row of a person that comes or goes, and two that are replaced; each for epsilon and for rho."""
+"""One row of a person that comes or goes, or two that are replaced; for epsilon, and for rho."""
 
 
 def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
@@ -27,12 +27,16 @@ def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
 
 
 def of_example(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
-    """A question over ``LINE``. Where its numbers do not follow its noise one for one, it is judged by its outputs alone."""
+    """A question over ``LINE``.
+
+    Where its numbers do not follow its noise one for one, it is judged by its outputs alone.
+    """
 
     def spending(times: int) -> Mechanism:
         return of_question(question, LINE, unit, less_noise(cost, times))
 
-    return replace(of(f"{tag_of(type(question))}: {question.title}", question, unit, cost), weaker=spending)
+    name = f"{tag_of(type(question))}: {question.title}"
+    return replace(of(name, question, unit, cost), weaker=spending)
 
 
 def _answers(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> bool:
