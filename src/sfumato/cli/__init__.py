@@ -75,14 +75,16 @@ class LazyGroup(click.Group):
             module, _ = COMMANDS[cmd_name]
             command: click.Command = getattr(importlib.import_module(module), cmd_name)
             return command
-        if cmd_name not in {*own_questions(), *outside_questions()}:
+        own = own_questions()
+        others = outside_questions()
+        if cmd_name not in {*own, *others}:
             return None
         from sfumato.answers import registry
         from sfumato.cli.asking import command_of
 
-        if cmd_name in own_questions():
-            return command_of(cmd_name, registry.listed_question(own_questions()[cmd_name]))
-        return command_of(cmd_name, registry.declared_question(outside_questions()[cmd_name]))
+        if cmd_name in own:
+            return command_of(cmd_name, registry.listed_question(own[cmd_name]))
+        return command_of(cmd_name, registry.declared_question(others[cmd_name]))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
