@@ -9,7 +9,6 @@ import tomllib
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -51,7 +50,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shares: GivenNumbers | None = None
 
     def __post_init__(self) -> None:
-        questions: Any = self.questions
+        questions: object = self.questions
         if not isinstance(questions, Question | Sequence) or isinstance(questions, str):
             raise UsageError(
                 f"a plan of {type(questions).__name__}", "it is neither a question nor a list of them", 'Write sf.Histogram("age")'
@@ -100,7 +99,9 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def as_plan(question: AnyQuestion | Plan | Sequence[AnyQuestion]) -> Plan:
     """Read what a publisher was asked: a question, a list of them, or a plan."""
-    return question if isinstance(question, Plan) else Plan(question)  # type: ignore[arg-type]
+    if isinstance(question, Plan):
+        return question
+    return Plan((question,) if isinstance(question, Question) else question)
 
 
 LONGEST_PLAN = 2**22  # bytes: room for a hundred thousand labels
@@ -197,7 +198,7 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     plain = _toml(data, asked)
     registry.discover()
     try:
-        spec: PlanFile = from_plain(plain, PlanFile)
+        spec = from_plain(plain, PlanFile)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, SfumatoError):
             raise error.__cause__ from None
@@ -205,7 +206,7 @@ def read_plan(path: str | os.PathLike[str]) -> PlanFile:
     return spec if Path(spec.source.path).is_absolute() else _at(spec, Path(path).parent)
 
 
-def _toml(data: bytes, asked: str) -> Any:
+def _toml(data: bytes, asked: str) -> object:
     """Parse a plan, in work that its length bounds: the parser takes the square of the dots of a name, and recurses into brackets."""
     if len(data) > LONGEST_PLAN:
         raise UsageError(asked, f"it is longer than {LONGEST_PLAN:,} bytes", "Divide its questions among several plans")
@@ -235,7 +236,7 @@ def domain_of(spec: PlanFile) -> Domain:
     return Domain(spec.domain)
 
 
-def _isoformat(plain: Any) -> Any:
+def _isoformat(plain: object) -> object:
     """Write TOML's own dates as ISO text, the one form in which a domain holds them."""
     if isinstance(plain, dict):
         return {key: _isoformat(value) for key, value in plain.items()}

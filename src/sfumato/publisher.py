@@ -501,7 +501,10 @@ class Publisher:
         try:
             yield
         except BudgetExceeded as error:
-            error.requested, error.remaining = in_measure(money, self._rule), in_measure(error.remaining, self._rule)  # type: ignore[arg-type]
+            error.requested = in_measure(money, self._rule)
+            match error.remaining:
+                case (int(first), int(second)):
+                    error.remaining = in_measure((first, second), self._rule)
             raise
 
     def _answered(self, order: _Order, hold: Hold, progress: Progress | None) -> tuple[bytes, list[Release]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ from sfumato.ledger import Binding, Entry
 from sfumato.ledger.sqlite.upgrade import OldStream, Upgraded, upgrade
 from sfumato.streaming.counter import Settled
 from sfumato.streams import Opening, spec
+
+T = TypeVar("T")
 
 
 def upgrade_ledger(old: str | Path, new: str | Path) -> Upgraded:
@@ -57,22 +59,21 @@ class _Reader:
         if payload.startswith(b"["):
             units = {release.guarantee.unit.protects for release in self._releases(payload)}
         else:
-            opening: Opening = self._decoded(payload, Opening)
+            opening = self._decoded(payload, Opening)
             units = {opening.settled.unit.protects}
         return Binding(units.pop()) if len(units) == 1 else None
 
     def stream(self, payload: bytes) -> OldStream:
         """What a stream was opened with."""
-        old: _OldOpening = self._decoded(payload, _OldOpening)
+        old = self._decoded(payload, _OldOpening)
         public = spec(Opening(old.settled, old.private, old.charged, old.source))
         horizon = old.settled.machine.horizon
         return OldStream(public, bytes.fromhex(old.secret), old.source, horizon)
 
     def _releases(self, payload: bytes) -> list[Release]:
-        found: list[Release] = self._decoded(payload, releases_type())
-        return found
+        return self._decoded(payload, releases_type())
 
-    def _decoded(self, payload: bytes, kind: object) -> Any:
+    def _decoded(self, payload: bytes, kind: type[T]) -> T:
         try:
             return from_bytes(payload, kind)
         except UNREADABLE:

@@ -4,49 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 
 from sfumato.exact import fraction
 
+T = TypeVar("T")
+
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError)
 """What decoding a false file raises."""
 
 
-def to_bytes(value: Any) -> bytes:
+def to_bytes(value: object) -> bytes:
     """Encode releases as JSON: the same bytes for the same release, always."""
     return msgspec.json.encode(value, enc_hook=_encode, order="deterministic")
 
 
-def from_bytes(data: bytes, kind: Any) -> Any:
+def from_bytes(data: bytes, kind: type[T]) -> T:
     """Decode what ``to_bytes`` wrote."""
     return msgspec.json.decode(data, type=kind, dec_hook=_decode)
 
 
-def from_plain(plain: Any, kind: Any) -> Any:
+def from_plain(plain: object, kind: type[T]) -> T:
     """Turn plain dicts and lists, as TOML gives them, into frozen values; unknown fields are refused."""
     return msgspec.convert(plain, kind, dec_hook=_decode)
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: object) -> object:
     if isinstance(value, Fraction):
         return str(value)
-    if isinstance(value, np.ndarray | Sequence):
-        return value.tolist() if isinstance(value, np.ndarray) else list(value)
+    if isinstance(value, np.ndarray):
+        plain: object = value.tolist()
+        return plain
+    if isinstance(value, Sequence):
+        return list(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-DECODERS: dict[type, Callable[[Any], Any]] = {}
+DECODERS: dict[type, Callable[[object], object]] = {}
 """How values are decoded whose kinds are not all known here: by the type that a field declares."""
 
 
-def _decode(kind: type, plain: Any) -> Any:
+def _decode(kind: type, plain: object) -> object:
     if kind in DECODERS:
         return DECODERS[kind](plain)
     if kind is Fraction:
-        return fraction(plain, "a number")
+        return fraction(plain, "a number")  # type: ignore[arg-type]  # it says what it cannot read
     if kind is np.ndarray and isinstance(plain, list) and set(map(type, plain)) <= {int}:
         return np.array(plain, dtype=np.int64)
     raise TypeError(f"this is no {kind.__name__}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,20 +26,26 @@ class Estimate(msgspec.Struct, frozen=True):
         False where the interval is all that was possible before anything was counted: the value then says nothing.
     """
 
-    value: Any
-    low: Any
-    high: Any
+    value: float | np.ndarray
+    low: float | np.ndarray
+    high: float | np.ndarray
     confidence: float
     about: str = "the rows counted"
-    known: Any = True
+    known: bool | np.ndarray = True
 
     def __str__(self) -> str:
         at = f"at {self.confidence:.0%} confidence, of {self.about}"
         if np.ndim(self.value):
             unknown = int(np.size(self.known) - np.count_nonzero(self.known))
             return f"{np.size(self.value)} estimates {at}" + (f"; {unknown} of them not known" if unknown else "")
-        value, low, high = (f"{x:,.0f}" if abs(x) >= 1000 or x == int(x) else f"{x:.4g}" for x in (self.value, self.low, self.high))
+        value, low, high = map(_shown, (self.value, self.low, self.high))
         return f"{value if self.known else 'not known'} ({low} to {high} {at})"
+
+
+def _shown(number: float | np.ndarray) -> str:
+    """Print one number shortly: large ones and whole ones without decimals."""
+    one: float = number.item() if isinstance(number, np.ndarray) else number
+    return f"{one:,.0f}" if abs(one) >= 1000 or one == int(one) else f"{one:.4g}"
 
 
 def error_probability(confidence: Exactly) -> float:

@@ -56,8 +56,7 @@ def stored_releases(data: bytes) -> list[Release]:
     what ``UNREADABLE`` lists
         If another version wrote them, or a package that is not imported here.
     """
-    found: list[Release] = from_bytes(data, registry.releases_type())
-    return found
+    return from_bytes(data, registry.releases_type())
 
 
 def unknown_kind(data: bytes) -> str | None:
@@ -82,7 +81,7 @@ def _release(data: bytes) -> Release:
     What ``--json`` prints is a release and, beside it, what follows from the release for people: that is not read.
     """
     try:
-        release: Release = from_bytes(data, registry.release_type())
+        release = from_bytes(data, registry.release_type())
     except msgspec.ValidationError:
         fields = msgspec.json.decode(data)
         beside = [name for name in FOR_PEOPLE if isinstance(fields, dict) and name in fields]

@@ -21,6 +21,8 @@ from sfumato.privacy.unit import Unit
 class Preview(msgspec.Struct, frozen=True):
     """What a question would cost and how accurate its answer would be. Touches no data, spends nothing.
 
+    ``str`` of it is what people read; a subclass says in ``lines`` what its noise is and what follows from it.
+
     Attributes
     ----------
     question : str
@@ -29,31 +31,62 @@ class Preview(msgspec.Struct, frozen=True):
     unit : Unit
     cells : int or None
         How many numbers are released; None where that depends on a noisy count and no ``rows`` was stated.
-    law : DiscreteLaplace, DiscreteGaussian, TruncatedGeometric or ThresholdLaplace
-        Of the noise on each number.
     rows : int or None
         As stated by the holder.
     notes : tuple of str
-    worst : like ``law``, or None
-        The most noise that any number may get, where they differ; None: all have the same law.
-    terms : int or None
-        Of how many counts a number is the sum, at most; None where that depends on a noisy count and no ``rows`` was stated.
     """
 
     question: str
     cost: CentralMeasure
     unit: Unit
     cells: int | None
-    law: Law | KeyLaw
     rows: int | None = None
     notes: tuple[str, ...] = ()
-    worst: Law | None = None
-    terms: int | None = 1
 
     @property
     def counted(self) -> str:
         """Which rows the answer would be about, and which not: every accuracy is about the rows counted."""
         return counted_rows(self.unit)
+
+    @property
+    def states_accuracy(self) -> bool:
+        """Whether the accuracy is known beforehand: whether its class implements ``accuracy``."""
+        return type(self).accuracy is not Preview.accuracy
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
+        """Half-width of the interval of each number, of the least accurate one; ``simultaneous``: all of them hold together."""
+        raise NotImplementedError
+
+    def lines(self) -> list[str]:
+        """What the question would do, and how accurate its answer would be, a sentence a line."""
+        return []
+
+    def remarks(self) -> list[str]:
+        """What else there is to know, a sentence a line."""
+        return [*self.notes, left_out(self.unit)]
+
+    def __str__(self) -> str:
+        """The question and its cost, what follows from it, how sure an attacker could become, and remarks."""
+        risk = belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)
+        return "\n  ".join([f"{self.question} at {self.cost}, for {self.unit}:", *self.lines(), risk, *self.remarks()])
+
+
+class CountsPreview(Preview, frozen=True, kw_only=True):
+    """The preview of counts with integer noise, or of sums of such counts.
+
+    Attributes
+    ----------
+    law : DiscreteLaplace, DiscreteGaussian, TruncatedGeometric or ThresholdLaplace
+        Of the noise on each number.
+    worst : like ``law``, or None
+        The most noise that any number may get, where they differ; None: all have the same law.
+    terms : int or None
+        Of how many counts a number is the sum, at most; None where that depends on a noisy count and no ``rows`` was stated.
+    """
+
+    law: Law | KeyLaw
+    worst: Law | None = None
+    terms: int | None = 1
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
         """Half-width of the interval of each number, of the least accurate one; ``simultaneous``: all of them hold together."""
@@ -62,30 +95,37 @@ class Preview(msgspec.Struct, frozen=True):
             raise UsageError("simultaneous accuracy", "the number of cells depends on a noisy count", "State rows= to preview it")
         if self.terms is None:
             raise UsageError("the accuracy of sums of counts", "how many there are depends on a noisy count", "State rows= to preview it")
-        law, share = self.worst or self.law, sidak(alpha, self.cells or 1) if simultaneous else alpha
+        law = self.worst or self.law
+        share = sidak(alpha, self.cells or 1) if simultaneous else alpha
         if self.terms == 1 or not isinstance(law, Law):
             return law.half_width(share)
         return math.ceil(float(law.sum_half_width(np.array([float(self.terms)]), share)[0]))
 
-    def __str__(self) -> str:
-        lines = [f"{self.question} at {self.cost}, for {self.unit}:"]
-        many = "each of an unknown number of counts" if self.cells is None else f"each of {self.cells:,} counts"
-        which = "each count, and numbers are sums of them" if self.terms != 1 else "one count" if self.cells == 1 else many
-        lines.append(f"  adds {self.law} to {which}")
-        of = f"of {self.unit.counted}"
-        if self.terms is None:
-            lines.append("  how accurate each number is depends on how many rows there are: state rows= to preview it")
-        elif self.worst is None:
-            what = "count" if self.terms == 1 else "number"
-            lines.append(f"  {of}, each {what} is within +-{self.accuracy():,} of the truth with 95% confidence")
-        else:
-            best, worst = self.law.half_width(0.05), self.accuracy()
-            lines.append(f"  {of}, counts are within +-{best:,} of the truth at best, and within +-{worst:,} at worst, with 95% confidence")
+    def lines(self) -> list[str]:
+        """What is added to which counts, and how accurate they would be."""
+        found = [f"adds {self.law} to {self._which()}", self._reach()]
         if self.cells is not None and self.cells > 1 and self.terms is not None:
-            lines.append(f"  all of them at once are within +-{self.accuracy(simultaneous=True):,}")
+            found.append(f"all of them at once are within +-{self.accuracy(simultaneous=True):,}")
         if self.rows and self.cells and self.terms == 1:
             average = self.rows / self.cells
-            lines.append(f"  a cell of average size ({average:,.1f} rows) is known to +-{self.accuracy() / average:.1%}")
-        lines.append(f"  {belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)}")
-        lines += [f"  {note}" for note in self.notes]
-        return "\n".join([*lines, f"  {left_out(self.unit)}"])
+            found.append(f"a cell of average size ({average:,.1f} rows) is known to +-{self.accuracy() / average:.1%}")
+        return found
+
+    def _which(self) -> str:
+        """What the noise is added to."""
+        if self.terms != 1:
+            return "each count, and numbers are sums of them"
+        if self.cells == 1:
+            return "one count"
+        return "each of an unknown number of counts" if self.cells is None else f"each of {self.cells:,} counts"
+
+    def _reach(self) -> str:
+        """How accurate each number would be."""
+        if self.terms is None:
+            return "how accurate each number is depends on how many rows there are: state rows= to preview it"
+        of = f"of {self.unit.counted}"
+        if self.worst is None:
+            what = "count" if self.terms == 1 else "number"
+            return f"{of}, each {what} is within +-{self.accuracy():,} of the truth with 95% confidence"
+        best, worst = self.law.half_width(0.05), self.accuracy()
+        return f"{of}, counts are within +-{best:,} of the truth at best, and within +-{worst:,} at worst, with 95% confidence"

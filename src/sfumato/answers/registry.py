@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
-from typing import ForwardRef, TypeVar
+from typing import ForwardRef, TypeVar, cast
 
 import msgspec
 
@@ -56,7 +56,7 @@ def releases() -> tuple[type[Release], ...]:
 
 
 @cache
-def question_type() -> object:
+def question_type() -> type[Question[Release]]:
     """What a question is decoded as: the union of all kinds."""
     return reduce(or_, questions())
 
@@ -84,15 +84,15 @@ DECODERS[AnyQuestion] = _question
 
 
 @cache
-def release_type() -> object:
+def release_type() -> type[Release]:
     """What a release is decoded as: the union of all kinds."""
     return reduce(or_, releases())
 
 
 @cache
-def releases_type() -> object:
+def releases_type() -> type[list[Release]]:
     """What a list of releases is decoded as."""
-    return types.GenericAlias(list, (release_type(),))
+    return cast("type[list[Release]]", types.GenericAlias(list, (release_type(),)))
 
 
 def tag_of(kind: type[msgspec.Struct]) -> str:

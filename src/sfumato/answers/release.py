@@ -8,25 +8,36 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import numpy as np
 
 from sfumato.answers.codec import to_bytes
+from sfumato.answers.estimate import error_probability
 from sfumato.answers.receipt import Receipt
-from sfumato.exact import Exactly
+from sfumato.errors import UsageError
+from sfumato.exact import Exactly, sidak
+from sfumato.mechanisms.noise import Law
 from sfumato.privacy.guarantee import Guarantee
+from sfumato.privacy.measures import CentralMeasure, MetricDP
 from sfumato.writing import write_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
 
 R = TypeVar("R", bound="Release")
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """The answer to a question. Subclasses add what they hold; every one has these attributes and verbs."""
+    """The answer to a question: noisy numbers, what they promise, and how accurate they are.
+
+    A subclass is a frozen msgspec Struct with a ``tag`` of its own, which names it in files, and ``forbid_unknown_fields=True``.
+    Its fields hold what was paid for; everything else follows from them. It says what its ``values`` are and gives a ``title``.
+    ``accuracy``, ``to_frame`` and ``plot`` are its own choice: a page leaves out what a release does not have. Everything that
+    pages, pictures, the command line and the audit ask of a release is declared here.
+    """
 
     # What becomes of an answer after it was given is not part of it: it is kept in ``__dict__``, which is neither stored
     # nor compared.
@@ -44,15 +55,62 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """Whether it was read from a file, which anyone may have edited."""
         return bool(self.__dict__.get("loaded"))
 
-    @property
-    def values(self) -> np.ndarray:
-        """The released numbers, before any post-processing."""
-        raise NotImplementedError
+    # --- what it says of itself ---------------------------------------------------------------------------------------
 
     @property
     def title(self) -> str:
         """The question in a few words."""
         raise NotImplementedError
+
+    @property
+    def noun(self) -> str:
+        """What the accuracy is of: what each of ``values`` is called."""
+        return "number"
+
+    @property
+    def about(self) -> str:
+        """Which rows it is about, in words."""
+        return self.guarantee.unit.counted
+
+    @property
+    def measured_against(self) -> str:
+        """What the accuracy is measured against, as in "within +-5 of the truth"."""
+        return "of the truth"
+
+    @property
+    def unknowns(self) -> str:
+        """What is not known although a number stands there, in a sentence; "" if nothing is."""
+        return ""
+
+    @property
+    def cost(self) -> CentralMeasure:
+        """What was spent for it: its guarantee, which is that of a trusted curator."""
+        measure = self.guarantee.measure
+        if isinstance(measure, MetricDP):
+            raise UsageError(self.title, "its guarantee is one of local reports", "Load a file that release.save wrote")
+        return measure
+
+    # --- numbers ------------------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> np.ndarray:
+        """The released numbers, before any post-processing."""
+        raise NotImplementedError
+
+    def numbers(self) -> tuple[int, ...]:
+        """All published integers that noise was added to, in the order in which it was drawn: what an exact audit replays.
+
+        The ``values``, unless a subclass says otherwise.
+        """
+        values = np.asarray(self.values)
+        if values.dtype.kind not in "iu":
+            raise NotImplementedError
+        return tuple(values.reshape(-1).tolist())
+
+    @property
+    def states_accuracy(self) -> bool:
+        """Whether it has intervals: whether its class implements ``accuracy``."""
+        return type(self).accuracy is not Release.accuracy
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
         """Half-widths of the intervals, like ``values``.
@@ -70,11 +128,23 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         half = self.accuracy(confidence, simultaneous)
         return self.values - half, self.values + half
 
+    # --- forms --------------------------------------------------------------------------------------------------------
+
+    @property
+    def has_table(self) -> bool:
+        """Whether it can be laid out as a table: whether its class implements ``to_frame``."""
+        return type(self).to_frame is not Release.to_frame
+
     def to_frame(self) -> pa.Table:
         """One row per released number. An Arrow table: ``.to_pandas()``, ``polars.from_arrow`` and DuckDB take it as it is."""
         raise NotImplementedError
 
-    def plot(self, ax: Any = None) -> Any:
+    @property
+    def has_picture(self) -> bool:
+        """Whether it can be drawn: whether its class implements ``plot``."""
+        return type(self).plot is not Release.plot
+
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the answer with its error bars on a matplotlib Axes, and return the Axes."""
         raise NotImplementedError
 
@@ -95,20 +165,53 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return f"<{type(self).__name__}: {self.title}; {self.guarantee.measure}{'' if self.guarantee.private else '; NOT PRIVATE'}>"
 
 
+class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
+    """Whole counts, each with integer noise of its own added to it. Subclasses hold the counts and the law of their noise."""
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The counts: ndarray of shape (cells,). They may be negative."""
+        raise NotImplementedError
+
+    @property
+    def noise(self) -> Law | None:
+        """The widest law of the noise on a count, independent; None where the noise decided which counts are here, so that
+        sums of them have no law."""
+        raise NotImplementedError
+
+    @property
+    def noun(self) -> str:
+        """What the accuracy is of."""
+        return "count"
+
+    @property
+    def values(self) -> np.ndarray:
+        """The counts."""
+        return self.counts
+
+    def numbers(self) -> tuple[int, ...]:
+        """The counts, in the order in which their noise was drawn."""
+        return tuple(self.counts.tolist())
+
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+        """Half-widths like ``values``, by the law of the noise; ``simultaneous``: all hold together (Sidak)."""
+        noise = self.noise
+        if noise is None:
+            raise NotImplementedError
+        alpha = error_probability(confidence)
+        return np.full(self.values.shape, noise.half_width(sidak(alpha, self.values.size) if simultaneous else alpha))
+
+
 def accuracy_sentence(release: Release) -> str | None:
     """How accurate a release is, and of which rows, in one sentence; None where it states no intervals."""
-    try:
-        each, every = (np.asarray(release.accuracy("0.95", together), float) for together in (False, True))
-    except NotImplementedError:
+    if not release.states_accuracy:
         return None
+    each, every = (np.asarray(release.accuracy("0.95", together), float) for together in (False, True))
     if not np.isfinite(each).any():
         return None
-    noun = getattr(release, "noun", "count" if hasattr(release, "counts") else "number")
-    against = getattr(release, "measured_against", "of the truth")
-    about = getattr(release, "about", release.guarantee.unit.counted)
-    sentence = f"Of {about}, each {noun} is within {reach_text(each)} {against} with 95% confidence"
+    sentence = f"Of {release.about}, each {release.noun} is within {reach_text(each)} {release.measured_against} with 95% confidence"
     sentence += f"; all {each.size:,} at once within {reach_text(every)}." if each.size > 1 else "."
-    return f"{sentence} {getattr(release, 'unknowns', '')}".rstrip()
+    return f"{sentence} {release.unknowns}".rstrip()
 
 
 def reach_text(half: np.ndarray) -> str:

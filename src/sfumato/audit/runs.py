@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import combinations_with_replacement, permutations, product
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.counts import Counts
 from sfumato.answers.question import AnyQuestion
+from sfumato.answers.release import Release
 from sfumato.audit.laws import log_mass
 from sfumato.cube import Cube, KeyList
 from sfumato.domain import Domain, KeyAxis, LabelAxis, Lattice, LatticeAxis
@@ -91,7 +92,7 @@ class Published:
     """What everybody sees: the noisy numbers in the order in which they were drawn, and all that is public with them."""
 
     numbers: Draws
-    public: Any
+    public: object
 
     @cached_property
     def everything(self) -> bytes:
@@ -119,7 +120,7 @@ class Rescanned:
         return True
 
 
-def of_counts(lattice: Lattice, answer: Callable[[Counts, Bits], Any]) -> Mechanism:
+def of_counts(lattice: Lattice, answer: Callable[[Counts, Bits], Release]) -> Mechanism:
     """The same on a lattice of one's own choice."""
     counted = lru_cache(maxsize=1024)(lambda rows: Rescanned(rows, lattice))
 
@@ -147,21 +148,12 @@ def _cells(axis: LatticeAxis, values: np.ndarray, keys: Mapping[str, list[int]])
     return axis.locate(values)
 
 
-def published(release: Any) -> Published:
-    """Take a release apart: what was drawn before the counts, then the counts, as they were drawn."""
-    first: Draws = () if getattr(release, "rows", None) is None else (release.rows,)
-    if hasattr(release, "steps"):  # clusters: a partition's numbers, then those of Lloyd's steps
-        first += () if release.partition is None else published(release.partition).numbers
-        return Published((*first, *(int(x) for step in release.steps for x in (*step.sums, *step.counts))), release)
-    if getattr(release, "inner", None) is not None:
-        first = tuple(release.inner.count.tolist())
-    counts = release.counts
-    if getattr(release, "which", None) is not None:  # law by law
-        counts = counts[np.argsort(release.which, kind="stable")]
-    return Published((*first, *counts.tolist()), release)
+def published(release: Release) -> Published:
+    """Take a release apart: its numbers as they were drawn, and all that is public with them."""
+    return Published(release.numbers(), release)
 
 
-def published_counts(counts: np.ndarray, **seen: Any) -> Published:
+def published_counts(counts: np.ndarray, **seen: object) -> Published:
     """What a mechanism of a few lines publishes: its counts, and whatever else is named."""
     numbers = tuple(int(x) for x in counts)
     return Published(numbers, {"counts": numbers, **seen})

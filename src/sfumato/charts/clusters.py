@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
 from sfumato.charts import maps, scales, style
 from sfumato.charts.reduce import CONFIDENCE, Boxes
 from sfumato.domain import GridAxis, Lattice
+from sfumato.exact import Exactly
+from sfumato.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 PIXELS = 400  # per axis, on which the borders between groups are found
 LARGEST = 260.0  # area of the largest centre's mark, in square points
@@ -36,11 +42,11 @@ class Clusters(Protocol):
     @property
     def unknowns(self) -> str: ...
     @property
-    def guarantee(self) -> Any: ...
+    def guarantee(self) -> Guarantee: ...
     @property
     def weights(self) -> np.ndarray: ...
-    def predict(self, points: Any) -> np.ndarray: ...
-    def accuracy(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
+    def predict(self, points: ArrayLike) -> np.ndarray: ...
+    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
 
 
 def draw(release: Clusters, ax: Axes | None = None) -> Axes:
@@ -76,7 +82,7 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
     """Centres over the noisy density, where cells were counted, with the borders between their groups."""
     shaded = release.partition is not None
     ax = maps.draw(release.partition, ax) if release.partition is not None else _ground(release, ax)
-    x, y = maps._pair(release.lattice.names)
+    x, y = maps.pair_of(release.lattice.names)
     _borders(release, ax, x, y)
     size = LARGEST * np.clip(release.weights / max(release.weights.max(), 1), 0.3, 1)
     across, up, order = _at(release, x), _at(release, y), _order(release)
@@ -116,7 +122,7 @@ def _unknown_key() -> Line2D:
 
 def _ground(release: Clusters, ax: Axes | None) -> Axes:
     ax = ax or style.figure(420 if style.width_of(ax) > 500 else 340)[1]
-    for which, column in zip((ax.xaxis, ax.yaxis), maps._pair(release.lattice.names), strict=True):
+    for which, column in zip((ax.xaxis, ax.yaxis), maps.pair_of(release.lattice.names), strict=True):
         axis = release.lattice.axes[column]
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)
         scales.date_axis(which, scales.time_of(axis))
@@ -164,8 +170,8 @@ def _stems(release: Clusters, ax: Axes | None) -> Axes:
     if not known.all():
         ax.plot(at[~known], release.weights[~known], "o", markerfacecolor=style.UNKNOWN, markeredgecolor=style.UNKNOWN_HATCH)
     ax.axhline(0, color=style.MUTED, linewidth=0.8)
-    ends = scales.positions(np.array([getattr(axis, "lower", 0.0), getattr(axis, "upper", 1.0)]), scales.time_of(axis))
-    ax.set_xlim(*ends)
+    if isinstance(axis, GridAxis):
+        ax.set_xlim(*scales.positions(np.array([axis.lower, axis.upper]), axis.time))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     ax.set_ylabel("rows in the group")
     scales.date_axis(ax.xaxis, scales.time_of(axis))
@@ -188,8 +194,7 @@ def _profiles(release: Clusters, ax: Axes | None) -> Axes:
     shown = [f"{style.number(release.weights[i])}{each}" if release.known[i] else "not known" for i, each in zip(order, reach, strict=True)]
     labels = [f"{rank}: {label}" for rank, label in enumerate(shown, 1)]
     ax.set_yticks(range(len(order)), labels)
-    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(names) > (2 if narrow else 4) else {}
-    ax.set_xticks(range(len(names)), names, **turned)
+    ax.set_xticks(range(len(names)), names, **scales.turned(45 if len(names) > (2 if narrow else 4) else 0))
     ax.set_ylabel("rows in the group" if narrow else "rows in the group, ± at 95%")
     ax.grid(visible=False)
     ax.tick_params(length=0)
@@ -201,7 +206,7 @@ def _profiles(release: Clusters, ax: Axes | None) -> Axes:
     return ax
 
 
-def _numbers(ax: Axes, release: Clusters, order: np.ndarray, image: Any) -> None:
+def _numbers(ax: Axes, release: Clusters, order: np.ndarray, image: AxesImage) -> None:
     for row, i in enumerate(order):
         for column, axis in enumerate(release.lattice.axes if release.known[i] else ()):
             time = scales.time_of(axis)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,7 +17,7 @@ LETTER = 7.2  # pixels that a letter of a tick's label takes
 
 
 def draw(
-    table: Table, axes: tuple[LatticeAxis, ...], law: Noise, ax: Axes | None, note: str = "", counted: str = "the rows counted"
+    table: Table, axes: tuple[LatticeAxis, ...], law: Noise | None, ax: Axes | None, note: str = "", counted: str = "the rows counted"
 ) -> Axes:
     """Draw counts over two axes: the first one runs down, or up where it has a scale; the second one runs right."""
     starts = tuple(runs(axis.size, MOST_SLOTS) for axis in axes)
@@ -66,8 +64,7 @@ def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[np.ndarray, ...
     room = _plot_width(ax, down)
     longest = LETTER * max(len(label) for label in scales.tick_labels(right)) + 8
     turned = scales.names_bins(right) and longest > room / len(starts[1])
-    look: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if turned else {}
-    scales.slots(ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], **look)
+    scales.slots(ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], 45 if turned else 0)
     scales.slots(ax.yaxis, down, int((style.height_of(ax) - 120) // 15), starts[0])
     ax.set_xlabel(scales.name_of(right), parse_math=False)
     ax.set_ylabel(scales.name_of(down), parse_math=False)

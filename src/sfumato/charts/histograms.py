@@ -7,14 +7,13 @@ counts are drawn as they are: they are noise around a small truth, and cutting t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from sfumato.charts import heat, scales, style
-from sfumato.charts.reduce import Counted, Noise, Table, limit_note, mapped, merge, runs, sum_out, table_of
+from sfumato.charts.reduce import Counted, Noise, Selection, Table, limit_note, mapped, merge, runs, sum_out, table_of
 from sfumato.domain import LatticeAxis
 
 FEW = 6  # series that can be told apart by colour and marker
@@ -28,7 +27,7 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    release : HistogramRelease, or anything with ``lattice``, ``values``, ``law`` and ``accuracy``
+    release : HistogramRelease, or anything that is ``Counted``
     ax : matplotlib Axes or None
         None: on a new figure, ``ax.figure``.
 
@@ -37,20 +36,21 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     Axes
     """
     table, axes = table_of(release), release.lattice.axes
-    found = getattr(release, "selection", None) is not None  # labels that were not known beforehand
-    note = _told(release, axes) if found else ""
+    selection = release.selection
+    found = selection is not None  # labels that were not known beforehand
+    note = "" if selection is None else _told(selection, axes)
     if len(axes) > 2:
         note = f"{note} Added up over {', '.join(style.plain(axis.name) for axis in axes[2:])}.".strip()
-        table, axes = sum_out(table, (0, 1), release.law), axes[:2]
+        table, axes = sum_out(table, (0, 1), release.noise), axes[:2]
     limited = f"{note} {limit_note(release.guarantee)}".strip()
     with style.house():
         which = _series(axes) if len(axes) == 2 else None
         if len(axes) == 1:
-            picture = Picture(axes[0], None, _as_columns(table), release.law, limited, found, getattr(release, "even", False))
+            picture = Picture(axes[0], None, _as_columns(table), release.noise, limited, found, release.even)
         elif which is None:
-            return heat.draw(table, axes, release.law, ax, note, release.guarantee.unit.counted)
+            return heat.draw(table, axes, release.noise, ax, note, release.guarantee.unit.counted)
         else:
-            picture = Picture(axes[1 - which], axes[which], table if which == 1 else table.transposed, release.law, limited, found)
+            picture = Picture(axes[1 - which], axes[which], table if which == 1 else table.transposed, release.noise, limited, found)
         return _bars(picture, ax) if scales.is_interval(picture.main) else _dots(picture, ax)
 
 
@@ -61,7 +61,7 @@ class Picture:
     main: LatticeAxis
     series: LatticeAxis | None
     table: Table
-    law: Noise
+    law: Noise | None
     note: str
     keys: bool = False
     density: bool = False
@@ -70,11 +70,11 @@ class Picture:
         return f"{self.note} {more}".strip()
 
 
-def _told(release: Any, axes: tuple[LatticeAxis, ...]) -> str:
+def _told(selection: Selection, axes: tuple[LatticeAxis, ...]) -> str:
     """Which keys are not in the picture."""
-    if not release.lattice.size:
+    if not all(axis.size for axis in axes):
         return f"No {style.plain(axes[0].name)} had enough rows to be shown."
-    rows = release.selection.count_kept(0.95)
+    rows = selection.count_kept(0.95)
     return f"A key with {rows:,} rows counted is shown with probability 95%; one with fewer may be missing."
 
 
@@ -138,9 +138,8 @@ def _main_edges(picture: Picture, starts: np.ndarray, ax: Axes) -> np.ndarray:
         longest = 7.2 * max(len(label) for label in scales.tick_labels(main)) + 8
         room = style.width_of(ax) - 70
         turned = scales.names_bins(main) and longest > room / len(starts)
-        look: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if turned else {}
         apart = 20 if turned else max(longest, 95 if scales.time_of(main) else 60)
-        scales.slots(ax.xaxis, main, int(room // apart), starts, **look)
+        scales.slots(ax.xaxis, main, int(room // apart), starts, 30 if turned else 0)
         return np.arange(len(starts) + 1) - 0.5
     scales.date_axis(ax.xaxis, scales.time_of(main))
     return np.append(edges[:-1][starts], edges[-1])
@@ -177,8 +176,17 @@ def _name_series(ax: Axes, series: LatticeAxis, table: Table) -> None:
     labels = scales.cell_labels(series, 14 if style.is_narrow(ax) else style.LONGEST_LABEL)
     for i, y in enumerate(_apart(ends, 16 / height)):
         ax.plot([1.02], [y], style.MARKERS[i], color=style.SERIES[i], markersize=5, transform=ax.transAxes, clip_on=False)
-        where: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "center", "annotation_clip": False}
-        ax.annotate(labels[i], (1.02, y), (6, 0), color=style.SERIES[i], parse_math=False, **where)
+        ax.annotate(
+            labels[i],
+            (1.02, y),
+            (6, 0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="center",
+            annotation_clip=False,
+            color=style.SERIES[i],
+            parse_math=False,
+        )
 
 
 def _apart(wanted: list[float], gap: float) -> list[float]:

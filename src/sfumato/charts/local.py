@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,6 +12,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from sfumato.charts import style
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
 
 MOST_DOTS = 4_000
 
@@ -74,11 +77,11 @@ def draw_sweep(
 def draw_clusters(
     reports: np.ndarray,
     centers: np.ndarray,
-    ax: Any = None,
+    ax: style.Panels | None = None,
     *,
     points: np.ndarray | None = None,
     others: np.ndarray | None = None,
-) -> Any:
+) -> Axes | np.ndarray:
     """Draw reports with the centres found in them, in the first two axes; true points in a panel beside them, where they are given.
 
     Parameters
@@ -105,9 +108,9 @@ def draw_clusters(
     return panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
 
 
-def _panels(ax: Any, number: int) -> list[Axes]:
+def _panels(ax: style.Panels | None, number: int) -> list[Axes]:
     if ax is not None:
-        return [ax] if isinstance(ax, Axes) else list(np.ravel(ax))
+        return style.panels_of(ax)
     narrow = style.is_narrow(None)
     fig, first = style.figure(400 * number if narrow else 400)
     if number == 1:
@@ -122,7 +125,7 @@ def _cloud(ax: Axes, cloud: np.ndarray, centers: np.ndarray, others: np.ndarray 
     shown = cloud[np.random.default_rng(0).permutation(len(cloud))[:MOST_DOTS]]
     flat = [np.zeros(len(each)) if each.shape[1] == 1 else each[:, 1] for each in (shown, centers)]
     ax.plot(shown[:, 0], flat[0], ".", color=style.BASE, markersize=2, alpha=0.35, markeredgewidth=0, rasterized=True)
-    keys: list[Any] = [Line2D([], [], color=style.BASE, marker="o", linestyle="", markersize=4, label=title)]
+    keys: list[Artist] = [Line2D([], [], color=style.BASE, marker="o", linestyle="", markersize=4, label=title)]
     if others is not None:
         keys.append(
             ax.plot(others[:, 0], others[:, 1], "s", color=style.PAPER, mec=style.SERIES[4], ms=8, mew=1.8, label="k-means on reports")[0]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -38,7 +39,7 @@ def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = No
 
     Parameters
     ----------
-    release : Partition, or anything with ``lattice``, ``lower``, ``upper``, ``counts``, ``interval`` and ``accuracy``
+    release : Partition, or anything that is ``Boxes``
     ax : matplotlib Axes or None
         None: on a new figure, ``ax.figure``.
     axes : two names, or None
@@ -58,7 +59,7 @@ def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = No
         if len(names) == 1 and axes in (None, names, list(names)):
             return _steps(release, ax)
         if axes is None:
-            return _map(release, ax, _pair(names))
+            return _map(release, ax, pair_of(names))
         if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(names):
             asked = f"a picture of {', '.join(map(str, axes))}"
             raise UsageError(asked, f"the partition has the axes {', '.join(names)}", "Name two of them")
@@ -108,7 +109,7 @@ def _area(corners: Corners, geographic: bool) -> np.ndarray:
     return np.asarray(KM_PER_DEGREE**2 * (x_end - x) * tall)
 
 
-def _pair(names: tuple[str, ...]) -> tuple[int, int]:
+def pair_of(names: tuple[str, ...]) -> tuple[int, int]:
     """Which axis runs right and which runs up: longitude and latitude where there are any, else the first two."""
     lower = [name.lower() for name in names]
     x = next((i for i, name in enumerate(lower) if name in LONGITUDE), None)
@@ -145,7 +146,7 @@ def _product(release: Boxes, corners: Corners, areas: np.ndarray) -> Raster | No
     merged = any(len(at) < size for at, size in zip(starts, shape, strict=True))
     if merged:
         counts, area, terms = (_add(part, starts) for part in (counts, area, np.ones(shape)))
-        low = counts - _half(release, terms, terms)
+        low = counts - _half(release, terms)
     where = np.ix_(*(_slots(np.append(edge[at], edge[-1])) for edge, at in zip(edges, starts, strict=True)))
     return Raster((counts / area)[where], (low > 0)[where], merged)
 
@@ -167,19 +168,18 @@ def _painted(release: Boxes, corners: Corners, area: np.ndarray, stacked: bool) 
     """Boxes of any size painted on pixels; where further axes stack them, what lies over a pixel is added up."""
     (left, right), (bottom, top) = (_pixels(lower, upper) for lower, upper in corners)
     density, seen = np.zeros((PIXELS, PIXELS)), np.zeros((PIXELS, PIXELS), bool)
-    linear, squares, finest = (np.zeros((PIXELS, PIXELS)) for _ in range(3))  # of 1 / area over each pixel
+    squares, finest = (np.zeros((PIXELS, PIXELS)) for _ in range(2))  # of 1 / area over each pixel
     parts = release.counts / area, np.asarray(release.interval(CONFIDENCE)[0]) > 0, 1 / area
     for a, b, c, d, each, found, weight in zip(left, right, bottom, top, *parts, strict=True):
         box = slice(c, d), slice(a, b)
         if stacked:
             density[box] += each
-            linear[box] += weight
             squares[box] += weight * weight
             finest[box] = np.maximum(finest[box], weight)
         else:
             density[box], seen[box] = each, found
     if stacked:
-        seen = density > finest * _half(release, squares / finest**2, linear / finest)
+        seen = density > finest * _half(release, squares / finest**2)
     return Raster(density, seen)
 
 
@@ -191,12 +191,9 @@ def _pixels(lower: np.ndarray, upper: np.ndarray) -> tuple[list[int], list[int]]
     return first.tolist(), np.maximum(last, first + 1).tolist()
 
 
-def _half(release: Boxes, effective: np.ndarray, linear: np.ndarray) -> np.ndarray:
-    """Half-widths of weighted sums of counts: by the noise's law, or, where cells have laws of their own, by adding their widest."""
-    law = getattr(release, "law", None)
-    if law is not None:
-        return np.asarray(law.sum_half_width(effective, ALPHA))
-    return linear * float(np.max(release.accuracy(CONFIDENCE, True)))
+def _half(release: Boxes, effective: np.ndarray) -> np.ndarray:
+    """Half-widths of weighted sums of counts, by the widest law of their noise; ``effective``: the sums of the squared weights."""
+    return np.asarray(release.noise.sum_half_width(effective, ALPHA))
 
 
 def _shade(ax: Axes, raster: Raster, extent: Extent, unit: str) -> None:
@@ -221,7 +218,7 @@ def _norm(shown: np.ndarray) -> Normalize:
     return LogNorm(low, high) if high > LOG_FROM * low else Normalize(0, high)
 
 
-def _log_ticks(bar: Any, norm: LogNorm, narrow: bool) -> None:
+def _log_ticks(bar: Colorbar, norm: LogNorm, narrow: bool) -> None:
     """A few round numbers on a logarithmic colour bar."""
     low, high = float(norm.vmin or 1), float(norm.vmax or 1)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -265,7 +262,7 @@ def _steps(release: Boxes, ax: Axes | None) -> Axes:
     terms = np.diff(np.append(starts, len(values))).astype(float)
     if len(starts) < len(values):
         notes.append(f"{len(values):,} cells, drawn as means of {-(-len(values) // MOST_STEPS)} neighbours.")
-        values, half = np.add.reduceat(values, starts), _half(release, terms, terms)
+        values, half = np.add.reduceat(values, starts), _half(release, terms)
         half_all = np.add.reduceat(half_all, starts)
         edges = np.append(edges[starts], edges[-1])
     notes.append(f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip())

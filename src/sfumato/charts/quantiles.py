@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,6 +18,11 @@ from matplotlib.patches import Patch
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import limit_note
 from sfumato.domain import GridAxis
+from sfumato.exact import Exactly
+from sfumato.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
 
 HALF = Fraction(1, 2)
 MOST_BOXES = 60
@@ -29,9 +34,9 @@ class Answer(Protocol):
     @property
     def axes(self) -> tuple[GridAxis, ...]: ...
     @property
-    def labels(self) -> tuple[Any, ...]: ...
+    def labels(self) -> Sequence[object]: ...
     @property
-    def at(self) -> tuple[Any, ...]: ...
+    def at(self) -> Sequence[Fraction]: ...
     @property
     def table(self) -> np.ndarray: ...
     @property
@@ -39,8 +44,8 @@ class Answer(Protocol):
     @property
     def unknowns(self) -> str: ...
     @property
-    def guarantee(self) -> Any: ...
-    def accuracy(self, confidence: Any = ..., simultaneous: bool = ...) -> np.ndarray: ...
+    def guarantee(self) -> Guarantee: ...
+    def accuracy(self, confidence: Exactly = ..., simultaneous: bool = ...) -> np.ndarray: ...
 
 
 def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Axes:
@@ -73,7 +78,7 @@ def _curve(release: Answer, values: np.ndarray, ax: Axes | None, rows: int | Non
     axis = release.axes[0]
     ends = scales.positions(np.array([axis.lower, axis.upper]), axis.time)
     shares = np.array([float(q) for q in release.at])
-    keys: list[Any] = [Line2D([], [], marker="o", color=style.BASE, label="released quantile", markersize=5)]
+    keys: list[Artist] = [Line2D([], [], marker="o", color=style.BASE, label="released quantile", markersize=5)]
     if rows:
         reach = np.asarray(release.accuracy("0.95", True)).reshape(-1)[: len(values)] / rows
         low, high = np.concatenate([[0], shares - reach]), np.concatenate([shares + reach, [1]])
@@ -115,7 +120,7 @@ def _boxes(release: Answer, table: np.ndarray, known: np.ndarray, ax: Axes | Non
     ax.hlines(at, drawn[:, 0], drawn[:, -1], color=style.BASE, linewidth=1, zorder=2)
     ends = np.concatenate([drawn[:, 0], drawn[:, -1]])
     ax.vlines(ends, np.tile(at, 2) - 0.12, np.tile(at, 2) + 0.12, color=style.BASE, linewidth=1, zorder=2)
-    keys: list[Any] = []
+    keys: list[Artist] = []
     if high > low:
         ax.barh(at, drawn[:, high] - drawn[:, low], 0.5, drawn[:, low], facecolor=style.FILL, edgecolor=style.BASE, linewidth=1, zorder=2.1)
         keys.append(Patch(facecolor=style.FILL, edgecolor=style.BASE, label=f"{_word(release.at[low])} to {_word(release.at[high])}"))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from sfumato.domain import Lattice
-from sfumato.exact import sidak
+from sfumato.exact import Exactly, sidak
+from sfumato.privacy.guarantee import Guarantee
 
 CONFIDENCE = "0.95"
 ALPHA = 0.05
@@ -25,6 +26,12 @@ class Noise(Protocol):
     def sum_half_width(self, effective: np.ndarray, alpha: float) -> np.ndarray: ...
 
 
+class Selection(Protocol):
+    """What a picture needs to know of how keys were selected."""
+
+    def count_kept(self, probability: float) -> int: ...
+
+
 class Counted(Protocol):
     """What a picture of counts needs to know of a release."""
 
@@ -33,15 +40,25 @@ class Counted(Protocol):
     @property
     def values(self) -> np.ndarray: ...
     @property
-    def law(self) -> Noise: ...
+    def noise(self) -> Noise | None:
+        """Of the noise on each count; None where it decided which counts are here, and sums of them have no law."""
+
     @property
-    def guarantee(self) -> Any: ...
-    def accuracy(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
-    def interval(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]: ...
+    def selection(self) -> Selection | None:
+        """How the labels of an axis of keys were selected; None where all were known beforehand."""
+
+    @property
+    def even(self) -> bool:
+        """Whether bins hold about equally many rows: then pictures show rows per width."""
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
+    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 class Boxes(Protocol):
-    """What a picture of a partition needs to know of it; a ``law`` of all counts, where it has one, makes sums of cells sharper."""
+    """What a picture of a partition needs to know of it. ``noise`` is the widest law of the noise on a count."""
 
     @property
     def lattice(self) -> Lattice: ...
@@ -52,9 +69,11 @@ class Boxes(Protocol):
     @property
     def counts(self) -> np.ndarray: ...
     @property
-    def guarantee(self) -> Any: ...
-    def accuracy(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
-    def interval(self, confidence: Any = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]: ...
+    def noise(self) -> Noise: ...
+    @property
+    def guarantee(self) -> Guarantee: ...
+    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
+    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 @dataclass(frozen=True)
@@ -103,7 +122,7 @@ def table_of(release: Counted) -> Table:
     return Table(values, high - values, high_all - values, ones, down=values - low, down_all=values - low_all)
 
 
-def limit_note(guarantee: Any, what: str = "Counts") -> str:
+def limit_note(guarantee: Guarantee, what: str = "Counts") -> str:
     """Which rows a picture is of, where persons have a limit; else "": then it leaves out no rows of anybody."""
     return "" if guarantee.unit.person is None else f"{what} are of {guarantee.unit.counted}."
 
@@ -114,18 +133,21 @@ def mapped(table: Table, change: Callable[[np.ndarray], np.ndarray]) -> Table:
     return Table(change(table.values), change(table.half), change(table.half_all), change(table.terms), down, down_all)
 
 
-def sum_out(table: Table, keep: tuple[int, ...], law: Noise) -> Table:
-    """Add up all axes but some, which keep their order."""
+def sum_out(table: Table, keep: tuple[int, ...], law: Noise | None) -> Table:
+    """Add up all axes but some, which keep their order; counts whose sums have no law stay as they are."""
     rest = tuple(i for i in range(table.values.ndim) if i not in keep)
-    return _with_intervals(table.values.sum(axis=rest), table.terms.sum(axis=rest), law) if rest else table
+    if law is None or not rest:
+        return table
+    return _with_intervals(table.values.sum(axis=rest), table.terms.sum(axis=rest), law)
 
 
-def merge(table: Table, starts: Sequence[np.ndarray], law: Noise) -> Table:
+def merge(table: Table, starts: Sequence[np.ndarray], law: Noise | None) -> Table:
     """Put the mean of neighbours in their place; along each axis, runs of them begin at ``starts``.
 
-    Means rather than sums, so that the last run, which may be shorter, does not look like a fall.
+    Means rather than sums, so that the last run, which may be shorter, does not look like a fall. Counts whose sums have no
+    law stay as they are.
     """
-    if all(len(at) == size for at, size in zip(starts, table.values.shape, strict=True)):
+    if law is None or all(len(at) == size for at, size in zip(starts, table.values.shape, strict=True)):
         return table
     values, terms, cells = (_add_runs(x, starts) for x in (table.values, table.terms, np.ones_like(table.terms)))
     summed = _with_intervals(values, terms, law)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ class Bounds(Protocol):
     def loose_curve(self) -> Sequence[float]: ...
 
 
-def draw(choices: Sequence[Bounds], ax: Any = None) -> Any:
+def draw(choices: Sequence[Bounds], ax: style.Panels | None = None) -> Axes | np.ndarray:
     """Draw the loose and the tight bound against epsilon, one panel a choice.
 
     Parameters
@@ -57,9 +57,9 @@ def draw(choices: Sequence[Bounds], ax: Any = None) -> Any:
     return panels[0] if len(choices) == 1 else np.array(panels, dtype=object)
 
 
-def _panels(number: int, ax: Any) -> list[Axes]:
+def _panels(number: int, ax: style.Panels | None) -> list[Axes]:
     if ax is not None:
-        given = [ax] if isinstance(ax, Axes) else list(np.ravel(ax))
+        given = style.panels_of(ax)
         if len(given) != number:
             raise UsageError(f"{number} panels on {len(given)} axes", "each column needs its own", "Give as many Axes, or none")
         return given

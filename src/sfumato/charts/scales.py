@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from sfumato.charts.style import plain, thin
 from sfumato.domain import LabelAxis, LatticeAxis, Time, bin_names
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
 
 DAY = 86_400e6  # microseconds
 NEARLY = 1e-6
@@ -22,15 +25,15 @@ def positions(numbers: np.ndarray, time: Time | None) -> np.ndarray:
     return numbers / DAY if time == "microsecond" else numbers
 
 
-def date_axis(axis: Any, time: Time | None) -> None:
+def date_axis(axis: Axis, time: Time | None) -> None:
     """Label an axis by dates, where its numbers count time."""
     if time is None:
         return
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    locator = AutoDateLocator(tz=dt.UTC, minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+    locator = AutoDateLocator(tz=dt.UTC, minticks=3, maxticks=7)
     axis.set_major_locator(locator)
-    axis.set_major_formatter(ConciseDateFormatter(locator, tz=dt.UTC))  # type: ignore[no-untyped-call]
+    axis.set_major_formatter(ConciseDateFormatter(locator, tz=dt.UTC))
 
 
 def edges_of(axis: LatticeAxis) -> np.ndarray | None:
@@ -94,7 +97,20 @@ def time_of(axis: LatticeAxis) -> Time | None:
     return None if isinstance(axis, LabelAxis) else axis.time
 
 
-def slots(which: Any, axis: LatticeAxis, most: int, starts: np.ndarray | None = None, **style: Any) -> None:
+class Turned(TypedDict, total=False):
+    """How labels of ticks are turned."""
+
+    rotation: float
+    ha: str
+    rotation_mode: str
+
+
+def turned(angle: float) -> Turned:
+    """Labels that rise to the right, where they would not fit side by side; 0: as they are."""
+    return {"rotation": angle, "ha": "right", "rotation_mode": "anchor"} if angle else {}
+
+
+def slots(which: Axis, axis: LatticeAxis, most: int, starts: np.ndarray | None = None, angle: float = 0) -> None:
     """Tick an axis whose cells stand in equal slots 0, 1, 2, ...: labels at their middle, edges between them.
 
     Parameters
@@ -105,10 +121,12 @@ def slots(which: Any, axis: LatticeAxis, most: int, starts: np.ndarray | None = 
         How many ticks there is room for.
     starts : int64 ndarray or None
         The first cell of each slot, where neighbours were added up.
+    angle : float
+        By which labels are turned.
     """
     starts = np.arange(axis.size) if starts is None else starts
     named = names_bins(axis)
     labels, shift = tick_labels(axis), 0.0 if named else -0.5
     ends = starts if named else np.append(starts, axis.size)
     shown = thin(len(ends), most)
-    which.set_ticks(shown + shift, labels=[labels[ends[i]] for i in shown], parse_math=False, **style)
+    which.set_ticks(shown + shift, labels=[labels[ends[i]] for i in shown], parse_math=False, **turned(angle))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,6 +14,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from sfumato.charts import style
+from sfumato.exact import Exactly
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
 
 FEW = len(style.SERIES)
 
@@ -31,7 +35,7 @@ class Running(Protocol):
     def names(self) -> Sequence[str]: ...
     @property
     def about(self) -> str: ...
-    def accuracy(self, confidence: Any = ..., simultaneous: bool = ...) -> np.ndarray: ...
+    def accuracy(self, confidence: Exactly = ..., simultaneous: bool = ...) -> np.ndarray: ...
 
 
 def draw(release: Running, ax: Axes | None = None) -> Axes:
@@ -104,7 +108,7 @@ def _one(ax: Axes, x: np.ndarray, columns: list[np.ndarray], colour: str, *, alo
     ax.plot(x, values, color=colour, linewidth=1.3)
 
 
-def _keys(names: list[str]) -> list[Any]:
+def _keys(names: list[str]) -> list[Artist]:
     each, every = "95% interval of each total", "95% for all steps at once"
     if len(names) <= 1:
         return [Patch(facecolor=style.BASE, alpha=0.4, label=each), Patch(facecolor=style.BASE, alpha=0.14, label=every)]
@@ -116,14 +120,14 @@ def _times(ax: Axes, events: Sequence[str]) -> np.ndarray:
     """Where the steps lie along x: at their dates, where every event is one; else at their numbers."""
     try:
         moments = [dt.datetime.fromisoformat(event) for event in events]
-        x: np.ndarray = date2num(moments)  # type: ignore[no-untyped-call]
+        x: np.ndarray = date2num(moments)
     except (ValueError, TypeError):
         ax.set_xlabel("step")
         return np.arange(1, len(events) + 1, dtype=float)
     if len(x) < 2 or (np.diff(x) <= 0).any():
         ax.set_xlabel("step")
         return np.arange(1, len(events) + 1, dtype=float)
-    locator = AutoDateLocator(minticks=3, maxticks=6 if style.is_narrow(ax) else 10)  # type: ignore[no-untyped-call]
+    locator = AutoDateLocator(minticks=3, maxticks=6 if style.is_narrow(ax) else 10)
     ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     return x

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -27,6 +27,15 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from sfumato.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axis import Axis
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.typing import ColorType, RcKeyType
 
 PAPER = "#ffffff"
 INK = "#1d2430"
@@ -45,7 +54,10 @@ PIXELS = 100  # per inch: sizes of figures are given in pixels
 WIDE, NARROW = 720, 360
 LONGEST_LABEL = 28
 
-_HOUSE: Any = {
+Panels: TypeAlias = "Axes | Sequence[Axes] | np.ndarray"
+"""Axes to draw on: one, or as many as there are panels."""
+
+_HOUSE: dict[RcKeyType, object] = {
     "axes.axisbelow": True,
     "axes.edgecolor": MUTED,
     "axes.grid": True,
@@ -101,14 +113,27 @@ def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
         return fig, fig.add_subplot()
 
 
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure that Axes are part of."""
+    found = ax.get_figure(root=True)
+    if found is None:
+        raise UsageError("drawing on Axes", "they belong to no figure", "Give Axes of a figure, or none")
+    return found
+
+
+def panels_of(given: Panels) -> list[Axes]:
+    """Axes as they were given, as a list."""
+    return [given] if isinstance(given, Axes) else list(np.asarray(given, dtype=object).reshape(-1))
+
+
 def width_of(ax: Axes | None) -> float:
     """Width of the figure that is drawn on, in pixels; of the one that would be made, where there is none yet."""
-    return float(_width.get() if ax is None else ax.get_figure(root=True).get_figwidth() * PIXELS)  # type: ignore[union-attr]
+    return float(_width.get() if ax is None else figure_of(ax).get_figwidth() * PIXELS)
 
 
 def height_of(ax: Axes) -> float:
     """Height of the figure that is drawn on, in pixels."""
-    return float(ax.get_figure(root=True).get_figheight() * PIXELS)  # type: ignore[union-attr]
+    return float(figure_of(ax).get_figheight() * PIXELS)
 
 
 def is_narrow(ax: Axes | None) -> bool:
@@ -144,13 +169,13 @@ def short(value: float) -> str:
     return number(value)
 
 
-def count_axis(axis: Any) -> None:
+def count_axis(axis: Axis) -> None:
     """Label an axis of counts."""
     axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 
 
-def legend(ax: Axes, handles: Sequence[Any], note: str = "", columns: int = 3, wrap: int | None = None) -> Legend:
+def legend(ax: Axes, handles: Sequence[Artist], note: str = "", columns: int = 3, wrap: int | None = None) -> Legend:
     """Put a legend above the axes, with a note as its title, in lines of at most ``wrap`` letters."""
     narrow = is_narrow(ax)
     made = ax.legend(
@@ -172,7 +197,7 @@ def legend(ax: Axes, handles: Sequence[Any], note: str = "", columns: int = 3, w
     return made
 
 
-def colour_bar(ax: Axes, image: Any, label: str) -> Any:
+def colour_bar(ax: Axes, image: ScalarMappable, label: str) -> Colorbar:
     """Put a colour bar beside a picture, as tall as it; under it, where there is only a phone's room."""
     if is_narrow(ax):
         bar = ax.figure.colorbar(image, ax=ax, location="bottom", aspect=30, pad=0.03)
@@ -185,11 +210,11 @@ def colour_bar(ax: Axes, image: Any, label: str) -> Any:
     return bar
 
 
-def interval_keys(cells: int, band: bool) -> list[Any]:
+def interval_keys(cells: int, band: bool) -> list[Artist]:
     """Legend entries for the two kinds of interval, as lines or as bands."""
     each, every = "95% interval of each count", f"95% for all {cells:,} at once"
     if band:
-        keys: list[Any] = [Patch(facecolor=BASE, alpha=0.4, label=each), Patch(facecolor=BASE, alpha=0.14, label=every)]
+        keys: list[Artist] = [Patch(facecolor=BASE, alpha=0.4, label=each), Patch(facecolor=BASE, alpha=0.14, label=every)]
     else:
         keys = [Line2D([], [], color=INK, linewidth=width, label=label) for width, label in ((2.2, each), (0.8, every))]
     return keys if cells > 1 else keys[:1]
@@ -229,7 +254,7 @@ def luminance(rgb: Sequence[float]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: Any, other: Any) -> float:
+def contrast(one: ColorType, other: ColorType) -> float:
     """Contrast of two colours, 1 to 21.
 
     >>> round(contrast("#000000", "#ffffff"))
@@ -237,13 +262,14 @@ def contrast(one: Any, other: Any) -> float:
     """
     from matplotlib.colors import to_rgb
 
-    a, b = sorted((luminance(to_rgb(one)), luminance(to_rgb(other))))
-    return (b + 0.05) / (a + 0.05)
+    darker, lighter = sorted((luminance(to_rgb(one)), luminance(to_rgb(other))))
+    return (lighter + 0.05) / (darker + 0.05)
 
 
-def text_on(background: Any) -> str:
+def text_on(background: ColorType | np.ndarray) -> str:
     """Black or white, whichever is easier to read: one of them always has a contrast above 4.5."""
-    return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, background))
+    ground = background if not isinstance(background, np.ndarray) else (background[0], background[1], background[2])
+    return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, ground))
 
 
 # --- SVG --------------------------------------------------------------------------------------------------------------

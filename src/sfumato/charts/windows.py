@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,6 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from sfumato.charts import style
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
 
 MOST = 5  # questions that can be told apart beside the risk
 RISK = style.SERIES[1]
@@ -37,6 +40,20 @@ class Error(Protocol):
     def half_widths(self) -> Sequence[float | None]: ...
 
 
+class Limit(Protocol):
+    """The risk that is allowed."""
+
+    @property
+    def limit(self) -> float: ...
+
+
+class Measure(Protocol):
+    """What costs are counted in."""
+
+    @property
+    def letter(self) -> str: ...
+
+
 class Between(Protocol):
     """What a picture needs to know of a window."""
 
@@ -47,9 +64,9 @@ class Between(Protocol):
     @property
     def risks(self) -> Sequence[float]: ...
     @property
-    def risk(self) -> Any: ...
+    def risk(self) -> Limit: ...
     @property
-    def kind(self) -> Any: ...
+    def kind(self) -> Measure: ...
     @property
     def floor(self) -> float: ...
     @property
@@ -75,7 +92,7 @@ def draw(window: Between, ax: Axes | None = None) -> Axes:
     """
     with style.house():
         ax = ax or style.figure(360)[1]
-        keys: list[Any] = [*_errors(ax, window), _risk(ax, window)]
+        keys: list[Artist] = [*_errors(ax, window), _risk(ax, window)]
         ax.axhline(1, color=style.INK, linewidth=1, zorder=1.6)
         colour, hatch = (style.FILL, None) if window.feasible else (style.UNKNOWN, "////")
         band = ax.axvspan(*sorted((window.floor, window.ceiling)), facecolor=colour, hatch=hatch, linewidth=0, zorder=0.5)

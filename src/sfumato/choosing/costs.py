@@ -69,13 +69,10 @@ class Wish:
     def half_width(self, cost: CentralMeasure, simultaneous: bool | None = None) -> float:
         """The largest half-width at a cost, with the wished confidence."""
         together = self.wish.simultaneous if simultaneous is None else simultaneous
-        try:
-            found = self.preview(cost).accuracy(self.wish.confidence, together)
-        except NotImplementedError:
-            found = None
-        if found is None:
+        preview = self.preview(cost)
+        if not preview.states_accuracy:
             raise UsageError("a window for this question", "it cannot say beforehand how accurate its answer would be", "Leave it out")
-        return float(np.max(found, initial=0.0))
+        return float(preview.accuracy(self.wish.confidence, together))
 
     def met(self, cost: CentralMeasure) -> bool:
         """Whether the answer would be as accurate as wished."""

@@ -127,7 +127,7 @@ def save_plot(answer: Release, path: Path) -> None:
     from sfumato.charts import style
 
     try:
-        style.save(answer.plot().figure, path)
+        style.save(style.figure_of(answer.plot()), path)
     except (OSError, ValueError):
         reason = "the file cannot be written"
     else:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.counts import Counts, Needs
-from sfumato.answers.preview import Preview
+from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
 from sfumato.clustering import methods
 from sfumato.clustering.refine import MOST_STEPS
@@ -113,7 +113,7 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
             notes = (*notes, f"a noisy number of rows ({look}) decides how many steps or cells there are")
         if self.method == "auto":
             notes = (*notes, f"with {'many' if rows is None else f'{rows:,}'} rows the method is {method}")
-        return Preview(self.title, pure, unit, self.n_clusters, law, rows, notes, terms=terms)
+        return CountsPreview(self.title, pure, unit, self.n_clusters, rows, notes, law=law, terms=terms)
 
     def _expected(
         self, method: Method, lattice: Lattice, unit: Unit, cost: CentralMeasure, rows: int | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -22,6 +22,8 @@ from sfumato.partition import Partition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
 
 class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-release", dict=True, forbid_unknown_fields=True):
@@ -106,6 +108,14 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         """The weights: int64 ndarray of shape (k,)."""
         return self.weights
 
+    def numbers(self) -> tuple[int, ...]:
+        """The number of rows, where it was paid for; the numbers of the partition; then the sums and counts of each step."""
+        found = [] if self.rows is None else [self.rows]
+        found += () if self.partition is None else self.partition.numbers()
+        for step in self.steps:
+            found += [*step.sums.tolist(), *step.counts.tolist()]
+        return tuple(found)
+
     @property
     def noun(self) -> str:
         """What the accuracy is of."""
@@ -163,7 +173,7 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         several = np.ceil(self.law.sum_half_width(self.terms, alpha)).astype(np.int64)
         return np.asarray(np.where(self.terms == 1, self.law.half_width(alpha), several))
 
-    def predict(self, points: Any) -> np.ndarray:
+    def predict(self, points: ArrayLike) -> np.ndarray:
         """Which centre is nearest to each point, each axis scaled to its public bounds?
 
         Parameters
@@ -196,12 +206,12 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         import pyarrow as pa
 
         centers, error = self.centers, self.standard_error
-        columns: dict[str, Any] = {a.name: edge_array(centers[:, i], a.time) for i, a in enumerate(self.space.axes)}
+        columns = {a.name: edge_array(centers[:, i], a.time) for i, a in enumerate(self.space.axes)}
         columns |= {f"{axis.name}_error": error[:, i] for i, axis in enumerate(self.space.axes)}
         low, high = self.interval()
         return pa.table(columns | {"count": self.weights, "low": low, "high": high, "known": self.known})
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Centres with their groups' areas over two axes, or against the weights along one; further axes are left out."""
         from sfumato.charts import clusters
 

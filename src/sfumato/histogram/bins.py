@@ -6,42 +6,49 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeGuard, cast
 
 from sfumato.domain import EdgesAxis, Interval, LatticeAxis, as_number, grid_axis
 from sfumato.errors import UsageError, shown
-from sfumato.exact import positive
+from sfumato.exact import Exactly, positive
 from sfumato.limits import MOST_NUMBERS
 
 Edges: TypeAlias = Sequence[float | str]
 AxisBins: TypeAlias = int | Edges
+Bins: TypeAlias = int | Sequence[AxisBins | float | str] | dict[str, AxisBins | None] | None
+"""Bins as a question holds them: for all its Interval axes, for each in turn, or by name."""
+Width: TypeAlias = float | dict[str, float] | None
 DEFAULT_BINS = 10
 MICROSECONDS = 10**6
 MOST_EDGES = 2**20  # that are computed and stored one by one, where a width does not divide its axis
 
 
-def plain_bins(bins: Any) -> Any:
+def plain_bins(bins: object) -> Bins:
     """Bring bins into the one form that files give back: numbers of bins as integers, edges as tuples of floats or ISO text.
 
     A flat list may hold edges or a number of bins per axis, and only the domain tells, so its integers stay as they are.
     """
     if isinstance(bins, Mapping):
         return {str(name): _plain_entry(entry) for name, entry in bins.items()}
-    bins = bins.tolist() if hasattr(bins, "tolist") else bins
-    return tuple(_plain_entry(entry) if _is_list(entry) else _plain_edge(entry) for entry in bins) if _is_list(bins) else _plain_entry(bins)
+    given: object = bins.tolist() if hasattr(bins, "tolist") else bins
+    if not _is_list(given):
+        return _plain_entry(given)
+    return tuple(_plain_edges(entry) if _is_list(entry) else _plain_edge(entry) for entry in given)
 
 
-def plain_width(width: Any) -> Any:
+def plain_width(width: Exactly | Mapping[str, Exactly] | None) -> Width:
     """Bring widths into the one form that files give back: a number, or a dict of numbers."""
-    if width is None:
-        return None
     if isinstance(width, Mapping):
-        return {str(name): plain_width(entry) for name, entry in width.items()}
+        return {str(name): _plain_number(entry) for name, entry in width.items()}
+    return None if width is None else _plain_number(width)
+
+
+def _plain_number(width: Exactly) -> float:
     exact = positive(width, "width")
     return int(exact) if exact.denominator == 1 else float(exact)
 
 
-def by_axis(bins: Any, intervals: list[str]) -> dict[str, AxisBins | None]:
+def by_axis(bins: Bins, intervals: list[str]) -> dict[str, AxisBins | None]:
     """Say which bins each Interval axis gets."""
     if isinstance(bins, dict):
         check_names("bins", bins, intervals)
@@ -50,14 +57,14 @@ def by_axis(bins: Any, intervals: list[str]) -> dict[str, AxisBins | None]:
     if bins is None or isinstance(bins, int):
         return dict.fromkeys(intervals, bins)
     if len(intervals) == 1 and not any(isinstance(entry, tuple) for entry in bins):
-        return {intervals[0]: bins}
+        return {intervals[0]: cast("Edges", bins)}
     if len(bins) != len(intervals):
         asked = f"bins with {len(bins)} entries"
         raise UsageError(asked, f"the question has {len(intervals)} Interval axes", "Give one entry per Interval axis, or a dict by name")
-    return dict(zip(intervals, bins, strict=True))
+    return dict(zip(intervals, cast("Sequence[AxisBins]", bins), strict=True))
 
 
-def widths_by_axis(width: Any, intervals: list[str]) -> dict[str, float | None]:
+def widths_by_axis(width: Width, intervals: list[str]) -> dict[str, float | None]:
     """Say which width each Interval axis gets."""
     if isinstance(width, dict):
         check_names("width", width, intervals)
@@ -125,30 +132,35 @@ def _edges_axis(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
     return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low)
 
 
-def _plain_entry(entry: Any) -> Any:
-    entry = entry.tolist() if hasattr(entry, "tolist") else entry
-    if _is_list(entry):
-        return tuple(_plain_number(edge) if isinstance(edge, int) else edge for edge in map(_plain_edge, entry))
-    if entry is None or (isinstance(entry, int) and not isinstance(entry, bool)):
-        return entry
+def _plain_entry(entry: object) -> AxisBins | None:
+    plain: object = entry.tolist() if hasattr(entry, "tolist") else entry
+    if _is_list(plain):
+        return _plain_edges(plain)
+    if plain is None or (isinstance(plain, int) and not isinstance(plain, bool)):
+        return plain
     raise UsageError(
-        f"bins of type {type(entry).__name__}", "bins are a number, a list of edges, or a dict of either by axis", "Write bins=20"
+        f"bins of type {type(plain).__name__}", "bins are a number, a list of edges, or a dict of either by axis", "Write bins=20"
     )
 
 
-def _plain_number(edge: int) -> float:
+def _plain_edges(edges: Sequence[object]) -> Edges:
+    return tuple(_as_double(edge) if isinstance(edge, int) else edge for edge in map(_plain_edge, edges))
+
+
+def _as_double(edge: int) -> float:
     try:
         return float(edge)
     except OverflowError:
         return math.inf  # which no axis has
 
 
-def _plain_edge(edge: Any) -> Any:
-    edge = edge.item() if hasattr(edge, "item") else edge
-    if isinstance(edge, float) and edge.is_integer() and abs(edge) < 2**53:
-        return int(edge)
-    return edge.isoformat() if hasattr(edge, "isoformat") else edge
+def _plain_edge(edge: object) -> float | str:
+    plain: object = edge.item() if hasattr(edge, "item") else edge
+    if isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53:
+        return int(plain)
+    # What is neither a number nor a date is refused when the bins are laid, where the axis has a name.
+    return cast("float | str", plain.isoformat() if hasattr(plain, "isoformat") else plain)
 
 
-def _is_list(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)

@@ -7,28 +7,30 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
+import numpy as np
 
 from sfumato.answers.counts import Counts, Needs
-from sfumato.answers.preview import Preview
+from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval, KeyAxis, LabelAxis, Lattice, LatticeAxis, named_axes
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.exact import settle
 from sfumato.histogram import keys
-from sfumato.histogram.bins import AxisBins, binned, by_axis, plain_bins, plain_width, widths_by_axis
+from sfumato.histogram.bins import AxisBins, Bins, Width, binned, by_axis, plain_bins, plain_width, widths_by_axis
 from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, record_lattice
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
+from sfumato.histogram.table import CountsTable
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import add_noise, count_law
-from sfumato.mechanisms.thresholds import RULES, Rule
+from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:
-    from sfumato.histogram.release import HistogramRelease
+    from numpy.typing import ArrayLike
 
 
 class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit_defaults=True, forbid_unknown_fields=True):
@@ -92,8 +94,8 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
     """
 
     axes: str | Sequence[str]
-    bins: int | Sequence[AxisBins | float | str] | dict[str, AxisBins] | None = None
-    width: float | dict[str, float] | None = None
+    bins: Bins = None
+    width: Width = None
     selection: Rule = "truncated-geometric"
     records: int | None = None
     rows: int | None = None
@@ -148,16 +150,14 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
         if self.records is not None:
             return record_bins(lattice, self.records, self.rows, unit, cost).preview(self.title, rows)
         if keys.key_axis(lattice) is None:
-            return Preview(self.title, without_delta(cost), unit, lattice.size, count_law(cost, unit), rows)
+            return CountsPreview(self.title, without_delta(cost), unit, lattice.size, rows, law=count_law(cost, unit))
         selects, cells = keys.laws(cost, unit, self.selection, alone=len(lattice.axes) == 1)
         told = (keys.told(selects), keys.READ_AS_NOUGHT)
         law = selects if cells is None else cells
-        return keys.KeysPreview(self.title, cost, unit, None, law, rows, told, selects=selects, rule=self.selection)
+        return keys.KeysPreview(self.title, cost, unit, None, rows, told, law=law, selects=selects, rule=self.selection)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> HistogramRelease:
         """Add exact noise to every cell; keys are selected first, and bins by records are cut first."""
-        from sfumato.histogram.release import HistogramRelease  # which holds a question
-
         cube = counts.on(counts.lattice)
         if self.records is not None:
             return self._answer_records(cube, unit, cost, noise)
@@ -170,8 +170,6 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
         )
 
     def _answer_keys(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> HistogramRelease:
-        from sfumato.histogram.release import HistogramRelease
-
         selects, cells = keys.laws(cost, unit, self.selection, alone=len(cube.lattice.axes) == 1)
         lattice, counts = keys.shown(cube, selects, cells, noise)
         how = keys.mechanism(selects, cells)
@@ -180,8 +178,6 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
         return HistogramRelease(question=self, lattice=lattice, counts=counts, law=law, selection=selects, guarantee=guarantee)
 
     def _answer_records(self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> HistogramRelease:
-        from sfumato.histogram.release import HistogramRelease
-
         assert self.records is not None
         bins = record_bins(cube.lattice, self.records, self.rows, unit, cost)
         rows, lattice, counts = bins.answer(cube, noise)
@@ -194,3 +190,46 @@ def _lattice_axis(domain: Domain, name: str, bins: AxisBins | None, width: float
     if isinstance(axis, Categories):
         return LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None)
     return binned(name, axis, bins, width) if isinstance(axis, Interval) else KeyAxis(name)
+
+
+class HistogramRelease(CountsTable, frozen=True, kw_only=True, eq=False, tag="histogram-release", forbid_unknown_fields=True):
+    """The answer to a histogram: noisy counts over the cells of ``lattice``, and what can be made of them.
+
+    Attributes
+    ----------
+    question : Histogram
+    lattice, counts, law
+        As in ``CountsTable``.
+    selection : TruncatedGeometric, ThresholdLaplace or None
+        How keys were selected; ``kept`` is its curve. Where keys are the only axis it is also the law of their counts.
+    rows : int or None
+        The noisy number of rows from which bins by records were made; None where there was none.
+    """
+
+    question: Histogram
+    selection: KeyLaw | None = None
+    rows: int | None = None
+
+    @property
+    def even(self) -> bool:
+        """Whether bins were made to hold about equally many rows: then their widths tell the shape, and pictures show rows per width."""
+        return self.question.records is not None
+
+    def numbers(self) -> tuple[int, ...]:
+        """The noisy number of rows, where it was paid for, then the counts."""
+        return (*(() if self.rows is None else (self.rows,)), *super().numbers())
+
+    def kept(self, counts: ArrayLike) -> np.ndarray:
+        """The probability with which a key of so many rows is shown: float64 ndarray like ``counts``.
+
+        Raises
+        ------
+        UsageError
+            If the histogram has no axis of keys, or ``counts`` are not whole numbers.
+        """
+        if self.selection is None:
+            raise UsageError(f"{self.title}, kept", "all of its cells were known beforehand", "Ask a histogram over Keys")
+        rows = np.asarray(counts)
+        if rows.dtype.kind not in "iu":
+            raise UsageError(f"{self.title}, kept", "numbers of rows are whole numbers below 2^63", "Write release.kept(16)")
+        return self.selection.kept(rows)

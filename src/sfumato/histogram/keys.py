@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import cast
 
 import numpy as np
 
 from sfumato.answers.estimate import error_probability
-from sfumato.answers.preview import Preview
+from sfumato.answers.preview import CountsPreview
 from sfumato.cube import Cube
 from sfumato.domain import KeyAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
@@ -43,7 +42,7 @@ PROOF = Proof(
 READ_AS_NOUGHT = "that accuracy includes the threshold: a key that is not shown is read as a count of 0"
 
 
-class KeysPreview(Preview, frozen=True, kw_only=True):
+class KeysPreview(CountsPreview, frozen=True, kw_only=True):
     """What a histogram of keys would cost, and how accurate its counts would be, keys that are not shown among them.
 
     Attributes
@@ -68,7 +67,8 @@ class KeysPreview(Preview, frozen=True, kw_only=True):
         reach = self.selects.reach_of_cells(self.law, alpha) if isinstance(self.law, DiscreteLaplace) else self.selects.reach(alpha)
         if self.rule != "stability" or self.unit.rows_per_person > 1:
             return reach
-        cost = cast(ApproxDP, self.cost)
+        cost = self.cost
+        assert isinstance(cost, ApproxDP)  # or no key could be selected
         epsilon = cost.epsilon / 2 if beside else cost.epsilon
         formula = histogram_accuracy("stability", epsilon=epsilon, alpha=alpha, delta=cost.delta)
         return max(reach, math.ceil(formula))

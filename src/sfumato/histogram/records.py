@@ -30,7 +30,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.answers.preview import Preview
+from sfumato.answers.preview import CountsPreview
 from sfumato.cube import Cube
 from sfumato.domain import Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
 from sfumato.errors import UsageError, shown
@@ -175,7 +175,7 @@ class RecordBins:
         most, variance = found[1]
         return math.ceil(most), math.ceil(NORMAL * math.sqrt(variance))
 
-    def preview(self, title: str, guess: int | None) -> Preview:
+    def preview(self, title: str, guess: int | None) -> CountsPreview:
         """What these bins would cost, how accurate their counts would be, and how even they would be."""
         rows = self.stated if self.stated is not None else guess
         bins = None if rows is None else self.bins(rows)
@@ -187,7 +187,7 @@ class RecordBins:
             most, typically = self.reach(bins)
             notes.append(f"a bin holds its share of the rows to within {typically:,} typically, and {most:,} whatever the data")
             notes.append("equal values lie in one bin, however many they are")
-        return Preview(title, self.cost, self.unit, bins, self.law, rows, tuple(notes))
+        return CountsPreview(title, self.cost, self.unit, bins, rows, tuple(notes), law=self.law)
 
 
 def divided(cells: int, bins: int, cut: Cut) -> list[int]:

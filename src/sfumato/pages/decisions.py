@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 from markupsafe import Markup
 
 from sfumato.charts import style
@@ -122,12 +123,12 @@ def _level(epsilon: float) -> str:
     return "no limit" if math.isinf(epsilon) else rounded(epsilon, 4, up=False) if epsilon else "0"
 
 
-def _charts(item: Any, title: str, told: str, anchor: str) -> tuple[Markup, ...]:
+def _charts(item: Decision, title: str, told: str, anchor: str) -> tuple[Markup, ...]:
     """The picture for a page, and the same for a phone."""
     made = []
     for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
         with style.sized(width):
             drawn = item.plot()
-        ax = drawn.flat[0] if hasattr(drawn, "flat") else drawn
-        made.append(Markup(style.svg(ax.figure, title, told, name=f"{anchor}-{name}")))
+        first = drawn.flat[0] if isinstance(drawn, np.ndarray) else drawn
+        made.append(Markup(style.svg(style.figure_of(first), title, told, name=f"{anchor}-{name}")))
     return tuple(made)

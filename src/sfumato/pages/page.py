@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import jinja2
 
@@ -75,7 +75,7 @@ def render(items: Sequence[Item], title: str | None = None) -> str:
     )
 
 
-def _flat(items: Any) -> list[Item]:
+def _flat(items: object) -> list[Item]:
     """One item or several, as a list; lists among them are opened."""
     found: list[Item] = []
     for item in items if _is_several(items) else [items]:
@@ -94,7 +94,7 @@ def _flat(items: Any) -> list[Item]:
     return found
 
 
-def _is_several(item: object) -> bool:
+def _is_several(item: object) -> TypeGuard[Iterable[object]]:
     return isinstance(item, Iterable) and not isinstance(item, str | bytes | Mapping | Choices)
 
 

@@ -1,21 +1,27 @@
 """One release as a section of the page: picture, accuracy, table, guarantee, receipt.
 
-Everything is computed from what the release holds; a verb that a kind of release does not have leaves its part out.
+Everything is computed from what the release holds, by what ``Release`` declares; what a kind of release does not have is left out.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from markupsafe import Markup
 
 from sfumato.answers.origin import standing
-from sfumato.answers.release import Release, accuracy_sentence, reach_text
+from sfumato.answers.release import CountsRelease, Release, accuracy_sentence, reach_text
 from sfumato.charts import style
 from sfumato.pages.spending import moment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Frame: TypeAlias = "dict[str, pa.ChunkedArray]"
+"""The numbers of a release by column; empty where it has no table."""
 
 MOST_ROWS = 200
 INTERVALS = ("low", "high")
@@ -87,14 +93,13 @@ def section(release: Release, anchor: str) -> Section:
 
 def _charts(release: Release, told: str, anchor: str) -> tuple[Markup, ...]:
     """The picture for a page, and the same for a phone; none where the release cannot be drawn."""
+    if not release.has_picture:
+        return ()
     made = []
     for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
         with style.sized(width):
-            try:
-                ax = release.plot()
-            except NotImplementedError:
-                return ()
-        made.append(Markup(style.svg(ax.figure, release.title, told, name=f"{anchor}-{name}")))
+            ax = release.plot()
+        made.append(Markup(style.svg(style.figure_of(ax), release.title, told, name=f"{anchor}-{name}")))
     return tuple(made)
 
 
@@ -103,8 +108,7 @@ def _accuracy(release: Release) -> Accuracy | None:
     if sentence is None:
         return None
     each, every = (np.asarray(release.accuracy("0.95", simultaneous), float) for simultaneous in (False, True))
-    noun = getattr(release, "noun", "count" if hasattr(release, "counts") else "number")
-    return Accuracy(_typeset(sentence), _reach(each), _reach(every) if each.size > 1 else None, each.size, noun)
+    return Accuracy(_typeset(sentence), _reach(each), _reach(every) if each.size > 1 else None, each.size, release.noun)
 
 
 def _reach(half: np.ndarray) -> str:
@@ -120,21 +124,20 @@ def _number(value: float) -> str:
     return style.number(math.ceil(value) if abs(value) >= 100 else value)
 
 
-def _frame(release: Release) -> dict[str, list[Any]] | None:
+def _frame(release: Release) -> Frame:
     """The numbers by column; times are cut to seconds by Arrow's own printing. Bins stand by their names, without their edges."""
-    try:
-        table = release.to_frame()
-    except NotImplementedError:
-        return None
+    if not release.has_table:
+        return {}
+    table = release.to_frame()
     ends = {f"{name}{end}" for name in table.column_names for end in ("_lower", "_upper")}
     return {name: table[name] for name in table.column_names if name not in ends}
 
 
-def _facts(release: Release, frame: dict[str, Any] | None) -> tuple[str, ...]:
+def _facts(release: Release, frame: Frame) -> tuple[str, ...]:
     """The largest count, with an interval that survives having been picked, and how many counts show anything at all."""
-    if frame is None or not set(TAIL) <= set(frame) or not hasattr(release, "counts") or not len(frame["count"]):
-        return ()
     counts = np.asarray(release.values).reshape(-1)
+    if not isinstance(release, CountsRelease) or not set(TAIL) <= set(frame) or not counts.size:
+        return ()
     low, high = (np.asarray(end).reshape(-1) for end in release.interval("0.95", True))
     top = int(np.argmax(counts))
     where = _place({name: column[top].as_py() for name, column in frame.items() if name not in TAIL})
@@ -145,7 +148,7 @@ def _facts(release: Release, frame: dict[str, Any] | None) -> tuple[str, ...]:
     return (largest, shown) if counts.size > 1 else (largest,)
 
 
-def _place(cells: dict[str, Any]) -> str:
+def _place(cells: dict[str, object]) -> str:
     """Name a cell: labels as they are, bounds as a range."""
     parts = []
     for name, value in cells.items():
@@ -158,7 +161,7 @@ def _place(cells: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _table(frame: dict[str, Any] | None) -> Table | None:
+def _table(frame: Frame) -> Table | None:
     if not frame:
         return None
     columns = [column[:MOST_ROWS].to_pylist() for column in frame.values()]
@@ -167,19 +170,19 @@ def _table(frame: dict[str, Any] | None) -> Table | None:
     return Table(tuple(name.replace("_", " ") for name in frame), text, rows, len(next(iter(frame.values()))))
 
 
-def _reading(frame: dict[str, Any] | None) -> str:
+def _reading(frame: Frame) -> str:
     """How the columns of the table are to be read."""
     said = []
-    if frame and set(INTERVALS) <= set(frame):
+    if set(INTERVALS) <= set(frame):
         said.append("Low and high bound each number on its own, with 95% confidence, of the rows counted.")
-    if frame and "rank_error" in frame:
+    if "rank_error" in frame:
         said.append("By rank error rows the rank of a value may be off, with 95% confidence, among the rows counted.")
-    if frame and "known" in frame:
+    if "known" in frame:
         said.append("Where known says no, the number beside it says nothing.")
     return " ".join(said)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """Print one value of a table."""
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.answers.counts import Counts
-from sfumato.answers.preview import Preview
+from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.domain import Domain
 from sfumato.exact import split
 from sfumato.mechanisms.noise import count_law
@@ -72,7 +72,7 @@ class AdaptiveGridPartitioner(OverAxes, frozen=True, tag="adaptive-grid", omit_d
         notes = ("noisy counts decide how many cells there are, and where",)
         self.needs(domain)
         *_, fine = [count_law(of_units(cost, units), unit) for units in split(units_of(cost), SHARES)]  # each of them must exist
-        return Preview(self.title, without_delta(cost), unit, None, fine, rows, notes)
+        return CountsPreview(self.title, without_delta(cost), unit, None, rows, notes, law=fine)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count all, lay the coarse grid, count it, lay the fine grids, count them."""

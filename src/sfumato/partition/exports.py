@@ -1,64 +1,73 @@
-"""Partitions as tables, Parquet and GeoJSON."""
+"""Boxes as GeoJSON, and tables as Parquet."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sfumato.answers.edges import edge_array
+import numpy as np
+
 from sfumato.errors import DataError, UsageError
 from sfumato.writing import require_no_database
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.partition.partition import Partition
+
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes with their counts.
+
+    Attributes
+    ----------
+    axes : tuple of str
+    lower, upper : float64 ndarrays of shape (cells, d)
+    counts : ndarray of shape (cells,)
+    interval : two ndarrays of shape (cells,)
+        Lower and upper ends of the 95% intervals of the counts.
+    """
+
+    axes: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    counts: np.ndarray
+    interval: tuple[np.ndarray, np.ndarray]
 
 
-def frame(partition: Partition) -> pa.Table:
-    """One row per box: ``axis_lower`` and ``axis_upper`` per axis, count, low, high (95%)."""
-    import pyarrow as pa
-
-    low, high = partition.interval()
-    columns: dict[str, Any] = {}
-    for i, axis in enumerate(partition.geometry.axes):
-        columns[f"{axis.name}_lower"] = edge_array(partition.lower[:, i], axis.time)
-        columns[f"{axis.name}_upper"] = edge_array(partition.upper[:, i], axis.time)
-    return pa.table(columns | {"count": partition.counts, "low": low, "high": high})
-
-
-def parquet(partition: Partition, path: str | os.PathLike[str]) -> None:
-    """Write the table of boxes as Parquet."""
-    import pyarrow.parquet as pq
-
-    _written(path, lambda: pq.write_table(frame(partition), os.fspath(path)))
-
-
-def geojson(partition: Partition, path: str | os.PathLike[str] | None, axes: Sequence[str] | None) -> dict[str, Any]:
-    """Boxes of two axes as a GeoJSON FeatureCollection, written where a path is given."""
-    names = partition.axes
+def geojson(boxes: Boxes, counted: str, axes: Sequence[str] | None) -> dict[str, object]:
+    """Boxes of two axes as a GeoJSON FeatureCollection; ``counted`` says which rows they are of."""
+    names = boxes.axes
     pair = tuple(axes) if axes is not None else names if not names[0].lower().startswith("lat") else names[::-1]
     if sorted(pair) != sorted(names) or len(pair) != 2:
         raise UsageError("GeoJSON", f"this partition has the axes {', '.join(names)}", "Partition two axes, longitude and latitude")
     x, y = (names.index(name) for name in pair)
-    corners = (partition.lower[:, x], partition.lower[:, y], partition.upper[:, x], partition.upper[:, y])
-    numbers = (*corners, partition.counts, *partition.interval())
-    rows = zip(*(part.tolist() for part in numbers), strict=True)
+    corners = (boxes.lower[:, x], boxes.lower[:, y], boxes.upper[:, x], boxes.upper[:, y])
+    rows = zip(*(part.tolist() for part in (*corners, boxes.counts, *boxes.interval)), strict=True)
     features = [_feature(*row) for row in rows]
-    collection = {"type": "FeatureCollection", "counted": partition.guarantee.counted, "features": features}
-    if path is not None:
-        target = Path(path)
-        _written(target, lambda: target.write_text(json.dumps(collection), encoding="utf-8"))
-    return collection
+    return {"type": "FeatureCollection", "counted": counted, "features": features}
 
 
-def _feature(west: float, south: float, east: float, north: float, count: float, low: float, high: float) -> dict[str, Any]:
+def _feature(west: float, south: float, east: float, north: float, count: float, low: float, high: float) -> dict[str, object]:
     ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
     properties = {"count": count, "low": low, "high": high}
     return {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": properties}
+
+
+def write_parquet(table: pa.Table, path: str | os.PathLike[str]) -> None:
+    """Write a table as Parquet."""
+    import pyarrow.parquet as pq
+
+    _written(path, lambda: pq.write_table(table, os.fspath(path)))
+
+
+def write_json(plain: Mapping[str, object], path: str | os.PathLike[str]) -> None:
+    """Write plain values as JSON."""
+    target = Path(path)
+    _written(target, lambda: target.write_text(json.dumps(plain), encoding="utf-8"))
 
 
 def _written(path: str | os.PathLike[str], write: Callable[[], object]) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
 
 from sfumato.answers.counts import Counts
-from sfumato.answers.preview import Preview
+from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
-from sfumato.exact import fraction, positive, settle
+from sfumato.exact import Exactly, fraction, positive, settle
 from sfumato.mechanisms.noise import count_law
 from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import MOST_CELLS, Draft
@@ -25,13 +25,18 @@ from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
+if TYPE_CHECKING:
+    Weights: TypeAlias = Sequence[Exactly]
+else:
+    Weights = Sequence[str | int | float]  # the forms that files have
+
 MOST_ROWS = 10**18
 
 Splitter: TypeAlias = Callable[[Draft, np.ndarray, np.ndarray, int], np.ndarray]
 """From the draft, nodes, the axis of each and what may be spent to the children of all nodes."""
 
 
-def check_tree(depth: object, fanout: object, stop_below: object) -> float | None:
+def check_tree(depth: object, fanout: object, stop_below: Exactly | None) -> float | None:
     """Check the parameters of a tree, and read ``stop_below``."""
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
         raise UsageError(f"depth = {shown(depth)}", "the depth of a tree is a whole number from 0 on", "Choose a depth such as 8")
@@ -43,7 +48,7 @@ def check_tree(depth: object, fanout: object, stop_below: object) -> float | Non
         raise UsageError(asked, f"that makes more than {MOST_CELLS:,} cells", "Choose fewer levels")
     if stop_below is None:
         return None
-    fewest = positive(stop_below, "stop_below")  # type: ignore[arg-type]
+    fewest = positive(stop_below, "stop_below")
     if fewest > MOST_ROWS:
         raise UsageError("stop_below", "it is so large that no node would ever be split", "Choose a number of rows such as 100")
     return float(fewest)
@@ -110,7 +115,7 @@ class LevelTree(OverAxes, frozen=True):
     depth: int = 8
     stop_below: float | None = None
     shares: Shares = Shares()
-    allocation: str | Sequence[Any] = "geometric"
+    allocation: str | Weights = "geometric"
 
     chooses: ClassVar[bool] = False  # whether choosing where to split costs anything
     mechanism: ClassVar[str]
@@ -160,7 +165,7 @@ class LevelTree(OverAxes, frozen=True):
         notes = () if stop is None else (f"a node whose noisy count is below {stop:g} becomes a cell, with what its path has left",)
         for units in {*levels.threshold[: self.depth], left} - {0}:
             count_law(of_units(pure, units), unit)
-        return Preview(self.title, pure, unit, cells, count_law(of_units(pure, left), unit), rows, notes)
+        return CountsPreview(self.title, pure, unit, cells, rows, notes, law=count_law(of_units(pure, left), unit))
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count and split, level by level; count the cells."""

@@ -6,13 +6,14 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import numpy as np
 
+from sfumato.answers.edges import edge_array
 from sfumato.answers.estimate import Estimate, error_probability
-from sfumato.answers.release import Release
+from sfumato.answers.release import CountsRelease
 from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
@@ -23,7 +24,7 @@ from sfumato.partition.cover import Counted, Cover, Edges, are_places, scale_of,
 from sfumato.partition.estimates import Estimates
 from sfumato.partition.grid import Grid
 from sfumato.partition.ranges import Ranges, Walker
-from sfumato.partition.reading import read_cells, read_points, read_ranges
+from sfumato.partition.reading import Range, read_cells, read_points, read_ranges
 from sfumato.partition.tables import Tables
 from sfumato.partition.tree import Tree
 from sfumato.privacy.allocation import units_of
@@ -31,13 +32,15 @@ from sfumato.privacy.measures import ZCDP
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
 
 MOST_POINTS = 10**8
 FEW_RANGES = 1000  # up to which variances are exact without being asked for
 
 
-class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", dict=True, forbid_unknown_fields=True):
+class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partition", dict=True, forbid_unknown_fields=True):
     """Disjoint public boxes that cover the domain exactly, each with a noisy count.
 
     Boxes are half-open, ``[a, b)``, the last one along each axis closed. Counts may be negative.
@@ -115,11 +118,6 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         return self.noisy if self.shown == "consistent" else whole_cells(self.noisy)
 
     @property
-    def values(self) -> np.ndarray:
-        """The counts: ndarray of shape (cells,)."""
-        return self.counts
-
-    @property
     def title(self) -> str:
         return f"{self.made_by} of {' x '.join(self.axes)}"
 
@@ -147,6 +145,19 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         """The widest law of the noise on a count: the only one, where all counts are alike."""
         used = self.laws if self.which is None else [self.laws[i] for i in np.unique(self.which)]
         return self.laws[0] if self.which is None else max(used, key=spread)
+
+    @property
+    def noise(self) -> Law:
+        """The widest law of the noise on a count."""
+        return self.law
+
+    def numbers(self) -> tuple[int, ...]:
+        """What was drawn before the counts, then the counts, law by law, as they were drawn."""
+        first = () if self.rows is None else (self.rows,)
+        if self.inner is not None:
+            first = tuple(self.inner.count.tolist())
+        order = slice(None) if self.which is None else np.argsort(self.which, kind="stable")
+        return (*first, *self.noisy[order].tolist())
 
     @property
     def scale(self) -> np.ndarray:
@@ -187,7 +198,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         centre = self._known.inferred.estimate[tree.leaves] if self.shown != "noisy" and isinstance(tree, Tree) else self.noisy
         return np.minimum(centre - half, self.counts), np.maximum(centre + half, self.counts)
 
-    def half_width(self, cells: Any = None, confidence: Exactly = "0.95") -> int:
+    def half_width(self, cells: ArrayLike | None = None, confidence: Exactly = "0.95") -> int:
         """How far the sum of any cells' noisy counts is from the truth at most, by the exact law of its noise.
 
         Parameters
@@ -247,7 +258,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
 
     # --- questions to it ----------------------------------------------------------------------------------------------
 
-    def assign(self, points: Any) -> np.ndarray:
+    def assign(self, points: ArrayLike) -> np.ndarray:
         """Which box is each point in?
 
         Parameters
@@ -261,9 +272,7 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         """
         return self.geometry.assign(read_points(points, self.axes))
 
-    def count(
-        self, *, confidence: Exactly = "0.95", simultaneous: bool = False, exact: bool | None = None, **ranges: tuple[Any, Any]
-    ) -> Estimate:
+    def count(self, *, confidence: Exactly = "0.95", simultaneous: bool = False, exact: bool | None = None, **ranges: Range) -> Estimate:
         """How many rows lie in a range? From all noisy counts together.
 
         Parameters
@@ -341,13 +350,20 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
 
     def to_frame(self) -> pa.Table:
         """One row per box: ``axis_lower`` and ``axis_upper`` per axis, count, low, high (95%)."""
-        return exports.frame(self)
+        import pyarrow as pa
+
+        low, high = self.interval()
+        columns = {}
+        for i, axis in enumerate(self.geometry.axes):
+            columns[f"{axis.name}_lower"] = edge_array(self.lower[:, i], axis.time)
+            columns[f"{axis.name}_upper"] = edge_array(self.upper[:, i], axis.time)
+        return pa.table(columns | {"count": self.counts, "low": low, "high": high})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write ``to_frame()`` as Parquet."""
-        exports.parquet(self, path)
+        exports.write_parquet(self.to_frame(), path)
 
-    def to_geojson(self, path: str | os.PathLike[str] | None = None, axes: Sequence[str] | None = None) -> dict[str, Any]:
+    def to_geojson(self, path: str | os.PathLike[str] | None = None, axes: Sequence[str] | None = None) -> dict[str, object]:
         """Write the boxes as GeoJSON polygons with count, low and high (95%), and ``counted``, which says what they are about.
 
         Parameters
@@ -361,9 +377,13 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
         -------
         dict, a GeoJSON FeatureCollection.
         """
-        return exports.geojson(self, path, axes)
+        boxes = exports.Boxes(self.axes, self.lower, self.upper, self.counts, self.interval())
+        collection = exports.geojson(boxes, self.guarantee.counted, axes)
+        if path is not None:
+            exports.write_json(collection, path)
+        return collection
 
-    def plot(self, ax: Any = None, axes: Sequence[str] | None = None) -> Any:
+    def plot(self, ax: Axes | None = None, axes: Sequence[str] | None = None) -> Axes:
         """A map of the boxes shaded by density (two axes), or steps with error bars (one axis).
 
         Parameters
@@ -379,4 +399,4 @@ class Partition(Release, frozen=True, kw_only=True, eq=False, tag="partition", d
     @property
     def units(self) -> int:
         """What every path spent, in whole units of the ledger."""
-        return units_of(self.guarantee.measure)  # type: ignore[arg-type]
+        return units_of(self.cost)

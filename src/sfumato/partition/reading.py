@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from sfumato.domain import GridAxis, as_number
 from sfumato.errors import UsageError, nearest
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def read_points(points: Any, names: Sequence[str]) -> np.ndarray:
+Range: TypeAlias = "tuple[ArrayLike, ArrayLike] | list[ArrayLike]"
+"""Lower and upper ends: numbers, dates, or arrays of them."""
+
+
+def read_points(points: ArrayLike, names: Sequence[str]) -> np.ndarray:
     """Points as a float64 ndarray of shape (n, d)."""
     try:
         array = np.asarray(points, dtype=np.float64)
@@ -23,7 +29,7 @@ def read_points(points: Any, names: Sequence[str]) -> np.ndarray:
     return array
 
 
-def read_cells(cells: Any, number: int) -> np.ndarray:
+def read_cells(cells: ArrayLike, number: int) -> np.ndarray:
     """Indices of cells, each once: int64 ndarray."""
     found = np.unique(np.asarray(cells))
     if found.size and (found.dtype.kind not in "iu" or found[0] < 0 or found[-1] >= number):
@@ -32,7 +38,7 @@ def read_cells(cells: Any, number: int) -> np.ndarray:
 
 
 def read_ranges(
-    ranges: Mapping[str, tuple[Any, Any]], names: Sequence[str], axes: Sequence[GridAxis]
+    ranges: Mapping[str, Range], names: Sequence[str], axes: Sequence[GridAxis]
 ) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], tuple[int, ...]]:
     """Ranges by number of axis, as flat float64 ndarrays of one length, and the shape in which they were given."""
     bounds = {name: _range(name, given, names, axes) for name, given in ranges.items()}
@@ -47,7 +53,7 @@ def read_ranges(
     return flat, shape
 
 
-def _range(name: str, given: tuple[Any, Any], names: Sequence[str], axes: Sequence[GridAxis]) -> tuple[np.ndarray, np.ndarray]:
+def _range(name: str, given: Range, names: Sequence[str], axes: Sequence[GridAxis]) -> tuple[np.ndarray, np.ndarray]:
     if name not in names:
         raise UsageError(f"a range along {name!r}", f"this partition has no such axis; {nearest(name, names)}", "Name one of its axes")
     axis = axes[names.index(name)]
@@ -66,7 +72,7 @@ def _range(name: str, given: tuple[Any, Any], names: Sequence[str], axes: Sequen
     return lower, upper
 
 
-def _coordinates(end: Any, axis: GridAxis) -> np.ndarray:
+def _coordinates(end: ArrayLike, axis: GridAxis) -> np.ndarray:
     if np.ndim(end) == 0 or axis.time is not None:
         given = np.asarray(end, dtype=object)
         return np.array([as_number(value, axis.time, axis.name) for value in given.reshape(-1)]).reshape(given.shape)

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from sfumato.answers.counts import Counts
-from sfumato.answers.preview import Preview
+from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, finest
 from sfumato.errors import UsageError, shown
@@ -118,7 +118,7 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
         known = self.partitions if rows is None else rows
         cells = None if known is None else math.prod(self._per_axis(lattice, known, law))
         notes = () if look is None else (f"a noisy number of rows ({look}) decides how many cells there are",)
-        return Preview(self.title, without_delta(cost), unit, cells, law, rows, notes)
+        return CountsPreview(self.title, without_delta(cost), unit, cells, rows, notes, law=law)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Look at the noisy number of rows, lay the grid, count every cell with exact noise."""

@@ -1,6 +1,5 @@
 """Below which values do a quarter, half, three quarters of the rows lie?"""
 
-from sfumato.quantiles.question import Quantiles
-from sfumato.quantiles.release import QuantilesRelease
+from sfumato.quantiles.question import Quantiles, QuantilesRelease
 
 __all__ = ["Quantiles", "QuantilesRelease"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -15,17 +15,16 @@ from sfumato.answers.question import Question
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, GridAxis, LabelAxis, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
-from sfumato.exact import Numbers, decimal, probability, settle
+from sfumato.exact import Exactly, Numbers, decimal, probability, settle
 from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.methods import Cells, Way, method_for
+from sfumato.quantiles.preview import QuantilesPreview
+from sfumato.quantiles.values import QuantileValues
 from sfumato.random.bits import Bits
-
-if TYPE_CHECKING:
-    from sfumato.quantiles.release import QuantilesPreview, QuantilesRelease
 
 CLOSEST = Fraction(1, 10**6)
 MOST_QUANTILES, MOST_ANSWERS = 10_000, 2**20
@@ -152,8 +151,6 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
 
     def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> QuantilesPreview:
         """Say how far the ranks of the answers may be from those asked for."""
-        from sfumato.quantiles.release import QuantilesPreview
-
         lattice = self.needs(domain).lattice
         ways = tuple(self.ways(lattice, unit, cost).values())
         labels = lattice.axes[0].size if self.by else 1
@@ -161,14 +158,10 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
         counted = self.rows_cost(cost)[0]
         rows_law = None if counted is None else count_law(counted, unit)
         cells = labels * len(ways) * len(self.at)
-        return QuantilesPreview(
-            self.title, without_delta(cost), unit, cells, rows=rows, notes=words, ways=ways, labels=labels, rows_law=rows_law
-        )
+        return QuantilesPreview(self.title, without_delta(cost), unit, cells, rows, words, ways=ways, labels=labels, rows_law=rows_law)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> QuantilesRelease:
         """Choose edges for every label and axis."""
-        from sfumato.quantiles.release import QuantilesRelease
-
         cube = counts.on(counts.lattice)
         ways = self.ways(cube.lattice, unit, cost)
         labels = range(cube.lattice.axes[0].size) if self.by else [None]
@@ -196,6 +189,34 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
         )
 
 
+class QuantilesRelease(QuantileValues, frozen=True, kw_only=True, eq=False, tag="quantiles-release", dict=True, forbid_unknown_fields=True):
+    """The answer to quantiles: values on public lattice points, in order, and how far their ranks may be off.
+
+    Attributes
+    ----------
+    question : Quantiles
+    lattice, edges, rows, rows_law, flags
+        As in ``QuantileValues``.
+    """
+
+    question: Quantiles
+
+    @property
+    def at(self) -> tuple[Fraction, ...]:
+        """The quantiles asked for, as exact fractions."""
+        return tuple(self.question.at)
+
+    @property
+    def by(self) -> str | None:
+        """The axis whose labels divide the rows; None: all rows together."""
+        return self.question.by
+
+    @property
+    def ways(self) -> dict[str, Way]:
+        """How each axis was answered."""
+        return self.question.ways(self.lattice, self.guarantee.unit, self.cost, rows_paid=self.rows is not None)
+
+
 def columns(cube: Cube, label: int | None) -> list[Cells]:
     """The occupied cells of each axis, among the rows of one label or among all."""
     shape, grid = cube.lattice.shape, cube.lattice.shape if label is None else cube.lattice.shape[1:]
@@ -220,12 +241,11 @@ def _methods(ways: Sequence[Way]) -> list[str]:
     return list(dict.fromkeys(way.method for way in ways))
 
 
-def _quantiles(at: Any) -> tuple[Fraction, ...]:
+def _quantiles(at: Exactly | Sequence[Exactly]) -> tuple[Fraction, ...]:
     """Read quantiles: simple fractions as they are meant, others to six digits."""
-    at = at.tolist() if hasattr(at, "tolist") else at
-    if not isinstance(at, Sequence) or isinstance(at, str | bytes):
-        at = [at]
-    found = tuple(_settled(probability(q, "a quantile")) for q in at)
+    given = at.tolist() if hasattr(at, "tolist") else at
+    several: Sequence[Exactly] = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    found = tuple(_settled(probability(q, "a quantile")) for q in several)
     if not found or len(found) > MOST_QUANTILES:
         raise UsageError(f"{len(found)} quantiles", f"there must be 1 to {MOST_QUANTILES:,}", "Write at=[0.25, 0.5, 0.75]")
     if any(b - a < CLOSEST for a, b in pairwise((Fraction(0), *found, Fraction(1)))):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -15,7 +16,7 @@ from sfumato.domain import Categories, Domain, Interval, Label
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.exact import Exactly, settle
 from sfumato.limits import require_numbers
-from sfumato.privacy import belief
+from sfumato.mechanisms.noise import Law
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -27,6 +28,7 @@ from sfumato.streaming.methods import FAR, AnyMachine, Method, Reach, errors_of_
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
 
 MOST_CELLS = 2**16
 LARGEST_GRAIN = 10**100  # the size of the largest bounds
@@ -169,7 +171,6 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
             settled.cost,
             unit,
             (self.steps or FAR) * machine.cells,
-            machine.law,
             rows,
             machine=machine,
             grain=settled.grain,
@@ -264,16 +265,21 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
     settled: Settled
 
     @property
+    def law(self) -> Law:
+        """Of the noise on each draw of the mechanism."""
+        return self.machine.law
+
+    @property
     def counted(self) -> str:
         """Which rows the totals would be of, and which not."""
         return self.settled.counted
 
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:  # type: ignore[override]
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
         """The largest half-width over the horizon (without one: over the first 1,000 steps); ``simultaneous``: all totals hold together."""
         alpha = error_probability(confidence)
         return float((half_widths(self.machine, 1, self.machine.horizon or FAR, alpha, simultaneous) * float(self.grain)).max())
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw how far off the totals may be at each step, beside other methods at the same cost, and return the Axes."""
         from sfumato.charts import streaming
 
@@ -281,14 +287,19 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
         errors = errors_of_all(self.machine, last, reach, self.cost, error_probability("0.95"))
         return streaming.draw_errors({name: half * float(self.grain) for name, half in errors.items()}, ax, unit="half-width at 95%")
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """Which mechanism adds the noise, and how accurate the totals would be."""
         each, every = (f"{half:,.0f}" if half >= 100 else f"{half:.4g}" for half in (self.accuracy(), self.accuracy(simultaneous=True)))
         steps = f"{self.cells:,}" if self.machine.horizon else f"the first {self.cells:,}"
-        lines = [f"{self.question} at {self.cost}, for {self.unit}:", f"  by {self.machine}"]
-        lines.append(f"  of {self.settled.about}, each of {steps} totals is within +-{each} of the truth with 95% confidence")
-        lines.append(f"  all of them at once are within +-{every}")
-        lines.append(f"  {belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)}")
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+        return [
+            f"by {self.machine}",
+            f"of {self.settled.about}, each of {steps} totals is within +-{each} of the truth with 95% confidence",
+            f"all of them at once are within +-{every}",
+        ]
+
+    def remarks(self) -> list[str]:
+        """Nothing more: which rows are left out is said with the stream."""
+        return list(self.notes)
 
 
 class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-release", forbid_unknown_fields=True):
@@ -344,6 +355,10 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
         """Which rows the totals are of, in words."""
         return self.settled.about
 
+    def numbers(self) -> tuple[int, ...]:
+        """What the mechanism published, step by step; a tree draws the noise of later steps with that of earlier ones."""
+        return tuple(total for output in self.outputs for total in output)
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the categories; one empty name without them."""
@@ -362,7 +377,7 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
 
         steps, cells = len(self.outputs), self.settled.machine.cells
         number = np.repeat(np.arange(1, steps + 1), cells)
-        columns: dict[str, Any] = {"step": number}
+        columns: dict[str, np.ndarray | list[str]] = {"step": number}
         if any(self.events):
             columns["event"] = np.repeat(np.array(self.events, dtype=object), cells).tolist()
         if self.settled.labels is not None:
@@ -370,7 +385,7 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
         low, high = self.interval()
         return pa.table(columns | {"total": self.values.reshape(-1), "low": low.reshape(-1), "high": high.reshape(-1)})
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """The totals over time with their band; several categories in several colours."""
         from sfumato.charts import streams
 
@@ -382,7 +397,7 @@ def _no_horizon(given: object) -> UsageError:
     return UsageError(f"horizon = {shown(given)}", f"it is a whole number from 1 to {MOST_STEPS:,}, a calendar, or None", remedy)
 
 
-def scaled(totals: Any, grain: Fraction) -> list[Any]:
+def scaled(totals: Iterable[float], grain: Fraction) -> list[float]:
     """Totals in grains as numbers for people: whole numbers stay whole where the grain is 1."""
     if grain == 1:
         return list(totals)

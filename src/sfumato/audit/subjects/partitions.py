@@ -15,9 +15,11 @@ from sfumato.partition import (
     BinaryPartitioner,
     MedianPartitioner,
     MultiQuantilePartitioner,
+    Partition,
     PrivTreePartitioner,
     UniformPartitioner,
 )
+from sfumato.partition.cover import Splits
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -48,6 +50,8 @@ def _chosen(name: str, question: AnyQuestion, unit: Unit) -> Subject:
 
         def run(rows: Rows, noise: Bits) -> Published:
             seen = mechanism(rows, noise)
+            assert isinstance(seen.public, Partition)
+            assert isinstance(seen.public.cover, Splits)
             return Published((*seen.public.cover.cut.tolist(), *seen.numbers), seen.public)
 
         return run

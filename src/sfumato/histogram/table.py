@@ -1,46 +1,46 @@
-"""The answer to a histogram: noisy counts, their law, and what can be made of them without asking the data again."""
+"""Tables of noisy counts, and what can be made of them without asking the data again. They know no question."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from sfumato.answers.edges import edge_array, edge_text
 from sfumato.answers.estimate import Estimate, error_probability
-from sfumato.answers.release import Release
-from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, bin_names, named_axes
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.release import CountsRelease
+from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis, bin_names, named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.exact import Exactly, sidak
 from sfumato.histogram import moments, tables
-from sfumato.histogram.histogram import Histogram
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.mechanisms.thresholds import KeyNoise, ThresholdLaplace, TruncatedGeometric
+from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.thresholds import KeyLaw, KeyNoise
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
+Numbers: TypeAlias = "float | np.ndarray"
 Possible: TypeAlias = Callable[[float, float], tuple[float, float]]
-AnyLaw: TypeAlias = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric | ThresholdLaplace
+Statistic: TypeAlias = Callable[[moments.Bins, float], tuple[float, float, float]]
+"""From bins and a probability of error to a value and its interval."""
 
 
-class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histogram-release", forbid_unknown_fields=True):
-    """Noisy counts over the cells of ``lattice``.
+class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
+    """Noisy counts over the cells of ``lattice``. A subclass says by its own ``question`` what was asked.
 
     Attributes
     ----------
-    question : Histogram
+    question : Question
     lattice : Lattice
-        Where the question has an axis of keys, its labels are the keys that were shown, sorted.
+        Where an axis is one of keys, its labels are the keys that were shown, sorted.
     counts : int64 ndarray of shape (cells,)
         The last axis runs fastest. Counts may be negative: clipping would bias them and cost their intervals coverage.
     law : DiscreteLaplace, DiscreteGaussian, TruncatedGeometric or ThresholdLaplace
         Of the noise on each count, independent.
-    selection : TruncatedGeometric, ThresholdLaplace or None
-        How keys were selected; ``kept`` is its curve. Where keys are the only axis it is also the law of their counts.
-    rows : int or None
-        The noisy number of rows from which bins by records were made; None where there was none.
 
     Notes
     -----
@@ -48,50 +48,44 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
     ``mechanisms.thresholds``): near the threshold they reach far down, because little is known there.
     """
 
-    question: Histogram
+    question: AnyQuestion
     lattice: Lattice
     counts: np.ndarray
-    law: AnyLaw
-    selection: TruncatedGeometric | ThresholdLaplace | None = None
-    rows: int | None = None
+    law: Law | KeyLaw
 
     def __post_init__(self) -> None:
         if self.counts.shape != (self.lattice.size,):
             raise UsageError("a histogram", "it has another number of counts than of cells", "Load a file that release.save wrote")
 
     @property
-    def values(self) -> np.ndarray:
-        """Noisy counts: int64 ndarray with one dimension per axis."""
-        return self.counts.reshape(self.lattice.shape)
-
-    @property
     def title(self) -> str:
         return self.question.title
 
     @property
+    def noise(self) -> Law | None:
+        """The law of the noise; None where it decided which keys are here: those not shown are missing from every sum."""
+        return None if isinstance(self.law, KeyNoise) else self.law
+
+    @property
+    def selection(self) -> KeyLaw | None:
+        """How keys were selected; None where all cells were known beforehand."""
+        return None
+
+    @property
     def even(self) -> bool:
         """Whether bins were made to hold about equally many rows: then their widths tell the shape, and pictures show rows per width."""
-        return self.question.records is not None
+        return False
 
-    def kept(self, counts: Any) -> np.ndarray:
-        """The probability with which a key of so many rows is shown: float64 ndarray like ``counts``.
-
-        Raises
-        ------
-        UsageError
-            If the histogram has no axis of keys, or ``counts`` are not whole numbers.
-        """
-        if self.selection is None:
-            raise UsageError(f"{self.title}, kept", "all of its cells were known beforehand", "Ask a histogram over Keys")
-        if np.asarray(counts).dtype.kind not in "iu":
-            raise UsageError(f"{self.title}, kept", "numbers of rows are whole numbers below 2^63", "Write release.kept(16)")
-        return self.selection.kept(counts)
+    @property
+    def values(self) -> np.ndarray:
+        """Noisy counts: int64 ndarray with one dimension per axis."""
+        return self.counts.reshape(self.lattice.shape)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
-        alpha = self._alpha(confidence, simultaneous, self.lattice.size)
+        """Half-widths like ``values``; of selected keys, how far the longer side of each interval reaches."""
         if isinstance(self.law, KeyNoise):
-            return self.law.widths(self.values, alpha)
-        return np.full(self.lattice.shape, self.law.half_width(alpha))
+            return self.law.widths(self.values, self._alpha(confidence, simultaneous, self.lattice.size))
+        return super().accuracy(confidence, simultaneous)
 
     def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals, each like ``values``; of selected keys, given that they were shown."""
@@ -143,7 +137,7 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         alpha = self._alpha(confidence, simultaneous, self.lattice.size)
         return self._estimate(confidence, *moments.shares(self.values, law, alpha), possible=(0, 1))
 
-    def rate(self, part: Any, among: Any = None, confidence: Exactly = "0.95") -> Estimate:
+    def rate(self, part: ArrayLike, among: ArrayLike | None = None, confidence: Exactly = "0.95") -> Estimate:
         """What part of some cells' rows lies in others of them, with an interval within [0, 1].
 
         Parameters
@@ -187,7 +181,7 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         found = moments.herfindahl(sums, law, terms, error_probability(confidence))
         return self._estimate(confidence, *found, possible=(1 / sums.size, 1))
 
-    def _moment(self, statistic: Any, what: str, axis: str | None, confidence: Exactly, possible: Possible) -> Estimate:
+    def _moment(self, statistic: Statistic, what: str, axis: str | None, confidence: Exactly, possible: Possible) -> Estimate:
         law, place = self._additive(what), self._place(axis)
         found = self.lattice.axes[place]
         if not isinstance(found, GridAxis | EdgesAxis):
@@ -197,23 +191,26 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         ends = possible(*bins.ends)
         return self._estimate(confidence, *statistic(bins, error_probability(confidence)), possible=ends)
 
-    def _estimate(self, confidence: Exactly, value: Any, low: Any, high: Any, *, possible: tuple[float, float] | None = None) -> Estimate:
+    def _estimate(
+        self, confidence: Exactly, value: Numbers, low: Numbers, high: Numbers, *, possible: tuple[float, float] | None = None
+    ) -> Estimate:
         """An estimate that says what it is of; not known where its interval is all that was possible beforehand."""
         about = self.guarantee.unit.counted
-        known: Any = True
-        if possible is not None:
-            known = ~((np.asarray(low) <= possible[0]) & (np.asarray(high) >= possible[1]))
-        return Estimate(value, low, high, 1 - error_probability(confidence), about, known if np.ndim(known) else bool(known))
+        confident = 1 - error_probability(confidence)
+        if possible is None:
+            return Estimate(value, low, high, confident, about)
+        known = ~((np.asarray(low) <= possible[0]) & (np.asarray(high) >= possible[1]))
+        return Estimate(value, low, high, confident, about, known if np.ndim(known) else bool(known))
 
     def _additive(self, what: str) -> Law:
         """The law of the noise, where sums of counts have one."""
-        if isinstance(self.law, KeyNoise):
+        if self.noise is None:
             raise UsageError(
                 f"{what} over keys",
                 "keys that were not shown are missing from every sum, and those shown were helped by their noise",
                 "Add another axis to the question: then all cells of the keys shown are counted anew",
             )
-        return self.law
+        return self.noise
 
     def _place(self, axis: str | None) -> int:
         if axis is None and len(self.lattice.axes) > 1:
@@ -232,8 +229,7 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
 
     def cell_names(self, axis: str) -> list[str]:
         """Names of the cells along an axis: labels, or "a to b"; the bins at the ends are open, since they hold what lies beyond."""
-        found = self.lattice.axes[self._places(axis)[0]]
-        return [str(label) for label in found.labels] if isinstance(found, LabelAxis) else _bin_names(cast(Any, found))
+        return _cell_names(self.lattice.axes[self._places(axis)[0]])
 
     def to_frame(self) -> pa.Table:
         """One row per cell: the axes, count, low, high (95%).
@@ -244,32 +240,35 @@ class HistogramRelease(Release, frozen=True, kw_only=True, eq=False, tag="histog
         import pyarrow as pa
 
         where = np.unravel_index(np.arange(self.lattice.size), self.lattice.shape)
-        columns: dict[str, Any] = {}
+        columns: dict[str, pa.Array | np.ndarray] = {}
         for axis, index in zip(self.lattice.axes, where, strict=True):
-            if isinstance(axis, LabelAxis):
-                columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), _label_array(axis.labels))
-            else:
-                columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(_bin_names(cast(Any, axis))))
+            names = _label_array(axis.labels) if isinstance(axis, LabelAxis) else pa.array(_cell_names(axis))
+            columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), names)
+            if isinstance(axis, GridAxis | EdgesAxis):
                 edges = edge_array(axis.edges(), axis.time)
-                columns[f"{axis.name}_lower"], columns[f"{axis.name}_upper"] = edges[index], edges[index + 1]
+                columns[f"{axis.name}_lower"] = edges[index]
+                columns[f"{axis.name}_upper"] = edges[index + 1]
         low, high = self.interval()
         return pa.table(columns | {"count": self.counts, "low": low.reshape(-1), "high": high.reshape(-1)})
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Bars with error bars for one axis, a table of shades for two; more axes are summed into the first two.
 
         Bins by records are drawn by their rows per width.
         """
         from sfumato.charts import histograms
 
-        return histograms.draw(cast(Any, self), ax)
+        return histograms.draw(self, ax)
 
 
-def _bin_names(axis: GridAxis | EdgesAxis) -> list[str]:
-    return bin_names(edge_text(axis.edges(), axis.time), axis.time)
+def _cell_names(axis: LatticeAxis) -> list[str]:
+    """Names of the cells of an axis: labels, or bins. An axis of keys has none until keys are selected."""
+    if isinstance(axis, GridAxis | EdgesAxis):
+        return bin_names(edge_text(axis.edges(), axis.time), axis.time)
+    return [str(label) for label in axis.labels] if isinstance(axis, LabelAxis) else []
 
 
-def _label_array(labels: Sequence[object]) -> Any:
+def _label_array(labels: Sequence[object]) -> pa.Array:
     import pyarrow as pa
 
     same = len({type(label) for label in labels}) == 1

@@ -1,101 +1,40 @@
-"""The answer: values on public lattice points, in order, and how far their ranks may be off."""
+"""Values on public lattice points, in order, and how far their ranks may be off. They know no question."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from sfumato.answers.edges import edge_array
 from sfumato.answers.estimate import error_probability
-from sfumato.answers.preview import Preview
+from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
-from sfumato.domain import GridAxis, LabelAxis, Lattice
+from sfumato.domain import GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, decimal
 from sfumato.mechanisms.noise import Law
-from sfumato.mechanisms.thresholds import KeyLaw
-from sfumato.privacy import belief
-from sfumato.privacy.guarantee import left_out
-from sfumato.privacy.measures import CentralMeasure
 from sfumato.quantiles.methods import Way
-from sfumato.quantiles.question import Quantiles
-from sfumato.quantiles.reach import half_width, typical
+from sfumato.quantiles.preview import ALPHA, rows_needed
+from sfumato.quantiles.reach import half_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-ALPHA = 0.05
-
-
-class QuantilesPreview(Preview, frozen=True):
-    """What quantiles would cost, and how far their ranks may be from those asked for. Touches no data, spends nothing.
-
-    Attributes
-    ----------
-    ways : tuple of Way
-        How each axis is answered.
-    labels : int
-        How often, for ``by``; else 1.
-    rows_law : DiscreteLaplace, DiscreteGaussian or None
-        Of the noise on the number of rows of each label.
-    """
-
-    law: Law | KeyLaw | None = None  # type: ignore[assignment]
-    rows: int | None = None
-    notes: tuple[str, ...] = ()
-    ways: tuple[Way, ...] = ()
-    labels: int = 1
-    rows_law: Law | None = None
-
-    @property
-    def rows_needed(self) -> int:
-        """From about how many rows on all values of a label are known."""
-        return rows_needed(self.ways, self.rows_law)
-
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
-        """Rows by which a rank may be off, of the axis where that is most; ``simultaneous``: all of them hold together."""
-        alpha = error_probability(confidence)
-        return max(half_width(way, alpha, len(self.ways) * self.labels if simultaneous else 0) for way in self.ways)
-
-    def __str__(self) -> str:
-        typically = max(typical(way, 0.05) for way in self.ways)
-        lines = [f"{self.question} at {self.cost}, for {self.unit}:"]
-        lines.append(f"  chooses {self.cells:,} lattice points by {', '.join(self.notes)}")
-        of = f"of {self.unit.counted}"
-        lines.append(f"  {of}, each has its rank within {self.accuracy():,} of the one asked for with 95% confidence, whatever the data")
-        lines.append(f"  and typically within {typically:,.0f}, where values lie evenly; a tied value has all ranks of its rows")
-        if self.cells and self.cells > 1:
-            lines.append(f"  all of them at once are within {self.accuracy(simultaneous=True):,} rows")
-        if self.rows:
-            share = self.accuracy() * self.labels / self.rows
-            lines.append(f"  of {self.rows:,} rows{', evenly divided,' if self.labels > 1 else ''} that is {share:.2%}")
-        if self.rows_law is not None:
-            lines.append(f"  the number of rows of each label is released too, within +-{self.rows_law.half_width(0.05):,}")
-            lines.append(f"  values of a label with fewer than about {self.rows_needed:,} rows are marked as not known")
-        else:
-            lines.append(f"  with fewer than {self.rows_needed:,} rows some of the values say nothing")
-        lines.append(f"  {belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)}")
-        return "\n".join([*lines, f"  {left_out(self.unit)}"])
+    from matplotlib.axes import Axes
 
 
-def rows_needed(ways: Sequence[Way], rows_law: Law | None) -> int:
-    """From how many rows on the ranks of all quantiles are known to lie within the rows, beside what noise adds to their number."""
-    alpha = ALPHA if rows_law is None else ALPHA / 2
-    least = max(half_width(way, alpha) / float(min(*way.at, *(1 - q for q in way.at))) for way in ways)
-    return math.floor(least) + 1 + (0 if rows_law is None else 2 * rows_law.half_width(ALPHA))
-
-
-class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quantiles-release", dict=True, forbid_unknown_fields=True):
+class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     """Values on public lattice points that have about the asked shares of rows below them.
 
+    A subclass says by its own ``question`` what was asked: ``at``, ``by``, and the ``ways`` in which it was answered.
+
     Attributes
     ----------
-    question : Quantiles
+    question : Question
     lattice : Lattice
         On which the rows were counted.
     edges : int64 ndarray of shape (labels * axes * quantiles,)
@@ -108,7 +47,7 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
         Whether each value is known, in the order of ``edges``; empty where no number of rows was paid for.
     """
 
-    question: Quantiles
+    question: AnyQuestion
     lattice: Lattice
     edges: np.ndarray
     rows: np.ndarray | None = None
@@ -117,7 +56,7 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
 
     def __post_init__(self) -> None:
         sizes = np.array([axis.size for axis in self.axes])
-        if len(self.edges) != self.labels_number * len(sizes) * len(self.question.at):
+        if len(self.edges) != self.labels_number * len(sizes) * len(self.at):
             raise UsageError("quantiles", "their number is not what the question asks for", "Load a file that release.save wrote")
         edges = self._table
         if (edges < 0).any() or (edges > sizes[None, :, None]).any() or (np.diff(edges, axis=2) < 0).any():
@@ -126,6 +65,25 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
             raise UsageError("quantiles", "a number of rows belongs to each label", "Load a file that release.save wrote")
         # Always found anew: a file tells it to its readers, and is not believed.
         msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
+
+    @property
+    def at(self) -> tuple[Fraction, ...]:
+        """The quantiles asked for."""
+        raise NotImplementedError
+
+    @property
+    def by(self) -> str | None:
+        """The axis whose labels divide the rows; None: all rows together."""
+        raise NotImplementedError
+
+    @property
+    def ways(self) -> Mapping[str, Way]:
+        """How each axis was answered."""
+        raise NotImplementedError
+
+    def numbers(self) -> tuple[int, ...]:
+        """The chosen lattice points, then the numbers of rows of the labels."""
+        return (*self.edges.tolist(), *(() if self.rows is None else self.rows.tolist()))
 
     def _flags(self) -> np.ndarray:
         """Whether each value is known: bool ndarray like ``table``; empty where that cannot be said.
@@ -153,7 +111,7 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
     def unknowns(self) -> str:
         """What is not known, in a sentence."""
         if not self.flags:
-            where = "With" if self.question.by is None else "In a label with"
+            where = "With" if self.by is None else "In a label with"
             return f"{where} fewer than {rows_needed(list(self.ways.values()), None):,} rows counted, some of the values say nothing."
         unknown = len(self.flags) - sum(self.flags)
         verb = "is" if unknown == 1 else "are"
@@ -162,22 +120,22 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
     @property
     def axes(self) -> tuple[GridAxis, ...]:
         """The axes whose quantiles these are."""
-        return cast("tuple[GridAxis, ...]", self.lattice.axes[1:] if self.question.by else self.lattice.axes)
+        return tuple(axis for axis in self.lattice.axes if isinstance(axis, GridAxis))
 
     @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> tuple[Label, ...]:
         """The labels of ``by``; () without."""
         first = self.lattice.axes[0]
-        return first.labels if self.question.by and isinstance(first, LabelAxis) else ()
+        return first.labels if self.by and isinstance(first, LabelAxis) else ()
 
     @property
     def labels_number(self) -> int:
         """How often the quantiles are answered: for each label, or once."""
-        return len(self.labels) if self.question.by else 1
+        return len(self.labels) if self.by else 1
 
     @property
     def _table(self) -> np.ndarray:
-        return self.edges.reshape(self.labels_number, len(self.axes), len(self.question.at))
+        return self.edges.reshape(self.labels_number, len(self.axes), len(self.at))
 
     @cached_property
     def table(self) -> np.ndarray:
@@ -191,13 +149,8 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
         return self._shaped(self.table)
 
     def _shaped(self, table: np.ndarray) -> np.ndarray:
-        shape = [n for n, kept in zip(table.shape, (self.question.by is not None, len(self.axes) > 1, True), strict=True) if kept]
+        shape = [n for n, kept in zip(table.shape, (self.by is not None, len(self.axes) > 1, True), strict=True) if kept]
         return table.reshape(shape)
-
-    @property
-    def at(self) -> tuple[Any, ...]:
-        """The quantiles asked for, as exact fractions."""
-        return tuple(self.question.at)
 
     @property
     def title(self) -> str:
@@ -212,12 +165,6 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
     def measured_against(self) -> str:
         """What the accuracy is measured against."""
         return "rows of the one asked for"
-
-    @property
-    def ways(self) -> dict[str, Way]:
-        """How each axis was answered."""
-        measure = cast(CentralMeasure, self.guarantee.measure)
-        return self.question.ways(self.lattice, self.guarantee.unit, measure, rows_paid=self.rows is not None)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
         """By how many rows the ranks may be off, whatever the data are: int64 ndarray like ``values``.
@@ -278,11 +225,9 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
 
         shape = self.table.shape
         label, axis, quantile = (index.reshape(-1) for index in np.indices(shape))
-        columns: dict[str, Any] = {}
-        if self.question.by:
-            columns[self.question.by] = (
-                pa.array(self.labels).take(pa.array(label)) if self._one_type else [str(self.labels[i]) for i in label]
-            )
+        columns: dict[str, pa.Array | np.ndarray | list[str]] = {}
+        if self.by:
+            columns[self.by] = pa.array(self.labels).take(pa.array(label)) if self._one_type else [str(self.labels[i]) for i in label]
         if len(self.axes) > 1:
             columns["axis"] = [self.axes[i].name for i in axis]
         columns["quantile"] = np.array([float(q) for q in self.at])[quantile]
@@ -300,7 +245,7 @@ class QuantilesRelease(Release, frozen=True, kw_only=True, eq=False, tag="quanti
     def _one_type(self) -> bool:
         return len({type(label) for label in self.labels}) == 1
 
-    def plot(self, ax: Any = None, rows: int | None = None) -> Any:
+    def plot(self, ax: Axes | None = None, rows: int | None = None) -> Axes:
         """Draw a cumulative curve through the values; with ``by`` a box per label.
 
         Parameters
