@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -18,7 +17,7 @@ from sfumato.risk.universe import named_columns
 
 
 def choose(
-    universe: Any,
+    universe: object,
     size: int | None = None,
     query: QueryName = "mean",
     risk: Exactly = 1 / 3,
@@ -69,7 +68,7 @@ def choose(
     return Choices(tuple(parts))
 
 
-def _columns(universe: Any, wanted: Sequence[str] | None) -> dict[str, Any] | None:
+def _columns(universe: object, wanted: Sequence[str] | None) -> Mapping[str, object] | None:
     """The columns of a frame or a file, by name; None for an array."""
     if isinstance(universe, str | os.PathLike):
         from sfumato.data.universe import read_numbers
@@ -84,16 +83,16 @@ def _columns(universe: Any, wanted: Sequence[str] | None) -> dict[str, Any] | No
     return {name: found[name] for name in wanted}
 
 
-def _one(records: Any, size: int | None, query: QueryName, risk: Exactly, missing: str, name: str | None = None) -> Choice:
+def _one(records: object, size: int | None, query: QueryName, risk: Exactly, missing: str, name: str | None = None) -> Choice:
     if missing == "drop":
         records = _present(records)
     if size is None:
-        size = max(np.size(records) - 1, 1)
+        size = max(np.asarray(records).size - 1, 1)
     found = risks.choose({name: records} if name else records, size, query, risk)
     return found if isinstance(found, Choice) else found.parts[0]
 
 
-def _present(records: Any) -> Any:
+def _present(records: object) -> object:
     """The records that are numbers; what is no array of numbers is left for ``risk.choose`` to refuse."""
     try:
         array = np.asarray(records)

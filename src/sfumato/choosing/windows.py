@@ -7,54 +7,29 @@ ceiling follows from the promise, so it holds for every question and for all of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.choosing import words
-from sfumato.choosing.costs import Kind, Wish, Within, kind_of, least_total, shared
+from sfumato.choosing.costs import Kind, Wish, Within, least_total, shared
+from sfumato.choosing.span import Part, Span
 from sfumato.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.exact import Exactly, rounded
+from sfumato.exact import Exactly
 from sfumato.plan import Plan, as_plan
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.risk import Choice, Choices, Risk, Worlds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 POINTS = 49  # of the curves in the picture
 MOST_WORLDS = 10**300  # whose probabilities are doubles
 BEYOND = 8  # how far the picture goes below and above the window
 
 
-class Part(msgspec.Struct, frozen=True):
-    """One question of a window.
-
-    Attributes
-    ----------
-    question : str
-    cells : int or None
-        How many numbers it releases, at the floor.
-    accuracy : Within
-        What is wished for.
-    floor : PureDP, ApproxDP or ZCDP
-        What it needs for that: its share of the plan's floor.
-    at_ceiling, each_at_ceiling : float or None
-        The half-width at the ceiling: as wished for, and number by number. None: the question refuses that cost.
-    half_widths : tuple of float or None
-        Along ``Window.costs``.
-    """
-
-    question: str
-    cells: int | None
-    accuracy: Within
-    floor: CentralMeasure
-    at_ceiling: float | None
-    each_at_ceiling: float | None
-    half_widths: tuple[float | None, ...]
-
-
-class Window(msgspec.Struct, frozen=True, tag="window"):
+class Window(Span, frozen=True, tag="window"):
     """Between accurate enough and safe enough. Made from public things only: no data was touched, nothing was spent.
 
     Attributes
@@ -77,47 +52,11 @@ class Window(msgspec.Struct, frozen=True, tag="window"):
         The risk along costs, for the picture.
     """
 
-    plan: Plan
-    parts: tuple[Part, ...]
-    unit: Unit
-    risk: Risk
-    worlds: Worlds | int | None
-    floor_cost: CentralMeasure
-    ceiling_cost: CentralMeasure
-    risk_at_floor: float
-    costs: tuple[float, ...]
-    risks: tuple[float, ...]
-
-    @property
-    def kind(self) -> Kind:
-        """The measure in which costs are counted."""
-        return kind_of(self.floor_cost)
-
-    @property
-    def floor(self) -> float:
-        """The least epsilon, or rho, that is accurate enough; its shortest decimal is exact."""
-        return float(self.kind.level(self.floor_cost))
-
-    @property
-    def ceiling(self) -> float:
-        """The largest epsilon, or rho, that is safe enough."""
-        return float(self.kind.level(self.ceiling_cost))
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """Floor and ceiling in four digits, rounded up and down, so that what is quoted is inside too."""
-        return rounded(self.kind.level(self.floor_cost), 4, up=True), rounded(self.kind.level(self.ceiling_cost), 4, up=False)
-
-    @property
-    def feasible(self) -> bool:
-        """Whether some cost is accurate enough and safe enough."""
-        return self.kind.level(self.floor_cost) <= self.kind.level(self.ceiling_cost)
-
     def explain(self) -> str:
         """Say in sentences what the window is, and, if it is empty, what to relax and by how much."""
         return words.explain(self)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw error and risk along cost, each as a share of what is allowed, on a matplotlib Axes; return the Axes."""
         from sfumato.charts import windows
 
@@ -134,7 +73,7 @@ def window(
     unit: Unit,
     accuracy: Within | Sequence[Within],
     risk: Risk,
-    worlds: Any = None,
+    worlds: Worlds | Choice | Choices | int | Sequence[int] | None = None,
     rows: int | None = None,
     measure: str = "pure",
     delta: Exactly = 0,
@@ -242,7 +181,7 @@ def _wishes(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]:
     return list(given)
 
 
-def _read_worlds(worlds: Any, unit: Unit, risk: Risk) -> Worlds | int | None:
+def _read_worlds(worlds: Worlds | Choice | Choices | int | Sequence[int] | None, unit: Unit, risk: Risk) -> Worlds | int | None:
     if not isinstance(risk, Risk):
         raise UsageError(f"risk = {type(risk).__name__}", "it is not a Risk", "Write risk=sf.Risk(prior=.01, posterior=.05)")
     if not isinstance(unit, Unit):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sfumato.choosing.costs import Kind, kind_of
+from sfumato.choosing.span import Part, Span
 from sfumato.exact import decimal, rounded
 from sfumato.privacy import belief
-
-if TYPE_CHECKING:
-    from sfumato.choosing.windows import Part, Window
 
 DIGITS = 4
 
 
-def explain(found: Window) -> str:
+def explain(found: Span) -> str:
     """The window in sentences, one a line: the decision first, then what it rests on."""
     kind = found.kind
     lines = _decided(found) if found.feasible else _empty(found)
@@ -24,7 +21,7 @@ def explain(found: Window) -> str:
     return "\n".join([*lines, *(_open(found) if found.feasible else [])])
 
 
-def _floor(found: Window, kind: Kind) -> list[str]:
+def _floor(found: Span, kind: Kind) -> list[str]:
     level = named(kind, kind.level(found.floor_cost), up=True)
     if len(found.parts) == 1:
         return [f"Floor: {level} is the least at which {_subject(found.parts[0])} {found.parts[0].accuracy}."]
@@ -46,7 +43,7 @@ def _subject(part: Part) -> str:
     return "the number is" if part.cells == 1 else f"all {part.cells:,} numbers are"
 
 
-def _worlds(found: Window) -> str:
+def _worlds(found: Span) -> str:
     if found.worlds is None:
         return ""
     if isinstance(found.worlds, int):
@@ -54,7 +51,7 @@ def _worlds(found: Window) -> str:
     return f", of the worlds in which {found.worlds.size:,} of {found.worlds.records:,} records are the data"
 
 
-def _decided(found: Window) -> list[str]:
+def _decided(found: Span) -> list[str]:
     kind = found.kind
     level = named(kind, kind.level(found.floor_cost), up=True)
     meaning = f"With it, {belief.sentence(found.floor_cost, found.unit)}{_reached(found)}."
@@ -62,7 +59,7 @@ def _decided(found: Window) -> list[str]:
     return [f"Decision: {level}, the safest that is accurate enough. {large or meaning}"]
 
 
-def _open(found: Window) -> list[str]:
+def _open(found: Span) -> list[str]:
     kind = found.kind
     floor, ceiling = found.ends
     lines = [f"Feasible: any {kind.letter} from {floor} to {ceiling} is accurate enough and safe enough."]
@@ -72,14 +69,14 @@ def _open(found: Window) -> list[str]:
     return lines
 
 
-def _reached(found: Window) -> str:
+def _reached(found: Span) -> str:
     """What the risk is at the floor, unless the sentence before it says it."""
     if found.risk.prior == belief.PRIOR:
         return ""
     return f", and {found.risk.what} is at most {_up(found.risk_at_floor)}"
 
 
-def _empty(found: Window) -> list[str]:
+def _empty(found: Span) -> list[str]:
     """Every single thing that would open the window."""
     kind = found.kind
     floor, ceiling = named(kind, kind.level(found.floor_cost), up=True), named(kind, kind.level(found.ceiling_cost))

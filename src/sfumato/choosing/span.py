@@ -1,0 +1,79 @@
+"""The facts of a window: from the least cost that is accurate enough to the largest that is safe enough."""
+
+from __future__ import annotations
+
+import msgspec
+
+from sfumato.choosing.costs import Kind, Within, kind_of
+from sfumato.exact import rounded
+from sfumato.plan import Plan
+from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
+from sfumato.risk import Risk, Worlds
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One question of a window.
+
+    Attributes
+    ----------
+    question : str
+    cells : int or None
+        How many numbers it releases, at the floor.
+    accuracy : Within
+        What is wished for.
+    floor : PureDP, ApproxDP or ZCDP
+        What it needs for that: its share of the plan's floor.
+    at_ceiling, each_at_ceiling : float or None
+        The half-width at the ceiling: as wished for, and number by number. None: the question refuses that cost.
+    half_widths : tuple of float or None
+        Along ``Window.costs``.
+    """
+
+    question: str
+    cells: int | None
+    accuracy: Within
+    floor: CentralMeasure
+    at_ceiling: float | None
+    each_at_ceiling: float | None
+    half_widths: tuple[float | None, ...]
+
+
+class Span(msgspec.Struct, frozen=True):
+    """What was found out about a plan; ``Window`` says what each field is."""
+
+    plan: Plan
+    parts: tuple[Part, ...]
+    unit: Unit
+    risk: Risk
+    worlds: Worlds | int | None
+    floor_cost: CentralMeasure
+    ceiling_cost: CentralMeasure
+    risk_at_floor: float
+    costs: tuple[float, ...]
+    risks: tuple[float, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """The measure in which costs are counted."""
+        return kind_of(self.floor_cost)
+
+    @property
+    def floor(self) -> float:
+        """The least epsilon, or rho, that is accurate enough; its shortest decimal is exact."""
+        return float(self.kind.level(self.floor_cost))
+
+    @property
+    def ceiling(self) -> float:
+        """The largest epsilon, or rho, that is safe enough."""
+        return float(self.kind.level(self.ceiling_cost))
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Floor and ceiling in four digits, rounded up and down, so that what is quoted is inside too."""
+        return rounded(self.kind.level(self.floor_cost), 4, up=True), rounded(self.kind.level(self.ceiling_cost), 4, up=False)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some cost is accurate enough and safe enough."""
+        return self.kind.level(self.floor_cost) <= self.kind.level(self.ceiling_cost)
