@@ -30,18 +30,13 @@ class Preview(msgspec.Struct, frozen=True):
     cost : PureDP, ApproxDP or ZCDP
     unit : Unit
     cells : int or None
-        How many numbers are released; None where that depends on a noisy count and no ``rows`` was stated.
-    rows : int or None
-        As stated by the holder.
-    notes : tuple of str
+        How many numbers are released; None where that depends on a noisy count and no number of rows was stated.
     """
 
     question: str
     cost: CentralMeasure
     unit: Unit
     cells: int | None
-    rows: int | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def counted(self) -> str:
@@ -63,7 +58,7 @@ class Preview(msgspec.Struct, frozen=True):
 
     def remarks(self) -> list[str]:
         """What else there is to know, a sentence a line."""
-        return [*self.notes, left_out(self.unit)]
+        return [left_out(self.unit)]
 
     def __str__(self) -> str:
         """The question and its cost, what follows from it, how sure an attacker could become, and remarks."""
@@ -71,13 +66,16 @@ class Preview(msgspec.Struct, frozen=True):
         return "\n  ".join([f"{self.question} at {self.cost}, for {self.unit}:", *self.lines(), risk, *self.remarks()])
 
 
-class CountsPreview(Preview, frozen=True, kw_only=True):
+class CountsPreview(Preview, frozen=True):
     """The preview of counts with integer noise, or of sums of such counts.
 
     Attributes
     ----------
     law : DiscreteLaplace, DiscreteGaussian, TruncatedGeometric or ThresholdLaplace
         Of the noise on each number.
+    rows : int or None
+        As stated by the holder.
+    notes : tuple of str
     worst : like ``law``, or None
         The most noise that any number may get, where they differ; None: all have the same law.
     terms : int or None
@@ -85,6 +83,8 @@ class CountsPreview(Preview, frozen=True, kw_only=True):
     """
 
     law: Law | KeyLaw
+    rows: int | None = None
+    notes: tuple[str, ...] = ()
     worst: Law | None = None
     terms: int | None = 1
 
@@ -110,6 +110,10 @@ class CountsPreview(Preview, frozen=True, kw_only=True):
             average = self.rows / self.cells
             found.append(f"a cell of average size ({average:,.1f} rows) is known to +-{self.accuracy() / average:.1%}")
         return found
+
+    def remarks(self) -> list[str]:
+        """The notes, and which rows are left out."""
+        return [*self.notes, *super().remarks()]
 
     def _which(self) -> str:
         """What the noise is added to."""

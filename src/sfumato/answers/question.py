@@ -49,8 +49,7 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
 
     def as_in_files(self) -> Self:
         """The same question as a file gives it back: 4 is 4.0 where a field is a float, and a list is a tuple."""
-        again: Self = from_bytes(to_bytes(self), type(self))
-        return again
+        return from_bytes(to_bytes(self), type(self))
 
     def canonical(self, domain: Domain) -> Self:
         """The same question as every way to write it shares: a field ``axes`` holds them by name."""

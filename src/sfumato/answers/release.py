@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import msgspec
 import numpy as np
@@ -45,6 +45,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     guarantee: Guarantee
     receipt: Receipt | None = None
 
+    noun: ClassVar[str] = "number"
+    """What each of ``values`` is called: what the accuracy is of."""
+
+    measured_against: ClassVar[str] = "of the truth"
+    """What the accuracy is measured against, as in "within +-5 of the truth"."""
+
     @property
     def replayed(self) -> bool:
         """Whether this is a stored answer that was given before; then nothing was spent now."""
@@ -63,19 +69,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         raise NotImplementedError
 
     @property
-    def noun(self) -> str:
-        """What the accuracy is of: what each of ``values`` is called."""
-        return "number"
-
-    @property
     def about(self) -> str:
         """Which rows it is about, in words."""
         return self.guarantee.unit.counted
-
-    @property
-    def measured_against(self) -> str:
-        """What the accuracy is measured against, as in "within +-5 of the truth"."""
-        return "of the truth"
 
     @property
     def unknowns(self) -> str:
@@ -168,6 +164,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
     """Whole counts, each with integer noise of its own added to it. Subclasses hold the counts and the law of their noise."""
 
+    noun: ClassVar[str] = "count"
+
     @property
     def counts(self) -> np.ndarray:
         """The counts: ndarray of shape (cells,). They may be negative."""
@@ -178,11 +176,6 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
         """The widest law of the noise on a count, independent; None where the noise decided which counts are here, so that
         sums of them have no law."""
         raise NotImplementedError
-
-    @property
-    def noun(self) -> str:
-        """What the accuracy is of."""
-        return "count"
 
     @property
     def values(self) -> np.ndarray:

@@ -113,7 +113,7 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
             notes = (*notes, f"a noisy number of rows ({look}) decides how many steps or cells there are")
         if self.method == "auto":
             notes = (*notes, f"with {'many' if rows is None else f'{rows:,}'} rows the method is {method}")
-        return CountsPreview(self.title, pure, unit, self.n_clusters, rows, notes, law=law, terms=terms)
+        return CountsPreview(self.title, pure, unit, self.n_clusters, law, rows, notes, terms=terms)
 
     def _expected(
         self, method: Method, lattice: Lattice, unit: Unit, cost: CentralMeasure, rows: int | None

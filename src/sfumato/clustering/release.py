@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import numpy as np
@@ -54,6 +54,8 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
     flags : tuple of bool, "known" in files
         Whether each weight can be told from 0 (95%): elsewhere the centre says nothing.
     """
+
+    noun: ClassVar[str] = "weight"
 
     method: str
     lattice: Lattice
@@ -115,11 +117,6 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         for step in self.steps:
             found += [*step.sums.tolist(), *step.counts.tolist()]
         return tuple(found)
-
-    @property
-    def noun(self) -> str:
-        """What the accuracy is of."""
-        return "weight"
 
     @property
     def known(self) -> np.ndarray:

@@ -150,11 +150,11 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
         if self.records is not None:
             return record_bins(lattice, self.records, self.rows, unit, cost).preview(self.title, rows)
         if keys.key_axis(lattice) is None:
-            return CountsPreview(self.title, without_delta(cost), unit, lattice.size, rows, law=count_law(cost, unit))
+            return CountsPreview(self.title, without_delta(cost), unit, lattice.size, count_law(cost, unit), rows)
         selects, cells = keys.laws(cost, unit, self.selection, alone=len(lattice.axes) == 1)
         told = (keys.told(selects), keys.READ_AS_NOUGHT)
         law = selects if cells is None else cells
-        return keys.KeysPreview(self.title, cost, unit, None, rows, told, law=law, selects=selects, rule=self.selection)
+        return keys.KeysPreview(self.title, cost, unit, None, law, rows, told, selects=selects, rule=self.selection)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> HistogramRelease:
         """Add exact noise to every cell; keys are selected first, and bins by records are cut first."""

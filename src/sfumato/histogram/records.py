@@ -187,7 +187,7 @@ class RecordBins:
             most, typically = self.reach(bins)
             notes.append(f"a bin holds its share of the rows to within {typically:,} typically, and {most:,} whatever the data")
             notes.append("equal values lie in one bin, however many they are")
-        return CountsPreview(title, self.cost, self.unit, bins, rows, tuple(notes), law=self.law)
+        return CountsPreview(title, self.cost, self.unit, bins, self.law, rows, tuple(notes))
 
 
 def divided(cells: int, bins: int, cut: Cut) -> list[int]:

@@ -72,7 +72,7 @@ class AdaptiveGridPartitioner(OverAxes, frozen=True, tag="adaptive-grid", omit_d
         notes = ("noisy counts decide how many cells there are, and where",)
         self.needs(domain)
         *_, fine = [count_law(of_units(cost, units), unit) for units in split(units_of(cost), SHARES)]  # each of them must exist
-        return CountsPreview(self.title, without_delta(cost), unit, None, rows, notes, law=fine)
+        return CountsPreview(self.title, without_delta(cost), unit, None, fine, rows, notes)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count all, lay the coarse grid, count it, lay the fine grids, count them."""

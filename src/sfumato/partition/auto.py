@@ -80,7 +80,7 @@ class AutoPartitioner(OverAxes, frozen=True, tag="auto", omit_defaults=True, for
         slice_ = units_of(pure) // SLICES
         worst, best = count_law(of_units(pure, slice_), unit), count_law(of_units(pure, units_of(pure) - slice_), unit)
         notes = ("noisy counts decide how many cells there are, and where; cells in crowds get less of the cost",)
-        return CountsPreview(self.title, pure, unit, None, rows, notes, law=best, worst=worst)
+        return CountsPreview(self.title, pure, unit, None, best, rows, notes, worst)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count, judge, cut; then count the cells."""

@@ -165,7 +165,7 @@ class LevelTree(OverAxes, frozen=True):
         notes = () if stop is None else (f"a node whose noisy count is below {stop:g} becomes a cell, with what its path has left",)
         for units in {*levels.threshold[: self.depth], left} - {0}:
             count_law(of_units(pure, units), unit)
-        return CountsPreview(self.title, pure, unit, cells, rows, notes, law=count_law(of_units(pure, left), unit))
+        return CountsPreview(self.title, pure, unit, cells, count_law(of_units(pure, left), unit), rows, notes)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count and split, level by level; count the cells."""

@@ -121,7 +121,7 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         worst = count_law(of_units(pure, each), unit)
         left = count_law(of_units(pure, units_of(pure) - (TESTS + BLOCKS + 1) * each), unit)
         notes = (f"{law} in each test whether a box is split; each level asks for {delta} rows more",)
-        return CountsPreview(self.title, pure, unit, None, rows, notes, law=left, worst=worst)
+        return CountsPreview(self.title, pure, unit, None, left, rows, notes, worst)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Lay and count the blocks, grow their trees from tests, then count down those."""

@@ -118,7 +118,7 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
         known = self.partitions if rows is None else rows
         cells = None if known is None else math.prod(self._per_axis(lattice, known, law))
         notes = () if look is None else (f"a noisy number of rows ({look}) decides how many cells there are",)
-        return CountsPreview(self.title, without_delta(cost), unit, cells, rows, notes, law=law)
+        return CountsPreview(self.title, without_delta(cost), unit, cells, law, rows, notes)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Look at the noisy number of rows, lay the grid, count every cell with exact noise."""

@@ -9,18 +9,21 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.exact import Exactly
 from sfumato.mechanisms.noise import Law
-from sfumato.privacy.guarantee import left_out
 from sfumato.quantiles.methods import Way
 from sfumato.quantiles.reach import half_width, typical
 
 ALPHA = 0.05
 
 
-class QuantilesPreview(Preview, frozen=True, kw_only=True):
+class QuantilesPreview(Preview, frozen=True):
     """What quantiles would cost, and how far their ranks may be from those asked for. Touches no data, spends nothing.
 
     Attributes
     ----------
+    rows : int or None
+        As stated by the holder.
+    notes : tuple of str
+        The methods, in words.
     ways : tuple of Way
         How each axis is answered.
     labels : int
@@ -29,6 +32,8 @@ class QuantilesPreview(Preview, frozen=True, kw_only=True):
         Of the noise on the number of rows of each label.
     """
 
+    rows: int | None = None
+    notes: tuple[str, ...] = ()
     ways: tuple[Way, ...] = ()
     labels: int = 1
     rows_law: Law | None = None
@@ -61,10 +66,6 @@ class QuantilesPreview(Preview, frozen=True, kw_only=True):
             return [*found, f"with fewer than {self.rows_needed:,} rows some of the values say nothing"]
         found.append(f"the number of rows of each label is released too, within +-{self.rows_law.half_width(ALPHA):,}")
         return [*found, f"values of a label with fewer than about {self.rows_needed:,} rows are marked as not known"]
-
-    def remarks(self) -> list[str]:
-        """Which rows are left out."""
-        return [left_out(self.unit)]
 
 
 def rows_needed(ways: Sequence[Way], rows_law: Law | None) -> int:

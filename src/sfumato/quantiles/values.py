@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import numpy as np
@@ -46,6 +46,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     flags : tuple of bool, "known" in files
         Whether each value is known, in the order of ``edges``; empty where no number of rows was paid for.
     """
+
+    noun: ClassVar[str] = "rank"
+    measured_against: ClassVar[str] = "rows of the one asked for"
 
     question: AnyQuestion
     lattice: Lattice
@@ -155,16 +158,6 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def title(self) -> str:
         return self.question.title
-
-    @property
-    def noun(self) -> str:
-        """What the accuracy is of."""
-        return "rank"
-
-    @property
-    def measured_against(self) -> str:
-        """What the accuracy is measured against."""
-        return "rows of the one asked for"
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
         """By how many rows the ranks may be off, whatever the data are: int64 ndarray like ``values``.

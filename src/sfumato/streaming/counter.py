@@ -171,7 +171,7 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
             settled.cost,
             unit,
             (self.steps or FAR) * machine.cells,
-            rows,
+            rows=rows,
             machine=machine,
             grain=settled.grain,
             settled=settled,
@@ -251,6 +251,8 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    rows : int or None
+        As stated by the holder.
     machine : ElderTree, ToeplitzCounter, BufferCounter or Segments
     grain : Fraction
     reach : (int, int)
@@ -259,6 +261,7 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
         The counter with all that is public about its stream.
     """
 
+    rows: int | None = None
     machine: AnyMachine
     grain: Fraction
     reach: tuple[int, int]
@@ -298,8 +301,8 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
         ]
 
     def remarks(self) -> list[str]:
-        """Nothing more: which rows are left out is said with the stream."""
-        return list(self.notes)
+        """None: ``counted`` says which rows are left out."""
+        return []
 
 
 class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-release", forbid_unknown_fields=True):
@@ -314,6 +317,8 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
     events : tuple of str
         Names of the steps; "" where there was none.
     """
+
+    noun: ClassVar[str] = "total"
 
     settled: Settled
     outputs: tuple[Whole, ...]
@@ -344,11 +349,6 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
     @property
     def title(self) -> str:
         return self.settled.counter.title
-
-    @property
-    def noun(self) -> str:
-        """What the accuracy is of."""
-        return "total"
 
     @property
     def about(self) -> str:
