@@ -178,6 +178,9 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
         return "eugkm" if rows * count_law(cost, unit).effective_epsilon < FEW and len(lattice.axes) <= GRIDS else "privtree"
 
 
+KMeans.examples = (KMeans(2, axes="x", method="dplloyd"), KMeans(2, axes="x", method="privtree"))
+
+
 GROUPS = ("each count is a cell of a grid; the weight of a cluster adds up the cells of its group, at most all there are",)
 MANY = 10**15  # rows, where nobody says how many
 FEW = 1500  # rows times epsilon, below which a grid is taken

@@ -185,6 +185,14 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
         return HistogramRelease(question=self, lattice=lattice, counts=counts, law=bins.law, guarantee=guarantee, rows=rows)
 
 
+Histogram.examples = (
+    Histogram("x"),
+    Histogram("x", bins=[0, 1, 3]),
+    Histogram("x", records=2),
+    Histogram("x", records=2, rows=4),
+)
+
+
 def _lattice_axis(domain: Domain, name: str, bins: AxisBins | None, width: float | None) -> LatticeAxis:
     axis = domain[name]
     if isinstance(axis, Categories):

@@ -94,6 +94,9 @@ class AdaptiveGridPartitioner(OverAxes, frozen=True, tag="adaptive-grid", omit_d
         return draft.release(self.name, depth, self.proof, "noise on the number of rows, on coarse cells and on fine cells")
 
 
+AdaptiveGridPartitioner.examples = (AdaptiveGridPartitioner("x"),)
+
+
 def coarse_cells(n: float, epsilon: float, d: int) -> list[int]:
     """Cells of the coarse grid along each axis, m1."""
     aim = max(FEWEST, min(eugkm_cells(n, epsilon, d=d)[0], 1e60) / COARSER**d)

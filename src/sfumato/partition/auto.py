@@ -89,6 +89,9 @@ class AutoPartitioner(OverAxes, frozen=True, tag="auto", omit_defaults=True, for
         return draft.release(self.name, depth, self.proof, "noise on counts from coarse to fine, and on cells")
 
 
+AutoPartitioner.examples = (AutoPartitioner("x"),)
+
+
 @dataclass
 class _Front:
     """The nodes that were counted last: arrays of equal length.

@@ -65,3 +65,6 @@ class BinaryPartitioner(LevelTree, frozen=True, tag="binary", omit_defaults=True
         """Halve nodes at the middle of their lattice cells; nothing is spent."""
         lower, upper = draft.growth.lower[nodes, axis], draft.growth.upper[nodes, axis]
         return draft.growth.split(nodes, axis, (lower + upper) // 2)
+
+
+BinaryPartitioner.examples = (BinaryPartitioner("x", depth=2), BinaryPartitioner("x", depth=2, stop_below=1))

@@ -87,6 +87,9 @@ class MedianPartitioner(LevelTree, frozen=True, tag="median", omit_defaults=True
         return draft.growth.split(nodes, axis, np.array(cuts, np.int64))
 
 
+MedianPartitioner.examples = (MedianPartitioner("x", depth=1),)
+
+
 class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omit_defaults=True, forbid_unknown_fields=True):
     """Where are they, in boxes that hold about equally many? Nodes are cut at several private quantiles at once, the axes in turn.
 
@@ -178,6 +181,9 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
             cuts.append(lower + JointLaw(Ranks.of_counts(counts, 1, len(counts)), at, epsilon, unit, distinct=True).draw(draft.noise))
         draft.pay(nodes, units)
         return split_at(draft.growth, nodes, axis, cuts)
+
+
+MultiQuantilePartitioner.examples = (MultiQuantilePartitioner("x", depth=1, fanout=3),)
 
 
 def _along(draft: Draft, nodes: np.ndarray, axis: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

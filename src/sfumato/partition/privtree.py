@@ -180,6 +180,9 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
             depths = _and_new(depths, growth, first + level)
 
 
+PrivTreePartitioner.examples = (PrivTreePartitioner("x"),)
+
+
 def _and_new(depths: np.ndarray, growth: Growth, depth: int) -> np.ndarray:
     """The depths of all nodes, those that are new having this one."""
     return np.concatenate([depths, np.full(len(growth.axis) - len(depths), depth)])

@@ -147,6 +147,9 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
         return [min(each, axis.size) if axis.size < finest(d) else each for each, axis in axes]
 
 
+UniformPartitioner.examples = (UniformPartitioner("x", partitions=3), UniformPartitioner("x", theta=1))
+
+
 def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple[float, int]:
     """The number of cells M that EUGkM's rule aims at, and the cells per axis m.
 

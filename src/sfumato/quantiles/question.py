@@ -257,3 +257,10 @@ def _quantiles(at: Exactly | Sequence[Exactly]) -> tuple[Fraction, ...]:
 def _settled(q: Fraction) -> Fraction:
     simple = q.limit_denominator(1000)
     return simple if abs(simple - q) < Fraction(1, 10**12) else Fraction(round(q / CLOSEST)) * CLOSEST
+
+
+Quantiles.examples = (
+    Quantiles("x", at=[0.5]),
+    Quantiles("x", at=[0.25, 0.75], method="recursive"),
+    Quantiles("x", at=[0.25, 0.75], method="tree"),
+)

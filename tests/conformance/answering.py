@@ -1,0 +1,269 @@
+"""What every question, preview and release keeps, whoever wrote it. Each function asserts one clause of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+
+import sfumato as sf
+from sfumato.answers import registry
+from sfumato.answers.codec import from_bytes, from_plain, to_bytes
+from sfumato.answers.counts import Needs
+from sfumato.answers.preview import Preview
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
+from sfumato.audit.exact import check_additive, pure_loss
+from sfumato.audit.runs import NotAdditive, count, of_question, published
+from sfumato.charts import style
+from sfumato.errors import UsageError
+from sfumato.pages import sections
+from sfumato.privacy.measures import CentralMeasure, PureDP, total_of
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import PublicSeed
+
+LINE = sf.Domain(x=sf.Interval(0, 3, step=1))
+ROWS = ((0.5,), (1.0,), (1.5,), (3.0,))
+COST = PureDP("2")
+FEW = Unit(rows_per_person=2)
+PAIRS = ((ROWS[:1], ()), ((), ROWS[:1]))
+DECIDED = (0, 40)
+"""Values of the first draw, where it decides what comes next."""
+
+
+def answered(question: AnyQuestion, seed: int = 1, unit: Unit = FEW, cost: CentralMeasure = COST) -> Release:
+    """What a question answers about the rows above, from a public seed."""
+    return question.answer(count(ROWS, question.needs(LINE).lattice), unit, cost, PublicSeed(seed))
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def is_a_value(question: AnyQuestion) -> None:
+    """It is frozen, equal to its copy, and can be looked up in a dict."""
+    copy = msgspec.structs.replace(question)
+    assert copy == question
+    assert {question: 1}[copy] == 1
+    for field in question.__struct_fields__:
+        try:
+            setattr(question, field, None)
+        except (AttributeError, FrozenInstanceError):
+            continue
+        raise AssertionError(f"{field} can be changed")
+
+
+def is_known(question: AnyQuestion) -> None:
+    """It is registered, says what it asks, and proves what it promises."""
+    assert type(question) in registry.questions()
+    assert issubclass(type(answered(question)), registry.releases())
+    assert question.title.strip()
+    assert all((question.proof.sensitivity, question.proof.because, question.proof.not_covered, question.proof.source))
+
+
+def travels(question: AnyQuestion) -> None:
+    """JSON and the plain values of TOML give it back."""
+    assert from_bytes(to_bytes(question), registry.question_type()) == question
+    assert from_plain(msgspec.json.decode(to_bytes(question)), registry.question_type()) == question
+
+
+def has_one_canonical_form(question: AnyQuestion) -> None:
+    """Its canonical form is its own, needs the same, and is written in one way."""
+    canonical = question.canonical(LINE)
+    assert canonical.canonical(LINE) == canonical
+    assert to_bytes(canonical) == to_bytes(canonical.canonical(LINE))
+    assert canonical.needs(LINE) == question.needs(LINE)
+
+
+def needs_public_things_only(question: AnyQuestion) -> None:
+    """What is counted follows from the question and the domain: asked twice, it is the same."""
+    needs = question.needs(LINE)
+    assert isinstance(needs, Needs)
+    assert needs == question.needs(LINE)
+    assert set(needs.lattice.names) <= set(LINE)
+    assert needs.numbers >= 1
+
+
+def holds_no_more_than_it_said(question: AnyQuestion) -> None:
+    """The answer holds at most the numbers that were checked before the charge."""
+    assert np.size(answered(question).values) <= question.needs(LINE).numbers
+
+
+def foresees(question: AnyQuestion) -> None:
+    """A preview is the same every time, spends no more than it is given, and says so in words."""
+    preview = question.preview(LINE, FEW, COST, len(ROWS))
+    assert isinstance(preview, Preview)
+    assert to_bytes(preview) == to_bytes(question.preview(LINE, FEW, COST, len(ROWS)))
+    assert preview.unit == FEW
+    assert all(part <= whole for part, whole in zip(total_of(preview.cost), total_of(COST), strict=True))
+    assert str(preview).startswith(f"{preview.question} at {preview.cost}")
+    assert str(preview.unit.counted) in str(preview)
+
+
+def foresees_its_accuracy(question: AnyQuestion) -> None:
+    """No number is less accurate than was foreseen; counts whose number is known are exactly as accurate.
+
+    Where the preview depends on how many rows there are, nothing is certain beforehand, and nothing is asserted.
+    """
+    previews = [question.preview(LINE, FEW, COST, rows) for rows in (None, 1, 10**6)]
+    release = answered(question)
+    if not (release.states_accuracy and all(preview.states_accuracy for preview in previews)):
+        return
+    for simultaneous in (False, True):
+        foreseen = {_accuracy(preview, simultaneous) for preview in previews}
+        most = foreseen.pop()
+        if foreseen or most is None:
+            continue
+        found = np.max(release.accuracy("0.9", simultaneous))
+        assert 0 <= found <= most
+        if isinstance(release, CountsRelease) and previews[0].cells == len(release.counts):
+            assert found == most
+
+
+def _accuracy(preview: Preview, simultaneous: bool) -> float | None:
+    """The accuracy that was foreseen; None where it depends on a number of rows."""
+    try:
+        return preview.accuracy("0.9", simultaneous)
+    except UsageError:
+        return None
+
+
+def spends_what_it_says(question: AnyQuestion) -> None:
+    """The guarantee is the one that was foreseen, for the unit that was asked for, and stamped where noise was no secret."""
+    release = answered(question)
+    assert release.guarantee.measure == question.preview(LINE, FEW, COST).cost
+    assert release.cost == release.guarantee.measure
+    assert release.guarantee.unit == FEW
+    assert not release.guarantee.private
+    assert release.receipt is None
+
+
+def draws_from_the_noise_it_is_given(question: AnyQuestion) -> None:
+    """The same bits lead to the same bytes, other bits to others."""
+    first = to_bytes(answered(question))
+    assert first == to_bytes(answered(question))
+    assert any(first != to_bytes(answered(question, seed)) for seed in range(2, 12))
+
+
+def survives_the_exact_audit(question: AnyQuestion) -> None:
+    """No neighbours are told apart by more than the cost. Where numbers do not follow draws, ``is_additive`` says so."""
+    if is_additive(question):
+        loss = pure_loss(of_question(question, LINE, Unit(), COST), PAIRS, DECIDED).loss
+        assert loss <= float(COST.epsilon) * (1 + 1e-9)
+
+
+def is_additive(question: AnyQuestion) -> bool:
+    """Whether every published number moves one for one with its own draw, so that the exact audit applies.
+
+    Questions that select, or test what they do not publish, are audited by their laws and by samples.
+    """
+    try:
+        check_additive(of_question(question, LINE, Unit(), COST), PAIRS[0][0], DECIDED)
+    except NotAdditive:
+        return False
+    return True
+
+
+# --- releases ---------------------------------------------------------------------------------------------------------
+
+
+def comes_back_bit_for_bit(release: Release) -> None:
+    """Its JSON is read back as an equal value, which is written as the same bytes."""
+    again = from_bytes(to_bytes(release), registry.release_type())
+    assert type(again) is type(release)
+    assert to_bytes(again) == to_bytes(release) == to_bytes(release)
+    assert again == release
+    assert hash(again) == hash(release)
+
+
+def cannot_be_changed(release: Release) -> None:
+    """Every field is frozen."""
+    for field in release.__struct_fields__:
+        try:
+            setattr(release, field, None)
+        except (AttributeError, FrozenInstanceError):
+            continue
+        raise AssertionError(f"{field} can be changed")
+
+
+def says_what_it_is(release: Release) -> None:
+    """Words are there for people, and show what is not private."""
+    words = (release.title, release.noun, release.about, release.measured_against, release.guarantee.counted)
+    assert all(isinstance(word, str) and word for word in words)
+    assert isinstance(release.unknowns, str)
+    assert release.title in repr(release)
+    assert ("NOT PRIVATE" in repr(release)) == (not release.guarantee.private)
+
+
+def means_what_its_intervals_say(release: Release) -> None:
+    """Ends and half-widths are like the values; low is not above high; all at once is wider; more sure is wider."""
+    if not release.states_accuracy:
+        assert accuracy_sentence(release) is None
+        return
+    shape = np.shape(release.values)
+    ends = [release.interval(confidence, together) for confidence, together in (("0.5", False), ("0.95", False), ("0.95", True))]
+    for low, high in ends:
+        assert np.shape(low) == np.shape(high) == shape
+        assert np.all(np.asarray(low) <= np.asarray(high))
+    for (low, high), (lower, higher) in pairwise(ends):
+        assert np.all(lower <= low)
+        assert np.all(high <= higher)
+    for together in (False, True):
+        half = release.accuracy("0.95", together)
+        assert np.shape(half) == shape
+        assert np.all(np.asarray(half) >= 0)
+    assert np.all(release.accuracy("0.95", False) <= release.accuracy("0.95", True))
+    sentence = accuracy_sentence(release)
+    assert sentence is not None
+    assert f"each {release.noun} is within" in sentence
+    assert release.about in sentence
+
+
+def shows_its_numbers(release: Release) -> None:
+    """Its numbers are whole, and counts are among them; what an audit compares is all of it."""
+    numbers = release.numbers()
+    assert isinstance(numbers, tuple)
+    assert all(type(number) is int for number in numbers)
+    assert numbers == release.numbers()
+    if isinstance(release, CountsRelease):
+        assert sorted(numbers[len(numbers) - len(release.counts) :]) == sorted(release.counts.tolist())
+    assert published(release).numbers == numbers
+    assert published(release).everything == to_bytes(release)
+
+
+def has_forms(release: Release) -> None:
+    """A table of as many rows as it has numbers, a picture, and a section of a page, by what ``Release`` declares alone."""
+    if release.has_table:
+        assert release.to_frame().num_rows == np.size(release.values)
+    if release.has_picture:
+        ax = style.figure(200)[1]
+        assert release.plot(ax) is ax
+    section = sections.section(release, "answer")
+    assert section.title == release.title
+    assert (section.accuracy is None) == (accuracy_sentence(release) is None)
+    assert (section.table is None) == (not release.has_table)
+    assert bool(section.charts) == release.has_picture
+
+
+QUESTIONS: tuple[Callable[[AnyQuestion], None], ...] = (
+    is_a_value,
+    is_known,
+    travels,
+    has_one_canonical_form,
+    needs_public_things_only,
+    holds_no_more_than_it_said,
+    foresees,
+    foresees_its_accuracy,
+    spends_what_it_says,
+    draws_from_the_noise_it_is_given,
+    survives_the_exact_audit,
+)
+RELEASES: tuple[Callable[[Release], None], ...] = (
+    comes_back_bit_for_bit,
+    cannot_be_changed,
+    says_what_it_is,
+    means_what_its_intervals_say,
+    shows_its_numbers,
+)
