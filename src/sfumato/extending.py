@@ -6,10 +6,10 @@ defined; nothing is defined here.
 
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.estimate import error_probability
-from sfumato.answers.preview import Preview
+from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
 from sfumato.answers.registry import register
-from sfumato.answers.release import Release
+from sfumato.answers.release import CountsRelease, Release
 from sfumato.cube import Cube
 from sfumato.data.columns import text_of
 from sfumato.data.reader import BATCH_ROWS, Columns, CountingReader, RowReader
@@ -33,6 +33,8 @@ __all__ = [
     "Columns",
     "CountingReader",
     "Counts",
+    "CountsPreview",
+    "CountsRelease",
     "Cube",
     "Domain",
     "Edges",

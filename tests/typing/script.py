@@ -10,6 +10,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.preview import CountsPreview
 from sfumato.answers.registry import register
 from sfumato.domain import Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
@@ -156,7 +157,7 @@ class Total(sf.Question[TotalRelease], frozen=True, tag="total", forbid_unknown_
         return Needs(sf.Histogram(self.axes, bins=2).needs(domain).lattice, numbers=1)
 
     def preview(self, domain: sf.Domain, unit: sf.Unit, cost: CentralMeasure, rows: int | None = None) -> sf.Preview:
-        return sf.Preview(self.title, cost, unit, 1, count_law(cost, unit), rows)
+        return CountsPreview(self.title, cost, unit, 1, count_law(cost, unit), rows)
 
     def answer(self, counts: Counts, unit: sf.Unit, cost: CentralMeasure, noise: Bits) -> TotalRelease:
         lattice: Lattice = counts.lattice

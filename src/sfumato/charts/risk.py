@@ -37,24 +37,32 @@ class Bounds(Protocol):
     def loose_curve(self) -> Sequence[float]: ...
 
 
-def draw(choices: Sequence[Bounds], ax: style.Panels | None = None) -> Axes | np.ndarray:
-    """Draw the loose and the tight bound against epsilon, one panel a choice.
+def draw(choice: Bounds, ax: Axes | None = None) -> Axes:
+    """Draw the loose and the tight bound against epsilon.
+
+    Parameters
+    ----------
+    choice : Choice, or anything with its curves
+    ax : Axes or None
+        None: on a new figure, ``ax.figure``.
+    """
+    return draw_panels([choice], None if ax is None else [ax])[0]
+
+
+def draw_panels(choices: Sequence[Bounds], ax: style.Panels | None = None) -> list[Axes]:
+    """Draw several choices, one panel each.
 
     Parameters
     ----------
     choices : sequence of Choice, or of anything with its curves
-    ax : Axes, sequence of as many Axes, or None
+    ax : sequence of as many Axes, or None
         None: on a new figure, ``ax.figure``.
-
-    Returns
-    -------
-    Axes for one choice, else ndarray of Axes
     """
     with style.house():
         panels = _panels(len(choices), ax)
         for panel, choice in zip(panels, choices, strict=True):
             _panel(panel, choice)
-    return panels[0] if len(choices) == 1 else np.array(panels, dtype=object)
+    return panels
 
 
 def _panels(number: int, ax: style.Panels | None) -> list[Axes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import numpy as np
@@ -13,11 +14,14 @@ from sfumato.errors import UsageError, shown
 from sfumato.exact import Exactly
 from sfumato.risk import Choice, Choices
 from sfumato.risk.queries import QueryName
-from sfumato.risk.universe import named_columns
+from sfumato.risk.universe import Universe, named_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def choose(
-    universe: object,
+    universe: Universe | str | os.PathLike[str],
     size: int | None = None,
     query: QueryName = "mean",
     risk: Exactly = 1 / 3,
@@ -61,14 +65,14 @@ def choose(
         raise UsageError(f"missing = {shown(missing)}", 'there are "refuse" and "drop"', "Name one of them")
     found = _columns(universe, columns)
     if found is None:
-        return _one(universe, size, query, risk, missing)
+        return _one(cast("ArrayLike", universe), size, query, risk, missing)  # which has no columns
     if not found:
         raise UsageError("an empty frame", "it has no columns of numbers", "Give at least one column of numbers")
     parts = [msgspec.structs.replace(_one(records, size, query, risk, missing, name), column=name) for name, records in found.items()]
     return Choices(tuple(parts))
 
 
-def _columns(universe: object, wanted: Sequence[str] | None) -> Mapping[str, object] | None:
+def _columns(universe: Universe | str | os.PathLike[str], wanted: Sequence[str] | None) -> Mapping[str, ArrayLike] | None:
     """The columns of a frame or a file, by name; None for an array."""
     if isinstance(universe, str | os.PathLike):
         from sfumato.data.universe import read_numbers
@@ -83,7 +87,7 @@ def _columns(universe: object, wanted: Sequence[str] | None) -> Mapping[str, obj
     return {name: found[name] for name in wanted}
 
 
-def _one(records: object, size: int | None, query: QueryName, risk: Exactly, missing: str, name: str | None = None) -> Choice:
+def _one(records: ArrayLike, size: int | None, query: QueryName, risk: Exactly, missing: str, name: str | None = None) -> Choice:
     if missing == "drop":
         records = _present(records)
     if size is None:
@@ -92,7 +96,7 @@ def _one(records: object, size: int | None, query: QueryName, risk: Exactly, mis
     return found if isinstance(found, Choice) else found.parts[0]
 
 
-def _present(records: object) -> object:
+def _present(records: ArrayLike) -> ArrayLike:
     """The records that are numbers; what is no array of numbers is left for ``risk.choose`` to refuse."""
     try:
         array = np.asarray(records)

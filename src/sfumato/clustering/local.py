@@ -25,6 +25,8 @@ from sfumato.random.bits import current
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from sfumato.charts.style import Panels
+
 METHODS = ("aware", "naive")
 MECHANISMS = ("bpm", "laplace")
 BLIND = 0.25
@@ -193,14 +195,18 @@ class PrivateKMeans:
         self._fitted()
         return sse(self._placed(X), self._unit_centers)
 
-    def plot(self, ax: Axes | None = None, points: ArrayLike | None = None) -> Axes:
-        """Draw the reports and the centres in the first two axes; ``points`` draws true ones as well, for evaluation only."""
+    def plot(self, ax: Panels | None = None, points: ArrayLike | None = None) -> Axes | Array:
+        """Draw the reports and the centres in the first two axes; ``points`` draws true ones as well, for evaluation only.
+
+        Returns
+        -------
+        Axes, or an array of two where there are points
+        """
         from sfumato.charts import local
 
         self._fitted()
         true = None if points is None else self._scaled(points)
-        drawn: Axes = local.draw_clusters(self.reports_, self._unit_centers, ax, points=true)
-        return drawn
+        return local.draw_clusters(self.reports_, self._unit_centers, ax, points=true)
 
     def _limits(self, dimension: int) -> Floats | None:
         return None if self.bounds is None else read_bounds(self.bounds, dimension)

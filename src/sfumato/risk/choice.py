@@ -127,8 +127,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         """Draw both bounds against epsilon on a matplotlib Axes, and return the Axes."""
         from sfumato.charts import risk
 
-        drawn: Axes = risk.draw([self], ax)
-        return drawn
+        return risk.draw(self, ax)
 
     def __str__(self) -> str:
         worst = [] if self.worst is None else [f"  Worst world: {self.worst}."]
@@ -193,8 +192,7 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
         """Draw one panel per column; ``ax`` is a sequence of as many Axes, or None. Returns an ndarray of Axes."""
         from sfumato.charts import risk
 
-        drawn: Array = risk.draw(self.parts, ax)
-        return drawn
+        return np.array(risk.draw_panels(self.parts, ax), dtype=object)
 
     def __str__(self) -> str:
         return "\n".join(str(part) for part in self.parts)
