@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypeVar
+from typing import TypeVar, get_origin
 
 import msgspec
 import numpy as np
@@ -52,6 +52,7 @@ def _decode(kind: type, plain: object) -> object:
         return DECODERS[kind](plain)
     if kind is Fraction:
         return fraction(plain, "a number")  # type: ignore[arg-type]  # it says what it cannot read
-    if kind is np.ndarray and isinstance(plain, list) and set(map(type, plain)) <= {int}:
+    plainly = get_origin(kind) or kind  # arrays are declared with or without their shape and dtype
+    if plainly is np.ndarray and isinstance(plain, list) and set(map(type, plain)) <= {int}:
         return np.array(plain, dtype=np.int64)
-    raise TypeError(f"this is no {kind.__name__}")
+    raise TypeError(f"this is no {plainly.__name__}")

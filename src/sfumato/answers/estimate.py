@@ -7,6 +7,7 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, probability
 
@@ -26,12 +27,12 @@ class Estimate(msgspec.Struct, frozen=True):
         False where the interval is all that was possible before anything was counted: the value then says nothing.
     """
 
-    value: float | np.ndarray
-    low: float | np.ndarray
-    high: float | np.ndarray
+    value: float | Array
+    low: float | Array
+    high: float | Array
     confidence: float
     about: str = "the rows counted"
-    known: bool | np.ndarray = True
+    known: bool | Array = True
 
     def __str__(self) -> str:
         at = f"at {self.confidence:.0%} confidence, of {self.about}"
@@ -42,7 +43,7 @@ class Estimate(msgspec.Struct, frozen=True):
         return f"{value if self.known else 'not known'} ({low} to {high} {at})"
 
 
-def _shown(number: float | np.ndarray) -> str:
+def _shown(number: float | Array) -> str:
     """Print one number shortly: large ones and whole ones without decimals."""
     one: float = number.item() if isinstance(number, np.ndarray) else number
     return f"{one:,.0f}" if abs(one) >= 1000 or one == int(one) else f"{one:.4g}"

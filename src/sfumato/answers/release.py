@@ -16,6 +16,7 @@ import numpy as np
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.receipt import Receipt
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import Law
@@ -89,7 +90,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     # --- numbers ------------------------------------------------------------------------------------------------------
 
     @property
-    def values(self) -> np.ndarray:
+    def values(self) -> Array:
         """The released numbers, before any post-processing."""
         raise NotImplementedError
 
@@ -108,7 +109,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """Whether it has intervals: whether its class implements ``accuracy``."""
         return type(self).accuracy is not Release.accuracy
 
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """Half-widths of the intervals, like ``values``.
 
         Parameters
@@ -119,7 +120,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """
         raise NotImplementedError
 
-    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, each like ``values``. The noise is unbiased and nothing is clipped."""
         half = self.accuracy(confidence, simultaneous)
         return self.values - half, self.values + half
@@ -167,7 +168,7 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
     noun: ClassVar[str] = "count"
 
     @property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> Array:
         """The counts: ndarray of shape (cells,). They may be negative."""
         raise NotImplementedError
 
@@ -178,7 +179,7 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
         raise NotImplementedError
 
     @property
-    def values(self) -> np.ndarray:
+    def values(self) -> Array:
         """The counts."""
         return self.counts
 
@@ -186,7 +187,7 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
         """The counts, in the order in which their noise was drawn."""
         return tuple(self.counts.tolist())
 
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """Half-widths like ``values``, by the law of the noise; ``simultaneous``: all hold together (Sidak)."""
         noise = self.noise
         if noise is None:
@@ -207,7 +208,7 @@ def accuracy_sentence(release: Release) -> str | None:
     return f"{sentence} {release.unknowns}".rstrip()
 
 
-def reach_text(half: np.ndarray) -> str:
+def reach_text(half: Array) -> str:
     """Print half-widths: one, or from the smallest to the largest; rounded up where they are large."""
     ends = [f"{math.ceil(end):,}" if end >= 100 or end == round(end) else f"{end:.4g}" for end in (np.nanmin(half), np.nanmax(half))]
     return " to ".join(f"+-{end}" for end in dict.fromkeys(ends))

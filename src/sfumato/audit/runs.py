@@ -15,6 +15,7 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.counts import Counts
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
+from sfumato.arrays import Array
 from sfumato.audit.laws import log_mass
 from sfumato.cube import Cube, KeyList
 from sfumato.domain import Domain, KeyAxis, LabelAxis, Lattice, LatticeAxis
@@ -64,7 +65,7 @@ class Scripted(Script):
         """Refuse: randomness that no recorded law describes cannot be audited."""
         raise NotAdditive(f"{count} words of raw bits were asked for, and no recorded law describes them")
 
-    def draw(self, law: Drawn, size: int) -> np.ndarray:
+    def draw(self, law: Drawn, size: int) -> Array:
         """Hand out the next ``size`` integers of the script: int64 ndarray."""
         start = len(self.values)
         ahead = list(self.script[start : start + size])
@@ -139,7 +140,7 @@ def count(rows: Rows, lattice: Lattice) -> Cube:
     return replace(cube, keys={name: KeyList(found) for name, found in keys.items()})
 
 
-def _cells(axis: LatticeAxis, values: np.ndarray, keys: Mapping[str, list[int]]) -> np.ndarray:
+def _cells(axis: LatticeAxis, values: Array, keys: Mapping[str, list[int]]) -> Array:
     match axis:
         case KeyAxis(name=name):
             return np.searchsorted(np.array(keys[name], np.int64), values.astype(np.int64))
@@ -153,7 +154,7 @@ def published(release: Release) -> Published:
     return Published(release.numbers(), release)
 
 
-def published_counts(counts: np.ndarray, **seen: object) -> Published:
+def published_counts(counts: Array, **seen: object) -> Published:
     """What a mechanism of a few lines publishes: its counts, and whatever else is named."""
     numbers = tuple(int(x) for x in counts)
     return Published(numbers, {"counts": numbers, **seen})

@@ -10,6 +10,7 @@ from matplotlib.colors import Normalize
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
+from sfumato.arrays import Array
 from sfumato.charts import maps, scales, style
 from sfumato.charts.reduce import CONFIDENCE, Boxes
 from sfumato.domain import GridAxis, Lattice
@@ -32,21 +33,21 @@ class Clusters(Protocol):
     @property
     def partition(self) -> Boxes | None: ...
     @property
-    def centers(self) -> np.ndarray: ...
+    def centers(self) -> Array: ...
     @property
-    def scaled_centers(self) -> np.ndarray: ...
+    def scaled_centers(self) -> Array: ...
     @property
-    def standard_error(self) -> np.ndarray: ...
+    def standard_error(self) -> Array: ...
     @property
-    def known(self) -> np.ndarray: ...
+    def known(self) -> Array: ...
     @property
     def unknowns(self) -> str: ...
     @property
     def guarantee(self) -> Guarantee: ...
     @property
-    def weights(self) -> np.ndarray: ...
-    def predict(self, points: ArrayLike) -> np.ndarray: ...
-    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
+    def weights(self) -> Array: ...
+    def predict(self, points: ArrayLike) -> Array: ...
+    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array: ...
 
 
 def draw(release: Clusters, ax: Axes | None = None) -> Axes:
@@ -67,11 +68,11 @@ def draw(release: Clusters, ax: Axes | None = None) -> Axes:
         return shape(release, ax)
 
 
-def _order(release: Clusters) -> np.ndarray:
+def _order(release: Clusters) -> Array:
     return np.argsort(-release.weights, kind="stable")
 
 
-def _at(release: Clusters, column: int) -> np.ndarray:
+def _at(release: Clusters, column: int) -> Array:
     return scales.positions(release.centers[:, column], scales.time_of(release.lattice.axes[column]))
 
 
@@ -206,7 +207,7 @@ def _profiles(release: Clusters, ax: Axes | None) -> Axes:
     return ax
 
 
-def _numbers(ax: Axes, release: Clusters, order: np.ndarray, image: AxesImage) -> None:
+def _numbers(ax: Axes, release: Clusters, order: Array, image: AxesImage) -> None:
     for row, i in enumerate(order):
         for column, axis in enumerate(release.lattice.axes if release.known[i] else ()):
             time = scales.time_of(axis)

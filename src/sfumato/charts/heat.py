@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
+from sfumato.arrays import Array
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import Noise, Table, merge, runs
 from sfumato.domain import LatticeAxis
@@ -59,7 +60,7 @@ def _plot_width(ax: Axes, rows: LatticeAxis) -> float:
     return style.width_of(ax) - LETTER * longest - (60 if style.is_narrow(ax) else 140)
 
 
-def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[np.ndarray, ...]) -> None:
+def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) -> None:
     down, right = axes
     room = _plot_width(ax, down)
     longest = LETTER * max(len(label) for label in scales.tick_labels(right)) + 8

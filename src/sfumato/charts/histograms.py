@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from sfumato.arrays import Array
 from sfumato.charts import heat, scales, style
 from sfumato.charts.reduce import Counted, Noise, Selection, Table, limit_note, mapped, merge, runs, sum_out, table_of
 from sfumato.domain import LatticeAxis
@@ -124,12 +125,12 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     return ax
 
 
-def _per_width(table: Table, factor: np.ndarray) -> Table:
+def _per_width(table: Table, factor: Array) -> Table:
     """Counts of bins (means of so many) as rows per unit of their axis."""
     return mapped(table, lambda x: x * factor[:, None])
 
 
-def _main_edges(picture: Picture, starts: np.ndarray, ax: Axes) -> np.ndarray:
+def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
     """Where the bins lie along x, and the ticks there."""
     main = picture.main
     edges = scales.positions_of(main) if picture.density else scales.edges_of(main)
@@ -145,7 +146,7 @@ def _main_edges(picture: Picture, starts: np.ndarray, ax: Axes) -> np.ndarray:
     return np.append(edges[:-1][starts], edges[-1])
 
 
-def _upright(ax: Axes, edges: np.ndarray, table: Table, series: int) -> None:
+def _upright(ax: Axes, edges: Array, table: Table, series: int) -> None:
     """One bar or dot per bin, with its error bars."""
     number = table.values.shape[1]
     colour, marker = style.SERIES[series], style.MARKERS[series]
@@ -158,7 +159,7 @@ def _upright(ax: Axes, edges: np.ndarray, table: Table, series: int) -> None:
     ax.plot(middle, values, marker, color=colour, markersize=4.6, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
 
 
-def _band(ax: Axes, edges: np.ndarray, table: Table, series: int) -> None:
+def _band(ax: Axes, edges: Array, table: Table, series: int) -> None:
     """Steps with bands; several series get the narrow band only, or nothing could be told apart."""
     half_all = table.half_all[:, series] if table.values.shape[1] == 1 else None
     style.steps(ax, edges, table.values[:, series], half=table.half[:, series], half_all=half_all, colour=style.SERIES[series])
@@ -233,7 +234,7 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
     return ax
 
 
-def _sideways(ax: Axes, rows: np.ndarray, table: Table, series: int) -> None:
+def _sideways(ax: Axes, rows: Array, table: Table, series: int) -> None:
     """One dot per label, with its error bars."""
     number = table.values.shape[1]
     colour, marker = style.SERIES[series], style.MARKERS[series]

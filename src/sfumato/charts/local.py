@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from sfumato.arrays import Array
 from sfumato.charts import style
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 MOST_DOTS = 4_000
 
 
-def draw_radius(
-    radii: np.ndarray, law: np.ndarray, edges: np.ndarray, seen: np.ndarray, reach: float, note: str, ax: Axes | None = None
-) -> Axes:
+def draw_radius(radii: Array, law: Array, edges: Array, seen: Array, reach: float, note: str, ax: Axes | None = None) -> Axes:
     """Draw the density of reports against their distance from the true point.
 
     Parameters
@@ -75,13 +74,13 @@ def draw_sweep(
 
 
 def draw_clusters(
-    reports: np.ndarray,
-    centers: np.ndarray,
+    reports: Array,
+    centers: Array,
     ax: style.Panels | None = None,
     *,
-    points: np.ndarray | None = None,
-    others: np.ndarray | None = None,
-) -> Axes | np.ndarray:
+    points: Array | None = None,
+    others: Array | None = None,
+) -> Axes | Array:
     """Draw reports with the centres found in them, in the first two axes; true points in a panel beside them, where they are given.
 
     Parameters
@@ -120,7 +119,7 @@ def _panels(ax: style.Panels | None, number: int) -> list[Axes]:
     return list(made.flat)
 
 
-def _cloud(ax: Axes, cloud: np.ndarray, centers: np.ndarray, others: np.ndarray | None, title: str) -> None:
+def _cloud(ax: Axes, cloud: Array, centers: Array, others: Array | None, title: str) -> None:
     # Dots beyond a few thousand only darken the page; a fixed choice keeps the picture the same.
     shown = cloud[np.random.default_rng(0).permutation(len(cloud))[:MOST_DOTS]]
     flat = [np.zeros(len(each)) if each.shape[1] == 1 else each[:, 1] for each in (shown, centers)]

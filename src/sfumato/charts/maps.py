@@ -17,6 +17,7 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from sfumato.arrays import Array
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, limit_note, runs
 from sfumato.domain import LatticeAxis
@@ -31,7 +32,7 @@ KM_PER_DEGREE = 111.195
 LONGITUDE, LATITUDE = ("lon", "lng", "long", "longitude"), ("lat", "latitude")
 
 Extent: TypeAlias = "tuple[float, float, float, float]"
-Corners: TypeAlias = "list[tuple[np.ndarray, np.ndarray]]"
+Corners: TypeAlias = "list[tuple[Array, Array]]"
 
 
 def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = None) -> Axes:
@@ -73,8 +74,8 @@ def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = No
 class Raster:
     """Density and significance on a grid of pixels, rows from low to high: two ndarrays of shape (rows, columns)."""
 
-    density: np.ndarray
-    seen: np.ndarray
+    density: Array
+    seen: Array
     merged: bool = False
 
 
@@ -100,7 +101,7 @@ def _map(release: Boxes, ax: Axes | None, pair: tuple[int, int]) -> Axes:
     return ax
 
 
-def _area(corners: Corners, geographic: bool) -> np.ndarray:
+def _area(corners: Corners, geographic: bool) -> Array:
     """Areas of boxes: in the axes' own units, or square kilometres on a sphere."""
     (x, x_end), (y, y_end) = corners
     if not geographic:
@@ -121,7 +122,7 @@ def _is(axis: LatticeAxis, words: tuple[str, ...]) -> bool:
     return axis.name.lower() in words
 
 
-def _at(ends: np.ndarray, column: int, axis: LatticeAxis) -> np.ndarray:
+def _at(ends: Array, column: int, axis: LatticeAxis) -> Array:
     return scales.positions(ends[:, column], scales.time_of(axis))
 
 
@@ -133,7 +134,7 @@ def _height(extent: Extent, aspect: float | None) -> int:
     return int(np.clip(tall + (170 if width < 500 else 86), 240, 900))
 
 
-def _product(release: Boxes, corners: Corners, areas: np.ndarray) -> Raster | None:
+def _product(release: Boxes, corners: Corners, areas: Array) -> Raster | None:
     """The cells themselves, where they are a product of edges, neighbours added up where there are many; None where they are not."""
     (x, x_end), (y, y_end) = corners
     edges = [np.append(np.unique(y), y_end.max()), np.append(np.unique(x), x_end.max())]
@@ -151,11 +152,11 @@ def _product(release: Boxes, corners: Corners, areas: np.ndarray) -> Raster | No
     return Raster((counts / area)[where], (low > 0)[where], merged)
 
 
-def _add(part: np.ndarray, starts: list[np.ndarray]) -> np.ndarray:
+def _add(part: Array, starts: list[Array]) -> Array:
     return np.asarray(np.add.reduceat(np.add.reduceat(part, starts[0], axis=0), starts[1], axis=1))
 
 
-def _slots(edges: np.ndarray) -> np.ndarray:
+def _slots(edges: Array) -> Array:
     """Which slice each row of the picture shows: one row per slice where they are even, else as many pixels as each is wide."""
     even = np.linspace(edges[0], edges[-1], len(edges))
     if np.abs(edges - even).max() <= REGULAR * (even[1] - even[0]):
@@ -164,7 +165,7 @@ def _slots(edges: np.ndarray) -> np.ndarray:
     return np.asarray(np.searchsorted(edges[1:-1], middles, side="right"))
 
 
-def _painted(release: Boxes, corners: Corners, area: np.ndarray, stacked: bool) -> Raster:
+def _painted(release: Boxes, corners: Corners, area: Array, stacked: bool) -> Raster:
     """Boxes of any size painted on pixels; where further axes stack them, what lies over a pixel is added up."""
     (left, right), (bottom, top) = (_pixels(lower, upper) for lower, upper in corners)
     density, seen = np.zeros((PIXELS, PIXELS)), np.zeros((PIXELS, PIXELS), bool)
@@ -183,7 +184,7 @@ def _painted(release: Boxes, corners: Corners, area: np.ndarray, stacked: bool) 
     return Raster(density, seen)
 
 
-def _pixels(lower: np.ndarray, upper: np.ndarray) -> tuple[list[int], list[int]]:
+def _pixels(lower: Array, upper: Array) -> tuple[list[int], list[int]]:
     """From which pixel to which each box reaches along an axis: at least one, and without gaps."""
     start, width = lower.min(), upper.max() - lower.min()
     first, last = (np.round((end - start) / width * PIXELS).astype(int) for end in (lower, upper))
@@ -191,7 +192,7 @@ def _pixels(lower: np.ndarray, upper: np.ndarray) -> tuple[list[int], list[int]]
     return first.tolist(), np.maximum(last, first + 1).tolist()
 
 
-def _half(release: Boxes, effective: np.ndarray) -> np.ndarray:
+def _half(release: Boxes, effective: Array) -> Array:
     """Half-widths of weighted sums of counts, by the widest law of their noise; ``effective``: the sums of the squared weights."""
     return np.asarray(release.noise.sum_half_width(effective, ALPHA))
 
@@ -209,7 +210,7 @@ def _shade(ax: Axes, raster: Raster, extent: Extent, unit: str) -> None:
         _log_ticks(bar, norm, style.is_narrow(ax))
 
 
-def _norm(shown: np.ndarray) -> Normalize:
+def _norm(shown: Array) -> Normalize:
     """A logarithmic scale where densities differ much, else an even one from 0."""
     seen = shown[~np.isnan(shown)]
     if not len(seen):

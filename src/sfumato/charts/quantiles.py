@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from sfumato.arrays import Array
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import limit_note
 from sfumato.domain import GridAxis
@@ -38,14 +39,14 @@ class Answer(Protocol):
     @property
     def at(self) -> Sequence[Fraction]: ...
     @property
-    def table(self) -> np.ndarray: ...
+    def table(self) -> Array: ...
     @property
-    def known(self) -> np.ndarray | None: ...
+    def known(self) -> Array | None: ...
     @property
     def unknowns(self) -> str: ...
     @property
     def guarantee(self) -> Guarantee: ...
-    def accuracy(self, confidence: Exactly = ..., simultaneous: bool = ...) -> np.ndarray: ...
+    def accuracy(self, confidence: Exactly = ..., simultaneous: bool = ...) -> Array: ...
 
 
 def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Axes:
@@ -72,7 +73,7 @@ def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Ax
         return _curve(release, table[0], ax, rows, note)
 
 
-def _curve(release: Answer, values: np.ndarray, ax: Axes | None, rows: int | None, note: str) -> Axes:
+def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, note: str) -> Axes:
     """Shares of rows below against values, from the lower to the upper bound of the axis."""
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     axis = release.axes[0]
@@ -97,13 +98,13 @@ def _curve(release: Answer, values: np.ndarray, ax: Axes | None, rows: int | Non
     return ax
 
 
-def _room(values: np.ndarray, ends: np.ndarray) -> tuple[float, float]:
+def _room(values: Array, ends: Array) -> tuple[float, float]:
     """The values with as much again on either side, within the bounds of the axis."""
     spread = float(values[-1] - values[0]) or float(ends[1] - ends[0])
     return max(float(ends[0]), float(values[0]) - spread), min(float(ends[1]), float(values[-1]) + spread)
 
 
-def _boxes(release: Answer, table: np.ndarray, known: np.ndarray, ax: Axes | None, note: str) -> Axes:
+def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: str) -> Axes:
     """One box per label, in the order of the domain. A row is hatched where something is not known, and only what is known is drawn."""
     labels = [style.plain(label, 18 if style.is_narrow(ax) else style.LONGEST_LABEL) for label in release.labels]
     if len(labels) > MOST_BOXES:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.domain import Lattice
 from sfumato.exact import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee
@@ -23,7 +24,7 @@ class Noise(Protocol):
     """What a picture needs to know of the noise on each count: two-sided half-widths, of one and of sums."""
 
     def half_width(self, alpha: float) -> int: ...
-    def sum_half_width(self, effective: np.ndarray, alpha: float) -> np.ndarray: ...
+    def sum_half_width(self, effective: Array, alpha: float) -> Array: ...
 
 
 class Selection(Protocol):
@@ -38,7 +39,7 @@ class Counted(Protocol):
     @property
     def lattice(self) -> Lattice: ...
     @property
-    def values(self) -> np.ndarray: ...
+    def values(self) -> Array: ...
     @property
     def noise(self) -> Noise | None:
         """Of the noise on each count; None where it decided which counts are here, and sums of them have no law."""
@@ -53,8 +54,8 @@ class Counted(Protocol):
 
     @property
     def guarantee(self) -> Guarantee: ...
-    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
-    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]: ...
+    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array: ...
+    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[Array, Array]: ...
 
 
 class Boxes(Protocol):
@@ -63,17 +64,17 @@ class Boxes(Protocol):
     @property
     def lattice(self) -> Lattice: ...
     @property
-    def lower(self) -> np.ndarray: ...
+    def lower(self) -> Array: ...
     @property
-    def upper(self) -> np.ndarray: ...
+    def upper(self) -> Array: ...
     @property
-    def counts(self) -> np.ndarray: ...
+    def counts(self) -> Array: ...
     @property
     def noise(self) -> Noise: ...
     @property
     def guarantee(self) -> Guarantee: ...
-    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> np.ndarray: ...
-    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]: ...
+    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array: ...
+    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[Array, Array]: ...
 
 
 @dataclass(frozen=True)
@@ -90,23 +91,23 @@ class Table:
         How far the intervals reach down, where that is not as far as they reach up.
     """
 
-    values: np.ndarray
-    half: np.ndarray
-    half_all: np.ndarray
-    terms: np.ndarray
-    down: np.ndarray | None = None
-    down_all: np.ndarray | None = None
+    values: Array
+    half: Array
+    half_all: Array
+    terms: Array
+    down: Array | None = None
+    down_all: Array | None = None
 
     @property
-    def low(self) -> np.ndarray:
+    def low(self) -> Array:
         return np.asarray(self.values - (self.half if self.down is None else self.down))
 
     @property
-    def low_all(self) -> np.ndarray:
+    def low_all(self) -> Array:
         return np.asarray(self.values - (self.half_all if self.down_all is None else self.down_all))
 
     @property
-    def high(self) -> np.ndarray:
+    def high(self) -> Array:
         return np.asarray(self.values + self.half)
 
     @property
@@ -127,7 +128,7 @@ def limit_note(guarantee: Guarantee, what: str = "Counts") -> str:
     return "" if guarantee.unit.person is None else f"{what} are of {guarantee.unit.counted}."
 
 
-def mapped(table: Table, change: Callable[[np.ndarray], np.ndarray]) -> Table:
+def mapped(table: Table, change: Callable[[Array], Array]) -> Table:
     """Take or reshape all arrays of a table alike."""
     down, down_all = (None if x is None else change(x) for x in (table.down, table.down_all))
     return Table(change(table.values), change(table.half), change(table.half_all), change(table.terms), down, down_all)
@@ -141,7 +142,7 @@ def sum_out(table: Table, keep: tuple[int, ...], law: Noise | None) -> Table:
     return _with_intervals(table.values.sum(axis=rest), table.terms.sum(axis=rest), law)
 
 
-def merge(table: Table, starts: Sequence[np.ndarray], law: Noise | None) -> Table:
+def merge(table: Table, starts: Sequence[Array], law: Noise | None) -> Table:
     """Put the mean of neighbours in their place; along each axis, runs of them begin at ``starts``.
 
     Means rather than sums, so that the last run, which may be shorter, does not look like a fall. Counts whose sums have no
@@ -154,18 +155,18 @@ def merge(table: Table, starts: Sequence[np.ndarray], law: Noise | None) -> Tabl
     return Table(values / cells, summed.half / cells, summed.half_all / cells, terms)
 
 
-def _add_runs(x: np.ndarray, starts: Sequence[np.ndarray]) -> np.ndarray:
+def _add_runs(x: Array, starts: Sequence[Array]) -> Array:
     for axis, at in enumerate(starts):
         x = np.add.reduceat(x, at, axis=axis)
     return x
 
 
-def runs(size: int, most: int) -> np.ndarray:
+def runs(size: int, most: int) -> Array:
     """Where runs of neighbours begin when ``size`` cells are to become at most ``most``: int64 ndarray."""
     return np.arange(0, size, -(-size // most))
 
 
-def _with_intervals(values: np.ndarray, terms: np.ndarray, law: Noise) -> Table:
+def _with_intervals(values: Array, terms: Array, law: Noise) -> Table:
     """Half-widths of sums of disjoint sets of cells, whose noises are independent; of single cells, as they were."""
     distinct, where = np.unique(terms, return_inverse=True)
     halves = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.charts.style import plain, thin
 from sfumato.domain import LabelAxis, LatticeAxis, Time, bin_names
 
@@ -20,7 +21,7 @@ OPEN = "…"  # at the outer edge of a bin that also holds what lies beyond
 BEYOND = "The bins at the ends also hold what lies beyond them."
 
 
-def positions(numbers: np.ndarray, time: Time | None) -> np.ndarray:
+def positions(numbers: Array, time: Time | None) -> Array:
     """Where numbers of a domain lie on a picture's axis; dates and times count days since 1970 there."""
     return numbers / DAY if time == "microsecond" else numbers
 
@@ -36,7 +37,7 @@ def date_axis(axis: Axis, time: Time | None) -> None:
     axis.set_major_formatter(ConciseDateFormatter(locator, tz=dt.UTC))
 
 
-def edges_of(axis: LatticeAxis) -> np.ndarray | None:
+def edges_of(axis: LatticeAxis) -> Array | None:
     """Edges of an axis of bins of equal width, as positions; None for labels and for unequal bins, which get equal slots."""
     if isinstance(axis, LabelAxis):
         return None
@@ -45,7 +46,7 @@ def edges_of(axis: LatticeAxis) -> np.ndarray | None:
     return edges if np.ptp(widths) <= NEARLY * widths.max() else None
 
 
-def positions_of(axis: LatticeAxis) -> np.ndarray | None:
+def positions_of(axis: LatticeAxis) -> Array | None:
     """Edges of an axis of bins, of whatever width, as positions; None for labels."""
     return None if isinstance(axis, LabelAxis) else positions(axis.edges(), axis.time)
 
@@ -110,7 +111,7 @@ def turned(angle: float) -> Turned:
     return {"rotation": angle, "ha": "right", "rotation_mode": "anchor"} if angle else {}
 
 
-def slots(which: Axis, axis: LatticeAxis, most: int, starts: np.ndarray | None = None, angle: float = 0) -> None:
+def slots(which: Axis, axis: LatticeAxis, most: int, starts: Array | None = None, angle: float = 0) -> None:
     """Tick an axis whose cells stand in equal slots 0, 1, 2, ...: labels at their middle, edges between them.
 
     Parameters

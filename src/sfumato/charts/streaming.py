@@ -8,13 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
+from sfumato.arrays import Array
 from sfumato.charts import style
 from sfumato.errors import UsageError
 
 POINTS = 300
 
 
-def draw_errors(deviations: Mapping[str, np.ndarray], ax: Axes | None = None, *, unit: str = "standard deviation of the total") -> Axes:
+def draw_errors(deviations: Mapping[str, Array], ax: Axes | None = None, *, unit: str = "standard deviation of the total") -> Axes:
     """Draw the standard deviation of a running total at each step, one line a method, on a logarithmic axis of steps.
 
     Parameters
@@ -57,7 +58,7 @@ def draw_errors(deviations: Mapping[str, np.ndarray], ax: Axes | None = None, *,
     return ax
 
 
-def _envelope(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _envelope(values: Array) -> tuple[Array, Array, Array]:
     """Least and largest value over stretches of steps that grow with the step; the steps that stand for them."""
     steps = len(values)
     if steps <= 256:

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from sfumato.arrays import Array
 from sfumato.charts import style
 from sfumato.exact import Exactly
 
@@ -26,7 +27,7 @@ class Running(Protocol):
     """What a picture needs to know of running totals."""
 
     @property
-    def values(self) -> np.ndarray: ...
+    def values(self) -> Array: ...
     @property
     def title(self) -> str: ...
     @property
@@ -35,7 +36,7 @@ class Running(Protocol):
     def names(self) -> Sequence[str]: ...
     @property
     def about(self) -> str: ...
-    def accuracy(self, confidence: Exactly = ..., simultaneous: bool = ...) -> np.ndarray: ...
+    def accuracy(self, confidence: Exactly = ..., simultaneous: bool = ...) -> Array: ...
 
 
 def draw(release: Running, ax: Axes | None = None) -> Axes:
@@ -83,7 +84,7 @@ def _panels() -> tuple[Axes, Axes]:
     return above, below
 
 
-def _widths(above: Axes, below: Axes, x: np.ndarray, halves: list[np.ndarray]) -> None:
+def _widths(above: Axes, below: Axes, x: Array, halves: list[Array]) -> None:
     """How far each total may lie from the truth; each error bar's own half-width."""
     each, every = halves
     below.fill_between(x, every, step="mid", color=style.BASE, alpha=0.14, linewidth=0)
@@ -96,11 +97,11 @@ def _widths(above: Axes, below: Axes, x: np.ndarray, halves: list[np.ndarray]) -
     below.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]))
 
 
-def _bands(release: Running) -> tuple[np.ndarray, np.ndarray]:
+def _bands(release: Running) -> tuple[Array, Array]:
     return release.accuracy("0.95", False), release.accuracy("0.95", True)
 
 
-def _one(ax: Axes, x: np.ndarray, columns: list[np.ndarray], colour: str, *, alone: bool) -> None:
+def _one(ax: Axes, x: Array, columns: list[Array], colour: str, *, alone: bool) -> None:
     values, each, every = columns
     if alone:
         ax.fill_between(x, values - every, values + every, color=colour, alpha=0.14, linewidth=0, label="_simultaneous")
@@ -116,11 +117,11 @@ def _keys(names: list[str]) -> list[Artist]:
     return [*lines, Patch(facecolor=style.INK, alpha=0.3, label=each), Patch(facecolor=style.INK, alpha=0.14, label=every)]
 
 
-def _times(ax: Axes, events: Sequence[str]) -> np.ndarray:
+def _times(ax: Axes, events: Sequence[str]) -> Array:
     """Where the steps lie along x: at their dates, where every event is one; else at their numbers."""
     try:
         moments = [dt.datetime.fromisoformat(event) for event in events]
-        x: np.ndarray = date2num(moments)
+        x: Array = date2num(moments)
     except (ValueError, TypeError):
         ax.set_xlabel("step")
         return np.arange(1, len(events) + 1, dtype=float)

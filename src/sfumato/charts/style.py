@@ -28,6 +28,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from sfumato.arrays import Array
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ PIXELS = 100  # per inch: sizes of figures are given in pixels
 WIDE, NARROW = 720, 360
 LONGEST_LABEL = 28
 
-Panels: TypeAlias = "Axes | Sequence[Axes] | np.ndarray"
+Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
 """Axes to draw on: one, or as many as there are panels."""
 
 _HOUSE: dict[RcKeyType, object] = {
@@ -236,7 +237,7 @@ def unknown_key() -> Patch:
     return Patch(facecolor=UNKNOWN, edgecolor=UNKNOWN_HATCH, hatch="////", linewidth=0, label="not known")
 
 
-def steps(ax: Axes, edges: np.ndarray, values: np.ndarray, *, half: np.ndarray, half_all: np.ndarray | None, colour: str = BASE) -> None:
+def steps(ax: Axes, edges: Array, values: Array, *, half: Array, half_all: Array | None, colour: str = BASE) -> None:
     """Steps, with the intervals as a band, and the wider ones, where they are given, as a paler one."""
     for reach, shade, label in ((half_all, 0.14, "_simultaneous"), (half, 0.26, "_individual")):
         if reach is not None:
@@ -266,7 +267,7 @@ def contrast(one: ColorType, other: ColorType) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def text_on(background: ColorType | np.ndarray) -> str:
+def text_on(background: ColorType | Array) -> str:
     """Black or white, whichever is easier to read: one of them always has a contrast above 4.5."""
     ground = background if not isinstance(background, np.ndarray) else (background[0], background[1], background[2])
     return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, ground))
@@ -337,6 +338,6 @@ def save(fig: Figure, path: Path) -> None:
         fig.savefig(path, metadata=undated.get(path.suffix.lower()))
 
 
-def thin(size: int, most: int) -> np.ndarray:
+def thin(size: int, most: int) -> Array:
     """Which of ``size`` evenly spaced positions get a label: at most ``most`` of them, int64 ndarray."""
     return np.arange(0, size, max(1, -(-size // max(most, 1))))

@@ -36,6 +36,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.clustering.lloyd import Step, shortened
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.clustering.weighted import non_negative
@@ -48,7 +49,7 @@ HEAVIER = math.log(20) / (math.sqrt(2) * 1.96)
 FEWEST, MOST = 4, 64  # points by which a cell is represented
 
 
-def root_mean_square(space: Space, centres: np.ndarray, partition: Partition | None, steps: tuple[Step, ...]) -> np.ndarray:
+def root_mean_square(space: Space, centres: Array, partition: Partition | None, steps: tuple[Step, ...]) -> Array:
     """The error of each coordinate of each centre, in whole numbers: float64 ndarray of shape (k, d).
 
     Parameters
@@ -80,7 +81,7 @@ def _tails(laws: tuple[Law, ...]) -> float:
     return HEAVIER**2 if any(isinstance(law, DiscreteLaplace) for law in laws) else 1.0
 
 
-def rounding(space: Space, partition: Partition | None, steps: tuple[Step, ...]) -> np.ndarray:
+def rounding(space: Space, partition: Partition | None, steps: tuple[Step, ...]) -> Array:
     """How far a mean of cells is off, at most, if rows lie at one side of every cell: float64 (d,).
 
     In whole numbers. It is 0 where steps were paid for: they see rows on the lattice, and half a cell
@@ -91,7 +92,7 @@ def rounding(space: Space, partition: Partition | None, steps: tuple[Step, ...])
     return np.asarray(Cells.of(space, partition).room.max(axis=0))
 
 
-def _half_cells(space: Space) -> np.ndarray:
+def _half_cells(space: Space) -> Array:
     """Half of the range of values in a cell of the lattice, in whole numbers: float64 ndarray of shape (d,)."""
     widest = np.array([float((high - low).max()) for low, high in (a.extremes() for a in space.axes)])
     return np.asarray(widest / 2 / space.widths)
@@ -109,12 +110,12 @@ class Cells:
         Counts as released, as they are when none is negative, and the variance of the noise on each.
     """
 
-    middles: np.ndarray
-    halves: np.ndarray
-    room: np.ndarray
-    counts: np.ndarray
-    weights: np.ndarray
-    variances: np.ndarray
+    middles: Array
+    halves: Array
+    room: Array
+    counts: Array
+    weights: Array
+    variances: Array
 
     @classmethod
     def of(cls, space: Space, partition: Partition) -> Cells:
@@ -129,42 +130,42 @@ class Cells:
         return cls(middles, halves, room, partition.counts, weights, each[which])
 
     @cached_property
-    def points(self) -> tuple[np.ndarray, np.ndarray]:
+    def points(self) -> tuple[Array, Array]:
         """The points, and the cell of each: int64 ndarrays of shapes (n, d) and (n,)."""
         cells, d = self.middles.shape
         each = max(FEWEST, min(MOST, POINTS // cells))
         where = self.middles[:, None] + self.room[:, None] * _spread_out(each, d)
         return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), each)
 
-    def noise(self, centres: np.ndarray) -> np.ndarray:
+    def noise(self, centres: Array) -> Array:
         """The variance of means of cells by the noise of their counts: float64 ndarray of shape (k, d)."""
         groups, rows = self._grouped(centres)
         away = (self._whole - centres[groups]) ** 2 * self.variances[:, None]
         return np.asarray(_sums(groups, away, len(centres)) / rows**2)
 
-    def cut(self, centres: np.ndarray) -> np.ndarray:
+    def cut(self, centres: Array) -> Array:
         """The square of how far centres lie from the means by counts that were not cut at 0: shape (k, d)."""
         groups, _ = self._grouped(centres)
         rows = np.maximum(np.bincount(groups, self.counts, len(centres)), 1)[:, None]
         away = (self._whole - centres[groups]) * self.counts[:, None]
         return np.asarray((_sums(groups, away, len(centres)) / rows) ** 2)
 
-    def grid(self, centres: np.ndarray) -> np.ndarray:
+    def grid(self, centres: Array) -> Array:
         """The variance of means of cells by where the rows of each may lie in it: shape (k, d)."""
         groups, rows = self._grouped(centres)
         within = self.room**2 / 3 * (self.weights**2)[:, None]
         return np.asarray(_sums(groups, within, len(centres)) / rows**2)
 
     @cached_property
-    def _whole(self) -> np.ndarray:
+    def _whole(self) -> Array:
         return np.asarray(np.rint(self.middles).astype(np.int64))
 
-    def _grouped(self, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _grouped(self, centres: Array) -> tuple[Array, Array]:
         """Which centre each cell belongs to, and the rows of each centre: shapes (cells,) and (k, 1)."""
         groups = nearest(self._whole, centres)
         return groups, np.maximum(np.bincount(groups, self.weights, len(centres)), 1)[:, None]
 
-    def region(self, centres: np.ndarray, steps: tuple[Step, ...]) -> np.ndarray:
+    def region(self, centres: Array, steps: tuple[Step, ...]) -> Array:
         """The square of how far the mean of the region lies from what was averaged, with the variance of that estimate."""
         k = len(centres)
         where, cell = self.points
@@ -187,25 +188,25 @@ class Cells:
         return np.asarray(offset**2 + variance)
 
 
-def _averaged(where: np.ndarray, groups: np.ndarray, step: Step) -> np.ndarray:
+def _averaged(where: Array, groups: Array, step: Step) -> Array:
     """Where a step sees rows: shortened to its reach."""
     about = step.about.reshape(len(step.counts), -1)[groups]
     return np.asarray(about + shortened(where - about, step.reach, isinstance(step.sum_law, DiscreteGaussian)))
 
 
-def _mean(groups: np.ndarray, where: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _mean(groups: Array, where: Array, weights: Array, k: int) -> tuple[Array, Array]:
     """Means of groups, shape (k, d), and by how much a row more at each point moves the mean of its group, shape (n, d)."""
     rows = np.maximum(np.bincount(groups, weights, k), 1)
     means = _sums(groups, where * weights[:, None], k) / rows[:, None]
     return means, (where - means[groups]) / rows[groups][:, None]
 
 
-def _sums(groups: np.ndarray, values: np.ndarray, k: int) -> np.ndarray:
+def _sums(groups: Array, values: Array, k: int) -> Array:
     """Sums of the rows of each group: float64 ndarray of shape (k, d)."""
     return np.stack([np.bincount(groups, column, k) for column in values.T], axis=1)
 
 
-def _spread_out(count: int, d: int) -> np.ndarray:
+def _spread_out(count: int, d: int) -> Array:
     """Public points in [-1, 1]^d that fill it evenly (Roberts' additive recurrence): float64 ndarray of shape (count, d)."""
     ratio = 2.0
     for _ in range(64):

@@ -25,6 +25,7 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.clustering.space import nearest
 from sfumato.errors import InternalError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
@@ -54,15 +55,15 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
     sum_law, count_law : DiscreteLaplace or DiscreteGaussian
     """
 
-    centres: np.ndarray
-    about: np.ndarray
+    centres: Array
+    about: Array
     reach: int
-    sums: np.ndarray
-    counts: np.ndarray
+    sums: Array
+    counts: Array
     sum_law: Law
     count_law: Law
 
-    def moved(self, extent: np.ndarray) -> np.ndarray:
+    def moved(self, extent: Array) -> Array:
         """The means of the groups: int64 ndarray of shape (k, d), within ``extent``.
 
         A group whose count cannot be told from 0 keeps its centre.
@@ -73,7 +74,7 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
         means = about + np.rint(self.sums.reshape(k, d) / np.maximum(self.counts, 1)[:, None]).astype(np.int64)
         return np.asarray(np.clip(np.where(seen[:, None], means, before), -extent, extent))
 
-    def standard_error(self, d: int) -> np.ndarray:
+    def standard_error(self, d: int) -> Array:
         """Of the means of the groups as shortened, from the noise alone, to first order: float64 ndarray of shape (k, d)."""
         n = np.maximum(self.counts, 1)[:, None]
         mean = self.sums.reshape(len(n), d) / n
@@ -103,16 +104,14 @@ def step_laws(cost: CentralMeasure, unit: Unit, reach: int, d: int) -> tuple[Law
     raise InternalError("A step is paid in epsilon or in rho.")
 
 
-def whole_reach(extent: np.ndarray, cost: CentralMeasure) -> int:
+def whole_reach(extent: Array, cost: CentralMeasure) -> int:
     """How far from the middle a row can lie, in the norm of the noise: no row is ever shortened to it."""
     if isinstance(cost, ZCDP):
         return _root_up(int((extent**2).sum()))
     return max(int(extent.sum()), 1)
 
 
-def private_step(
-    rows: tuple[np.ndarray, np.ndarray], centres: np.ndarray, about: np.ndarray, reach: int, laws: tuple[Law, Law], noise: Bits
-) -> Step:
+def private_step(rows: tuple[Array, Array], centres: Array, about: Array, reach: int, laws: tuple[Law, Law], noise: Bits) -> Step:
     """Group the rows by ``centres``, add up their shortened differences from ``about``, add noise.
 
     Parameters
@@ -137,7 +136,7 @@ def private_step(
     return Step(centres.reshape(-1), about.reshape(-1), reach, noisy, add_noise(counts, laws[1], noise), *laws)
 
 
-def shortened(differences: np.ndarray, reach: int, euclidean: bool) -> np.ndarray:
+def shortened(differences: Array, reach: int, euclidean: bool) -> Array:
     """Shorten each difference, in place, to ``reach`` in L1 or L2. Rounds towards 0, so never above.
 
     >>> shortened(np.array([[3, 4], [30, -40]]), 10, True).tolist()

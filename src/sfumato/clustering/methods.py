@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.answers.counts import Counts
+from sfumato.arrays import Array
 from sfumato.clustering.lloyd import Step, private_step, step_laws, steps_for, whole_reach
 from sfumato.clustering.packing import packing
 from sfumato.clustering.refine import MOST_STEPS, Rough, course, described, walk
@@ -34,9 +35,9 @@ SPLITS = Fraction(3, 4)  # of the partition's share, what decides where it is sp
 class Clusters:
     """What a way found: see ``KMeansRelease``; ``centres`` is an int64 ndarray of shape (k, d)."""
 
-    centres: np.ndarray
-    weights: np.ndarray
-    terms: np.ndarray
+    centres: Array
+    weights: Array
+    terms: Array
     law: Law
     mechanism: str
     partition: Partition | None = None
@@ -58,7 +59,7 @@ def eugkm(counts: Counts, k: int, unit: Unit, cost: CentralMeasure, noise: Bits,
     return Clusters(centres, weights, terms, law, partition.guarantee.mechanism, partition)
 
 
-def cluster_cells(space: Space, partition: Partition, k: int) -> tuple[np.ndarray, np.ndarray]:
+def cluster_cells(space: Space, partition: Partition, k: int) -> tuple[Array, Array]:
     """Weighted k-means on the middles of cells: the middles and the centres, as whole numbers."""
     rough = Rough.of(space, partition)
     centres = weighted_kmeans(rough.middles, rough.weights, packing(k, space.d))

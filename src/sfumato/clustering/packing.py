@@ -6,11 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from sfumato.arrays import Array
+
 TRIES, HALVINGS = 30, 16
 
 
 @lru_cache(maxsize=64)
-def packing(k: int, d: int) -> np.ndarray:
+def packing(k: int, d: int) -> Array:
     """Centres of k balls of one radius, as large as could be found, in [-1, 1]^d: float64 ndarray of shape (k, d).
 
     Su et al. 2016, section 3.1 (sphere packing): points at least a from the faces and 2a from one another, the largest a by bisection.
@@ -28,7 +30,7 @@ def packing(k: int, d: int) -> np.ndarray:
     return best
 
 
-def _placed(k: int, d: int, radius: float) -> np.ndarray | None:
+def _placed(k: int, d: int, radius: float) -> Array | None:
     rng, placed = np.random.default_rng([k, d]), np.empty((k, d))
     for i in range(k):
         trials = rng.uniform(radius - 1, 1 - radius, (TRIES, d))

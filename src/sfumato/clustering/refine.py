@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.centers import squared_distances
 from sfumato.clustering.lloyd import Step, private_step, step_laws
 from sfumato.clustering.space import HALF, Space
@@ -41,9 +42,9 @@ class Rough:
         Not negative.
     """
 
-    middles: np.ndarray
-    halves: np.ndarray
-    weights: np.ndarray
+    middles: Array
+    halves: Array
+    weights: Array
 
     @classmethod
     def of(cls, space: Space, partition: Partition) -> Rough:
@@ -60,7 +61,7 @@ class Course:
     laws: tuple[Law, Law]
 
 
-def course(rough: Rough, centres: np.ndarray, unit: Unit, cost: CentralMeasure, most: int) -> Course:
+def course(rough: Rough, centres: Array, unit: Unit, cost: CentralMeasure, most: int) -> Course:
     """Choose as many steps as noise allows, and of reaches the one at which noise and shortening together do least harm.
 
     Parameters
@@ -90,7 +91,7 @@ def course(rough: Rough, centres: np.ndarray, unit: Unit, cost: CentralMeasure, 
     return Course(parts, reach, step_laws(least, unit, reach, d))
 
 
-def _reaches(rough: Rough, centres: np.ndarray, groups: np.ndarray, euclidean: bool) -> dict[int, float]:
+def _reaches(rough: Rough, centres: Array, groups: Array, euclidean: bool) -> dict[int, float]:
     """Lengths, in the noise's norm, below which given shares of the differences lie; with the loss that shortening to each adds.
 
     A row is taken to lie half a cell's side from the middle of its cell along each axis, on average.
@@ -108,13 +109,11 @@ def _reaches(rough: Rough, centres: np.ndarray, groups: np.ndarray, euclidean: b
     return found
 
 
-def _mean(values: np.ndarray, weights: np.ndarray) -> float:
+def _mean(values: Array, weights: Array) -> float:
     return float(values @ weights / weights.sum()) if weights.sum() > 0 else float(values.mean())
 
 
-def walk(
-    rows: tuple[np.ndarray, np.ndarray], space: Space, start: np.ndarray, chosen: Course, noise: Bits
-) -> tuple[np.ndarray, tuple[Step, ...]]:
+def walk(rows: tuple[Array, Array], space: Space, start: Array, chosen: Course, noise: Bits) -> tuple[Array, tuple[Step, ...]]:
     """Make the steps: the centres, int64 ndarray of shape (k, d), and what was released on the way."""
     centres, steps = start, []
     for _ in chosen.parts:

@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.answers.edges import edge_array
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
+from sfumato.arrays import Array
 from sfumato.clustering.error import root_mean_square, rounding
 from sfumato.clustering.lloyd import Step
 from sfumato.clustering.space import HALF, Space, nearest
@@ -59,9 +60,9 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
 
     method: str
     lattice: Lattice
-    whole_centres: np.ndarray
-    weights: np.ndarray
-    terms: np.ndarray
+    whole_centres: Array
+    weights: Array
+    terms: Array
     law: Law
     rows: int | None = None
     partition: Partition | None = None
@@ -92,21 +93,21 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         return f"{len(self.weights)} clusters of {' x '.join(self.axes)}"
 
     @cached_property
-    def _whole(self) -> np.ndarray:
+    def _whole(self) -> Array:
         return self.whole_centres.reshape(len(self.weights), -1)
 
     @property
-    def centers(self) -> np.ndarray:
+    def centers(self) -> Array:
         """Centres in the axes' own units: float64 ndarray of shape (k, d). Dates count days, times microseconds, since 1970."""
         return self.space.place(self._whole)
 
     @property
-    def scaled_centers(self) -> np.ndarray:
+    def scaled_centers(self) -> Array:
         """Centres with each axis scaled to -1 .. 1, in which distances are measured: float64 ndarray of shape (k, d)."""
         return self._whole / HALF
 
     @property
-    def values(self) -> np.ndarray:
+    def values(self) -> Array:
         """The weights: int64 ndarray of shape (k,)."""
         return self.weights
 
@@ -119,7 +120,7 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         return tuple(found)
 
     @property
-    def known(self) -> np.ndarray:
+    def known(self) -> Array:
         """Whether each cluster's weight can be told from 0 (95%): bool ndarray of shape (k,). Elsewhere the centre says nothing."""
         return np.array(self.flags)
 
@@ -130,7 +131,7 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         return f"{unknown} of {len(self.flags)} centres are not known: their weights cannot be told from 0." if unknown else ""
 
     @cached_property
-    def standard_error(self) -> np.ndarray:
+    def standard_error(self) -> Array:
         """How far each centre is from the mean of the rows nearest to it, root mean square: float64 ndarray of shape (k, d).
 
         In the axes' own units. The truth that it is about is the mean of the rows, clamped to the bounds, whose nearest centre this
@@ -151,7 +152,7 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         return np.asarray(found)
 
     @property
-    def rounding_error(self) -> np.ndarray:
+    def rounding_error(self) -> Array:
         """How much farther a centre may be from that mean if values were rounded: float64 (d,).
 
         In the axes' own units. ``standard_error`` presumes that the rows of one cell of a grid lie in
@@ -164,13 +165,13 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         whole = rounding(self.space, self.partition, self.steps)
         return np.asarray(whole * self.space.widths)
 
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         alpha = error_probability(confidence)
         alpha = sidak(alpha, len(self.weights)) if simultaneous else alpha
         several = np.ceil(self.law.sum_half_width(self.terms, alpha)).astype(np.int64)
         return np.asarray(np.where(self.terms == 1, self.law.half_width(alpha), several))
 
-    def predict(self, points: ArrayLike) -> np.ndarray:
+    def predict(self, points: ArrayLike) -> Array:
         """Which centre is nearest to each point, each axis scaled to its public bounds?
 
         Parameters

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import GridAxis, Lattice, finest
 from sfumato.errors import InternalError
@@ -41,11 +42,11 @@ class Space:
         return len(self.axes)
 
     @cached_property
-    def extent(self) -> np.ndarray:
+    def extent(self) -> Array:
         """How far from the middle a row can lie along each axis: int64 ndarray of shape (d,); 0 where there is one cell."""
         return np.array([(axis.cells - 1) * HALF // axis.cells for axis in self.axes], dtype=np.int64)
 
-    def rows(self, cube: Cube) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, cube: Cube) -> tuple[Array, Array]:
         """Where the occupied cells stand, and how many rows each holds: int64 ndarrays of shapes (cells, d) and (cells,).
 
         Each axis is contiguous: that is what steps run over.
@@ -58,51 +59,51 @@ class Space:
         columns = [_middles(axis.cells)[index] for axis, index in zip(self.axes, coordinates, strict=True)]
         return np.stack(columns).T, counts.astype(np.int64, copy=False)
 
-    def whole(self, scaled: np.ndarray) -> np.ndarray:
+    def whole(self, scaled: Array) -> Array:
         """Round points in [-1, 1]^d to whole numbers inside the reach of rows: int64 ndarray like ``scaled``."""
         return np.asarray(np.clip(np.rint(scaled * HALF), -self.extent, self.extent).astype(np.int64))
 
-    def scale(self, points: np.ndarray) -> np.ndarray:
+    def scale(self, points: Array) -> Array:
         """Bring points in the axes' own units to [-1, 1]^d, clamped: float64 ndarray like ``points``; NaN stays."""
         with np.errstate(over="ignore"):
             return self.scale_edges(points + self.shift)
 
-    def scale_edges(self, edges: np.ndarray) -> np.ndarray:
+    def scale_edges(self, edges: Array) -> Array:
         """Bring edges of cells to [-1, 1]^d, clamped: float64 ndarray like ``edges``."""
         low, high = self._ends
         with np.errstate(over="ignore"):
             return np.asarray(np.clip((edges - low) / (high - low) * 2 - 1, -1, 1))
 
-    def place(self, whole: np.ndarray) -> np.ndarray:
+    def place(self, whole: Array) -> Array:
         """Bring whole numbers back to the axes' own units: float64 ndarray like ``whole``."""
         low, high = self._ends
         return np.asarray(low - self.shift + (whole / HALF + 1) / 2 * (high - low))
 
     @cached_property
-    def widths(self) -> np.ndarray:
+    def widths(self) -> Array:
         """What one whole number is along each axis, in its own units: float64 ndarray of shape (d,)."""
         low, high = self._ends
         return np.asarray((high - low) / 2 / HALF)
 
     @cached_property
-    def shift(self) -> np.ndarray:
+    def shift(self) -> Array:
         """From a value to the middle of its cell: half a step where the cells are steps, else 0; float64 ndarray of shape (d,)."""
         low, high = self._ends
         steps = np.array([axis.snap and axis.cells < finest(self.d) for axis in self.axes])
         return np.asarray(np.where(steps, (high - low) / 2 / [axis.cells for axis in self.axes], 0.0))
 
     @cached_property
-    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+    def _ends(self) -> tuple[Array, Array]:
         return np.array([axis.lower for axis in self.axes]), np.array([axis.upper for axis in self.axes])
 
 
-def _middles(cells: int) -> np.ndarray:
+def _middles(cells: int) -> Array:
     """Where the cells of an axis stand: int64 ndarray of shape (cells,), the same on both sides of 0."""
     odd = 2 * np.arange(cells, dtype=np.int64) + 1 - cells
     return np.asarray(np.sign(odd) * (np.abs(odd) * HALF // cells))
 
 
-def nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def nearest(rows: Array, centres: Array) -> Array:
     """Which centre is nearest to each row, the first of equals: int64 ndarray of shape (n,).
 
     Parameters

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.centers import assign, kmeans
 
 STARTS, STEPS, TOLERANCE = 10, 100, 1e-6
 SAMPLE = 5_000  # starts are tried on so many points, or fifty for each centre; the best one goes on with all
 
 
-def weighted_kmeans(points: np.ndarray, weights: np.ndarray, spare: np.ndarray) -> np.ndarray:
+def weighted_kmeans(points: Array, weights: Array, spare: Array) -> Array:
     """Centres that lie near the points, each by its weight.
 
     Parameters
@@ -43,7 +44,7 @@ def weighted_kmeans(points: np.ndarray, weights: np.ndarray, spare: np.ndarray) 
     return _by_weight(found, points, weights)
 
 
-def non_negative(counts: np.ndarray) -> np.ndarray:
+def non_negative(counts: Array) -> Array:
     """The non-negative numbers of the same sum that lie nearest to noisy counts: all less one number, cut at 0.
 
     Cutting at 0 alone would turn the noise of empty cells into rows that are nowhere.
@@ -59,7 +60,7 @@ def non_negative(counts: np.ndarray) -> np.ndarray:
     return np.asarray(np.maximum(counts - excess[np.flatnonzero(falling > excess)[-1]], 0))
 
 
-def _by_weight(centres: np.ndarray, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _by_weight(centres: Array, points: Array, weights: Array) -> Array:
     if not len(points):
         return centres
     order = np.argsort(-np.bincount(assign(points, centres), weights, len(centres)), kind="stable")

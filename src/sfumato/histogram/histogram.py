@@ -12,6 +12,7 @@ import numpy as np
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
+from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval, KeyAxis, LabelAxis, Lattice, LatticeAxis, named_axes
 from sfumato.errors import UsageError, nearest, printable, shown
@@ -227,7 +228,7 @@ class HistogramRelease(CountsTable, frozen=True, kw_only=True, eq=False, tag="hi
         """The noisy number of rows, where it was paid for, then the counts."""
         return (*(() if self.rows is None else (self.rows,)), *super().numbers())
 
-    def kept(self, counts: ArrayLike) -> np.ndarray:
+    def kept(self, counts: ArrayLike) -> Array:
         """The probability with which a key of so many rows is shown: float64 ndarray like ``counts``.
 
         Raises

@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import CountsPreview
+from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import KeyAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
@@ -102,7 +103,7 @@ def laws(cost: CentralMeasure, unit: Unit, rule: Rule, alone: bool) -> tuple[Key
     return key_law(ApproxDP(half, cost.delta), unit, rule), count_law(PureDP(cost.epsilon - half), unit)
 
 
-def shown(cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits) -> tuple[Lattice, np.ndarray]:
+def shown(cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits) -> tuple[Lattice, Array]:
     """Select keys, and count: the lattice of what is shown, its keys sorted, and noisy counts over it."""
     at = key_axis(cube.lattice)
     assert at is not None

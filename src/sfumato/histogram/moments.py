@@ -23,6 +23,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.domain import EdgesAxis, GridAxis
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
@@ -49,20 +50,20 @@ class Bins:
         The distance between values that occur; None: any number occurs.
     """
 
-    lowest: np.ndarray
-    highest: np.ndarray
-    counts: np.ndarray
+    lowest: Array
+    highest: Array
+    counts: Array
     law: Law
     terms: int = 1
     step: float | None = None
 
     @classmethod
-    def of(cls, axis: GridAxis | EdgesAxis, counts: np.ndarray, law: Law, terms: int = 1) -> Bins:
+    def of(cls, axis: GridAxis | EdgesAxis, counts: Array, law: Law, terms: int = 1) -> Bins:
         """The cells of an axis."""
         return cls(*axis.extremes(), counts, law, terms, axis.step)
 
     @property
-    def middles(self) -> np.ndarray:
+    def middles(self) -> Array:
         return np.asarray((self.lowest + self.highest) / 2)
 
     @property
@@ -136,7 +137,7 @@ def ratio(part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float)
         How many released counts the part is the sum of, and how many more the whole.
     """
 
-    def accepts(p: np.ndarray) -> np.ndarray:
+    def accepts(p: Array) -> Array:
         effective = cells[0] * (1 - p) ** 2 + cells[1] * p**2
         return np.asarray(np.abs(part - p * whole) <= law.sum_half_width(effective, alpha) + _ROUNDING * abs(part))
 
@@ -145,7 +146,7 @@ def ratio(part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float)
     return value, low, high
 
 
-def shares(counts: np.ndarray, law: Law, alpha: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def shares(counts: Array, law: Law, alpha: float) -> tuple[Array, Array, Array]:
     """Each count over the total, with intervals: float64 ndarrays like ``counts``.
 
     The same inversion for all cells at once: the half-width is computed on one grid of shares, fine near 0, and ends are
@@ -163,7 +164,7 @@ def shares(counts: np.ndarray, law: Law, alpha: float) -> tuple[np.ndarray, np.n
     return value, np.minimum(low, high), high
 
 
-def herfindahl(counts: np.ndarray, law: Law, terms: int, alpha: float) -> tuple[float, float, float]:
+def herfindahl(counts: Array, law: Law, terms: int, alpha: float) -> tuple[float, float, float]:
     """The sum of squared shares, and its interval.
 
     The root of the sum of squares is a norm, so noise moves it by at most the norm of the noise, whose square has a known
@@ -192,20 +193,20 @@ def _fourth(law: Law, terms: int) -> float:
     return terms * one + 3 * terms * (terms - 1) * law.variance**2
 
 
-def _weighted(counts: np.ndarray, values: np.ndarray) -> float:
+def _weighted(counts: Array, values: Array) -> float:
     """The mean of values under noisy weights, kept within their range; the middle of it where the weights say nothing."""
     total, low, high = float(counts.sum()), float(values.min()), float(values.max())
     return min(max(float((counts * values).sum()) / total, low), high) if total > 0 else (low + high) / 2
 
 
-def _solve_linear(bins: Bins, values: np.ndarray, alpha: float) -> Ends:
+def _solve_linear(bins: Bins, values: Array, alpha: float) -> Ends:
     """All theta at which sum c_i (v_i - theta) is within the half-width of its noise."""
     low, high = float(values.min()), float(values.max())
     size = max(high - low, 1e-300)
     first, total = float((bins.counts * values).sum()), float(bins.counts.sum())
     squares = [float((((values - low) / size) ** power).sum()) for power in (0, 1, 2)]
 
-    def accepts(theta: np.ndarray) -> np.ndarray:
+    def accepts(theta: Array) -> Array:
         t = (theta - low) / size
         effective = bins.terms * np.maximum(squares[2] - 2 * t * squares[1] + t**2 * squares[0], 0)
         reach = size * bins.law.sum_half_width(effective, alpha) * (1 + 1e-9) + _ROUNDING * abs(first)
@@ -214,7 +215,7 @@ def _solve_linear(bins: Bins, values: np.ndarray, alpha: float) -> Ends:
     return _accepted(accepts, low, high, first / total if total > 0 else math.nan)
 
 
-def _accepted(accepts: Callable[[np.ndarray], np.ndarray], low: float, high: float, likely: float) -> Ends:
+def _accepted(accepts: Callable[[Array], Array], low: float, high: float, likely: float) -> Ends:
     """The first and the last accepted number between two, found on a grid, and then on finer ones at both ends, rounded outwards.
 
     ``likely`` is accepted wherever it lies between the two: what is accepted about it may be narrower than the grid.
@@ -235,7 +236,7 @@ def _accepted(accepts: Callable[[np.ndarray], np.ndarray], low: float, high: flo
     return left, right
 
 
-def _finer(accepts: Callable[[np.ndarray], np.ndarray], outside: float, inside: float) -> float:
+def _finer(accepts: Callable[[Array], Array], outside: float, inside: float) -> float:
     for _ in range(LEVELS):
         grid = np.linspace(outside, inside, 65)
         first = int(np.argmax(accepts(grid)))

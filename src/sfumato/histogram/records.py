@@ -31,6 +31,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.answers.preview import CountsPreview
+from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
 from sfumato.errors import UsageError, shown
@@ -118,7 +119,7 @@ class RecordBins:
         levels = (bins - 1).bit_length()
         return [nested(self.unit, selection_epsilon(of_units(self.cost, part))) for part in split(self.units[1], [Fraction(1)] * levels)]
 
-    def cut(self, held: tuple[np.ndarray, np.ndarray], bins: int, noise: Bits) -> np.ndarray:
+    def cut(self, held: tuple[Array, Array], bins: int, noise: Bits) -> Array:
         """Choose the edges of the bins, both ends included: int64 ndarray. ``held``: occupied cells and their rows, true data."""
         shares = self.shares(bins)
 
@@ -128,7 +129,7 @@ class RecordBins:
 
         return np.array(divided(self.axis.cells, bins, draw), np.int64)
 
-    def log_probability(self, held: tuple[np.ndarray, np.ndarray], edges: list[int]) -> float:
+    def log_probability(self, held: tuple[Array, Array], edges: list[int]) -> float:
         """ln P that ``cut`` returns these edges, one bin between each two. For audits: it reads true counts."""
         shares, total = self.shares(len(edges) - 1), 0.0
 
@@ -143,7 +144,7 @@ class RecordBins:
         divided(self.axis.cells, len(edges) - 1, follow)
         return total
 
-    def answer(self, cube: Cube, noise: Bits) -> tuple[int | None, Lattice, np.ndarray]:
+    def answer(self, cube: Cube, noise: Bits) -> tuple[int | None, Lattice, Array]:
         """The noisy number of rows (None where it is stated), the bins, and their noisy counts."""
         rows = self.stated
         if self.rows_law is not None:
@@ -228,7 +229,7 @@ def record_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattic
     return lattice
 
 
-def edges_axis(axis: GridAxis, edges: np.ndarray) -> EdgesAxis:
+def edges_axis(axis: GridAxis, edges: Array) -> EdgesAxis:
     """The bins between chosen lattice points, as an axis."""
     return EdgesAxis(axis.name, tuple(axis.points(edges).tolist()), axis.time, axis.missing, axis.step, axis.lower)
 
@@ -250,7 +251,7 @@ def record_bins(lattice: Lattice, records: int, stated: int | None, unit: Unit, 
     return RecordBins(axis, records, stated, unit, without_delta(cost))
 
 
-def _inside(held: tuple[np.ndarray, np.ndarray], lower: int, upper: int) -> Ranks:
+def _inside(held: tuple[Array, Array], lower: int, upper: int) -> Ranks:
     """The edges strictly inside a node, with the rows of the node."""
     positions, counts = held
     inside = slice(*np.searchsorted(positions, (lower, upper)))

@@ -11,6 +11,7 @@ from sfumato.answers.edges import edge_array, edge_text
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease
+from sfumato.arrays import Array
 from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis, bin_names, named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.exact import Exactly, sidak
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-Numbers: TypeAlias = "float | np.ndarray"
+Numbers: TypeAlias = "float | Array"
 Possible: TypeAlias = Callable[[float, float], tuple[float, float]]
 Statistic: TypeAlias = Callable[[moments.Bins, float], tuple[float, float, float]]
 """From bins and a probability of error to a value and its interval."""
@@ -50,7 +51,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
 
     question: AnyQuestion
     lattice: Lattice
-    counts: np.ndarray
+    counts: Array
     law: Law | KeyLaw
 
     def __post_init__(self) -> None:
@@ -77,17 +78,17 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         return False
 
     @property
-    def values(self) -> np.ndarray:
+    def values(self) -> Array:
         """Noisy counts: int64 ndarray with one dimension per axis."""
         return self.counts.reshape(self.lattice.shape)
 
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """Half-widths like ``values``; of selected keys, how far the longer side of each interval reaches."""
         if isinstance(self.law, KeyNoise):
             return self.law.widths(self.values, self._alpha(confidence, simultaneous, self.lattice.size))
         return super().accuracy(confidence, simultaneous)
 
-    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, each like ``values``; of selected keys, given that they were shown."""
         if isinstance(self.law, KeyNoise):
             return self.law.interval(self.values, self._alpha(confidence, simultaneous, self.lattice.size))
@@ -123,7 +124,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         value = sums if sums.ndim else int(sums)
         return self._estimate(confidence, value, value - half, value + half)
 
-    def consistent(self) -> np.ndarray:
+    def consistent(self) -> Array:
         """The nearest table without negative counts: int64 ndarray like ``values``, with the same total.
 
         Its cells are whole, and its marginals are sums of its cells. No intervals: this is biased upwards where counts are
@@ -240,7 +241,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         import pyarrow as pa
 
         where = np.unravel_index(np.arange(self.lattice.size), self.lattice.shape)
-        columns: dict[str, pa.Array | np.ndarray] = {}
+        columns: dict[str, pa.Array | Array] = {}
         for axis, index in zip(self.lattice.axes, where, strict=True):
             names = _label_array(axis.labels) if isinstance(axis, LabelAxis) else pa.array(_cell_names(axis))
             columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), names)

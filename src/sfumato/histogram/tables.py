@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import Law
 
 
-def marginal(values: np.ndarray, keep: tuple[int, ...]) -> tuple[np.ndarray, int]:
+def marginal(values: Array, keep: tuple[int, ...]) -> tuple[Array, int]:
     """Add up all axes but some, in the order given.
 
     Returns
@@ -28,7 +29,7 @@ def half_width(law: Law, terms: int, alpha: float) -> float:
     return float(law.half_width(alpha)) if terms == 1 else float(law.sum_half_width(np.array([float(terms)]), alpha)[0])
 
 
-def nonnegative(values: np.ndarray) -> np.ndarray:
+def nonnegative(values: Array) -> Array:
     """The nearest table of counts that are not negative and have the same total: int64 ndarray like ``values``.
 
     Euclidean projection onto the simplex of the noisy total (Held, Wolfe, Crowder 1974), then the largest remainders are

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from sfumato.answers.origin import standing
 from sfumato.answers.release import CountsRelease, Release, accuracy_sentence, reach_text
+from sfumato.arrays import Array
 from sfumato.charts import style
 from sfumato.pages.spending import moment
 
@@ -111,7 +112,7 @@ def _accuracy(release: Release) -> Accuracy | None:
     return Accuracy(_typeset(sentence), _reach(each), _reach(every) if each.size > 1 else None, each.size, release.noun)
 
 
-def _reach(half: np.ndarray) -> str:
+def _reach(half: Array) -> str:
     """One half-width, or from the smallest to the largest."""
     return _typeset(reach_text(half))
 

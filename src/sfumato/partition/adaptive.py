@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.arrays import Array
 from sfumato.domain import Domain
 from sfumato.exact import split
 from sfumato.mechanisms.noise import count_law
@@ -114,7 +115,7 @@ def _side(aim: float, d: int) -> int:
     return int(max(1, min(math.ceil(aim ** (1 / d) * (1 - 1e-12)), root_down(MOST_CELLS // 2, d))))
 
 
-def _fitting(parts: np.ndarray) -> np.ndarray:
+def _fitting(parts: Array) -> Array:
     """The same, coarser where there would be more fine cells in all than the public limit: a function of noisy counts."""
     while parts.prod(axis=1, dtype=float).sum() > MOST_CELLS // 2 and parts.max() > 1:
         parts = np.maximum(1, parts * 3 // 4)

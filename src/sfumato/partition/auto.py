@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.arrays import Array
 from sfumato.domain import Domain
 from sfumato.mechanisms.noise import count_law
 from sfumato.mechanisms.sums import LEAST_SPREAD, spread
@@ -100,17 +101,17 @@ class _Front:
     block that looks even; ``block`` the place of the parent among the nodes before them.
     """
 
-    nodes: np.ndarray
-    rows: np.ndarray
-    left: np.ndarray
-    even: np.ndarray
-    block: np.ndarray
+    nodes: Array
+    rows: Array
+    left: Array
+    even: Array
+    block: Array
 
-    def only(self, which: np.ndarray) -> _Front:
+    def only(self, which: Array) -> _Front:
         return _Front(self.nodes[which], self.rows[which], self.left[which], self.even[which], self.block[which])
 
 
-def _explore(draft: Draft) -> np.ndarray:
+def _explore(draft: Draft) -> Array:
     """Grow the tree; the depth of every node, in counted levels: int64 ndarray."""
     growth, epsilon = draft.growth, draft.law(draft.total).effective_epsilon
     root = np.zeros(1, np.int64)
@@ -132,7 +133,7 @@ def _explore(draft: Draft) -> np.ndarray:
     return depths
 
 
-def _look(draft: Draft, front: _Front, to_go: np.ndarray) -> _Front:
+def _look(draft: Draft, front: _Front, to_go: Array) -> _Front:
     """Cut nodes in four, count the parts, and judge whether blocks of them look even."""
     nodes, whose = halve_widest(draft.growth, front.nodes, np.full(len(front.nodes), STRIDE))
     cut = draft.growth.parent[nodes] >= 0
@@ -144,7 +145,7 @@ def _look(draft: Draft, front: _Front, to_go: np.ndarray) -> _Front:
     return _Front(nodes, np.maximum(counts, 0), front.left[whose] - slices, even, whose)
 
 
-def _looks_even(draft: Draft, counts: np.ndarray, slices: np.ndarray, whose: np.ndarray, block: np.ndarray) -> np.ndarray:
+def _looks_even(draft: Draft, counts: Array, slices: Array, whose: Array, block: Array) -> Array:
     """Whether counts of neighbours differ no more than noise and chance would have them, block by block.
 
     A block is what has one grandparent; each count is compared with the mean of those that share its parent.

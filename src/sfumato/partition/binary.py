@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
+from sfumato.arrays import Array
 from sfumato.partition.growing import Draft
 from sfumato.partition.levels import LevelTree
 from sfumato.privacy.guarantee import Proof
@@ -61,7 +60,7 @@ class BinaryPartitioner(LevelTree, frozen=True, tag="binary", omit_defaults=True
         source="Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012; Hay, Rastogi, Miklau, Suciu, VLDB 2010 (inference).",
     )
 
-    def split(self, draft: Draft, nodes: np.ndarray, axis: np.ndarray, units: int) -> np.ndarray:
+    def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:
         """Halve nodes at the middle of their lattice cells; nothing is spent."""
         lower, upper = draft.growth.lower[nodes, axis], draft.growth.upper[nodes, axis]
         return draft.growth.split(nodes, axis, (lower + upper) // 2)

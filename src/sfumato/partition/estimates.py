@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.sums import LEAST_SPREAD, half_widths, spread
 from sfumato.partition.cover import Counted
@@ -30,18 +31,18 @@ class Estimates:
     """
 
     tree: Tree
-    noisy: np.ndarray
+    noisy: Array
     laws: tuple[Law, ...]
-    which: np.ndarray | None
+    which: Array | None
     inner: Counted | None
 
     @cached_property
-    def _spreads(self) -> np.ndarray:
+    def _spreads(self) -> Array:
         """Variance of the noise of each law: float64 ndarray of shape (laws,)."""
         return np.array([max(spread(law), LEAST_SPREAD) for law in self.laws])
 
     @cached_property
-    def _places(self) -> np.ndarray:
+    def _places(self) -> Array:
         """The place of each cell's law: int64 ndarray of shape (cells,)."""
         return np.zeros(self.tree.cells, np.int64) if self.which is None else self.which
 
@@ -61,12 +62,12 @@ class Estimates:
         return infer(tree, counts, variances)
 
     @cached_property
-    def whole(self) -> np.ndarray:
+    def whole(self) -> Array:
         """Non-negative whole numbers near the estimates, which add up: int64 ndarray of shape (nodes,)."""
         return whole_counts(self.tree, self.inferred.estimate, self.inferred.own)
 
     @cached_property
-    def _known_to(self) -> np.ndarray:
+    def _known_to(self) -> Array:
         """The largest variance of the estimate of a node whose count has each law: float64 ndarray of shape (laws,)."""
         most = np.zeros(len(self.laws))
         np.maximum.at(most, self._places, self.inferred.variance[self.tree.leaves])
@@ -74,7 +75,7 @@ class Estimates:
             np.maximum.at(most, self.inner.which, self.inferred.variance[self.inner.node])
         return most
 
-    def half_widths(self, variances: np.ndarray, alpha: float) -> np.ndarray:
+    def half_widths(self, variances: Array, alpha: float) -> Array:
         """Half-widths of sums of estimates of these variances: float64 ndarray like ``variances``.
 
         A count y(v) enters a sum of variance V with a coefficient Cov(sum, x(v)) / variance(v): at most Var x(v) / variance(v)

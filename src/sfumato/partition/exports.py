@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from sfumato.arrays import Array
 from sfumato.errors import DataError, UsageError
 from sfumato.writing import require_no_database
 
@@ -32,10 +31,10 @@ class Boxes:
     """
 
     axes: tuple[str, ...]
-    lower: np.ndarray
-    upper: np.ndarray
-    counts: np.ndarray
-    interval: tuple[np.ndarray, np.ndarray]
+    lower: Array
+    upper: Array
+    counts: Array
+    interval: tuple[Array, Array]
 
 
 def geojson(boxes: Boxes, counted: str, axes: Sequence[str] | None) -> dict[str, object]:

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.domain import DROPPED, GridAxis, Lattice
 from sfumato.errors import UsageError
 
@@ -35,7 +36,7 @@ class Grid:
     """
 
     lattice: Lattice
-    edges: tuple[np.ndarray, ...]
+    edges: tuple[Array, ...]
 
     def __post_init__(self) -> None:
         sizes = [axis.size for axis in self.lattice.axes]
@@ -59,17 +60,17 @@ class Grid:
         return tuple(axis for axis in self.lattice.axes if isinstance(axis, GridAxis))
 
     @cached_property
-    def positions(self) -> tuple[np.ndarray, ...]:
+    def positions(self) -> tuple[Array, ...]:
         """Where the edges lie: one float64 ndarray per axis."""
         return tuple(axis.points(edge) for axis, edge in zip(self.axes, self.edges, strict=True))
 
-    def corners(self) -> tuple[np.ndarray, np.ndarray]:
+    def corners(self) -> tuple[Array, Array]:
         """Lower and upper ends of every box: two float64 ndarrays of shape (cells, d)."""
         lower = np.meshgrid(*(at[:-1] for at in self.positions), indexing="ij")
         upper = np.meshgrid(*(at[1:] for at in self.positions), indexing="ij")
         return np.stack([x.reshape(-1) for x in lower], 1), np.stack([x.reshape(-1) for x in upper], 1)
 
-    def assign(self, points: np.ndarray) -> np.ndarray:
+    def assign(self, points: Array) -> Array:
         """Box of each point, by the kernel that counted: int64 ndarray of shape (n,), -1 where a coordinate is NaN."""
         box = np.zeros(len(points), np.int64)
         missing = np.zeros(len(points), bool)
@@ -80,13 +81,13 @@ class Grid:
         box[missing] = DROPPED
         return box
 
-    def cover(self, axis: int, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    def cover(self, axis: int, lower: Array, upper: Array) -> Array:
         """Which share of each slice along an axis every range [lower, upper) covers: float64 ndarray of shape (ranges, slices)."""
         at = self.positions[axis]
         overlap = np.minimum(upper[:, None], at[1:]) - np.maximum(lower[:, None], at[:-1])
         return np.asarray(np.clip(overlap / np.diff(at), 0, 1))
 
-    def sums(self, counts: np.ndarray, ranges: dict[int, tuple[np.ndarray, np.ndarray]], number: int) -> tuple[np.ndarray, np.ndarray]:
+    def sums(self, counts: Array, ranges: dict[int, tuple[Array, Array]], number: int) -> tuple[Array, Array]:
         """Add up counts over ranges, cut cells in proportion to the share covered.
 
         Parameters
@@ -114,7 +115,7 @@ class Grid:
         return values, effective
 
 
-def _contract(table: np.ndarray, shares: list[np.ndarray]) -> np.ndarray:
+def _contract(table: Array, shares: list[Array]) -> Array:
     """Sum table entries weighted by the product of the shares: float64 ndarray of shape (ranges,)."""
     if not shares:
         return np.asarray(table, dtype=float)

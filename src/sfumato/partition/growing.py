@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.errors import InternalError, UsageError
 from sfumato.limits import MOST_PARTITION_CELLS
@@ -34,9 +35,9 @@ class _Young:
     ``at`` runs ahead of ``Growth``'s own book of where each row is, which is written when it is asked for.
     """
 
-    index: np.ndarray
-    at: np.ndarray
-    weights: np.ndarray
+    index: Array
+    at: Array
+    weights: Array
 
 
 class Growth:
@@ -61,7 +62,7 @@ class Growth:
         self.true = np.array([cube.total], np.int64)
         self.axis, self.cut, self.child, self.parent = (np.array([start], np.int64) for start in (-1, 0, -1, -1))
 
-    def split(self, nodes: np.ndarray, axis: np.ndarray, cut: np.ndarray) -> np.ndarray:
+    def split(self, nodes: Array, axis: Array, cut: Array) -> Array:
         """Split nodes in two, and return their children: int64 ndarray of shape (2 len(nodes),), lower and upper in turn."""
         new, number = len(self.axis), len(nodes)
         if number and nodes.min() < self._first:  # an older node is split, too: any row may move
@@ -80,7 +81,7 @@ class Growth:
         self.true = np.concatenate([self.true, self._move(new, 2 * number, np.unique(axis))])
         return np.arange(new, new + 2 * number)
 
-    def _move(self, new: int, number: int, axes: np.ndarray) -> np.ndarray:
+    def _move(self, new: int, number: int, axes: Array) -> Array:
         """Send the rows of nodes that were split, along these axes, to the children, and count them there."""
         young = self._young or _Young(np.arange(len(self._where)), self._where, self.weights.astype(float))
         first = self.child[young.at]
@@ -98,13 +99,13 @@ class Growth:
         return np.rint(np.bincount(first - new, young.weights, minlength=number)).astype(np.int64)
 
     @property
-    def _at(self) -> np.ndarray:
+    def _at(self) -> Array:
         """In which node each row is."""
         if self._young is not None:
             self._where[self._young.index] = self._young.at
         return self._where
 
-    def rows_of(self, nodes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def rows_of(self, nodes: Array) -> Iterator[tuple[Array, Array]]:
         """Occupied cells within each node, and their counts: int64 ndarrays of shape (occupied, d) and (occupied,)."""
         order = np.argsort(self._at, kind="stable")
         sorted_at = self._at[order]
@@ -112,11 +113,11 @@ class Growth:
             here = order[start:stop]
             yield self.cells[here], self.weights[here]
 
-    def widths(self, nodes: np.ndarray) -> np.ndarray:
+    def widths(self, nodes: Array) -> Array:
         """Lattice cells along each axis: int64 ndarray of shape (nodes, d)."""
         return np.asarray(self.upper[nodes] - self.lower[nodes])
 
-    def levels(self) -> list[np.ndarray]:
+    def levels(self) -> list[Array]:
         """The nodes of each level of two-way splits, in breadth-first order."""
         found, level = [], np.zeros(1, np.int64)
         while len(level):
@@ -142,18 +143,18 @@ class Draft:
         self.growth, self.lattice = Growth(cube), cube.lattice
         self.unit, self.cost, self.noise = unit, without_delta(cost), noise
         self.total = units_of(self.cost)
-        self._paid: list[tuple[np.ndarray, int]] = []
-        self._counted: list[tuple[np.ndarray, np.ndarray, Law]] = []
+        self._paid: list[tuple[Array, int]] = []
+        self._counted: list[tuple[Array, Array, Law]] = []
 
     def law(self, units: int) -> Law:
         """The noise on counts of disjoint boxes that whole units pay for."""
         return count_law(of_units(self.cost, units), self.unit)
 
-    def pay(self, nodes: np.ndarray, units: int) -> None:
+    def pay(self, nodes: Array, units: int) -> None:
         """Note that every path through these nodes, which are disjoint boxes, has spent so much on them."""
         self._paid.append((nodes, units))
 
-    def look(self, nodes: np.ndarray, units: int) -> np.ndarray:
+    def look(self, nodes: Array, units: int) -> Array:
         """Count disjoint nodes, publish and pay: noisy counts, int64 ndarray like ``nodes``."""
         law = self.law(units)
         found = add_noise(self.growth.true[nodes], law, self.noise)
@@ -161,7 +162,7 @@ class Draft:
         self._counted.append((nodes, found, law))
         return found
 
-    def left(self) -> np.ndarray:
+    def left(self) -> Array:
         """What the path to each node has not spent yet, in whole units: int64 ndarray of shape (nodes,)."""
         own = np.zeros(len(self.growth.axis), np.int64)
         for nodes, units in self._paid:
@@ -171,7 +172,7 @@ class Draft:
             spent[level] += spent[self.growth.parent[level]]
         return self.total - spent
 
-    def release(self, made_by: str, depth: np.ndarray, proof: Proof, mechanism: str, slack: str = EXACT) -> Partition:
+    def release(self, made_by: str, depth: Array, proof: Proof, mechanism: str, slack: str = EXACT) -> Partition:
         """Count the cells with all that their paths have left, and publish.
 
         Parameters
@@ -206,7 +207,7 @@ class Draft:
             guarantee=Guarantee(self.cost, self.unit, mechanism, proof, assumptions_of(self.unit), slack, private=self.noise.private),
         )
 
-    def _inner(self, place: np.ndarray, laws: list[Law]) -> tuple[Counted | None, list[Law]]:
+    def _inner(self, place: Array, laws: list[Law]) -> tuple[Counted | None, list[Law]]:
         """The noisy counts above the cells, in the order in which they were drawn."""
         if not self._counted:
             return None, laws
@@ -217,7 +218,7 @@ class Draft:
         return Counted(nodes, counts, which.astype(np.int64)), known
 
 
-def _occupied(cube: Cube) -> tuple[np.ndarray, np.ndarray]:
+def _occupied(cube: Cube) -> tuple[Array, Array]:
     """The occupied cells of a cube one axis after another in memory, and their counts, of a type that rows can be added up in."""
     if cube.coordinates is not None:
         return np.asfortranarray(cube.coordinates), cube.counts.astype(np.int64)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.partition.tree import Tree
 
 
@@ -40,15 +41,15 @@ class Inferred:
     share : of a child in its parent's correction, s(child) / t(parent); 1 for the root.
     """
 
-    estimate: np.ndarray
-    variance: np.ndarray
-    seen: np.ndarray
-    own: np.ndarray
-    gain: np.ndarray
-    share: np.ndarray
+    estimate: Array
+    variance: Array
+    seen: Array
+    own: Array
+    gain: Array
+    share: Array
 
 
-def infer(tree: Tree, counts: np.ndarray, variances: np.ndarray) -> Inferred:
+def infer(tree: Tree, counts: Array, variances: Array) -> Inferred:
     """Solve for all nodes.
 
     Parameters
@@ -78,7 +79,7 @@ def infer(tree: Tree, counts: np.ndarray, variances: np.ndarray) -> Inferred:
     return Inferred(estimate, variance, seen, own, gain, share)
 
 
-def whole_counts(tree: Tree, estimate: np.ndarray, own: np.ndarray) -> np.ndarray:
+def whole_counts(tree: Tree, estimate: Array, own: Array) -> Array:
     """Non-negative whole numbers near the estimates, in which every node is the sum of its children: int64 ndarray (nodes,).
 
     From the root down: a node's whole number is divided between its children by their estimates, what is missing shared in

@@ -11,6 +11,7 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.arrays import Array
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.exact import Exactly, fraction, positive, settle
@@ -32,7 +33,7 @@ else:
 
 MOST_ROWS = 10**18
 
-Splitter: TypeAlias = Callable[[Draft, np.ndarray, np.ndarray, int], np.ndarray]
+Splitter: TypeAlias = Callable[[Draft, Array, Array, int], Array]
 """From the draft, nodes, the axis of each and what may be spent to the children of all nodes."""
 
 
@@ -64,7 +65,7 @@ def plain_allocation(allocation: object, depth: int) -> Allocation:
     return plain
 
 
-def next_axis(widths: np.ndarray, depth: int) -> np.ndarray:
+def next_axis(widths: Array, depth: int) -> Array:
     """The axis along which each node of a level is split: depth mod d, or the next one that still can be; -1: none can.
 
     Parameters
@@ -78,7 +79,7 @@ def next_axis(widths: np.ndarray, depth: int) -> np.ndarray:
     return np.where(can.any(axis=1), turn[can.argmax(axis=1)], -1)
 
 
-def grow(draft: Draft, levels: Levels, stop_below: float | None, split: Splitter) -> np.ndarray:
+def grow(draft: Draft, levels: Levels, stop_below: float | None, split: Splitter) -> Array:
     """Count, test and split, level by level. Returns the depth of every node: int64 ndarray of shape (nodes,).
 
     A node is split if its noisy count is at least ``stop_below`` and it holds more than one lattice cell. At the deepest level
@@ -136,7 +137,7 @@ class LevelTree(OverAxes, frozen=True):
         """Into how many parts a node is split."""
         return 2
 
-    def split(self, draft: Draft, nodes: np.ndarray, axis: np.ndarray, units: int) -> np.ndarray:
+    def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:
         """Split nodes, each along its axis, spending at most ``units`` on choosing where: the parts, int64 ndarray."""
         raise NotImplementedError
 

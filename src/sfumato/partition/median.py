@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.answers.preview import Preview
+from sfumato.arrays import Array
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
 from sfumato.exact import decimal
@@ -76,7 +77,7 @@ class MedianPartitioner(LevelTree, frozen=True, tag="median", omit_defaults=True
         source="McSherry, Talwar, FOCS 2007; Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012 (private kd-trees).",
     )
 
-    def split(self, draft: Draft, nodes: np.ndarray, axis: np.ndarray, units: int) -> np.ndarray:
+    def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:
         """Cut nodes at private medians."""
         unit, epsilon = nested(draft.unit, selection_epsilon(of_units(draft.cost, units)))
         cuts = [
@@ -171,7 +172,7 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
         each = joint_slack(self.fanout - 1, max(lattice.shape), unit)
         return f"at most {float(each):.1g} a selection, charged: each runs at that much less"
 
-    def split(self, draft: Draft, nodes: np.ndarray, axis: np.ndarray, units: int) -> np.ndarray:
+    def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:
         """Cut nodes at private quantiles."""
         unit, epsilon = nested(draft.unit, selection_epsilon(of_units(draft.cost, units)))
         cuts = []
@@ -186,7 +187,7 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
 MultiQuantilePartitioner.examples = (MultiQuantilePartitioner("x", depth=1, fanout=3),)
 
 
-def _along(draft: Draft, nodes: np.ndarray, axis: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def _along(draft: Draft, nodes: Array, axis: Array) -> Iterator[tuple[int, Array]]:
     """Of each node, along its axis: where it begins, and the rows in each of its lattice cells, int64 ndarray; one node at a time."""
     growth = draft.growth
     for node, along, (cells, weights) in zip(nodes, axis, growth.rows_of(nodes), strict=True):

@@ -14,6 +14,7 @@ import numpy as np
 from sfumato.answers.edges import edge_array
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.release import CountsRelease
+from sfumato.arrays import Array
 from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, sidak
@@ -72,10 +73,10 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
     made_by: str
     lattice: Lattice
     cover: Cover
-    noisy: np.ndarray = msgspec.field(name="counts")
+    noisy: Array = msgspec.field(name="counts")
     laws: tuple[Law, ...]
-    which: np.ndarray | None = None
-    depths: np.ndarray | None = None
+    which: Array | None = None
+    depths: Array | None = None
     inner: Counted | None = None
     rows: int | None = None
     shown: Literal["noisy", "consistent", "whole"] = "noisy"
@@ -108,7 +109,7 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
     # --- cells --------------------------------------------------------------------------------------------------------
 
     @property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> Array:
         """Counts of the boxes: int64 ndarray of shape (cells,), noisy as drawn; float64 after ``consistent()``."""
         if self.shown == "noisy":
             return self.noisy
@@ -127,16 +128,16 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         return self.lattice.names
 
     @cached_property
-    def _corners(self) -> tuple[np.ndarray, np.ndarray]:
+    def _corners(self) -> tuple[Array, Array]:
         return self.geometry.corners()
 
     @property
-    def lower(self) -> np.ndarray:
+    def lower(self) -> Array:
         """Lower ends of the boxes: float64 ndarray of shape (cells, d). Dates count days, times microseconds, since 1970."""
         return self._corners[0]
 
     @property
-    def upper(self) -> np.ndarray:
+    def upper(self) -> Array:
         """Upper ends of the boxes: float64 ndarray of shape (cells, d)."""
         return self._corners[1]
 
@@ -160,7 +161,7 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         return (*first, *self.noisy[order].tolist())
 
     @property
-    def scale(self) -> np.ndarray:
+    def scale(self) -> Array:
         """Scale of the noise on each count (sigma for Gaussian noise): float64 ndarray of shape (cells,).
 
         After ``consistent()``, of an estimate: the scale whose noise would have its variance.
@@ -171,24 +172,24 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         return np.sqrt(self._variances if gaussian else self._variances / 2)
 
     @property
-    def depth(self) -> np.ndarray:
+    def depth(self) -> Array:
         """Depth of each box in the tree of splits: int64 ndarray of shape (cells,); a grid has depth 0."""
         return np.zeros(len(self.noisy), np.int64) if self.depths is None else self.depths
 
     @property
-    def spent(self) -> np.ndarray:
+    def spent(self) -> Array:
         """What the path to each box spent, epsilon or rho: float64 ndarray of shape (cells,)."""
         measure = self.guarantee.measure
         return np.full(len(self.noisy), float(measure.rho if isinstance(measure, ZCDP) else measure.epsilon))
 
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         alpha = error_probability(confidence)
         if self.shown == "noisy":
             each = sidak(alpha, len(self.noisy)) if simultaneous else alpha
             return self._per_cell([law.half_width(each) for law in self.laws])
         return self._half(self._variances, alpha / len(self.noisy) if simultaneous else alpha)
 
-    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, each like ``counts``.
 
         Of whole numbers, which are not unbiased: the interval of the unbiased estimate, widened to hold the number shown.
@@ -212,7 +213,7 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         parts = [(law, int(number)) for law, number in zip(self.laws, numbers, strict=True) if number]
         return exact_half_width(parts, error_probability(confidence)) if parts else 0
 
-    def _per_cell(self, per_law: Sequence[float]) -> np.ndarray:
+    def _per_cell(self, per_law: Sequence[float]) -> Array:
         return np.full(len(self.noisy), per_law[0]) if self.which is None else np.array(per_law)[self.which]
 
     # --- inference ----------------------------------------------------------------------------------------------------
@@ -224,16 +225,16 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         return Estimates(self.geometry, self.noisy, self.laws, self.which, self.inner)
 
     @property
-    def _nodes(self) -> np.ndarray:
+    def _nodes(self) -> Array:
         """The number shown for every node of a tree, in sums."""
         return self._known.whole if self.shown == "whole" else self._known.inferred.estimate
 
     @property
-    def _variances(self) -> np.ndarray:
+    def _variances(self) -> Array:
         tree = self.geometry
         return self._known.inferred.variance[tree.leaves] if isinstance(tree, Tree) else self._per_cell([spread(law) for law in self.laws])
 
-    def _half(self, variances: np.ndarray, alpha: float) -> np.ndarray:
+    def _half(self, variances: Array, alpha: float) -> Array:
         """Half-widths of sums of estimates of these variances."""
         if isinstance(self.geometry, Tree):
             return self._known.half_widths(variances, alpha)
@@ -258,7 +259,7 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
 
     # --- questions to it ----------------------------------------------------------------------------------------------
 
-    def assign(self, points: ArrayLike) -> np.ndarray:
+    def assign(self, points: ArrayLike) -> Array:
         """Which box is each point in?
 
         Parameters
@@ -301,7 +302,7 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         value, low, high = (x.reshape(number) if number else float(x[0]) for x in (values, low, high))
         return Estimate(value, low, high, 1 - alpha, self.guarantee.unit.counted)
 
-    def _sums(self, ranges: Ranges, size: int, alpha: float, exact: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sums(self, ranges: Ranges, size: int, alpha: float, exact: bool) -> tuple[Array, Array, Array]:
         """Unbiased sums, sums of what is shown, and half-widths of the former: float64 ndarrays of shape (size,)."""
         if isinstance(self.geometry, Grid):
             centres, effective = self.geometry.sums(self.noisy, ranges, size)
@@ -322,7 +323,7 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         plain = Tables(tree, self._known.inferred)
         return plain, plain if self.shown != "whole" else Tables(tree, dataclasses.replace(self._known.inferred, estimate=self._nodes))
 
-    def sample(self, size: int, random_state: int | np.random.Generator | None = None) -> np.ndarray:
+    def sample(self, size: int, random_state: int | np.random.Generator | None = None) -> Array:
         """Draw synthetic points: boxes by their counts (negative ones taken as 0), evenly within each.
 
         Parameters
@@ -343,7 +344,7 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         weights = weights if weights.sum() > 0 else np.prod(self.upper - self.lower, axis=1)
         box = rng.choice(len(weights), size=size, p=weights / weights.sum())
         lower, upper = self.lower[box], self.upper[box]
-        points: np.ndarray = np.minimum(lower + rng.random(lower.shape) * (upper - lower), np.nextafter(upper, lower))
+        points: Array = np.minimum(lower + rng.random(lower.shape) * (upper - lower), np.nextafter(upper, lower))
         return points
 
     # --- ways out -----------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.arrays import Array
 from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law, exceeds
@@ -135,11 +136,11 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         mechanism = f"{law} in each test whether a box is split, noise on counts of blocks and down the tree"
         return draft.release(self.name, depths, self.proof, mechanism)
 
-    def _levels(self, rows: np.ndarray, epsilon: float, aim: float) -> np.ndarray:
+    def _levels(self, rows: Array, epsilon: float, aim: float) -> Array:
         """How many levels lie between boxes of so many noisy rows and boxes of ``aim`` rows times epsilon: int64 ndarray like ``rows``."""
         return np.rint(np.log(np.maximum(rows * epsilon / aim, 1)) / math.log(self.fanout)).astype(np.int64)
 
-    def _lay_blocks(self, draft: Draft, epsilon: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _lay_blocks(self, draft: Draft, epsilon: float) -> tuple[Array, Array, Array]:
         """Count all rows, lay the blocks, count them: the blocks, the depth of every node, the blocks' noisy counts."""
         growth, halvings, slice_ = draft.growth, self.fanout.bit_length() - 1, draft.total // SLICES
         blocks, depths = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -149,9 +150,7 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
             depths = _and_new(depths, growth, depth)
         return blocks, depths, draft.look(blocks, BLOCKS * slice_) if len(blocks) > 1 else rows
 
-    def grow(
-        self, draft: Draft, nodes: np.ndarray, head_starts: np.ndarray, depths: np.ndarray, law: DiscreteLaplace, delta: int
-    ) -> np.ndarray:
+    def grow(self, draft: Draft, nodes: Array, head_starts: Array, depths: Array, law: DiscreteLaplace, delta: int) -> Array:
         """Split where the tests say so.
 
         Parameters
@@ -183,12 +182,12 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
 PrivTreePartitioner.examples = (PrivTreePartitioner("x"),)
 
 
-def _and_new(depths: np.ndarray, growth: Growth, depth: int) -> np.ndarray:
+def _and_new(depths: Array, growth: Growth, depth: int) -> Array:
     """The depths of all nodes, those that are new having this one."""
     return np.concatenate([depths, np.full(len(growth.axis) - len(depths), depth)])
 
 
-def _count_down(draft: Draft, blocks: np.ndarray) -> None:
+def _count_down(draft: Draft, blocks: Array) -> None:
     """Count nodes between the blocks and the cells of finished trees, every fourth level, with shares that grow towards the cells.
 
     The trees are public by now, and so is all that follows from them: how many cells lie below a node sets its share. Where a path

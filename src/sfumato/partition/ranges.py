@@ -11,12 +11,13 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.partition.inference import Inferred
 from sfumato.partition.tree import Tree
 
 BLOCK = 4096  # ranges that walk together
 
-Ranges = dict[int, tuple[np.ndarray, np.ndarray]]
+Ranges = dict[int, tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Walker:
     inferred: Inferred
 
     @cached_property
-    def _splits(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _splits(self) -> tuple[Array, Array, Array]:
         """Of each split node, along its own axis: where it begins, is cut and ends; float64 ndarrays of shape (nodes,)."""
         tree = self.tree
         lower, upper = tree.boxes
@@ -39,7 +40,7 @@ class Walker:
         return begins, cuts, ends
 
     @cached_property
-    def _corners(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _corners(self) -> tuple[Array, Array, Array]:
         lower, upper = self.tree.corners()
         where = np.zeros(len(self.tree.axis), np.int64)
         where[self.tree.leaves] = np.arange(len(self.tree.leaves))
@@ -49,7 +50,7 @@ class Walker:
     def _has_gain(self) -> bool:
         return bool((self.inferred.gain > 0).any())
 
-    def sums(self, ranges: Ranges, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def sums(self, ranges: Ranges, number: int) -> tuple[Array, Array]:
         """Estimate the count of every range, cut cells in proportion to the share covered.
 
         Parameters
@@ -73,11 +74,11 @@ class Walker:
             values[block], variances[block] = self._walk(low, high)
         return values, variances
 
-    def _walk(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _walk(self, low: Array, high: Array) -> tuple[Array, Array]:
         number = low.shape[1]
         value, variance = np.zeros(number), np.zeros(number)
         who, node, cut, up = self._enter(low, high, value, variance)
-        above: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []  # who, node, where the parent stands, what is covered
+        above: list[tuple[Array, Array, Array, Array]] = []  # who, node, where the parent stands, what is covered
         while len(who):
             covered = np.zeros(len(who))
             above.append((who, node, up, covered))
@@ -91,7 +92,7 @@ class Walker:
                 above[i - 1][3][:] += np.bincount(up, covered * self.inferred.share[node], minlength=len(above[i - 1][0]))
         return value, variance
 
-    def _enter(self, low: np.ndarray, high: np.ndarray, value: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _enter(self, low: Array, high: Array, value: Array, variance: Array) -> tuple[Array, ...]:
         """Begin at the root: which axes of it does each range leave uncovered, as bits?"""
         cut = np.zeros(low.shape[1], np.int64)
         touches = np.ones(low.shape[1], bool)
@@ -103,15 +104,15 @@ class Walker:
 
     def _step(
         self,
-        low: np.ndarray,
-        high: np.ndarray,
-        value: np.ndarray,
-        variance: np.ndarray,
-        who: np.ndarray,
-        node: np.ndarray,
-        cut: np.ndarray,
-        covered: np.ndarray,
-    ) -> tuple[np.ndarray, ...]:
+        low: Array,
+        high: Array,
+        value: Array,
+        variance: Array,
+        who: Array,
+        node: Array,
+        cut: Array,
+        covered: Array,
+    ) -> tuple[Array, ...]:
         """From nodes to those of their children that the range touches."""
         axis = self.tree.axis[node]
         begins, middle, ends = (part[node] for part in self._splits)
@@ -130,16 +131,16 @@ class Walker:
 
     def _settle(
         self,
-        low: np.ndarray,
-        high: np.ndarray,
-        value: np.ndarray,
-        variance: np.ndarray,
-        who: np.ndarray,
-        node: np.ndarray,
-        cut: np.ndarray,
-        up: np.ndarray,
-        covered: np.ndarray | None,
-    ) -> tuple[np.ndarray, ...]:
+        low: Array,
+        high: Array,
+        value: Array,
+        variance: Array,
+        who: Array,
+        node: Array,
+        cut: Array,
+        up: Array,
+        covered: Array | None,
+    ) -> tuple[Array, ...]:
         """Add nodes that are covered whole and cells that are cut; hand back the rest."""
         known = self.inferred
         whole, leaf = cut == 0, self.tree.axis[node] < 0
@@ -155,7 +156,7 @@ class Walker:
         rest = np.flatnonzero(~(whole | leaf))
         return who[rest], node[rest], cut[rest], up[rest]
 
-    def _shares(self, low: np.ndarray, high: np.ndarray, who: np.ndarray, node: np.ndarray) -> np.ndarray:
+    def _shares(self, low: Array, high: Array, who: Array, node: Array) -> Array:
         """Which share of the volume of a cell each range covers."""
         lower, upper, where = self._corners
         cell, share = where[node], np.ones(len(node))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.domain import GridAxis, as_number
 from sfumato.errors import UsageError, nearest
 
@@ -17,7 +18,7 @@ Range: TypeAlias = "tuple[ArrayLike, ArrayLike] | list[ArrayLike]"
 """Lower and upper ends: numbers, dates, or arrays of them."""
 
 
-def read_points(points: ArrayLike, names: Sequence[str]) -> np.ndarray:
+def read_points(points: ArrayLike, names: Sequence[str]) -> Array:
     """Points as a float64 ndarray of shape (n, d)."""
     try:
         array = np.asarray(points, dtype=np.float64)
@@ -29,7 +30,7 @@ def read_points(points: ArrayLike, names: Sequence[str]) -> np.ndarray:
     return array
 
 
-def read_cells(cells: ArrayLike, number: int) -> np.ndarray:
+def read_cells(cells: ArrayLike, number: int) -> Array:
     """Indices of cells, each once: int64 ndarray."""
     found = np.unique(np.asarray(cells))
     if found.size and (found.dtype.kind not in "iu" or found[0] < 0 or found[-1] >= number):
@@ -39,7 +40,7 @@ def read_cells(cells: ArrayLike, number: int) -> np.ndarray:
 
 def read_ranges(
     ranges: Mapping[str, Range], names: Sequence[str], axes: Sequence[GridAxis]
-) -> tuple[dict[int, tuple[np.ndarray, np.ndarray]], tuple[int, ...]]:
+) -> tuple[dict[int, tuple[Array, Array]], tuple[int, ...]]:
     """Ranges by number of axis, as flat float64 ndarrays of one length, and the shape in which they were given."""
     bounds = {name: _range(name, given, names, axes) for name, given in ranges.items()}
     try:
@@ -53,7 +54,7 @@ def read_ranges(
     return flat, shape
 
 
-def _range(name: str, given: Range, names: Sequence[str], axes: Sequence[GridAxis]) -> tuple[np.ndarray, np.ndarray]:
+def _range(name: str, given: Range, names: Sequence[str], axes: Sequence[GridAxis]) -> tuple[Array, Array]:
     if name not in names:
         raise UsageError(f"a range along {name!r}", f"this partition has no such axis; {nearest(name, names)}", "Name one of its axes")
     axis = axes[names.index(name)]
@@ -72,7 +73,7 @@ def _range(name: str, given: Range, names: Sequence[str], axes: Sequence[GridAxi
     return lower, upper
 
 
-def _coordinates(end: ArrayLike, axis: GridAxis) -> np.ndarray:
+def _coordinates(end: ArrayLike, axis: GridAxis) -> Array:
     if np.ndim(end) == 0 or axis.time is not None:
         given = np.asarray(end, dtype=object)
         return np.array([as_number(value, axis.time, axis.name) for value in given.reshape(-1)]).reshape(given.shape)

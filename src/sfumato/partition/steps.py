@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.partition.growing import MOST_CELLS, Draft, Growth
 
 SLICES = 64  # shares of counts on the way down are multiples of this part of the cost, so that few laws occur
 
 
-def halve_widest(growth: Growth, nodes: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def halve_widest(growth: Growth, nodes: Array, times: Array) -> tuple[Array, Array]:
     """Halve each node along its widest side, and its halves, ``times`` over, as far as its lattice cells allow.
 
     Parameters
@@ -37,7 +38,7 @@ def halve_widest(growth: Growth, nodes: np.ndarray, times: np.ndarray) -> tuple[
     return np.concatenate(parts), np.concatenate(owners)
 
 
-def split_evenly(growth: Growth, nodes: np.ndarray, parts: np.ndarray) -> np.ndarray:
+def split_evenly(growth: Growth, nodes: Array, parts: Array) -> Array:
     """Lay a grid of equal cells into each node, with edges floor(i W / m) on its W lattice cells, by two-way splits.
 
     Parameters
@@ -73,7 +74,7 @@ def room_for(growth: Growth, more: int) -> bool:
     return len(growth.axis) + more <= 2 * MOST_CELLS - 2
 
 
-def fraction_now(levels: np.ndarray, stride: int) -> np.ndarray:
+def fraction_now(levels: Array, stride: int) -> Array:
     """Which fraction of what is left a node's count gets, with so many counted levels to come below it, cells included.
 
     1 / (1 + g + ... + g^levels), g = 2^(stride / 3): the shares grow towards the cells as in a geometric allocation.
@@ -82,7 +83,7 @@ def fraction_now(levels: np.ndarray, stride: int) -> np.ndarray:
     return np.asarray((rise - 1) / (rise ** (np.asarray(levels, dtype=float) + 1) - 1))
 
 
-def look_at(draft: Draft, nodes: np.ndarray, left: np.ndarray, levels: np.ndarray, stride: int) -> tuple[np.ndarray, np.ndarray]:
+def look_at(draft: Draft, nodes: Array, left: Array, levels: Array, stride: int) -> tuple[Array, Array]:
     """Count disjoint nodes, each with its fraction of what its path has left, in whole slices of the cost.
 
     Parameters
@@ -105,7 +106,7 @@ def look_at(draft: Draft, nodes: np.ndarray, left: np.ndarray, levels: np.ndarra
     return counts, slices
 
 
-def split_at(growth: Growth, nodes: np.ndarray, axis: np.ndarray, cuts: list[np.ndarray]) -> np.ndarray:
+def split_at(growth: Growth, nodes: Array, axis: Array, cuts: list[Array]) -> Array:
     """Split each node along its axis at several increasing lattice points, and return all parts: int64 ndarray."""
     first, last = np.zeros(len(nodes), np.int64), np.array([len(points) for points in cuts], np.int64)
     whose, found = np.arange(len(nodes)), [nodes[:0]]

@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.partition.inference import Inferred
 from sfumato.partition.ranges import Ranges
 from sfumato.partition.tree import Tree
@@ -26,7 +27,7 @@ from sfumato.partition.tree import Tree
 LARGEST = 2**22  # points of a table
 
 
-def edges_of(tree: Tree) -> list[np.ndarray]:
+def edges_of(tree: Tree) -> list[Array]:
     """All lattice points at which a cell begins or ends, per axis: int64 ndarrays, increasing."""
     lower, upper = tree.boxes
     return [np.unique(np.concatenate([lower[:, i], upper[:, i]])) for i in range(len(tree.axes))]
@@ -45,22 +46,22 @@ class Tables:
         return len(self.tree.axes) == 2 and len(self._edges[0]) * len(self._edges[1]) <= LARGEST
 
     @cached_property
-    def _edges(self) -> list[np.ndarray]:
+    def _edges(self) -> list[Array]:
         return edges_of(self.tree)
 
     @cached_property
-    def _positions(self) -> list[np.ndarray]:
+    def _positions(self) -> list[Array]:
         return [axis.points(edges) for axis, edges in zip(self.tree.axes, self._edges, strict=True)]
 
     @cached_property
-    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+    def _places(self) -> tuple[Array, Array]:
         """Where each node begins and ends among the edges: two int64 ndarrays of shape (nodes, 2)."""
         found = (np.stack([np.searchsorted(edges, box[:, i]) for i, edges in enumerate(self._edges)], axis=1) for box in self.tree.boxes)
         lower, upper = found
         return lower, upper
 
     @cached_property
-    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
+    def _sums(self) -> tuple[Array, Array]:
         """Cumulative sums of estimates and of m, at every crossing of two edges."""
         lower, upper = (part[self.tree.leaves] for part in self._places)
         shape = tuple(len(edges) for edges in self._edges)
@@ -79,7 +80,7 @@ class Tables:
         return tables[0], tables[1]
 
     @cached_property
-    def _inherited(self) -> np.ndarray:
+    def _inherited(self) -> Array:
         """g of every node: float64 ndarray of shape (nodes,)."""
         tree, known = self.tree, self.inferred
         inherited = np.zeros(len(tree.axis))
@@ -89,7 +90,7 @@ class Tables:
         return inherited
 
     @cached_property
-    def _crossed(self) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    def _crossed(self) -> list[tuple[Array, Array]] | None:
         """Per axis that a side is perpendicular to: r of the nodes over a slab, cumulated along it, by beginnings and by ends."""
         nodes = np.flatnonzero(self.inferred.gain > 0)
         if not len(nodes):
@@ -106,7 +107,7 @@ class Tables:
             found.append((tables[0], tables[1]))
         return found
 
-    def sums(self, ranges: Ranges, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def sums(self, ranges: Ranges, number: int) -> tuple[Array, Array]:
         """Estimate the count of every range, as ``Walker.sums`` does: values, and bounds of their variances."""
         ends = []
         for i, axis in enumerate(self.tree.axes):
@@ -117,7 +118,7 @@ class Tables:
         empty = (ends[0][0] >= ends[0][1]) | (ends[1][0] >= ends[1][1])
         return np.where(empty, 0, values), np.where(empty, 0, np.maximum(variances + crossed / 4, 0))
 
-    def _between(self, table: np.ndarray, ends: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    def _between(self, table: Array, ends: list[tuple[Array, Array]]) -> Array:
         """The sum over a range: the cumulative sums at its four corners, interpolated."""
         flat, width, total = table.reshape(-1), table.shape[1], np.zeros(len(ends[0][0]))
         places = [[self._place(i, end) for end in pair] for i, pair in enumerate(ends)]
@@ -129,13 +130,13 @@ class Tables:
                 total += (1 if a == b else -1) * (below * (1 - part_x) + above * part_x)
         return total
 
-    def _place(self, axis: int, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _place(self, axis: int, at: Array) -> tuple[Array, Array]:
         """The edge at or below each coordinate, and how far it is on the way to the next."""
         edges = self._positions[axis]
         place = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, len(edges) - 2)
         return place, (at - edges[place]) / (edges[place + 1] - edges[place])
 
-    def _side(self, across: int, at: np.ndarray, span: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def _side(self, across: int, at: Array, span: tuple[Array, Array]) -> Array:
         """r of all nodes that a side crosses; exactly on an edge, the lesser of what lies on its two sides."""
         if self._crossed is None:
             return np.zeros(len(at))

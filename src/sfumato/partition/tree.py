@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.domain import DROPPED, GridAxis, Lattice
 from sfumato.errors import UsageError
 
@@ -36,8 +37,8 @@ class Tree:
     """
 
     lattice: Lattice
-    axis: np.ndarray
-    cut: np.ndarray
+    axis: Array
+    cut: Array
 
     def __post_init__(self) -> None:
         axis, cut = self.axis, self.cut
@@ -58,22 +59,22 @@ class Tree:
         return len(self.leaves)
 
     @cached_property
-    def inner(self) -> np.ndarray:
+    def inner(self) -> Array:
         """Nodes that are split: int64 ndarray."""
         return np.flatnonzero(self.axis >= 0)
 
     @cached_property
-    def leaves(self) -> np.ndarray:
+    def leaves(self) -> Array:
         """Nodes that are cells: int64 ndarray of shape (cells,)."""
         return np.flatnonzero(self.axis < 0)
 
     @cached_property
-    def child(self) -> np.ndarray:
+    def child(self) -> Array:
         """The lower child of each node, the upper one comes next: int64 ndarray of shape (nodes,); of a leaf, nothing."""
         return 2 * np.cumsum(self.axis >= 0) - 1
 
     @cached_property
-    def parent(self) -> np.ndarray:
+    def parent(self) -> Array:
         """The parent of each node: int64 ndarray of shape (nodes,); the root's is 0."""
         return np.concatenate([[0], np.repeat(self.inner, 2)])
 
@@ -87,7 +88,7 @@ class Tree:
         return found
 
     @cached_property
-    def boxes(self) -> tuple[np.ndarray, np.ndarray]:
+    def boxes(self) -> tuple[Array, Array]:
         """Lower and upper lattice points of every node: two int64 ndarrays of shape (nodes, d)."""
         lower = np.zeros((len(self.axis), len(self.lattice.axes)), np.int64)
         upper = np.tile(np.array(self.lattice.shape, np.int64), (len(self.axis), 1))
@@ -103,7 +104,7 @@ class Tree:
     def axes(self) -> tuple[GridAxis, ...]:
         return tuple(axis for axis in self.lattice.axes if isinstance(axis, GridAxis))
 
-    def corners(self) -> tuple[np.ndarray, np.ndarray]:
+    def corners(self) -> tuple[Array, Array]:
         """Lower and upper ends of every cell: two float64 ndarrays of shape (cells, d)."""
         lower, upper = (np.empty((len(self.leaves), len(self.axes))) for _ in range(2))
         for out, box in zip((lower, upper), self.boxes, strict=True):
@@ -112,7 +113,7 @@ class Tree:
                 out[:, i] = axis.points(points)[where]
         return lower, upper
 
-    def assign(self, points: np.ndarray) -> np.ndarray:
+    def assign(self, points: Array) -> Array:
         """Cell of each point, by the kernel that counted: int64 ndarray of shape (n,), -1 where a coordinate is NaN."""
         at = np.stack([axis.locate(np.ascontiguousarray(points[:, i], dtype=np.float64)) for i, axis in enumerate(self.axes)], axis=1)
         node = np.zeros(len(points), np.int64)
@@ -125,11 +126,11 @@ class Tree:
         cell[(at == DROPPED).any(axis=1)] = DROPPED
         return cell
 
-    def down(self) -> Iterator[np.ndarray]:
+    def down(self) -> Iterator[Array]:
         """The split nodes of each level, from the root on."""
         for start, stop in self.levels:
             yield start + np.flatnonzero(self.axis[start:stop] >= 0)
 
-    def up(self) -> Iterator[np.ndarray]:
+    def up(self) -> Iterator[Array]:
         """The split nodes of each level, from the deepest on."""
         yield from reversed(list(self.down()))

@@ -11,6 +11,7 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, finest
 from sfumato.errors import UsageError, shown
@@ -178,7 +179,7 @@ def cells_per_axis(m: int, d: int, aim: float) -> list[int]:
     return cells
 
 
-def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[np.ndarray, ...]]:
+def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[Array, ...]]:
     """Choose the edges, floor(i R / m) on an axis of R points; where R is too few, count again on the grid itself."""
     axes = cube.lattice.axes
     coarse = [axis.size == finest(len(axes)) and m * FINE_ENOUGH > axis.size for axis, m in zip(axes, per_axis, strict=True)]

@@ -25,6 +25,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError, shown
 from sfumato.exact import decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
@@ -52,8 +53,8 @@ Pick: TypeAlias = Callable[[Ranks, Fraction, int, int], int]
 class Cells:
     """Occupied cells of one axis: positions and counts, int64 ndarrays of shape (occupied,), and the number of all cells."""
 
-    positions: np.ndarray
-    counts: np.ndarray
+    positions: Array
+    counts: Array
     size: int
 
     def divided(self, parts: int) -> Cells:
@@ -156,13 +157,13 @@ class Way:
             for law in self.laws:
                 law.half_width(0.5)
 
-    def draw(self, cells: Cells, bits: Bits) -> np.ndarray:
+    def draw(self, cells: Cells, bits: Bits) -> Array:
         """Choose lattice points: int64 ndarray of shape (m,), in order."""
         if self.method == "tree":
             return _from_tree(self, cells, bits)
         return points_of(self.select(cells.divided(self.parts), bits), self.parts, self.cells, self.snap)
 
-    def select(self, fine: Cells, bits: Bits) -> np.ndarray:
+    def select(self, fine: Cells, bits: Bits) -> Array:
         """Choose edges of sub-cells: int64 ndarray of shape (m,), in order."""
         if self.joint:
             unit, epsilon = self.shares[0]
@@ -174,7 +175,7 @@ class Way:
 
         return np.array(halved(fine, self.at, pick), dtype=np.int64)
 
-    def log_probabilities(self, cells: Cells, chosen: np.ndarray) -> np.ndarray:
+    def log_probabilities(self, cells: Cells, chosen: Array) -> Array:
         """ln P of tuples of edges of sub-cells, int64 ndarray of shape (k, m). For audits: it holds true counts.
 
         The lattice points of the answer are a function of these edges.
@@ -247,7 +248,7 @@ def halved(cells: Cells, at: Sequence[Fraction], pick: Pick) -> list[int]:
     return chosen
 
 
-def _from_tree(way: Way, cells: Cells, bits: Bits) -> np.ndarray:
+def _from_tree(way: Way, cells: Cells, bits: Bits) -> Array:
     """Add noise to every count of a 16-ary tree, add up the rows below each edge, and take the points nearest to the ranks."""
     laws = way.laws
     size = FANOUT ** len(laws)

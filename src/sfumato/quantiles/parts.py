@@ -24,6 +24,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import Infeasible
 from sfumato.mechanisms.jointexp import tuples
 from sfumato.mechanisms.selection import FEW_EDGES
@@ -65,7 +66,7 @@ def _feasible(together: int, edges: int) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _order(parts: int) -> np.ndarray:
+def _order(parts: int) -> Array:
     """How many rows come before a sub-cell's first: int64 ndarray of shape (parts,)."""
     bits = parts.bit_length() - 1
     reversed_bits = [int(f"{k:0{bits}b}"[::-1], 2) if bits else 0 for k in range(parts)]
@@ -75,14 +76,14 @@ def _order(parts: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _spots(parts: int) -> tuple[np.ndarray, np.ndarray]:
+def _spots(parts: int) -> tuple[Array, Array]:
     """The sub-cells that k rows take, in order, for k = 0..parts, one list after another; and where each list begins."""
     turn = _order(parts)
     lists = [np.flatnonzero(turn < k) for k in range(parts + 1)]
     return np.concatenate(lists), np.cumsum([0, *(len(one) for one in lists[:-1])])
 
 
-def divided(positions: np.ndarray, counts: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
+def divided(positions: Array, counts: Array, parts: int) -> tuple[Array, Array]:
     """Deal the rows of cells to sub-cells.
 
     Parameters
@@ -114,7 +115,7 @@ def divided(positions: np.ndarray, counts: np.ndarray, parts: int) -> tuple[np.n
     return np.repeat(positions * parts, taken) + sub, rows
 
 
-def points_of(edges: np.ndarray, parts: int, cells: int, snap: bool) -> np.ndarray:
+def points_of(edges: Array, parts: int, cells: int, snap: bool) -> Array:
     """The lattice points that stand for edges of sub-cells: int64 ndarray like ``edges``.
 
     On an axis with a step of its own a cell holds one value, its lower edge, which stands for it. Elsewhere the nearer end of the

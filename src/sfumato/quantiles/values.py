@@ -14,6 +14,7 @@ from sfumato.answers.edges import edge_array
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
+from sfumato.arrays import Array
 from sfumato.domain import GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.exact import Exactly, decimal
@@ -52,8 +53,8 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
 
     question: AnyQuestion
     lattice: Lattice
-    edges: np.ndarray
-    rows: np.ndarray | None = None
+    edges: Array
+    rows: Array | None = None
     rows_law: Law | None = None
     flags: tuple[bool, ...] = msgspec.field(default=(), name="known")
 
@@ -88,7 +89,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         """The chosen lattice points, then the numbers of rows of the labels."""
         return (*self.edges.tolist(), *(() if self.rows is None else self.rows.tolist()))
 
-    def _flags(self) -> np.ndarray:
+    def _flags(self) -> Array:
         """Whether each value is known: bool ndarray like ``table``; empty where that cannot be said.
 
         A value is known if the rank that was asked for and the one it has are both surely inside the group: if the rank error is
@@ -103,7 +104,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         return np.asarray(reach[None, :, None] < nearest_end[None, None, :] * least[:, None, None])
 
     @property
-    def known(self) -> np.ndarray | None:
+    def known(self) -> Array | None:
         """Whether each value is known at all: bool ndarray like ``values``; None where no number of rows was paid for.
 
         A label with fewer rows than the rank error gets values that say nothing. They stand in ``values``, and are marked here.
@@ -137,21 +138,21 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         return len(self.labels) if self.by else 1
 
     @property
-    def _table(self) -> np.ndarray:
+    def _table(self) -> Array:
         return self.edges.reshape(self.labels_number, len(self.axes), len(self.at))
 
     @cached_property
-    def table(self) -> np.ndarray:
+    def table(self) -> Array:
         """The values: float64 ndarray of shape (labels or 1, axes, quantiles). Dates count days, times microseconds, since 1970."""
         columns = [axis.points(self._table[:, i].reshape(-1)) for i, axis in enumerate(self.axes)]
         return np.stack([column.reshape(self.labels_number, -1) for column in columns], axis=1)
 
     @property
-    def values(self) -> np.ndarray:
+    def values(self) -> Array:
         """The values: float64 ndarray of shape ([labels,] [axes,] quantiles); one axis, and no ``by``, have no dimension."""
         return self._shaped(self.table)
 
-    def _shaped(self, table: np.ndarray) -> np.ndarray:
+    def _shaped(self, table: Array) -> Array:
         shape = [n for n, kept in zip(table.shape, (self.by is not None, len(self.axes) > 1, True), strict=True) if kept]
         return table.reshape(shape)
 
@@ -159,7 +160,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def title(self) -> str:
         return self.question.title
 
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """By how many rows the ranks may be off, whatever the data are: int64 ndarray like ``values``.
 
         A value stands for its cell: on an axis with a step it is the one value of the cell, else the end of it that is nearer.
@@ -179,7 +180,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         table = np.broadcast_to(np.array(half, np.int64)[None, :, None], self.table.shape)
         return self._shaped(table.copy())
 
-    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[Array, Array]:
         """Lowest and highest offset of each rank, in rows: (-accuracy, accuracy).
 
         The values themselves have no interval of a stated confidence; ``cells`` says between which numbers the rows lie that a value
@@ -188,7 +189,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         half = self.accuracy(confidence, simultaneous)
         return -half, half
 
-    def cells(self) -> tuple[np.ndarray, np.ndarray]:
+    def cells(self) -> tuple[Array, Array]:
         """Between which numbers the rows lie that a value stands for: lowest and highest, each like ``values``.
 
         On an axis with a step these are the steps of the value's cell: the value itself, where cells are steps. Without one a value is
@@ -218,7 +219,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
 
         shape = self.table.shape
         label, axis, quantile = (index.reshape(-1) for index in np.indices(shape))
-        columns: dict[str, pa.Array | np.ndarray | list[str]] = {}
+        columns: dict[str, pa.Array | Array | list[str]] = {}
         if self.by:
             columns[self.by] = pa.array(self.labels).take(pa.array(label)) if self._one_type else [str(self.labels[i]) for i in label]
         if len(self.axes) > 1:

@@ -12,6 +12,7 @@ import numpy as np
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
+from sfumato.arrays import Array
 from sfumato.domain import Categories, Domain, Interval, Label
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.exact import Exactly, settle
@@ -339,7 +340,7 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
             msgspec.structs.force_setattr(self, "guarantee", guarantee)
 
     @property
-    def values(self) -> np.ndarray:
+    def values(self) -> Array:
         """Estimates of the totals: ndarray of shape (steps,), or (steps, categories); int64 where they are whole counts."""
         read = self.settled.machine.follow()
         found = np.array([scaled(read(output), self.settled.grain) for output in self.outputs])
@@ -364,7 +365,7 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
         """Names of the categories; one empty name without them."""
         return ("",) if self.settled.labels is None else tuple(str(label) for label in self.settled.labels)
 
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> np.ndarray:
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """Half-widths like ``values``; ``simultaneous``: for all steps of the horizon at once, those to come included."""
         alpha, steps = error_probability(confidence), len(self.outputs)
         half = half_widths(self.settled.machine, 1, steps, alpha, simultaneous) if steps else np.zeros(0)
@@ -377,7 +378,7 @@ class CounterRelease(Release, frozen=True, kw_only=True, eq=False, tag="counter-
 
         steps, cells = len(self.outputs), self.settled.machine.cells
         number = np.repeat(np.arange(1, steps + 1), cells)
-        columns: dict[str, np.ndarray | list[str]] = {"step": number}
+        columns: dict[str, Array | list[str]] = {"step": number}
         if any(self.events):
             columns["event"] = np.repeat(np.array(self.events, dtype=object), cells).tolist()
         if self.settled.labels is not None:
