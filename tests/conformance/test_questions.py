@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import count as counting
 from pathlib import Path
 from typing import ClassVar
@@ -20,11 +20,13 @@ from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import CountsRelease, Release
+from sfumato.audit.runs import Rescanned, count
 from sfumato.domain import GridAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.publisher import _Counts
 from sfumato.random.bits import Bits, PublicSeed, override
 from sfumato.streaming.counter import CounterRelease
 
@@ -92,6 +94,31 @@ def test_nobody_looks_for_attributes_that_no_base_declares(room: str) -> None:
     sniffing = ("hasattr(release", "getattr(release", "hasattr(preview", "getattr(preview", "NotImplementedError:", "cast(Any")
     for path in folder.rglob("*.py"):
         assert not [word for word in sniffing if word in path.read_text("utf-8")], path
+
+
+# --- what a question may ask of the data ---------------------------------------------------------------------------------
+
+FINE, COARSE = (Lattice((GridAxis("x", 0.0, 3.0, cells),)) for cells in (6, 3))
+
+
+def publishers(lattice: Lattice) -> Counts:
+    return _Counts(count(answering.ROWS, lattice), partial(count, answering.ROWS))
+
+
+@pytest.mark.parametrize("counted", [partial(count, answering.ROWS), partial(Rescanned, answering.ROWS), publishers])
+@pytest.mark.parametrize(("own", "other"), [(FINE, FINE), (FINE, COARSE), (COARSE, FINE)])
+def test_counts_are_of_the_same_rows_on_every_lattice(counted: Callable[[Lattice], Counts], own: Lattice, other: Lattice) -> None:
+    counts = counted(own)
+    assert counts.lattice == own
+    assert counts.serves(own)
+    assert counts.serves(COARSE)
+    if not counts.serves(other):
+        with pytest.raises(sf.InternalError):
+            counts.on(other)
+        return
+    found = counts.on(other)
+    assert found.lattice == other
+    assert found.counts.tolist() == count(answering.ROWS, other).counts.tolist()
 
 
 # --- one from outside ---------------------------------------------------------------------------------------------------

@@ -114,8 +114,8 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
         msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
         msgspec.structs.force_setattr(self, "width", plain_width(self.width))
-        for name in ("records", "rows"):
-            msgspec.structs.force_setattr(self, name, plain_records(getattr(self, name), name))
+        msgspec.structs.force_setattr(self, "records", plain_records(self.records, "records"))
+        msgspec.structs.force_setattr(self, "rows", plain_records(self.rows, "rows"))
         if self.records is not None and (self.bins is not None or self.width is not None):
             raise UsageError("records with bins or width", "each of them says where the bins lie", "Leave the others out")
         if self.rows is not None and self.records is None:

@@ -75,8 +75,9 @@ class Growth:
         lower, upper = np.repeat(self.lower[nodes], 2, axis=0), np.repeat(self.upper[nodes], 2, axis=0)
         upper[2 * np.arange(number), axis] = lower[2 * np.arange(number) + 1, axis] = cut
         self.lower, self.upper = np.concatenate([self.lower, lower]), np.concatenate([self.upper, upper])
-        for name, value in (("axis", -1), ("cut", 0), ("child", -1)):
-            setattr(self, name, np.concatenate([getattr(self, name), np.full(2 * number, value)]))
+        self.axis = np.concatenate([self.axis, np.full(2 * number, -1)])
+        self.cut = np.concatenate([self.cut, np.zeros(2 * number, np.int64)])
+        self.child = np.concatenate([self.child, np.full(2 * number, -1)])
         self.parent = np.concatenate([self.parent, np.repeat(nodes, 2)])
         self.true = np.concatenate([self.true, self._move(new, 2 * number, np.unique(axis))])
         return np.arange(new, new + 2 * number)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MOST_CELLS = 2**16
 LARGEST_GRAIN = 10**100  # the size of the largest bounds
 METHODS = ("auto", "tree", "toeplitz", "blt")
+LATE = ("refuse", "count")
 
 
 class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, forbid_unknown_fields=True):
@@ -115,10 +116,9 @@ class Counter(msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, fo
         if not isinstance(self.by, str | Categories | None) or self.by == "":
             remedy = 'Write by="origin", or by=sf.Categories(["a", "b"])'
             raise UsageError(f"by of type {type(self.by).__name__}", "it is neither the name of an axis nor Categories", remedy)
-        for name, known in (("method", METHODS), ("late", ("refuse", "count"))):
-            if getattr(self, name) not in known:
-                obstacle = f"it is unknown; {nearest(getattr(self, name), known)}"
-                raise UsageError(f"{name} = {shown(getattr(self, name))}", obstacle, "Name one")
+        for name, given, known in (("method", self.method, METHODS), ("late", self.late, LATE)):
+            if given not in known:
+                raise UsageError(f"{name} = {shown(given)}", f"it is unknown; {nearest(given, known)}", "Name one")
         settle(self)
 
     @property
