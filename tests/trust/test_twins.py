@@ -23,7 +23,8 @@ from sfumato.cli import output
 from sfumato.cli import publishing as commands
 from sfumato.cube import Cube
 from sfumato.data.source import Source
-from sfumato.histogram import HistogramRelease, keys
+from sfumato.histogram import keys
+from sfumato.histogram.table import CountsTable
 from sfumato.pages import page
 from sfumato.partition import Partition
 from sfumato.partition.uniform import UniformPartitioner
@@ -133,7 +134,7 @@ def a_grid_by_the_true_number_of_rows(patch: Patch, facts: Facts) -> None:
 def a_column_of_a_frame(patch: Patch, facts: Facts) -> None:
     import pyarrow as pa
 
-    wrapped(patch, HistogramRelease, "to_frame", lambda frame: frame.append_column("of", pa.array([facts.rows] * len(frame))))
+    wrapped(patch, CountsTable, "to_frame", lambda frame: frame.append_column("of", pa.array([facts.rows] * len(frame))))
 
 
 def a_repr(patch: Patch, facts: Facts) -> None:
