@@ -1,4 +1,4 @@
-"""What every question, preview and release keeps, whoever wrote it. Each function asserts one clause of the contract."""
+"""What every question and release keeps, whoever wrote it: each function asserts one clause."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sfumato.audit.runs import NotAdditive, count, of_question, published
 from sfumato.charts import style
 from sfumato.errors import UsageError
 from sfumato.pages import sections
-from sfumato.privacy.measures import CentralMeasure, PureDP, total_of
+from sfumato.privacy.measures import PureDP, total_of
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import PublicSeed
 
@@ -34,12 +34,13 @@ DECIDED = (0, 40)
 """Values of the first draw, where it decides what comes next."""
 
 
-def answered(question: AnyQuestion, seed: int = 1, unit: Unit = FEW, cost: CentralMeasure = COST) -> Release:
+def answered(question: AnyQuestion, seed: int = 1) -> Release:
     """What a question answers about the rows above, from a public seed."""
-    return question.answer(count(ROWS, question.needs(LINE).lattice), unit, cost, PublicSeed(seed))
+    counts = count(ROWS, question.needs(LINE).lattice)
+    return question.answer(counts, FEW, COST, PublicSeed(seed))
 
 
-# --- questions --------------------------------------------------------------------------------------------------------
+# --- questions ------------------------------------------------------------------------------------
 
 
 def is_a_value(question: AnyQuestion) -> None:
@@ -60,7 +61,14 @@ def is_known(question: AnyQuestion) -> None:
     assert type(question) in registry.questions()
     assert issubclass(type(answered(question)), registry.releases())
     assert question.title.strip()
-    assert all((question.proof.sensitivity, question.proof.because, question.proof.not_covered, question.proof.source))
+    assert all(
+        (
+            question.proof.sensitivity,
+            question.proof.because,
+            question.proof.not_covered,
+            question.proof.source,
+        )
+    )
 
 
 def travels(question: AnyQuestion) -> None:
@@ -97,15 +105,17 @@ def foresees(question: AnyQuestion) -> None:
     assert isinstance(preview, Preview)
     assert to_bytes(preview) == to_bytes(question.preview(LINE, FEW, COST, len(ROWS)))
     assert preview.unit == FEW
-    assert all(part <= whole for part, whole in zip(total_of(preview.cost), total_of(COST), strict=True))
+    spent, given = total_of(preview.cost), total_of(COST)
+    assert all(part <= whole for part, whole in zip(spent, given, strict=True))
     assert str(preview).startswith(f"{preview.question} at {preview.cost}")
     assert str(preview.unit.counted) in str(preview)
 
 
 def foresees_its_accuracy(question: AnyQuestion) -> None:
-    """No number is less accurate than was foreseen; counts whose number is known are exactly as accurate.
+    """No number is less accurate than foreseen; counts whose number is known are exactly so.
 
-    Where the preview depends on how many rows there are, nothing is certain beforehand, and nothing is asserted.
+    Where the preview depends on how many rows there are, nothing is certain beforehand, and nothing
+    is asserted.
     """
     previews = [question.preview(LINE, FEW, COST, rows) for rows in (None, 1, 10**6)]
     release = answered(question)
@@ -131,7 +141,7 @@ def _accuracy(preview: Preview, simultaneous: bool) -> float | None:
 
 
 def spends_what_it_says(question: AnyQuestion) -> None:
-    """The guarantee is the one that was foreseen, for the unit that was asked for, and stamped where noise was no secret."""
+    """The guarantee is the one foreseen, for the unit asked for, and stamped as not private."""
     release = answered(question)
     assert release.guarantee.measure == question.preview(LINE, FEW, COST).cost
     assert release.cost == release.guarantee.measure
@@ -148,16 +158,17 @@ def draws_from_the_noise_it_is_given(question: AnyQuestion) -> None:
 
 
 def survives_the_exact_audit(question: AnyQuestion) -> None:
-    """No neighbours are told apart by more than the cost. Where numbers do not follow draws, ``is_additive`` says so."""
+    """No neighbours are told apart by more than the cost, where the exact audit applies."""
     if is_additive(question):
         loss = pure_loss(of_question(question, LINE, Unit(), COST), PAIRS, DECIDED).loss
         assert loss <= float(COST.epsilon) * (1 + 1e-9)
 
 
 def is_additive(question: AnyQuestion) -> bool:
-    """Whether every published number moves one for one with its own draw, so that the exact audit applies.
+    """Whether each published number moves one for one with its draw: the exact audit applies.
 
-    Questions that select, or test what they do not publish, are audited by their laws and by samples.
+    Questions that select, or test what they do not publish, are audited by their laws and by
+    samples.
     """
     try:
         check_additive(of_question(question, LINE, Unit(), COST), PAIRS[0][0], DECIDED)
@@ -166,7 +177,7 @@ def is_additive(question: AnyQuestion) -> bool:
     return True
 
 
-# --- releases ---------------------------------------------------------------------------------------------------------
+# --- releases -------------------------------------------------------------------------------------
 
 
 def comes_back_bit_for_bit(release: Release) -> None:
@@ -190,7 +201,13 @@ def cannot_be_changed(release: Release) -> None:
 
 def says_what_it_is(release: Release) -> None:
     """Words are there for people, and show what is not private."""
-    words = (release.title, release.noun, release.about, release.measured_against, release.guarantee.counted)
+    words = (
+        release.title,
+        release.noun,
+        release.about,
+        release.measured_against,
+        release.guarantee.counted,
+    )
     assert all(isinstance(word, str) and word for word in words)
     assert isinstance(release.unknowns, str)
     assert release.title in repr(release)
@@ -198,12 +215,13 @@ def says_what_it_is(release: Release) -> None:
 
 
 def means_what_its_intervals_say(release: Release) -> None:
-    """Ends and half-widths are like the values; low is not above high; all at once is wider; more sure is wider."""
+    """They are like the values, low is not above high, and wider for all at once or more sure."""
     if not release.states_accuracy:
         assert accuracy_sentence(release) is None
         return
     shape = np.shape(release.values)
-    ends = [release.interval(confidence, together) for confidence, together in (("0.5", False), ("0.95", False), ("0.95", True))]
+    asked = (("0.5", False), ("0.95", False), ("0.95", True))
+    ends = [release.interval(confidence, together) for confidence, together in asked]
     for low, high in ends:
         assert np.shape(low) == np.shape(high) == shape
         assert np.all(np.asarray(low) <= np.asarray(high))
@@ -228,13 +246,14 @@ def shows_its_numbers(release: Release) -> None:
     assert all(type(number) is int for number in numbers)
     assert numbers == release.numbers()
     if isinstance(release, CountsRelease):
-        assert sorted(numbers[len(numbers) - len(release.counts) :]) == sorted(release.counts.tolist())
+        last = numbers[len(numbers) - len(release.counts) :]
+        assert sorted(last) == sorted(release.counts.tolist())
     assert published(release).numbers == numbers
     assert published(release).everything == to_bytes(release)
 
 
 def has_forms(release: Release) -> None:
-    """A table of as many rows as it has numbers, a picture, and a section of a page, by what ``Release`` declares alone."""
+    """A table of as many rows as numbers, a picture, a section: as ``Release`` declares."""
     if release.has_table:
         assert release.to_frame().num_rows == np.size(release.values)
     if release.has_picture:

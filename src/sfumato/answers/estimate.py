@@ -24,7 +24,8 @@ class Estimate(msgspec.Struct, frozen=True):
     about : str
         What the truth is of: "the rows counted", with their limit where persons have one.
     known : bool, or ndarray like ``value``
-        False where the interval is all that was possible before anything was counted: the value then says nothing.
+        False where the interval is all that was possible before anything was counted: the value
+        then says nothing.
     """
 
     value: float | Array
@@ -53,5 +54,9 @@ def error_probability(confidence: Exactly) -> float:
     """Read a confidence such as 0.95 as the probability of error, 0.05."""
     alpha = 1 - probability(confidence, "confidence")
     if not LEAST <= alpha <= 1 - LEAST:
-        raise UsageError("confidence", "it is too close to 0 or 1 for an interval that says anything", "Choose a confidence such as 0.95")
+        raise UsageError(
+            "confidence",
+            "it is too close to 0 or 1 for an interval that says anything",
+            "Choose a confidence such as 0.95",
+        )
     return float(alpha)

@@ -19,9 +19,11 @@ from sfumato.privacy.unit import Unit
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """What a question would cost and how accurate its answer would be. Touches no data, spends nothing.
+    """What a question would cost and how accurate its answer would be.
 
-    ``str`` of it is what people read; a subclass says in ``lines`` what its noise is and what follows from it.
+    It touches no data and spends nothing.
+    ``str`` of it is what people read; a subclass says in ``lines`` what its noise is and what
+    follows from it.
 
     Attributes
     ----------
@@ -30,7 +32,8 @@ class Preview(msgspec.Struct, frozen=True):
     cost : PureDP, ApproxDP or ZCDP
     unit : Unit
     cells : int or None
-        How many numbers are released; None where that depends on a noisy count and no number of rows was stated.
+        How many numbers are released; None where that depends on a noisy count and no number of
+        rows was stated.
     """
 
     question: str
@@ -40,7 +43,7 @@ class Preview(msgspec.Struct, frozen=True):
 
     @property
     def counted(self) -> str:
-        """Which rows the answer would be about, and which not: every accuracy is about the rows counted."""
+        """Which rows the answer would be about, and which not."""
         return counted_rows(self.unit)
 
     @property
@@ -49,7 +52,10 @@ class Preview(msgspec.Struct, frozen=True):
         return type(self).accuracy is not Preview.accuracy
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
-        """Half-width of the interval of each number, of the least accurate one; ``simultaneous``: all of them hold together."""
+        """Half-width of the interval of each number, of the least accurate one.
+
+        ``simultaneous``: all of them hold together.
+        """
         raise NotImplementedError
 
     def lines(self) -> list[str]:
@@ -61,9 +67,16 @@ class Preview(msgspec.Struct, frozen=True):
         return [left_out(self.unit)]
 
     def __str__(self) -> str:
-        """The question and its cost, what follows from it, how sure an attacker could become, and remarks."""
+        """The question, its cost, what follows from it, and how sure an attacker could become."""
         risk = belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)
-        return "\n  ".join([f"{self.question} at {self.cost}, for {self.unit}:", *self.lines(), risk, *self.remarks()])
+        return "\n  ".join(
+            [
+                f"{self.question} at {self.cost}, for {self.unit}:",
+                *self.lines(),
+                risk,
+                *self.remarks(),
+            ]
+        )
 
 
 class CountsPreview(Preview, frozen=True):
@@ -79,7 +92,8 @@ class CountsPreview(Preview, frozen=True):
     worst : like ``law``, or None
         The most noise that any number may get, where they differ; None: all have the same law.
     terms : int or None
-        Of how many counts a number is the sum, at most; None where that depends on a noisy count and no ``rows`` was stated.
+        Of how many counts a number is the sum, at most; None where that depends on a noisy count
+        and no ``rows`` was stated.
     """
 
     law: Law | KeyLaw
@@ -89,12 +103,23 @@ class CountsPreview(Preview, frozen=True):
     terms: int | None = 1
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
-        """Half-width of the interval of each number, of the least accurate one; ``simultaneous``: all of them hold together."""
+        """Half-width of the interval of each number, of the least accurate one.
+
+        ``simultaneous``: all of them hold together.
+        """
         alpha = error_probability(confidence)
         if simultaneous and self.cells is None:
-            raise UsageError("simultaneous accuracy", "the number of cells depends on a noisy count", "State rows= to preview it")
+            raise UsageError(
+                "simultaneous accuracy",
+                "the number of cells depends on a noisy count",
+                "State rows= to preview it",
+            )
         if self.terms is None:
-            raise UsageError("the accuracy of sums of counts", "how many there are depends on a noisy count", "State rows= to preview it")
+            raise UsageError(
+                "the accuracy of sums of counts",
+                "how many there are depends on a noisy count",
+                "State rows= to preview it",
+            )
         law = self.worst or self.law
         share = sidak(alpha, self.cells or 1) if simultaneous else alpha
         if self.terms == 1 or not isinstance(law, Law):
@@ -108,7 +133,8 @@ class CountsPreview(Preview, frozen=True):
             found.append(f"all of them at once are within +-{self.accuracy(simultaneous=True):,}")
         if self.rows and self.cells and self.terms == 1:
             average = self.rows / self.cells
-            found.append(f"a cell of average size ({average:,.1f} rows) is known to +-{self.accuracy() / average:.1%}")
+            share = self.accuracy() / average
+            found.append(f"a cell of average size ({average:,.1f} rows) is known to +-{share:.1%}")
         return found
 
     def remarks(self) -> list[str]:
@@ -121,15 +147,20 @@ class CountsPreview(Preview, frozen=True):
             return "each count, and numbers are sums of them"
         if self.cells == 1:
             return "one count"
-        return "each of an unknown number of counts" if self.cells is None else f"each of {self.cells:,} counts"
+        if self.cells is None:
+            return "each of an unknown number of counts"
+        return f"each of {self.cells:,} counts"
 
     def _reach(self) -> str:
         """How accurate each number would be."""
         if self.terms is None:
-            return "how accurate each number is depends on how many rows there are: state rows= to preview it"
+            obstacle = "how accurate each number is depends on how many rows there are"
+            return f"{obstacle}: state rows= to preview it"
         of = f"of {self.unit.counted}"
+        sure = "with 95% confidence"
         if self.worst is None:
             what = "count" if self.terms == 1 else "number"
-            return f"{of}, each {what} is within +-{self.accuracy():,} of the truth with 95% confidence"
+            return f"{of}, each {what} is within +-{self.accuracy():,} of the truth {sure}"
         best, worst = self.law.half_width(0.05), self.accuracy()
-        return f"{of}, counts are within +-{best:,} of the truth at best, and within +-{worst:,} at worst, with 95% confidence"
+        ends = f"within +-{best:,} of the truth at best, and within +-{worst:,} at worst"
+        return f"{of}, counts are {ends}, {sure}"

@@ -1,4 +1,4 @@
-"""What every answer is: noisy values, their exact error law, the guarantee and the receipt, and nothing unpaid.
+"""What every answer is: noisy values, their error law, guarantee and receipt, and nothing unpaid.
 
 Releases are values: they travel as JSON and can be rebuilt from it bit for bit.
 """
@@ -34,14 +34,15 @@ R = TypeVar("R", bound="Release")
 class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """The answer to a question: noisy numbers, what they promise, and how accurate they are.
 
-    A subclass is a frozen msgspec Struct with a ``tag`` of its own, which names it in files, and ``forbid_unknown_fields=True``.
-    Its fields hold what was paid for; everything else follows from them. It says what its ``values`` are and gives a ``title``.
-    ``accuracy``, ``to_frame`` and ``plot`` are its own choice: a page leaves out what a release does not have. Everything that
+    A subclass is a frozen msgspec Struct with a ``tag`` of its own, which names it in files, and
+    ``forbid_unknown_fields=True``. Its fields hold what was paid for; everything else follows from
+    them. It says what its ``values`` are and gives a ``title``. ``accuracy``, ``to_frame`` and
+    ``plot`` are its own choice: a page leaves out what a release does not have. Everything that
     pages, pictures, the command line and the audit ask of a release is declared here.
     """
 
-    # What becomes of an answer after it was given is not part of it: it is kept in ``__dict__``, which is neither stored
-    # nor compared.
+    # What becomes of an answer after it was given is not part of it: it is kept in ``__dict__``,
+    # which is neither stored nor compared.
 
     guarantee: Guarantee
     receipt: Receipt | None = None
@@ -62,7 +63,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """Whether it was read from a file, which anyone may have edited."""
         return bool(self.__dict__.get("loaded"))
 
-    # --- what it says of itself ---------------------------------------------------------------------------------------
+    # --- what it says of itself -------------------------------------------------------------------
 
     @property
     def title(self) -> str:
@@ -84,10 +85,14 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """What was spent for it: its guarantee, which is that of a trusted curator."""
         measure = self.guarantee.measure
         if isinstance(measure, MetricDP):
-            raise UsageError(self.title, "its guarantee is one of local reports", "Load a file that release.save wrote")
+            raise UsageError(
+                self.title,
+                "its guarantee is one of local reports",
+                "Load a file that release.save wrote",
+            )
         return measure
 
-    # --- numbers ------------------------------------------------------------------------------------------------------
+    # --- numbers ----------------------------------------------------------------------------------
 
     @property
     def values(self) -> Array:
@@ -95,9 +100,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         raise NotImplementedError
 
     def numbers(self) -> tuple[int, ...]:
-        """All published integers that noise was added to, in the order in which it was drawn: what an exact audit replays.
+        """The published integers that noise was added to, in the order in which it was drawn.
 
-        The ``values``, unless a subclass says otherwise.
+        An exact audit replays them. They are the ``values``, unless a subclass says otherwise.
         """
         values = np.asarray(self.values)
         if values.dtype.kind not in "iu":
@@ -116,16 +121,24 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         ----------
         confidence : number in (0, 1)
         simultaneous : bool
-            False: each interval holds with this confidence. True: all hold together with it (Sidak; the noise is independent).
+            False: each interval holds with this confidence. True: all hold together with it (Sidak;
+            the noise is independent).
         """
         raise NotImplementedError
 
-    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[Array, Array]:
-        """Lower and upper ends of the intervals, each like ``values``. The noise is unbiased and nothing is clipped."""
+    def interval(
+        self,
+        confidence: Exactly = "0.95",
+        simultaneous: bool = False,
+    ) -> tuple[Array, Array]:
+        """Lower and upper ends of the intervals, each like ``values``.
+
+        The noise is unbiased and nothing is clipped.
+        """
         half = self.accuracy(confidence, simultaneous)
         return self.values - half, self.values + half
 
-    # --- forms --------------------------------------------------------------------------------------------------------
+    # --- forms ------------------------------------------------------------------------------------
 
     @property
     def has_table(self) -> bool:
@@ -133,7 +146,10 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return type(self).to_frame is not Release.to_frame
 
     def to_frame(self) -> pa.Table:
-        """One row per released number. An Arrow table: ``.to_pandas()``, ``polars.from_arrow`` and DuckDB take it as it is."""
+        """One row per released number.
+
+        An Arrow table: ``.to_pandas()``, ``polars.from_arrow`` and DuckDB take it as it is.
+        """
         raise NotImplementedError
 
     @property
@@ -159,11 +175,15 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return hash(to_bytes(self))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.title}; {self.guarantee.measure}{'' if self.guarantee.private else '; NOT PRIVATE'}>"
+        stamp = "" if self.guarantee.private else "; NOT PRIVATE"
+        return f"<{type(self).__name__}: {self.title}; {self.guarantee.measure}{stamp}>"
 
 
 class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
-    """Whole counts, each with integer noise of its own added to it. Subclasses hold the counts and the law of their noise."""
+    """Whole counts, each with integer noise of its own added to it.
+
+    Subclasses hold the counts and the law of their noise.
+    """
 
     noun: ClassVar[str] = "count"
 
@@ -174,8 +194,10 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
 
     @property
     def noise(self) -> Law | None:
-        """The widest law of the noise on a count, independent; None where the noise decided which counts are here, so that
-        sums of them have no law."""
+        """The widest law of the noise on a count, independent of that on others.
+
+        None where the noise decided which counts are here: sums of them have no law then.
+        """
         raise NotImplementedError
 
     @property
@@ -188,30 +210,39 @@ class CountsRelease(Release, frozen=True, kw_only=True, eq=False):
         return tuple(self.counts.tolist())
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
-        """Half-widths like ``values``, by the law of the noise; ``simultaneous``: all hold together (Sidak)."""
+        """Half-widths like ``values``, by the law of the noise; see ``Release.accuracy``."""
         noise = self.noise
         if noise is None:
             raise NotImplementedError
         alpha = error_probability(confidence)
-        return np.full(self.values.shape, noise.half_width(sidak(alpha, self.values.size) if simultaneous else alpha))
+        return np.full(
+            self.values.shape,
+            noise.half_width(sidak(alpha, self.values.size) if simultaneous else alpha),
+        )
 
 
 def accuracy_sentence(release: Release) -> str | None:
-    """How accurate a release is, and of which rows, in one sentence; None where it states no intervals."""
+    """How accurate a release is, and of which rows; None where it states no intervals."""
     if not release.states_accuracy:
         return None
-    each, every = (np.asarray(release.accuracy("0.95", together), float) for together in (False, True))
+    each = np.asarray(release.accuracy("0.95", False), float)
+    every = np.asarray(release.accuracy("0.95", True), float)
     if not np.isfinite(each).any():
         return None
-    sentence = f"Of {release.about}, each {release.noun} is within {reach_text(each)} {release.measured_against} with 95% confidence"
+    reach = f"{reach_text(each)} {release.measured_against}"
+    sentence = f"Of {release.about}, each {release.noun} is within {reach} with 95% confidence"
     sentence += f"; all {each.size:,} at once within {reach_text(every)}." if each.size > 1 else "."
     return f"{sentence} {release.unknowns}".rstrip()
 
 
 def reach_text(half: Array) -> str:
-    """Print half-widths: one, or from the smallest to the largest; rounded up where they are large."""
-    ends = [f"{math.ceil(end):,}" if end >= 100 or end == round(end) else f"{end:.4g}" for end in (np.nanmin(half), np.nanmax(half))]
+    """Print half-widths: one, or the smallest and the largest; large ones are rounded up."""
+    ends = (_end_text(np.nanmin(half)), _end_text(np.nanmax(half)))
     return " to ".join(f"+-{end}" for end in dict.fromkeys(ends))
+
+
+def _end_text(end: float) -> str:
+    return f"{math.ceil(end):,}" if end >= 100 or end == round(end) else f"{end:.4g}"
 
 
 def marked(release: R, **marks: bool) -> R:

@@ -1,4 +1,4 @@
-"""The facts of a window: from the least cost that is accurate enough to the largest that is safe enough."""
+"""The facts of a window: from the least accurate enough cost to the largest safe enough one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Part(msgspec.Struct, frozen=True):
     floor : PureDP, ApproxDP or ZCDP
         What it needs for that: its share of the plan's floor.
     at_ceiling, each_at_ceiling : float or None
-        The half-width at the ceiling: as wished for, and number by number. None: the question refuses that cost.
+        The half-width at the ceiling: as wished for, and number by number. None: the question
+        refuses that cost.
     half_widths : tuple of float or None
         Along ``Window.costs``.
     """
@@ -70,8 +71,9 @@ class Span(msgspec.Struct, frozen=True):
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Floor and ceiling in four digits, rounded up and down, so that what is quoted is inside too."""
-        return rounded(self.kind.level(self.floor_cost), 4, up=True), rounded(self.kind.level(self.ceiling_cost), 4, up=False)
+        """Floor and ceiling in four digits, rounded up and down: what is quoted is inside too."""
+        floor, ceiling = map(self.kind.level, (self.floor_cost, self.ceiling_cost))
+        return rounded(floor, 4, up=True), rounded(ceiling, 4, up=False)
 
     @property
     def feasible(self) -> bool:

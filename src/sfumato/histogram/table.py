@@ -12,7 +12,15 @@ from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease
 from sfumato.arrays import Array
-from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis, bin_names, named_axes
+from sfumato.domain import (
+    EdgesAxis,
+    GridAxis,
+    LabelAxis,
+    Lattice,
+    LatticeAxis,
+    bin_names,
+    named_axes,
+)
 from sfumato.errors import UsageError, nearest
 from sfumato.exact import Exactly, sidak
 from sfumato.histogram import moments, tables
@@ -39,14 +47,16 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
     lattice : Lattice
         Where an axis is one of keys, its labels are the keys that were shown, sorted.
     counts : int64 ndarray of shape (cells,)
-        The last axis runs fastest. Counts may be negative: clipping would bias them and cost their intervals coverage.
+        The last axis runs fastest. Counts may be negative: clipping would bias them and cost their
+        intervals coverage.
     law : DiscreteLaplace, DiscreteGaussian, TruncatedGeometric or ThresholdLaplace
         Of the noise on each count, independent.
 
     Notes
     -----
-    Intervals of keys that were selected by their own noisy count hold *given that the key was shown* (see
-    ``mechanisms.thresholds``): near the threshold they reach far down, because little is known there.
+    Intervals of keys that were selected by their own noisy count hold *given that the key was
+    shown* (see ``mechanisms.thresholds``): near the threshold they reach far down, because little
+    is known there.
     """
 
     question: AnyQuestion
@@ -56,7 +66,11 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
 
     def __post_init__(self) -> None:
         if self.counts.shape != (self.lattice.size,):
-            raise UsageError("a histogram", "it has another number of counts than of cells", "Load a file that release.save wrote")
+            raise UsageError(
+                "a histogram",
+                "it has another number of counts than of cells",
+                "Load a file that release.save wrote",
+            )
 
     @property
     def title(self) -> str:
@@ -99,24 +113,30 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         alpha = error_probability(confidence)
         return sidak(alpha, numbers) if simultaneous else alpha
 
-    # --- tables -----------------------------------------------------------------------------------------------------
+    # --- tables -----------------------------------------------------------------------------------
 
     def total(self, confidence: Exactly = "0.95") -> Estimate:
         """All rows counted, with an interval."""
         return self.marginal((), confidence)
 
     def marginal(
-        self, axes: str | Sequence[str], confidence: Exactly = "0.95", simultaneous: bool = False, *, what: str = "a marginal"
+        self,
+        axes: str | Sequence[str],
+        confidence: Exactly = "0.95",
+        simultaneous: bool = False,
+        *,
+        what: str = "a marginal",
     ) -> Estimate:
         """Counts over some of the axes, the others added up: arrays with one dimension per axis named.
 
-        Marginals are sums of the released cells, so they agree with each other and with the total. Over an axis of keys they
-        are sums over the keys that were shown.
+        Marginals are sums of the released cells, so they agree with each other and with the total.
+        Over an axis of keys they are sums over the keys that were shown.
 
         Raises
         ------
         UsageError
-            If an axis is unknown, or keys were selected by their own counts: those not shown are missing from every sum.
+            If an axis is unknown, or keys were selected by their own counts: those not shown are
+            missing from every sum.
         """
         law = self._additive(what)
         sums, terms = tables.marginal(self.values, self._places(axes))
@@ -127,8 +147,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
     def consistent(self) -> Array:
         """The nearest table without negative counts: int64 ndarray like ``values``, with the same total.
 
-        Its cells are whole, and its marginals are sums of its cells. No intervals: this is biased upwards where counts are
-        small. Use ``values`` to compute, and this where a table must look like one.
+        Its cells are whole, and its marginals are sums of its cells. No intervals: this is biased
+        upwards where counts are small. Use ``values`` to compute, and this where a table must look
+        like one.
         """
         return tables.nonnegative(self.values)
 
@@ -150,18 +171,23 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         chosen = np.broadcast_to(np.asarray(part, bool), shape)
         held = np.ones(shape, bool) if among is None else np.broadcast_to(np.asarray(among, bool), shape)
         if (chosen & ~held).any() or not chosen.any():
-            raise UsageError("a rate", "the numerator has no cells, or some that the denominator lacks", "Choose cells among the others")
+            raise UsageError(
+                "a rate",
+                "the numerator has no cells, or some that the denominator lacks",
+                "Choose cells among the others",
+            )
         cells = int(chosen.sum()), int((held & ~chosen).sum())
         sums = int(self.values[chosen].sum()), int(self.values[held].sum())
         found = moments.ratio(*sums, cells, law, error_probability(confidence))
         return self._estimate(confidence, *found, possible=(0, 1))
 
-    # --- statistics along one axis ----------------------------------------------------------------------------------
+    # --- statistics along one axis ----------------------------------------------------------------
 
     def mean(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The mean along an Interval axis, and an interval for noise and binning together; days or microseconds for times.
 
-        On an axis with a step the values are its steps: a bin of one step hides nothing (see ``histogram.moments``).
+        On an axis with a step the values are its steps: a bin of one step hides nothing (see
+        ``histogram.moments``).
         """
         return self._moment(moments.mean, "a mean", axis, confidence, lambda low, high: (low, high))
 
@@ -171,7 +197,13 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
 
     def variance(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The variance along an Interval axis, and an interval for noise and binning together."""
-        return self._moment(moments.variance, "a variance", axis, confidence, lambda low, high: (0, (high - low) ** 2 / 4))
+        return self._moment(
+            moments.variance,
+            "a variance",
+            axis,
+            confidence,
+            lambda low, high: (0, (high - low) ** 2 / 4),
+        )
 
     def herfindahl(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The Herfindahl index along an axis, the sum of squared shares: 1 if all rows are in one cell, 1 / cells if even."""
@@ -182,18 +214,35 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         found = moments.herfindahl(sums, law, terms, error_probability(confidence))
         return self._estimate(confidence, *found, possible=(1 / sums.size, 1))
 
-    def _moment(self, statistic: Statistic, what: str, axis: str | None, confidence: Exactly, possible: Possible) -> Estimate:
+    def _moment(
+        self,
+        statistic: Statistic,
+        what: str,
+        axis: str | None,
+        confidence: Exactly,
+        possible: Possible,
+    ) -> Estimate:
         law, place = self._additive(what), self._place(axis)
         found = self.lattice.axes[place]
         if not isinstance(found, GridAxis | EdgesAxis):
-            raise UsageError(f"{what} of {found.name!r}", "it has labels, which have no order", "Name an Interval axis")
+            raise UsageError(
+                f"{what} of {found.name!r}",
+                "it has labels, which have no order",
+                "Name an Interval axis",
+            )
         sums, terms = tables.marginal(self.values, (place,))
         bins = moments.Bins.of(found, sums, law, terms)
         ends = possible(*bins.ends)
         return self._estimate(confidence, *statistic(bins, error_probability(confidence)), possible=ends)
 
     def _estimate(
-        self, confidence: Exactly, value: Numbers, low: Numbers, high: Numbers, *, possible: tuple[float, float] | None = None
+        self,
+        confidence: Exactly,
+        value: Numbers,
+        low: Numbers,
+        high: Numbers,
+        *,
+        possible: tuple[float, float] | None = None,
     ) -> Estimate:
         """An estimate that says what it is of; not known where its interval is all that was possible beforehand."""
         about = self.guarantee.unit.counted
@@ -215,7 +264,11 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
 
     def _place(self, axis: str | None) -> int:
         if axis is None and len(self.lattice.axes) > 1:
-            raise UsageError("a statistic", "the histogram has several axes", f"Name one of {', '.join(self.lattice.names)}")
+            raise UsageError(
+                "a statistic",
+                "the histogram has several axes",
+                f"Name one of {', '.join(self.lattice.names)}",
+            )
         return self._places(axis or self.lattice.names[0])[0]
 
     def _places(self, axes: str | Sequence[str]) -> tuple[int, ...]:
@@ -223,10 +276,14 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         for name in names:
             if name not in self.lattice.names:
                 asked = f"axis {name!r}"
-                raise UsageError(asked, f"the histogram has none of that name; {nearest(name, self.lattice.names)}", "Name one of its axes")
+                raise UsageError(
+                    asked,
+                    f"the histogram has none of that name; {nearest(name, self.lattice.names)}",
+                    "Name one of its axes",
+                )
         return tuple(self.lattice.names.index(name) for name in dict.fromkeys(names))
 
-    # --- forms ------------------------------------------------------------------------------------------------------
+    # --- forms ------------------------------------------------------------------------------------
 
     def cell_names(self, axis: str) -> list[str]:
         """Names of the cells along an axis: labels, or "a to b"; the bins at the ends are open, since they hold what lies beyond."""
@@ -235,8 +292,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
     def to_frame(self) -> pa.Table:
         """One row per cell: the axes, count, low, high (95%).
 
-        An axis of labels is one column, ``name``. An axis of bins is three: ``name`` says which values are in the bin, such as
-        "65 and above"; ``name_lower`` and ``name_upper`` are its edges, which the bins at the ends reach beyond.
+        An axis of labels is one column, ``name``. An axis of bins is three: ``name`` says which
+        values are in the bin, such as "65 and above"; ``name_lower`` and ``name_upper`` are its
+        edges, which the bins at the ends reach beyond.
         """
         import pyarrow as pa
 

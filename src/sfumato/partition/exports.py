@@ -40,9 +40,14 @@ class Boxes:
 def geojson(boxes: Boxes, counted: str, axes: Sequence[str] | None) -> dict[str, object]:
     """Boxes of two axes as a GeoJSON FeatureCollection; ``counted`` says which rows they are of."""
     names = boxes.axes
-    pair = tuple(axes) if axes is not None else names if not names[0].lower().startswith("lat") else names[::-1]
+    eastward = names[::-1] if names[0].lower().startswith("lat") else names
+    pair = eastward if axes is None else tuple(axes)
     if sorted(pair) != sorted(names) or len(pair) != 2:
-        raise UsageError("GeoJSON", f"this partition has the axes {', '.join(names)}", "Partition two axes, longitude and latitude")
+        raise UsageError(
+            "GeoJSON",
+            f"this partition has the axes {', '.join(names)}",
+            "Partition two axes, longitude and latitude",
+        )
     x, y = (names.index(name) for name in pair)
     corners = (boxes.lower[:, x], boxes.lower[:, y], boxes.upper[:, x], boxes.upper[:, y])
     rows = zip(*(part.tolist() for part in (*corners, boxes.counts, *boxes.interval)), strict=True)
@@ -50,10 +55,22 @@ def geojson(boxes: Boxes, counted: str, axes: Sequence[str] | None) -> dict[str,
     return {"type": "FeatureCollection", "counted": counted, "features": features}
 
 
-def _feature(west: float, south: float, east: float, north: float, count: float, low: float, high: float) -> dict[str, object]:
+def _feature(
+    west: float,
+    south: float,
+    east: float,
+    north: float,
+    count: float,
+    low: float,
+    high: float,
+) -> dict[str, object]:
     ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
     properties = {"count": count, "low": low, "high": high}
-    return {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": properties}
+    return {
+        "type": "Feature",
+        "geometry": {"type": "Polygon", "coordinates": [ring]},
+        "properties": properties,
+    }
 
 
 def write_parquet(table: pa.Table, path: str | os.PathLike[str]) -> None:

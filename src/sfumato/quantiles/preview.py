@@ -16,7 +16,7 @@ ALPHA = 0.05
 
 
 class QuantilesPreview(Preview, frozen=True):
-    """What quantiles would cost, and how far their ranks may be from those asked for. Touches no data, spends nothing.
+    """What quantiles would cost, and how far their ranks may be from those asked for.
 
     Attributes
     ----------
@@ -44,32 +44,47 @@ class QuantilesPreview(Preview, frozen=True):
         return rows_needed(self.ways, self.rows_law)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
-        """Rows by which a rank may be off, of the axis where that is most; ``simultaneous``: all of them hold together."""
+        """Rows by which a rank may be off, of the axis where that is most.
+
+        ``simultaneous``: all of them hold together.
+        """
         alpha = error_probability(confidence)
-        return max(half_width(way, alpha, len(self.ways) * self.labels if simultaneous else 0) for way in self.ways)
+        together = len(self.ways) * self.labels if simultaneous else 0
+        return max(half_width(way, alpha, together) for way in self.ways)
 
     def lines(self) -> list[str]:
-        """How the values are chosen, how far their ranks may be off, and from how many rows on they say anything."""
+        """How the values are chosen, how far their ranks may be off, and when they say anything."""
         typically = max(typical(way, ALPHA) for way in self.ways)
-        of = f"of {self.unit.counted}"
+        reach = f"{self.accuracy():,} of the one asked for with 95% confidence"
+        ties = "a tied value has all ranks of its rows"
         found = [
             f"chooses {self.cells:,} lattice points by {', '.join(self.notes)}",
-            f"{of}, each has its rank within {self.accuracy():,} of the one asked for with 95% confidence, whatever the data",
-            f"and typically within {typically:,.0f}, where values lie evenly; a tied value has all ranks of its rows",
+            f"of {self.unit.counted}, each has its rank within {reach}, whatever the data",
+            f"and typically within {typically:,.0f}, where values lie evenly; {ties}",
         ]
         if self.cells and self.cells > 1:
-            found.append(f"all of them at once are within {self.accuracy(simultaneous=True):,} rows")
+            every = self.accuracy(simultaneous=True)
+            found.append(f"all of them at once are within {every:,} rows")
         if self.rows:
             share = self.accuracy() * self.labels / self.rows
-            found.append(f"of {self.rows:,} rows{', evenly divided,' if self.labels > 1 else ''} that is {share:.2%}")
+            divided = ", evenly divided," if self.labels > 1 else ""
+            found.append(f"of {self.rows:,} rows{divided} that is {share:.2%}")
         if self.rows_law is None:
-            return [*found, f"with fewer than {self.rows_needed:,} rows some of the values say nothing"]
-        found.append(f"the number of rows of each label is released too, within +-{self.rows_law.half_width(ALPHA):,}")
-        return [*found, f"values of a label with fewer than about {self.rows_needed:,} rows are marked as not known"]
+            few = f"fewer than {self.rows_needed:,} rows"
+            return [*found, f"with {few} some of the values say nothing"]
+        off = self.rows_law.half_width(ALPHA)
+        found.append(f"the number of rows of each label is released too, within +-{off:,}")
+        few = f"fewer than about {self.rows_needed:,} rows"
+        found.append(f"values of a label with {few} are marked as not known")
+        return found
 
 
 def rows_needed(ways: Sequence[Way], rows_law: Law | None) -> int:
-    """From how many rows on the ranks of all quantiles are known to lie within the rows, beside what noise adds to their number."""
+    """From how many rows on the ranks of all quantiles are known to lie within the rows.
+
+    What noise adds to the number of rows is included.
+    """
     alpha = ALPHA if rows_law is None else ALPHA / 2
-    least = max(half_width(way, alpha) / float(min(*way.at, *(1 - q for q in way.at))) for way in ways)
+    ends = [float(min(*way.at, *(1 - q for q in way.at))) for way in ways]
+    least = max(half_width(way, alpha) / end for way, end in zip(ways, ends, strict=True))
     return math.floor(least) + 1 + (0 if rows_law is None else 2 * rows_law.half_width(ALPHA))

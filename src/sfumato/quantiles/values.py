@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     """Values on public lattice points that have about the asked shares of rows below them.
 
-    A subclass says by its own ``question`` what was asked: ``at``, ``by``, and the ``ways`` in which it was answered.
+    A subclass says by its own ``question`` what was asked: ``at``, ``by``, and the ``ways`` in
+    which it was answered.
 
     Attributes
     ----------
@@ -45,7 +46,8 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     rows_law : DiscreteLaplace, DiscreteGaussian or None
         Of the noise on them.
     flags : tuple of bool, "known" in files
-        Whether each value is known, in the order of ``edges``; empty where no number of rows was paid for.
+        Whether each value is known, in the order of ``edges``; empty where no number of rows was
+        paid for.
     """
 
     noun: ClassVar[str] = "rank"
@@ -60,13 +62,25 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
 
     def __post_init__(self) -> None:
         sizes = np.array([axis.size for axis in self.axes])
-        if len(self.edges) != self.labels_number * len(sizes) * len(self.at):
-            raise UsageError("quantiles", "their number is not what the question asks for", "Load a file that release.save wrote")
+        if not len(sizes) or len(self.edges) != self.labels_number * len(sizes) * len(self.at):
+            raise UsageError(
+                "quantiles",
+                "their number is not what the question asks for",
+                "Load a file that release.save wrote",
+            )
         edges = self._table
         if (edges < 0).any() or (edges > sizes[None, :, None]).any() or (np.diff(edges, axis=2) < 0).any():
-            raise UsageError("quantiles", "they are not lattice points in order", "Load a file that release.save wrote")
+            raise UsageError(
+                "quantiles",
+                "they are not lattice points in order",
+                "Load a file that release.save wrote",
+            )
         if self.rows is not None and (self.rows_law is None or self.rows.shape != (self.labels_number,)):
-            raise UsageError("quantiles", "a number of rows belongs to each label", "Load a file that release.save wrote")
+            raise UsageError(
+                "quantiles",
+                "a number of rows belongs to each label",
+                "Load a file that release.save wrote",
+            )
         # Always found anew: a file tells it to its readers, and is not believed.
         msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
 
@@ -92,9 +106,10 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def _flags(self) -> Array:
         """Whether each value is known: bool ndarray like ``table``; empty where that cannot be said.
 
-        A value is known if the rank that was asked for and the one it has are both surely inside the group: if the rank error is
-        below q n and below (1 - q) n. Else the value may lie anywhere on one side, or on both. The rank error and n, from
-        below, hold together with 95% confidence.
+        A value is known if the rank that was asked for and the one it has are both surely inside
+        the group: if the rank error is below q n and below (1 - q) n. Else the value may lie
+        anywhere on one side, or on both. The rank error and n, from below, hold together with 95%
+        confidence.
         """
         if self.rows is None or self.rows_law is None:
             return np.zeros(0, bool)
@@ -107,7 +122,8 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def known(self) -> Array | None:
         """Whether each value is known at all: bool ndarray like ``values``; None where no number of rows was paid for.
 
-        A label with fewer rows than the rank error gets values that say nothing. They stand in ``values``, and are marked here.
+        A label with fewer rows than the rank error gets values that say nothing. They stand in
+        ``values``, and are marked here.
         """
         return self._shaped(np.array(self.flags).reshape(self.table.shape)) if self.flags else None
 
@@ -163,10 +179,11 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """By how many rows the ranks may be off, whatever the data are: int64 ndarray like ``values``.
 
-        A value stands for its cell: on an axis with a step it is the one value of the cell, else the end of it that is nearer.
-        With a rows below that cell and b in or below it, at * (all rows) is within so many rows of the interval [a, b]; where a
-        cell holds w rows, w / (2 * sub-cells) more. The sub-cells of a cell are ``ways[axis].parts``. ``quantiles/reach.py`` says
-        why.
+        A value stands for its cell: on an axis with a step it is the one value of the cell, else
+        the end of it that is nearer. With a rows below that cell and b in or below it, at * (all
+        rows) is within so many rows of the interval [a, b]; where a cell holds w rows, w / (2 *
+        sub-cells) more. The sub-cells of a cell are ``ways[axis].parts``. ``quantiles/reach.py``
+        says why.
 
         Parameters
         ----------
@@ -183,8 +200,8 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[Array, Array]:
         """Lowest and highest offset of each rank, in rows: (-accuracy, accuracy).
 
-        The values themselves have no interval of a stated confidence; ``cells`` says between which numbers the rows lie that a value
-        stands for.
+        The values themselves have no interval of a stated confidence; ``cells`` says between which
+        numbers the rows lie that a value stands for.
         """
         half = self.accuracy(confidence, simultaneous)
         return -half, half
@@ -192,9 +209,10 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def cells(self) -> tuple[Array, Array]:
         """Between which numbers the rows lie that a value stands for: lowest and highest, each like ``values``.
 
-        On an axis with a step these are the steps of the value's cell: the value itself, where cells are steps. Without one a value is
-        an end of the cell in which the chosen edge lies, the upper end of one cell or the lower end of the next: the two of them are
-        given. So 500 rows at 3 may have the median 3.0000019, and their 3 lies between these numbers.
+        On an axis with a step these are the steps of the value's cell: the value itself, where
+        cells are steps. Without one a value is an end of the cell in which the chosen edge lies,
+        the upper end of one cell or the lower end of the next: the two of them are given. So 500
+        rows at 3 may have the median 3.0000019, and their 3 lies between these numbers.
         """
         low, high = np.empty(self.table.shape), np.empty(self.table.shape)
         for i, axis in enumerate(self.axes):
@@ -211,9 +229,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def to_frame(self) -> pa.Table:
         """One row per value.
 
-        The label where ``by`` is given, axis where there are several, quantile, value, cell_low and cell_high (see ``cells``), and
-        rank_error (95%, in rows). Where ``by`` is given also rows, the noisy number of the label's rows, and known: whether the value
-        says anything.
+        The label where ``by`` is given, axis where there are several, quantile, value, cell_low and
+        cell_high (see ``cells``), and rank_error (95%, in rows). Where ``by`` is given also rows,
+        the noisy number of the label's rows, and known: whether the value says anything.
         """
         import pyarrow as pa
 
