@@ -15,9 +15,9 @@ from sfumato.limits import MOST_NUMBERS
 
 Edges: TypeAlias = Sequence[float | str]
 AxisBins: TypeAlias = int | Edges
-Bins: TypeAlias = int | Sequence[AxisBins | float | str] | dict[str, AxisBins | None] | None
+Bins: TypeAlias = int | Sequence[AxisBins | float | str] | Mapping[str, AxisBins | None] | None
 """Bins as a question holds them: for all its Interval axes, for each in turn, or by name."""
-Width: TypeAlias = float | dict[str, float] | None
+Width: TypeAlias = float | Mapping[str, float] | None
 DEFAULT_BINS = 10
 MICROSECONDS = 10**6
 MOST_EDGES = 2**20  # that are computed and stored one by one, where a width does not divide its axis
@@ -50,7 +50,7 @@ def _plain_number(width: Exactly) -> float:
 
 def by_axis(bins: Bins, intervals: list[str]) -> dict[str, AxisBins | None]:
     """Say which bins each Interval axis gets."""
-    if isinstance(bins, dict):
+    if isinstance(bins, Mapping):
         check_names("bins", bins, intervals)
         return dict(bins)
     _check_any("bins", bins, intervals)
@@ -66,7 +66,7 @@ def by_axis(bins: Bins, intervals: list[str]) -> dict[str, AxisBins | None]:
 
 def widths_by_axis(width: Width, intervals: list[str]) -> dict[str, float | None]:
     """Say which width each Interval axis gets."""
-    if isinstance(width, dict):
+    if isinstance(width, Mapping):
         check_names("width", width, intervals)
         return dict(width)
     _check_any("width", width, intervals)
