@@ -224,6 +224,22 @@ def test_an_answer_from_outside(clause: Callable[[Release], None], register) -> 
     clause(answering.answered(register(Total)))
 
 
+class MeanRelease(TotalRelease, frozen=True, kw_only=True, eq=False, tag="contract-mean-release"):
+    """Its values follow from its counts, and are no whole numbers."""
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.counts / 2
+
+    numbers = Release.numbers
+
+
+def test_an_answer_whose_numbers_nobody_knows_says_so() -> None:
+    fields = msgspec.structs.asdict(answering.answered(Total()))
+    with pytest.raises(sf.UsageError, match=r"numbers\(\)"):
+        MeanRelease(**fields).numbers()
+
+
 def test_it_is_gone_again() -> None:
     assert Total not in registry.questions()
     assert TotalRelease not in registry.releases()

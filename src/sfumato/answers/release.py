@@ -106,7 +106,9 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """
         values = np.asarray(self.values)
         if values.dtype.kind not in "iu":
-            raise NotImplementedError
+            asked = f"the numbers of a {type(self).__name__}"
+            obstacle = "its values are not whole: noise was added to others, which they follow from"
+            raise UsageError(asked, obstacle, "Let its class say them in numbers()")
         return tuple(values.reshape(-1).tolist())
 
     @property
