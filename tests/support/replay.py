@@ -109,6 +109,8 @@ class Tape:
 @contextmanager
 def through(tape: Tape) -> Iterator[None]:
     """Let every mechanism of the library pass through a tape."""
+    # A module that were first imported below would keep a double for good.
+    importlib.import_module("sfumato.extending")
     for room in ROOMS:
         for found in pkgutil.iter_modules(importlib.import_module(f"sfumato.{room}").__path__):
             importlib.import_module(f"sfumato.{room}.{found.name}")
