@@ -84,7 +84,7 @@ def test_a_partitioner_and_a_question_take_one_file_and_one_line_each(tmp_path: 
     assert found["public"] == ["HalvesPartitioner", "Tally", "TallyRelease"]
     assert found["planned"] == ["HalvesPartitioner", "Tally"]
     assert "tally Ask sfumato.Tally about one file." in found["help"]
-    assert "|quantile|halves]" in found["methods"]
+    assert "|halves]" in found["methods"]
     assert "--parts INTEGER How many equal parts it has." in found["tally"]
     assert {"halves: Binary partition of x", "tally: Tally of x"} <= set(found["audited"])
     assert "halves" in found["measured"]

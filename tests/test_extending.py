@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -20,8 +21,11 @@ from sfumato import extending as ex
 from sfumato.answers import registry
 from sfumato.answers.codec import to_bytes
 from sfumato.answers.origin import standing
+from sfumato.audit import audit_question
 from sfumato.data.reader import Columns
 from sfumato.data.registry import open_reader
+from sfumato.ledger import Book
+from sfumato.ledger.sqlite import SQLiteStore
 from sfumato.verifying import verify
 from support import pages
 
@@ -99,6 +103,13 @@ def test_a_question_is_the_same_however_its_numbers_are_written(followed):
     assert standing(loaded).startswith("signed with the key")
 
 
+def test_the_audit_finds_it_sound_and_its_twin_with_half_the_noise_not(followed):
+    found = followed.finding
+    assert (found.verdict, round(found.exact, 6)) == ("ok", 1)
+    assert audit_question(followed.HalfTheNoise("x", target=2.0)).verdict == "EXCEEDS"
+    assert audit_question(followed.DistrictPartitioner(cuts=((1.0, 2.0),)), cost=sf.ZCDP("0.5")).verdict == "ok"
+
+
 def test_loading_it_imports_nothing(followed, tmp_path):
     probe = (
         "import sys, sfumato as sf\n"
@@ -120,12 +131,24 @@ def test_it_is_drawn_and_reported(followed):
     assert followed.question.proof.because in page
 
 
+RUN = """
+import json, sys
+from sfumato.cli import run
+print(json.dumps([run(words) for words in json.loads(sys.argv[1])]))
+"""
+
+
 def test_a_plan_and_the_command_line_know_it_by_its_entry_point(followed):
     """In a process of its own, in which nobody imported the module."""
-    for command in pages.commands(PAGE):
-        done = _python(followed.folder, "-m", "sfumato", *command)
-        assert done.returncode == 0, done.stderr
+    commands = pages.commands(PAGE)
+    done = _python(followed.folder, "-c", RUN, json.dumps(commands))
+    assert json.loads(done.stdout.splitlines()[-1]) == [0] * len(commands), done.stderr
     assert "each share is within" in (followed.folder / "plan.html").read_text(encoding="utf-8")
+    assert "Nothing was spent: this is the stored answer" in done.stderr
+    assert "--target FLOAT" in done.stdout
+    assert "What is to be reached, within the bounds of the axis." in " ".join(done.stdout.split())
+    assert done.stdout.count("share-at-least: Share of x from 2 on") == 4
+    assert "<svg" in (followed.folder / "shares.svg").read_text(encoding="utf-8")
 
 
 def _python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -216,3 +239,19 @@ def test_the_reader_shows_no_value_of_another_type(followed, tmp_path):
     source = sf.source(f"sqlite://{tmp_path / 'odd.db'}?table=t", sf.Domain(wait=sf.Interval(0, 24)))
     with sf.Publisher(source, budget=10**9) as publisher:
         assert publisher.release(type(followed.question)("wait", 4), epsilon=10**6).counts.tolist() == [1, 1]
+
+
+def test_the_store_is_a_ledger_and_its_copy_says_what_it_says(followed):
+    store = followed.MirroredStore(SQLiteStore(followed.folder / "mirrored.db"), followed.folder / "charges.jsonl")
+    with sf.Publisher(followed.source, ledger=Book(store), account="visits") as publisher:
+        assert publisher.release(followed.question, epsilon="1").replayed
+        assert publisher.ledger.verify().ok
+        kinds = [entry.kind for entry in publisher.ledger.log()]
+    assert [line["kind"] for line in followed.copied] == kinds
+    assert "reserve" in kinds
+
+
+def test_what_cannot_be_mirrored_is_said_and_the_charge_stands(followed, tmp_path):
+    store = followed.MirroredStore(SQLiteStore(tmp_path / "budget.db"), tmp_path)
+    with pytest.raises(sf.LedgerError, match="the auditor's copy cannot be written"):
+        sf.Publisher(followed.source, ledger=Book(store), account="visits", budget="3")

@@ -37,7 +37,9 @@ OTHERWISE = {"Ledger": "Book"}  # what users call a ledger is the book that its 
 
 
 def test_what_the_documents_call_and_what_users_annotate_is_public() -> None:
-    assert {*DOCUMENTED.split(), *ANNOTATED.split(), "__version__"} == set(sf.__all__)
+    named = {*DOCUMENTED.split(), *ANNOTATED.split(), "__version__"}
+    assert named <= set(sf.__all__)
+    assert set(sf.__all__) - named <= set(listed("questions"))  # a new question is one line in the registry, and none here
 
 
 def test_the_stub_and_the_modules_agree() -> None:

@@ -22,7 +22,7 @@ from sfumato.partition.cover import Edges, Splits
 from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
-from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.measures import CentralMeasure, PureDP, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
@@ -49,6 +49,7 @@ __all__ = [
     "Partition",
     "Preview",
     "Proof",
+    "PureDP",
     "Question",
     "Release",
     "RowReader",
