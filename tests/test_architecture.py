@@ -1,7 +1,8 @@
-"""The page about how the package is built names what is there, and its drawings show what it says."""
+"""The pages about how the package is built and extended name what is there, and the drawings show what they say."""
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import tomllib
 import xml.etree.ElementTree as ET
@@ -9,18 +10,31 @@ from pathlib import Path
 
 import pytest
 
+from support import pages
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "sfumato"
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("architecture", "extending")]
+PAGE = PAGES[0].read_text(encoding="utf-8")
+GROUPS = {"sfumato.questions", "sfumato.readers"}  # of entry points
 FIGURES = sorted((ROOT / "docs" / "figures").glob("*.svg"))
 PATH = re.compile(r"[A-Za-z_][\w/]*(?:/|\.py\b|\.pyi\b)")
 
 
-def test_every_module_that_the_page_names_is_there():
-    named = [path for code in re.findall(r"`([^`\n]+)`", PAGE) for path in PATH.findall(code)]
-    assert len(named) > 10
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_every_file_that_a_page_names_is_there(page):
+    text = page.read_text(encoding="utf-8")
+    own = {name for name, _ in pages.files(page)}
+    named = {path for code in re.findall(r"`([^`\n]+)`", text) for path in PATH.findall(code)} - own
+    assert len(named) > 8
     for path in named:
-        assert (PACKAGE / path).exists() or (ROOT / path).exists(), path
+        assert "NAME" in path or (PACKAGE / path).exists() or (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_every_name_of_the_package_on_a_page_is_there(page):
+    for name in set(re.findall(r"\bsfumato(?:\.[A-Za-z]\w*)+", page.read_text(encoding="utf-8"))) - GROUPS:
+        assert pkgutil.resolve_name(name) is not None
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda path: path.stem)

@@ -41,7 +41,8 @@ def follow(page: Path, folder: Path) -> dict[str, Any]:
 
 def commands(page: Path) -> list[list[str]]:
     """What the page types after ``$ sfumato``, as arguments."""
-    typed = [line for language, text in blocks(page) if language == "console" for line in text.splitlines()]
+    texts = [text.replace("\\\n", " ") for language, text in blocks(page) if language == "console"]
+    typed = [line for text in texts for line in text.splitlines()]
     return [line.split("#")[0].split()[2:] for line in typed if line.startswith("$ sfumato ")]
 
 
