@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -156,12 +157,18 @@ def sidak(alpha: float, cells: int) -> float:
     return -math.expm1(math.log1p(-alpha) / max(cells, 1))
 
 
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a class, which take longer to find than all else that is done to a question."""
+    return msgspec.structs.fields(kind)
+
+
 def settle(fields: msgspec.Struct) -> None:
     """Let fields that equal their default be the default itself, for files leave a default out by identity.
 
     So the same question has the same bytes, and the same key in the ledger, whether or not its defaults were written out.
     """
-    for field in msgspec.structs.fields(fields):
+    for field in _fields(type(fields)):
         value: object = getattr(fields, field.name)
         if type(value) is type(field.default) and value == field.default:
             msgspec.structs.force_setattr(fields, field.name, field.default)
