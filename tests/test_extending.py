@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from conformance import contract
+from conformance import answering, contract
 from sfumato import extending as ex
 from sfumato.answers import registry
 from sfumato.answers.codec import to_bytes
@@ -101,6 +101,15 @@ def test_a_question_is_the_same_however_its_numbers_are_written(followed):
         loaded = sf.load(release.save(followed.folder / "signed.json"))
         assert verify(loaded, publisher.ledger).ok
     assert standing(loaded).startswith("signed with the key")
+
+
+def test_questions_and_answers_of_the_page_keep_the_contracts_of_all(followed):
+    for question in (*type(followed.question).examples, *followed.DistrictPartitioner.examples):
+        for clause in answering.QUESTIONS:
+            clause(question)
+        answer = answering.answered(question)
+        for clause in (*answering.RELEASES, answering.has_forms):
+            clause(answer)
 
 
 def test_the_audit_finds_it_sound_and_its_twin_with_half_the_noise_not(followed):
