@@ -12,7 +12,7 @@ from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
 from sfumato.domain import Domain
-from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -83,12 +83,34 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         """
         raise NotImplementedError
 
-    def promise(self, cost: CentralMeasure, unit: Unit, mechanism: str, noise: Bits) -> Guarantee:
+    def promise(
+        self,
+        cost: CentralMeasure,
+        unit: Unit,
+        mechanism: str,
+        noise: Bits,
+        *,
+        proof: Proof | None = None,
+        slack: str = EXACT,
+    ) -> Guarantee:
         """What an answer at this cost promises, with what it assumes; noise from a public seed promises nothing.
 
-        ``mechanism`` says in words what adds the randomness.
+        Parameters
+        ----------
+        cost : PureDP, ApproxDP or ZCDP
+            What was spent.
+        unit : Unit
+        mechanism : str
+            What adds the randomness, in words.
+        noise : Bits
+            Where it came from.
+        proof : Proof or None
+            None: that of the class.
+        slack : str
+            What finite arithmetic adds.
         """
-        return Guarantee(cost, unit, mechanism, self.proof, assumptions_of(unit), private=noise.private)
+        why = self.proof if proof is None else proof
+        return Guarantee(cost, unit, mechanism, why, assumptions_of(unit), slack, noise.private)
 
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.partition import UniformPartitioner
 from sfumato.partition.uniform import cells_per_axis, eugkm_cells
 from sfumato.privacy.allocation import share
-from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -157,7 +157,7 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
             rows=rows,
             partition=found.partition,
             steps=found.steps,
-            guarantee=Guarantee(pure, unit, mechanism, self.proof, assumptions_of(unit), private=noise.private),
+            guarantee=self.promise(pure, unit, mechanism, noise),
         )
 
     def _looks(self, cost: CentralMeasure, unit: Unit) -> tuple[Law | None, CentralMeasure]:

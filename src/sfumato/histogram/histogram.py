@@ -25,7 +25,7 @@ from sfumato.histogram.table import CountsTable
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
-from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -165,7 +165,7 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
         if keys.key_axis(cube.lattice) is not None:
             return self._answer_keys(cube, unit, cost, noise)
         law = count_law(cost, unit)
-        guarantee = Guarantee(without_delta(cost), unit, str(law), self.proof, assumptions_of(unit), private=noise.private)
+        guarantee = self.promise(without_delta(cost), unit, str(law), noise)
         return HistogramRelease(
             question=self, lattice=cube.lattice, counts=add_noise(cube.counts, law, noise), law=law, guarantee=guarantee
         )
@@ -174,7 +174,7 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
         selects, cells = keys.laws(cost, unit, self.selection, alone=len(cube.lattice.axes) == 1)
         lattice, counts = keys.shown(cube, selects, cells, noise)
         how = keys.mechanism(selects, cells)
-        guarantee = Guarantee(cost, unit, how, self.keys_proof, assumptions_of(unit), private=noise.private)
+        guarantee = self.promise(cost, unit, how, noise, proof=self.keys_proof)
         law = selects if cells is None else cells
         return HistogramRelease(question=self, lattice=lattice, counts=counts, law=law, selection=selects, guarantee=guarantee)
 
@@ -182,7 +182,7 @@ class Histogram(Question["HistogramRelease"], frozen=True, tag="histogram", omit
         assert self.records is not None
         bins = record_bins(cube.lattice, self.records, self.rows, unit, cost)
         rows, lattice, counts = bins.answer(cube, noise)
-        guarantee = Guarantee(bins.cost, unit, bins.mechanism, self.records_proof, assumptions_of(unit), private=noise.private)
+        guarantee = self.promise(bins.cost, unit, bins.mechanism, noise, proof=self.records_proof)
         return HistogramRelease(question=self, lattice=lattice, counts=counts, law=bins.law, guarantee=guarantee, rows=rows)
 
 

@@ -22,7 +22,7 @@ from sfumato.partition.axes import OverAxes
 from sfumato.partition.cover import Edges
 from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import share
-from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -130,7 +130,7 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
         cube, edges = _lay(counts, cube, per_axis)
         noisy = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
         mechanism = f"{law} on each cell" + ("" if look is None else f", {look} on the number of rows")
-        guarantee = Guarantee(without_delta(cost), unit, mechanism, self.proof, assumptions_of(unit), private=noise.private)
+        guarantee = self.promise(without_delta(cost), unit, mechanism, noise)
         return Partition(
             made_by=self.name, lattice=cube.lattice, cover=Edges(edges), noisy=noisy, laws=(law,), rows=rows, guarantee=guarantee
         )

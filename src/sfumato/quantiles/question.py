@@ -18,7 +18,7 @@ from sfumato.errors import UsageError, printable
 from sfumato.exact import Exactly, Numbers, decimal, probability, settle
 from sfumato.mechanisms.noise import add_noise, count_law
 from sfumato.privacy.allocation import share
-from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.methods import Cells, Way, method_for
@@ -175,14 +175,15 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
         rows = None if rows_law is None else add_noise(np.array(held, np.int64), rows_law, noise)
         found = list(ways.values())
         slack = max(way.slack for way in found)
-        guarantee = Guarantee(
+        parts = [WORDS[each] for each in _methods(found)]
+        if rows_law:
+            parts.append(f"{rows_law} on the rows of each label")
+        guarantee = self.promise(
             without_delta(cost),
             unit,
-            "; ".join([*map(WORDS.__getitem__, _methods(found)), *([f"{rows_law} on the rows of each label"] if rows_law else [])]),
-            self.proof,
-            assumptions_of(unit),
+            "; ".join(parts),
+            noise,
             slack=f"at most {float(slack):.1g}, charged: the selection runs at that much less" if slack else "none: exact on integers",
-            private=noise.private,
         )
         return QuantilesRelease(
             question=self, lattice=cube.lattice, edges=np.concatenate(drawn), guarantee=guarantee, rows=rows, rows_law=rows_law
