@@ -1,0 +1,6 @@
+"""How much, on average, in each group? Means, sums and variances from exact integer sums."""
+
+from sfumato.aggregates.question import Mean, Sum, Variance
+from sfumato.aggregates.release import AggregateRelease
+
+__all__ = ["AggregateRelease", "Mean", "Sum", "Variance"]

@@ -1,0 +1,315 @@
+"""The answer: noisy sums of each group, and the means, sums and variances that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from sfumato.aggregates.basis import Basis
+from sfumato.aggregates.intervals import mean_bounds, variance_bounds
+from sfumato.aggregates.tails import half_widths
+from sfumato.answers.edges import cell_columns, cell_names
+from sfumato.answers.estimate import error_probability
+from sfumato.answers.release import Release
+from sfumato.domain import Lattice
+from sfumato.errors import UsageError, printable
+from sfumato.exact import Exactly, sidak
+from sfumato.mechanisms.noise import Law
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+Scaling: TypeAlias = Callable[[np.ndarray], np.ndarray]
+Statistic: TypeAlias = Literal["mean", "sum", "variance"]
+CONFIDENCE = "0.95"
+COUNT_SHARE = 0.1  # of the probability of error of a sum of rounded values, what its number of rows takes
+
+
+class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The values that are added up: the lattice lower, lower + (upper - lower) / points, .., upper.
+
+    Attributes
+    ----------
+    name : str
+        The axis.
+    lower, upper : float
+        The first and the last lattice value; values beyond them count as these.
+    points : int
+        How many steps lie between them.
+    rounded : bool
+        Whether values between two lattice values occur; they count as the nearest one.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    points: int
+    rounded: bool
+
+    @property
+    def width(self) -> float:
+        """The range."""
+        return self.upper - self.lower
+
+    @property
+    def rounding(self) -> float:
+        """How far a value may lie from the lattice value that it counts as."""
+        return self.width / self.points / 2 if self.rounded else 0.0
+
+
+class AggregateRelease(
+    Release,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    dict=True,
+    tag="aggregate-release",
+    forbid_unknown_fields=True,
+):
+    """The mean, sum or variance of a value in each group of rows.
+
+    Every statistic that the published sums allow is here, whichever was asked for: see ``counts``, ``sums``,
+    ``means`` and ``variances``.
+
+    Attributes
+    ----------
+    statistic : {"mean", "sum", "variance"}
+        What was asked for, and what ``values`` is.
+    scale : Values
+        The values that were added up.
+    basis : Basis
+        The functions of a value that were summed: see ``aggregates.basis``.
+    lattice : Lattice
+        The groups; without axes all rows are one group.
+    released : int64 ndarray of shape (groups * k,)
+        Noisy sums of the k functions; the functions run fastest.
+    law : DiscreteLaplace or DiscreteGaussian
+        Of the noise on each of them, independent.
+    """
+
+    statistic: Statistic
+    scale: Values
+    basis: Basis
+    lattice: Lattice
+    released: np.ndarray
+    law: Law
+
+    measured_against: ClassVar[str] = "of the truth"
+
+    def __post_init__(self) -> None:
+        expected = self.lattice.size * len(self.basis.weights)
+        if self.released.shape != (expected,) or self.basis.points != self.scale.points:
+            obstacle = "it has another number of sums than its groups need"
+            raise UsageError("means", obstacle, "Load a file that release.save wrote")
+
+    @property
+    def title(self) -> str:
+        by = " and ".join(map(printable, self.lattice.names))
+        asked = f"{self.statistic.capitalize()} of {printable(self.scale.name)}"
+        return f"{asked} by {by}" if by else asked
+
+    @property
+    def noun(self) -> str:
+        """What the accuracy is of."""
+        return self.statistic
+
+    # --- statistics ---------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> np.ndarray:
+        """The statistic of each group: float64 ndarray with one dimension per axis of the groups.
+
+        NaN where it is not known: where its 95% interval is all that was possible beforehand.
+        """
+        match self.statistic:
+            case "mean":
+                return self.means
+            case "sum":
+                return self.sums
+            case "variance":
+                return self.variances
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Noisy numbers of rows: float64 ndarray like ``values``."""
+        return self._shaped(self._sums.sum(axis=1) / self.basis.unity)
+
+    @property
+    def sums(self) -> np.ndarray:
+        """Noisy sums of the values: float64 ndarray like ``values``."""
+        return self._shaped(self._sums @ self._sum_weights)
+
+    @property
+    def means(self) -> np.ndarray:
+        """Noisy means: float64 ndarray like ``values``; NaN where not known."""
+        total = self._sums.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = self._sums @ self.basis.weights / total
+        return self._told(share, *self._mean_bounds(self._alpha(CONFIDENCE)), 1.0, self._mean)
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Noisy variances, of n values about their mean: float64 ndarray like ``values``; NaN where not known.
+
+        Raises
+        ------
+        UsageError
+            If they do not follow from what was published: ask for ``sf.Variance``.
+        """
+        self._require_squares()
+        total = self._sums.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = self._sums @ self.basis.weights / total
+            found = self._sums @ self.basis.squares / total - share**2
+        bounds = self._variance_bounds(self._alpha(CONFIDENCE))
+        return self._told(found, *bounds, 0.25, self._variance)
+
+    # --- intervals ----------------------------------------------------------------------------------
+
+    def interval(
+        self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the intervals, each like ``values``.
+
+        They hold at every number of rows, also for a group of none. Where nothing is known they are all
+        that was possible beforehand.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each interval holds with this confidence. True: all of this statistic hold together.
+        """
+        return self._interval(self._alpha(confidence, simultaneous))
+
+    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> np.ndarray:
+        """How far the truth may lie from each value, to the further side: NaN where the value is not known."""
+        low, high = self.interval(confidence, simultaneous)
+        return np.asarray(np.maximum(self.values - low, high - self.values))
+
+    def drawn(self, confidence: Exactly = CONFIDENCE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What a picture or a table shows: which groups are known, and their lower and upper ends.
+
+        The more groups are left out as not known, the wider the others' intervals are, so that of those
+        shown at most ``1 - confidence`` miss, on average (Benjamini, Yekutieli 2005: selecting the known ones
+        would otherwise show those that the noise made look known).
+        """
+        known = ~np.isnan(self.values)
+        share = max(int(known.sum()), 1) / max(known.size, 1)
+        low, high = self._interval(self._alpha(confidence) * share)
+        return known, low, high
+
+    def _interval(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        match self.statistic:
+            case "mean":
+                low, high = self._mean_bounds(alpha)
+                low, high = self._mean(low), self._mean(high)
+            case "sum":
+                low, high = self._sum_bounds(alpha)
+            case "variance":
+                low, high = self._variance_bounds(alpha)
+                low, high = self._variance(low), self._variance(high)
+        return self._shaped(low), self._shaped(high)
+
+    def _mean_bounds(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        low, high = mean_bounds(self._sums, self.basis, self.law, alpha)
+        slack = self.scale.rounding / self.scale.width
+        return np.maximum(low - slack, 0), np.minimum(high + slack, 1)
+
+    def _variance_bounds(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """Rounding moves each value by at most h, and so the root of the variance by at most h."""
+        low, high = variance_bounds(self._sums, self.basis, self.law, alpha)
+        slack = self.scale.rounding / self.scale.width
+        lowest = np.maximum(np.sqrt(low) - slack, 0) ** 2
+        highest = np.minimum((np.sqrt(high) + slack) ** 2, 0.25)
+        return lowest, highest
+
+    def _sum_bounds(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        rest = alpha * (1 - COUNT_SHARE) if self.scale.rounded else alpha
+        half = np.full(len(self._sums), half_widths(self.law, self._sum_weights[None], rest)[0])
+        if self.scale.rounded:
+            ones = np.ones((1, len(self.basis.weights)))
+            rows = self._sums.sum(axis=1) + half_widths(self.law, ones, alpha * COUNT_SHARE)[0]
+            half = half + self.scale.rounding * np.maximum(rows, 0) / self.basis.unity
+        found = self._sums @ self._sum_weights
+        return found - half, found + half
+
+    # --- forms --------------------------------------------------------------------------------------
+
+    @property
+    def group_names(self) -> list[str]:
+        """A name for each group, the last axis running fastest."""
+        if not self.lattice.axes:
+            return ["all rows"]
+        return [", ".join(names) for names in product(*map(cell_names, self.lattice.axes))]
+
+    def numbers(self) -> tuple[int, ...]:
+        """The published integers, in the order in which they were drawn."""
+        return tuple(self.released.tolist())
+
+    def to_frame(self) -> pa.Table:
+        """One row per group: its axes, rows, the statistic, low, high (95%), known.
+
+        ``low`` and ``high`` are those of ``drawn``; the statistic is null where it is not known.
+        """
+        import pyarrow as pa
+
+        known, low, high = self.drawn()
+        shown = known.reshape(-1)
+        return pa.table(
+            cell_columns(self.lattice)
+            | {
+                "rows": np.rint(self.counts.reshape(-1)),
+                self.statistic: pa.array(self.values.reshape(-1), mask=~shown),
+                "low": low.reshape(-1),
+                "high": high.reshape(-1),
+                "known": shown,
+            }
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """A point and an interval for each group; groups that are not known are left open."""
+        from sfumato.charts import aggregates
+
+        return aggregates.draw(self, ax)
+
+    # --- from shares of the range to the value's own scale ----------------------------------------------
+
+    @property
+    def _sums(self) -> np.ndarray:
+        return self.released.reshape(self.lattice.size, -1).astype(float)
+
+    @property
+    def _sum_weights(self) -> np.ndarray:
+        """Weights that turn the published sums into sums of values."""
+        return np.asarray(self._mean(self.basis.weights) / self.basis.unity)
+
+    def _mean(self, share: np.ndarray) -> np.ndarray:
+        return np.asarray(self.scale.lower + share * self.scale.width)
+
+    def _variance(self, share: np.ndarray) -> np.ndarray:
+        return np.asarray(share * self.scale.width**2)
+
+    def _told(
+        self, found: np.ndarray, low: np.ndarray, high: np.ndarray, most: float, scaled: Scaling
+    ) -> np.ndarray:
+        """Estimates within their own bounds, on the value's scale; NaN where the bounds are all there is."""
+        known = (low > 0) | (high < most)
+        return self._shaped(np.where(known, scaled(np.clip(found, low, high)), np.nan))
+
+    def _shaped(self, found: np.ndarray) -> np.ndarray:
+        return np.asarray(found).reshape(self.lattice.shape)
+
+    def _alpha(self, confidence: Exactly, simultaneous: bool = False) -> float:
+        alpha = error_probability(confidence)
+        return sidak(alpha, self.lattice.size) if simultaneous else alpha
+
+    def _require_squares(self) -> None:
+        if self.basis.name == "pair":
+            obstacle = "only sums and numbers of rows were published"
+            raise UsageError(f"{self.title}, variances", obstacle, "Ask for sf.Variance")
