@@ -55,7 +55,7 @@ def mean_bounds(sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> Bound
 
     def allowed(at: np.ndarray) -> np.ndarray:
         # Interpolation of a convex function is never below it.
-        return np.interp(at, grid, table)
+        return np.asarray(np.interp(at, grid, table))
 
     return _hull(offset, allowed, np.zeros(len(sums)), np.ones(len(sums)))
 
@@ -77,9 +77,7 @@ def variance_bounds(sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> B
     return np.where(none, 0.0, np.maximum(found[0], 0)), np.where(none, 0.25, np.minimum(found[1], 0.25))
 
 
-def _variances_at(
-    mean: np.ndarray, sums: np.ndarray, basis: Basis, law: Law, alpha: float
-) -> Bounds:
+def _variances_at(mean: np.ndarray, sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> Bounds:
     """Bounds of the variance if the mean were this; crossed (1, 0) where no variance fits."""
     fixed = basis.squares - 2 * mean[:, None] * basis.weights + (mean**2)[:, None]
     weighted = (sums * fixed).sum(axis=1)
@@ -117,9 +115,7 @@ def _hull(
     return np.where(none, nothing[0], low), np.where(none, nothing[1], high)
 
 
-def _first_fitting(
-    offset: OfPoints, allowed: OfPoints, near: np.ndarray, far: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _first_fitting(offset: OfPoints, allowed: OfPoints, near: np.ndarray, far: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The fitting point nearest to one end, rounded towards that end, and where there is none."""
     sign = np.where(offset(near) >= 0, 1.0, -1.0)
 

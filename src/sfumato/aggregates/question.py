@@ -135,7 +135,9 @@ class Aggregate(Question[AggregateRelease], frozen=True):
         if self.by is not None:
             msgspec.structs.force_setattr(self, "by", named_axes(self.by))
         if self.value in self._groups:
-            raise UsageError(f"the {self.statistic} of {self.value!r} by itself", "a value is constant in its own groups", "Name other groups")
+            raise UsageError(
+                f"the {self.statistic} of {self.value!r} by itself", "a value is constant in its own groups", "Name other groups"
+            )
         settle(self)
 
     @property
@@ -167,9 +169,7 @@ class Aggregate(Question[AggregateRelease], frozen=True):
         require_numbers(self.title, numbers)
         return Needs(Lattice((*groups.axes, value)), numbers)
 
-    def preview(
-        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
-    ) -> AggregatePreview:
+    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> AggregatePreview:
         """Say how accurate the statistic would be; of means and variances ``rows`` decides."""
         lattice = self.needs(domain).lattice
         pure = without_delta(cost)
@@ -187,9 +187,7 @@ class Aggregate(Question[AggregateRelease], frozen=True):
             statistic=self.statistic,
         )
 
-    def answer(
-        self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
-    ) -> AggregateRelease:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> AggregateRelease:
         """Add exact noise to the sums of the basis' functions in every group."""
         pure = without_delta(cost)
         scale, basis, law = self._laid(counts.lattice, unit, pure)
@@ -202,14 +200,10 @@ class Aggregate(Question[AggregateRelease], frozen=True):
             lattice=Lattice(counts.lattice.axes[:-1]),
             released=add_noise(sums.reshape(-1), law, noise),
             law=law,
-            guarantee=Guarantee(
-                pure, unit, mechanism, self.proof, assumptions_of(unit), private=noise.private
-            ),
+            guarantee=Guarantee(pure, unit, mechanism, self.proof, assumptions_of(unit), private=noise.private),
         )
 
-    def _laid(
-        self, lattice: Lattice, unit: Unit, cost: CentralMeasure
-    ) -> tuple[Values, Basis, Law]:
+    def _laid(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> tuple[Values, Basis, Law]:
         """The values that are added up, the functions of them, and the noise on their sums.
 
         Raises
@@ -239,9 +233,7 @@ class Aggregate(Question[AggregateRelease], frozen=True):
         return axis if self.clip is None else _clipped(self.title, axis, self.clip)
 
 
-class Mean(
-    Aggregate, frozen=True, tag="mean", omit_defaults=True, forbid_unknown_fields=True
-):
+class Mean(Aggregate, frozen=True, tag="mean", omit_defaults=True, forbid_unknown_fields=True):
     """How large is a value on average, in each group?
 
     Two sums are published for each group, of the value's distance to its lower and to its upper bound. Their
@@ -291,9 +283,7 @@ class Sum(Aggregate, frozen=True, tag="sum", omit_defaults=True, forbid_unknown_
     functions: ClassVar[BasisName] = "pair"
 
 
-class Variance(
-    Aggregate, frozen=True, tag="variance", omit_defaults=True, forbid_unknown_fields=True
-):
+class Variance(Aggregate, frozen=True, tag="variance", omit_defaults=True, forbid_unknown_fields=True):
     """How far do the values lie apart, in each group? Parameters, errors and guarantee are those of ``Mean``.
 
     Three sums are published for each group; mean and number of rows follow from them, too.
@@ -374,7 +364,7 @@ def _group_of(coordinates: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The number of each row's group: int64 ndarray of shape (rows,)."""
     if not shape:
         return np.zeros(len(coordinates), np.int64)
-    return np.ravel_multi_index(tuple(coordinates.T), shape)
+    return np.asarray(np.ravel_multi_index(tuple(coordinates.T), shape))
 
 
 def _times(law: Law, unity: int) -> Law:

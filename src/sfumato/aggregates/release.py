@@ -171,9 +171,7 @@ class AggregateRelease(
 
     # --- intervals ----------------------------------------------------------------------------------
 
-    def interval(
-        self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals, each like ``values``.
 
         They hold at every number of rows, also for a group of none. Where nothing is known they are all
@@ -295,9 +293,7 @@ class AggregateRelease(
     def _variance(self, share: np.ndarray) -> np.ndarray:
         return np.asarray(share * self.scale.width**2)
 
-    def _told(
-        self, found: np.ndarray, low: np.ndarray, high: np.ndarray, most: float, scaled: Scaling
-    ) -> np.ndarray:
+    def _told(self, found: np.ndarray, low: np.ndarray, high: np.ndarray, most: float, scaled: Scaling) -> np.ndarray:
         """Estimates within their own bounds, on the value's scale; NaN where the bounds are all there is."""
         known = (low > 0) | (high < most)
         return self._shaped(np.where(known, scaled(np.clip(found, low, high)), np.nan))

@@ -48,20 +48,21 @@ def half_widths(law: Law, coefficients: np.ndarray, alpha: float) -> np.ndarray:
             return _chernoff(law, size, alpha)
         scale = float(law.scale)
         shift = scale * (math.log(2) - math.log1p(math.exp(-1 / scale)))
-        return scale * _laplace(size, alpha) + (1 - shift) * size.sum(axis=-1)
+        return np.asarray(scale * _laplace(size, alpha) + (1 - shift) * size.sum(axis=-1))
     if law.sigma < 1:
         return _chernoff(law, size, alpha)
     from scipy.special import ndtri
 
     spread = -float(ndtri(alpha / 2)) * law.sigma
-    return spread * np.sqrt((size**2).sum(axis=-1)) + GAUSSIAN_SLACK * size.sum(axis=-1)
+    return np.asarray(spread * np.sqrt((size**2).sum(axis=-1)) + GAUSSIAN_SLACK * size.sum(axis=-1))
 
 
 def _chernoff(law: Law, size: np.ndarray, alpha: float) -> np.ndarray:
     largest = size.max(axis=-1)
     safe = np.where(largest > 0, largest, 1.0)
     effective = ((size / safe[..., None]) ** 2).sum(axis=-1)
-    return largest * law.sum_half_width(effective.reshape(-1), alpha).reshape(largest.shape)
+    widths = law.sum_half_width(effective.reshape(-1), alpha)
+    return np.asarray(largest * widths.reshape(largest.shape))
 
 
 def _laplace(size: np.ndarray, alpha: float) -> np.ndarray:
@@ -77,7 +78,7 @@ def _laplace(size: np.ndarray, alpha: float) -> np.ndarray:
     missing = 3 - ordered.shape[-1]
     ratios = [ordered[..., i] / safe for i in range(1, ordered.shape[-1])]
     second, third = (*ratios, *[np.zeros_like(largest)] * missing)[:2]
-    return largest * _interpolated(_table(alpha), second, third)
+    return np.asarray(largest * _interpolated(_table(alpha), second, third))
 
 
 def _interpolated(table: np.ndarray, second: np.ndarray, third: np.ndarray) -> np.ndarray:

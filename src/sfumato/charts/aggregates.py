@@ -80,9 +80,7 @@ def _hatch(ax: Axes, rows: np.ndarray) -> None:
 
 
 def _keys(known: np.ndarray) -> list[Artist]:
-    keys: list[Artist] = [
-        Line2D([], [], color=style.BASE, marker="o", linewidth=2, label="released, with its 95% interval")
-    ]
+    keys: list[Artist] = [Line2D([], [], color=style.BASE, marker="o", linewidth=2, label="released, with its 95% interval")]
     if not known.all():
         keys.append(style.unknown_key())
     return keys
