@@ -21,13 +21,15 @@ from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.tails import half_widths
 from sfumato.mechanisms.noise import Law
 
-STEPS = 48  # of bisection: the range of a mean to 2^-48
+STEPS = 30  # of bisection, rounded outwards: the range of a mean to 2^-30
 GRID = 2048  # steps of the table of q(m)
 MEANS = 17  # means at which the interval of a variance is looked for
 MEAN_SHARE = 0.1  # of the probability of error of a variance, what its mean's interval may take
 
 Bounds: TypeAlias = tuple[np.ndarray, np.ndarray]
-OfPoints: TypeAlias = Callable[[np.ndarray], np.ndarray]
+Groups: TypeAlias = np.ndarray | slice
+OfPoints: TypeAlias = Callable[[np.ndarray, Groups], np.ndarray]
+"""A function of one point of each of some groups."""
 
 
 def mean_bounds(sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> Bounds:
@@ -50,10 +52,10 @@ def mean_bounds(sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> Bound
     weighted = sums @ basis.weights
     total = sums.sum(axis=1)
 
-    def offset(at: np.ndarray) -> np.ndarray:
-        return np.asarray(weighted - at * total)
+    def offset(at: np.ndarray, groups: Groups) -> np.ndarray:
+        return np.asarray(weighted[groups] - at * total[groups])
 
-    def allowed(at: np.ndarray) -> np.ndarray:
+    def allowed(at: np.ndarray, groups: Groups) -> np.ndarray:
         # Interpolation of a convex function is never below it.
         return np.asarray(np.interp(at, grid, table))
 
@@ -83,11 +85,11 @@ def _variances_at(mean: np.ndarray, sums: np.ndarray, basis: Basis, law: Law, al
     weighted = (sums * fixed).sum(axis=1)
     total = sums.sum(axis=1)
 
-    def offset(at: np.ndarray) -> np.ndarray:
-        return np.asarray(weighted - at * total)
+    def offset(at: np.ndarray, groups: Groups) -> np.ndarray:
+        return np.asarray(weighted[groups] - at * total[groups])
 
-    def allowed(at: np.ndarray) -> np.ndarray:
-        return half_widths(law, fixed - at[:, None], alpha)
+    def allowed(at: np.ndarray, groups: Groups) -> np.ndarray:
+        return half_widths(law, fixed[groups] - at[:, None], alpha)
 
     ends = np.zeros(len(sums)), np.full(len(sums), 0.25)
     return _hull(offset, allowed, *ends, empty=(1.0, 0.0))
@@ -117,16 +119,22 @@ def _hull(
 
 def _first_fitting(offset: OfPoints, allowed: OfPoints, near: np.ndarray, far: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The fitting point nearest to one end, rounded towards that end, and where there is none."""
-    sign = np.where(offset(near) >= 0, 1.0, -1.0)
+    every = slice(None)
+    sign = np.where(offset(near, every) >= 0, 1.0, -1.0)
 
-    def outside(at: np.ndarray) -> np.ndarray:
-        return np.asarray(sign * offset(at) > allowed(at))
+    def outside(at: np.ndarray, groups: Groups) -> np.ndarray:
+        return np.asarray(sign[groups] * offset(at, groups) > allowed(at, groups))
 
-    at_once = ~outside(near)
-    inner, outer = far, near
+    searched = np.flatnonzero(outside(near, every))  # elsewhere the end itself fits
+    outer = near[searched]
+    inner = far[searched]
+    without = np.zeros(len(near), bool)
+    without[searched] = outside(inner, searched)
     for _ in range(STEPS):
         middle = (inner + outer) / 2
-        misses = outside(middle)
+        misses = outside(middle, searched)
         outer = np.where(misses, middle, outer)
         inner = np.where(misses, inner, middle)
-    return np.where(at_once, near, outer), ~at_once & outside(far)
+    found = near.copy()
+    found[searched] = outer
+    return found, without

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
@@ -10,7 +11,7 @@ import msgspec
 import numpy as np
 
 from sfumato.aggregates.basis import Basis
-from sfumato.aggregates.intervals import mean_bounds, variance_bounds
+from sfumato.aggregates.intervals import Bounds, mean_bounds, variance_bounds
 from sfumato.aggregates.tails import half_widths
 from sfumato.answers.edges import cell_columns, cell_names
 from sfumato.answers.estimate import error_probability
@@ -150,7 +151,7 @@ class AggregateRelease(
         total = self._sums.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = self._sums @ self.basis.weights / total
-        return self._told(share, *self._mean_bounds(self._alpha(CONFIDENCE)), 1.0, self._mean)
+        return self._told(share, *self._usual_mean_bounds, 1.0, self._mean)
 
     @property
     def variances(self) -> np.ndarray:
@@ -166,8 +167,7 @@ class AggregateRelease(
         with np.errstate(divide="ignore", invalid="ignore"):
             share = self._sums @ self.basis.weights / total
             found = self._sums @ self.basis.squares / total - share**2
-        bounds = self._variance_bounds(self._alpha(CONFIDENCE))
-        return self._told(found, *bounds, 0.25, self._variance)
+        return self._told(found, *self._usual_variance_bounds, 0.25, self._variance)
 
     # --- intervals ----------------------------------------------------------------------------------
 
@@ -214,7 +214,16 @@ class AggregateRelease(
                 low, high = self._variance(low), self._variance(high)
         return self._shaped(low), self._shaped(high)
 
-    def _mean_bounds(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    @cached_property
+    def _usual_mean_bounds(self) -> Bounds:
+        """Those that say what is known, which is asked for often."""
+        return self._mean_bounds(self._alpha(CONFIDENCE))
+
+    @cached_property
+    def _usual_variance_bounds(self) -> Bounds:
+        return self._variance_bounds(self._alpha(CONFIDENCE))
+
+    def _mean_bounds(self, alpha: float) -> Bounds:
         low, high = mean_bounds(self._sums, self.basis, self.law, alpha)
         slack = self.scale.rounding / self.scale.width
         return np.maximum(low - slack, 0), np.minimum(high + slack, 1)
