@@ -4,9 +4,6 @@ from . import risk as risk
 from . import testing as testing
 from ._version import __version__ as __version__
 from .aggregates import AggregateRelease as AggregateRelease
-from .aggregates import Mean as Mean
-from .aggregates import Sum as Sum
-from .aggregates import Variance as Variance
 from .answers.estimate import Estimate as Estimate
 from .answers.loading import load as load
 from .answers.preview import Preview as Preview

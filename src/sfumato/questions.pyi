@@ -1,6 +1,9 @@
 """The registry of questions, one line each, in the order in which commands show them."""
 
 from .histogram import Histogram as Histogram
+from .aggregates import Mean as Mean
+from .aggregates import Sum as Sum
+from .aggregates import Variance as Variance
 from .quantiles import Quantiles as Quantiles
 from .partition.auto import AutoPartitioner as AutoPartitioner
 from .partition.uniform import UniformPartitioner as UniformPartitioner

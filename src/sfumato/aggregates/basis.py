@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
+from sfumato.arrays import Array
 
 BasisName: TypeAlias = Literal["pair", "quadratic"]
 
@@ -45,12 +46,12 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.multiple * self.points ** (1 if self.name == "pair" else 2)
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Array:
         """Weights w with x / R = sum_j w_j f_j(x) / M: float64 ndarray of shape (k,)."""
         return np.array([0.0, 1.0]) if self.name == "pair" else np.array([0.0, 0.5, 1.0])
 
     @property
-    def squares(self) -> np.ndarray:
+    def squares(self) -> Array:
         """Weights u with (x / R)^2 = sum_j u_j f_j(x) / M: float64 ndarray of shape (k,).
 
         Raises
@@ -62,7 +63,7 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("the pair has no second moments")
         return np.array([0.0, 0.0, 1.0])
 
-    def functions(self, values: np.ndarray) -> np.ndarray:
+    def functions(self, values: Array) -> Array:
         """The functions at lattice values: int64 ndarray of shape (len(values), k)."""
         x = np.asarray(values, dtype=np.int64)
         rest = self.points - x

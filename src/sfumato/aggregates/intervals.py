@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+from sfumato.arrays import Array
 
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.tails import half_widths
@@ -26,13 +27,13 @@ GRID = 2048  # steps of the table of q(m)
 MEANS = 17  # means at which the interval of a variance is looked for
 MEAN_SHARE = 0.1  # of the probability of error of a variance, what its mean's interval may take
 
-Bounds: TypeAlias = tuple[np.ndarray, np.ndarray]
-Groups: TypeAlias = np.ndarray | slice
-OfPoints: TypeAlias = Callable[[np.ndarray, Groups], np.ndarray]
+Bounds: TypeAlias = tuple[Array, Array]
+Groups: TypeAlias = Array | slice
+OfPoints: TypeAlias = Callable[[Array, Groups], Array]
 """A function of one point of each of some groups."""
 
 
-def mean_bounds(sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> Bounds:
+def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
     """Bounds of each group's mean, as shares of the value's range.
 
     Parameters
@@ -52,17 +53,17 @@ def mean_bounds(sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> Bound
     weighted = sums @ basis.weights
     total = sums.sum(axis=1)
 
-    def offset(at: np.ndarray, groups: Groups) -> np.ndarray:
+    def offset(at: Array, groups: Groups) -> Array:
         return np.asarray(weighted[groups] - at * total[groups])
 
-    def allowed(at: np.ndarray, groups: Groups) -> np.ndarray:
+    def allowed(at: Array, groups: Groups) -> Array:
         # Interpolation of a convex function is never below it.
         return np.asarray(np.interp(at, grid, table))
 
     return _hull(offset, allowed, np.zeros(len(sums)), np.ones(len(sums)))
 
 
-def variance_bounds(sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> Bounds:
+def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
     """Bounds of each group's variance, as shares of the squared range: between 0 and 1/4.
 
     Holds because: for the true mean m and variance v, sum_j (u_j - 2 m w_j + m^2 - v) F_j is noise alone. The
@@ -79,23 +80,23 @@ def variance_bounds(sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> B
     return np.where(none, 0.0, np.maximum(found[0], 0)), np.where(none, 0.25, np.minimum(found[1], 0.25))
 
 
-def _variances_at(mean: np.ndarray, sums: np.ndarray, basis: Basis, law: Law, alpha: float) -> Bounds:
+def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
     """Bounds of the variance if the mean were this; crossed (1, 0) where no variance fits."""
     fixed = basis.squares - 2 * mean[:, None] * basis.weights + (mean**2)[:, None]
     weighted = (sums * fixed).sum(axis=1)
     total = sums.sum(axis=1)
 
-    def offset(at: np.ndarray, groups: Groups) -> np.ndarray:
+    def offset(at: Array, groups: Groups) -> Array:
         return np.asarray(weighted[groups] - at * total[groups])
 
-    def allowed(at: np.ndarray, groups: Groups) -> np.ndarray:
+    def allowed(at: Array, groups: Groups) -> Array:
         return half_widths(law, fixed[groups] - at[:, None], alpha)
 
     ends = np.zeros(len(sums)), np.full(len(sums), 0.25)
     return _hull(offset, allowed, *ends, empty=(1.0, 0.0))
 
 
-def _between(ends: np.ndarray) -> np.ndarray:
+def _between(ends: Array) -> Array:
     """How far an end may go between two of the means looked at: an eighth of its second difference."""
     bent = np.abs(np.diff(ends, n=2, axis=0))
     return np.asarray(bent.max(axis=0) / 8)
@@ -104,8 +105,8 @@ def _between(ends: np.ndarray) -> np.ndarray:
 def _hull(
     offset: OfPoints,
     allowed: OfPoints,
-    start: np.ndarray,
-    stop: np.ndarray,
+    start: Array,
+    stop: Array,
     *,
     empty: tuple[float, float] | None = None,
 ) -> Bounds:
@@ -117,12 +118,12 @@ def _hull(
     return np.where(none, nothing[0], low), np.where(none, nothing[1], high)
 
 
-def _first_fitting(offset: OfPoints, allowed: OfPoints, near: np.ndarray, far: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _first_fitting(offset: OfPoints, allowed: OfPoints, near: Array, far: Array) -> tuple[Array, Array]:
     """The fitting point nearest to one end, rounded towards that end, and where there is none."""
     every = slice(None)
     sign = np.where(offset(near, every) >= 0, 1.0, -1.0)
 
-    def outside(at: np.ndarray, groups: Groups) -> np.ndarray:
+    def outside(at: Array, groups: Groups) -> Array:
         return np.asarray(sign[groups] * offset(at, groups) > allowed(at, groups))
 
     searched = np.flatnonzero(outside(near, every))  # elsewhere the end itself fits

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import msgspec
 import numpy as np
+from sfumato.arrays import Array
 
 from sfumato.aggregates.basis import Basis, BasisName, basis_within
 from sfumato.aggregates.intervals import mean_bounds, variance_bounds
@@ -334,7 +335,7 @@ def _clipped(title: str, axis: Interval, clip: float | tuple[float, float]) -> I
     return Interval(ends[0], ends[1] + axis.stride, step=axis.step)
 
 
-def _sums(cube: Cube, basis: Basis) -> np.ndarray:
+def _sums(cube: Cube, basis: Basis) -> Array:
     """The sums of the basis' functions over the rows of each group: int64 ndarray of shape (groups, k)."""
     axis = cube.lattice.axes[-1]
     assert isinstance(axis, GridAxis)
@@ -360,7 +361,7 @@ def _sums(cube: Cube, basis: Basis) -> np.ndarray:
     return np.minimum(found, LARGEST_SUM).astype(np.int64)
 
 
-def _group_of(coordinates: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _group_of(coordinates: Array, shape: tuple[int, ...]) -> Array:
     """The number of each row's group: int64 ndarray of shape (rows,)."""
     if not shape:
         return np.zeros(len(coordinates), np.int64)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import msgspec
 import numpy as np
+from sfumato.arrays import Array
 
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.intervals import Bounds, mean_bounds, variance_bounds
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-Scaling: TypeAlias = Callable[[np.ndarray], np.ndarray]
+Scaling: TypeAlias = Callable[[Array], Array]
 Statistic: TypeAlias = Literal["mean", "sum", "variance"]
 CONFIDENCE = "0.95"
 COUNT_SHARE = 0.1  # of the probability of error of a sum of rounded values, what its number of rows takes
@@ -97,7 +98,7 @@ class AggregateRelease(
     scale: Values
     basis: Basis
     lattice: Lattice
-    released: np.ndarray
+    released: Array
     law: Law
 
     measured_against: ClassVar[str] = "of the truth"
@@ -122,7 +123,7 @@ class AggregateRelease(
     # --- statistics ---------------------------------------------------------------------------------
 
     @property
-    def values(self) -> np.ndarray:
+    def values(self) -> Array:
         """The statistic of each group: float64 ndarray with one dimension per axis of the groups.
 
         NaN where it is not known: where its 95% interval is all that was possible beforehand.
@@ -136,17 +137,17 @@ class AggregateRelease(
                 return self.variances
 
     @property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> Array:
         """Noisy numbers of rows: float64 ndarray like ``values``."""
         return self._shaped(self._sums.sum(axis=1) / self.basis.unity)
 
     @property
-    def sums(self) -> np.ndarray:
+    def sums(self) -> Array:
         """Noisy sums of the values: float64 ndarray like ``values``."""
         return self._shaped(self._sums @ self._sum_weights)
 
     @property
-    def means(self) -> np.ndarray:
+    def means(self) -> Array:
         """Noisy means: float64 ndarray like ``values``; NaN where not known."""
         total = self._sums.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -154,7 +155,7 @@ class AggregateRelease(
         return self._told(share, *self._usual_mean_bounds, 1.0, self._mean)
 
     @property
-    def variances(self) -> np.ndarray:
+    def variances(self) -> Array:
         """Noisy variances, of n values about their mean: float64 ndarray like ``values``; NaN where not known.
 
         Raises
@@ -171,7 +172,7 @@ class AggregateRelease(
 
     # --- intervals ----------------------------------------------------------------------------------
 
-    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, each like ``values``.
 
         They hold at every number of rows, also for a group of none. Where nothing is known they are all
@@ -185,12 +186,12 @@ class AggregateRelease(
         """
         return self._interval(self._alpha(confidence, simultaneous))
 
-    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> np.ndarray:
+    def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array:
         """How far the truth may lie from each value, to the further side: NaN where the value is not known."""
         low, high = self.interval(confidence, simultaneous)
         return np.asarray(np.maximum(self.values - low, high - self.values))
 
-    def drawn(self, confidence: Exactly = CONFIDENCE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def drawn(self, confidence: Exactly = CONFIDENCE) -> tuple[Array, Array, Array]:
         """What a picture or a table shows: which groups are known, and their lower and upper ends.
 
         The more groups are left out as not known, the wider the others' intervals are, so that of those
@@ -202,7 +203,7 @@ class AggregateRelease(
         low, high = self._interval(self._alpha(confidence) * share)
         return known, low, high
 
-    def _interval(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    def _interval(self, alpha: float) -> tuple[Array, Array]:
         match self.statistic:
             case "mean":
                 low, high = self._mean_bounds(alpha)
@@ -228,7 +229,7 @@ class AggregateRelease(
         slack = self.scale.rounding / self.scale.width
         return np.maximum(low - slack, 0), np.minimum(high + slack, 1)
 
-    def _variance_bounds(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    def _variance_bounds(self, alpha: float) -> tuple[Array, Array]:
         """Rounding moves each value by at most h, and so the root of the variance by at most h."""
         low, high = variance_bounds(self._sums, self.basis, self.law, alpha)
         slack = self.scale.rounding / self.scale.width
@@ -236,7 +237,7 @@ class AggregateRelease(
         highest = np.minimum((np.sqrt(high) + slack) ** 2, 0.25)
         return lowest, highest
 
-    def _sum_bounds(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    def _sum_bounds(self, alpha: float) -> tuple[Array, Array]:
         rest = alpha * (1 - COUNT_SHARE) if self.scale.rounded else alpha
         half = np.full(len(self._sums), half_widths(self.law, self._sum_weights[None], rest)[0])
         if self.scale.rounded:
@@ -288,26 +289,26 @@ class AggregateRelease(
     # --- from shares of the range to the value's own scale ----------------------------------------------
 
     @property
-    def _sums(self) -> np.ndarray:
+    def _sums(self) -> Array:
         return self.released.reshape(self.lattice.size, -1).astype(float)
 
     @property
-    def _sum_weights(self) -> np.ndarray:
+    def _sum_weights(self) -> Array:
         """Weights that turn the published sums into sums of values."""
         return np.asarray(self._mean(self.basis.weights) / self.basis.unity)
 
-    def _mean(self, share: np.ndarray) -> np.ndarray:
+    def _mean(self, share: Array) -> Array:
         return np.asarray(self.scale.lower + share * self.scale.width)
 
-    def _variance(self, share: np.ndarray) -> np.ndarray:
+    def _variance(self, share: Array) -> Array:
         return np.asarray(share * self.scale.width**2)
 
-    def _told(self, found: np.ndarray, low: np.ndarray, high: np.ndarray, most: float, scaled: Scaling) -> np.ndarray:
+    def _told(self, found: Array, low: Array, high: Array, most: float, scaled: Scaling) -> Array:
         """Estimates within their own bounds, on the value's scale; NaN where the bounds are all there is."""
         known = (low > 0) | (high < most)
         return self._shaped(np.where(known, scaled(np.clip(found, low, high)), np.nan))
 
-    def _shaped(self, found: np.ndarray) -> np.ndarray:
+    def _shaped(self, found: Array) -> Array:
         return np.asarray(found).reshape(self.lattice.shape)
 
     def _alpha(self, confidence: Exactly, simultaneous: bool = False) -> float:

@@ -19,6 +19,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from sfumato.arrays import Array
 
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
@@ -28,7 +29,7 @@ LEAST_ALPHA = 1e-7  # below it partial fractions lose too many digits, and a Che
 GAUSSIAN_SLACK = 1.000001
 
 
-def half_widths(law: Law, coefficients: np.ndarray, alpha: float) -> np.ndarray:
+def half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
     """Bounds t with P(abs(sum_j c_j Z_j) > t) <= alpha, for independent draws Z_j of a law.
 
     Parameters
@@ -57,7 +58,7 @@ def half_widths(law: Law, coefficients: np.ndarray, alpha: float) -> np.ndarray:
     return np.asarray(spread * np.sqrt((size**2).sum(axis=-1)) + GAUSSIAN_SLACK * size.sum(axis=-1))
 
 
-def _chernoff(law: Law, size: np.ndarray, alpha: float) -> np.ndarray:
+def _chernoff(law: Law, size: Array, alpha: float) -> Array:
     largest = size.max(axis=-1)
     safe = np.where(largest > 0, largest, 1.0)
     effective = ((size / safe[..., None]) ** 2).sum(axis=-1)
@@ -65,7 +66,7 @@ def _chernoff(law: Law, size: np.ndarray, alpha: float) -> np.ndarray:
     return np.asarray(largest * widths.reshape(largest.shape))
 
 
-def _laplace(size: np.ndarray, alpha: float) -> np.ndarray:
+def _laplace(size: Array, alpha: float) -> Array:
     """Quantiles of sums of continuous Laplace draws with these scales, by a table of ratios.
 
     The quantile is a norm of the scales (Meyer, Reisner 1991; Bobkov 2010: the laws are log-concave and
@@ -81,7 +82,7 @@ def _laplace(size: np.ndarray, alpha: float) -> np.ndarray:
     return np.asarray(largest * _interpolated(_table(alpha), second, third))
 
 
-def _interpolated(table: np.ndarray, second: np.ndarray, third: np.ndarray) -> np.ndarray:
+def _interpolated(table: Array, second: Array, third: Array) -> Array:
     """Bilinear interpolation on the unit square."""
     row = second * GRID
     column = third * GRID
@@ -95,7 +96,7 @@ def _interpolated(table: np.ndarray, second: np.ndarray, third: np.ndarray) -> n
 
 
 @lru_cache(maxsize=16)
-def _table(alpha: float) -> np.ndarray:
+def _table(alpha: float) -> Array:
     """Quantiles of abs(X_1 + s X_2 + t X_3), X_j of scale 1, for s, t = 0, 1/128, .., 1."""
     grid = np.arange(GRID + 1) / GRID
     second, third = np.meshgrid(grid, grid, indexing="ij")
@@ -113,7 +114,7 @@ def _table(alpha: float) -> np.ndarray:
     return high
 
 
-def _survival(at: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def _survival(at: Array, scales: Array) -> Array:
     """P(abs(sum) > at) for sums of Laplace draws of distinct scales, by partial fractions."""
     squared = scales**2
     total = np.zeros_like(at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from sfumato.arrays import Array
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -24,10 +25,10 @@ class Answer(Protocol):
     @property
     def title(self) -> str: ...
     @property
-    def values(self) -> np.ndarray: ...
+    def values(self) -> Array: ...
     @property
     def group_names(self) -> list[str]: ...
-    def drawn(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    def drawn(self) -> tuple[Array, Array, Array]: ...
 
 
 def draw(release: Answer, ax: Axes | None = None) -> Axes:
@@ -65,7 +66,7 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
         return ax
 
 
-def _hatch(ax: Axes, rows: np.ndarray) -> None:
+def _hatch(ax: Axes, rows: Array) -> None:
     """Mark the rows of groups of which nothing is known."""
     for row in rows.tolist():
         ax.axhspan(
@@ -79,7 +80,7 @@ def _hatch(ax: Axes, rows: np.ndarray) -> None:
         )
 
 
-def _keys(known: np.ndarray) -> list[Artist]:
+def _keys(known: Array) -> list[Artist]:
     keys: list[Artist] = [Line2D([], [], color=style.BASE, marker="o", linewidth=2, label="released, with its 95% interval")]
     if not known.all():
         keys.append(style.unknown_key())
