@@ -98,7 +98,7 @@ class AggregateRelease(
     scale: Values
     basis: Basis
     lattice: Lattice
-    released: Array
+    released: np.ndarray
     law: Law
 
     measured_against: ClassVar[str] = "of the truth"
