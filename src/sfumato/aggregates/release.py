@@ -272,7 +272,7 @@ class AggregateRelease(
         return pa.table(
             cell_columns(self.lattice)
             | {
-                "rows": np.rint(self.counts.reshape(-1)),
+                "rows": np.rint(self.counts.reshape(-1)).astype(np.int64),
                 self.statistic: pa.array(self.values.reshape(-1), mask=~shown),
                 "low": low.reshape(-1),
                 "high": high.reshape(-1),
