@@ -22,7 +22,7 @@ def test_the_door_is_sorted_and_every_name_opens() -> None:
 
 DOCUMENTED = """
     Domain Interval Categories Keys source Publisher preview load report Plan ApproxDP ZCDP PureDP MetricDP Unit
-    Histogram Quantiles UniformPartitioner AdaptiveGridPartitioner PrivTreePartitioner AutoPartitioner BinaryPartitioner
+    Histogram Mean Sum Variance Quantiles UniformPartitioner AdaptiveGridPartitioner PrivTreePartitioner AutoPartitioner BinaryPartitioner
     MedianPartitioner MultiQuantilePartitioner Shares KMeans BPM MultivariateLaplace PrivateKMeans Counter Calendar
     risk choose window Within Risk histogram_accuracy histogram_epsilon testing
     SfumatoError UsageError BoundsRequired Infeasible BudgetExceeded DataError LedgerError InternalError
@@ -30,6 +30,7 @@ DOCUMENTED = """
 ANNOTATED = """
     Source Receipt Ledger Account Question Release Preview Estimate Guarantee Stream Choice Window
     HistogramRelease QuantilesRelease KMeansRelease CounterRelease Partition
+    AggregateRelease MeanRelease SumRelease VarianceRelease
 """
 
 

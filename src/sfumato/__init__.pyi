@@ -4,6 +4,9 @@ from . import risk as risk
 from . import testing as testing
 from ._version import __version__ as __version__
 from .aggregates import AggregateRelease as AggregateRelease
+from .aggregates import MeanRelease as MeanRelease
+from .aggregates import SumRelease as SumRelease
+from .aggregates import VarianceRelease as VarianceRelease
 from .answers.estimate import Estimate as Estimate
 from .answers.loading import load as load
 from .answers.preview import Preview as Preview

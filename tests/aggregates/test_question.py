@@ -55,7 +55,7 @@ def test_with_little_noise_each_group_has_its_statistic(kind: type, column: str,
     with deterministic(1):
         release = publisher.release(kind(column, by="ward"), epsilon=LARGE)
     low, high = release.interval("0.999", True)
-    expected = truth(column, release.statistic)
+    expected = truth(column, release.noun)
     assert ((low[:2] <= expected) & (expected <= high[:2])).all()
     assert release.values[:2] == pytest.approx(expected, rel=2e-3)
     assert np.rint(release.counts).tolist() == [1000, 2000, 0]

@@ -32,7 +32,7 @@ from sfumato.streaming.segments import Segments
 
 MACHINES = (ElderTree, ToeplitzCounter, BufferCounter, Segments)
 FUNCTIONS = (noise.add_noise, noise.exceeds, thresholds.released)
-ROOMS = ("clustering", "histogram", "mechanisms", "partition", "quantiles", "streaming")
+ROOMS = ("aggregates", "clustering", "histogram", "mechanisms", "partition", "quantiles", "streaming")
 
 
 class DivergedError(AssertionError):

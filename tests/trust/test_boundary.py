@@ -31,7 +31,7 @@ LEFT = {
     ("quantiles/methods.py", "flip"),
     ("quantiles/question.py", "draw"),
 }
-CHARTS = {"streams", "histograms", "clusters", "quantiles", "maps", "heat", "risk", "windows"}
+CHARTS = {"aggregates", "streams", "histograms", "clusters", "quantiles", "maps", "heat", "risk", "windows"}
 
 
 def drawn_in(path: Path) -> set[str]:

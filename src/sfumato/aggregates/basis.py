@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
+
 from sfumato.arrays import Array
 
 BasisName: TypeAlias = Literal["pair", "quadratic"]

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from sfumato.arrays import Array
 
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.tails import half_widths
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import Law
 
 STEPS = 30  # of bisection, rounded outwards: the range of a mean to 2^-30

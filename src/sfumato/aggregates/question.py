@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, Generic, Literal, Self, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
-from sfumato.arrays import Array
 
 from sfumato.aggregates.basis import Basis, BasisName, basis_within
 from sfumato.aggregates.intervals import mean_bounds, variance_bounds
-from sfumato.aggregates.release import AggregateRelease, Statistic, Values
+from sfumato.aggregates.release import AggregateRelease, MeanRelease, SumRelease, Values, VarianceRelease
 from sfumato.aggregates.tails import half_widths
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import Question
+from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, GridAxis, Interval, LabelAxis, Lattice, LatticeAxis, grid_axis, named_axes
 from sfumato.errors import UsageError, printable, shown
@@ -25,12 +25,14 @@ from sfumato.exact import Exactly, settle, sidak
 from sfumato.histogram.bins import binned
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
-from sfumato.privacy import belief
-from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of, left_out
+from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import MAX_SCALE
+
+A_co = TypeVar("A_co", bound=AggregateRelease, covariant=True)
+Statistic: TypeAlias = Literal["mean", "sum", "variance"]
 
 MOST_STEPS = 2**20  # of a value axis: cells that one group is counted in
 COARSE = 2**16  # steps laid over an axis that has none, or more than those
@@ -47,69 +49,73 @@ PROOF = Proof(
 
 
 class AggregatePreview(Preview, frozen=True):
-    """What a mean, sum or variance would cost, and how accurate it would be for groups of equal size.
+    """What a mean, sum or variance would cost, and how accurate it would be in groups of equal size.
 
     Attributes
     ----------
+    law : DiscreteLaplace or DiscreteGaussian
+        Of the noise on each sum.
     basis : Basis
     scale : Values
     statistic : {"mean", "sum", "variance"}
+    rows : int or None
+        As stated by the custodian.
     """
 
-    basis: Basis = Basis("pair", 1)
-    scale: Values = Values("", 0.0, 1.0, 1, False)
-    statistic: Statistic = "mean"
+    law: Law
+    basis: Basis
+    scale: Values
+    statistic: Statistic
+    rows: int | None = None
 
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:  # type: ignore[override]
+    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
         """Half-width of the interval of each group, if its values lie where the interval is widest.
 
-        Of means and variances it depends on how many rows a group has: state ``rows``, which are taken to be
-        divided evenly.
+        Of means and variances it depends on how many rows a group has: state ``rows``, which are
+        taken to be divided evenly.
         """
         alpha = error_probability(confidence)
         groups = self.cells or 1
         if simultaneous:
             alpha = sidak(alpha, groups)
         if self.statistic == "sum":
-            ends = np.array([[self.scale.lower + w * self.scale.width for w in self.basis.weights]])
-            return float(half_widths(self.law, ends / self.basis.unity, alpha)[0]) + self._rounded_sum
+            weights = (self.scale.lower + self.basis.weights * self.scale.width) / self.basis.unity
+            half = float(half_widths(self.law, weights[None], alpha)[0])
+            return half + self.scale.rounding * (self.rows or 0) / groups
         if self.rows is None:
-            remedy = "State rows= to preview it"
-            raise UsageError(f"the accuracy of a {self.statistic}", "it depends on the number of rows", remedy)
+            obstacle = "it depends on the number of rows"
+            raise UsageError(f"the accuracy of a {self.statistic}", obstacle, "State rows= to preview it")
         return self._of_even_groups(self.rows / groups, alpha)
 
-    @property
-    def _rounded_sum(self) -> float:
-        return 0.0 if self.rows is None else self.scale.rounding * self.rows / (self.cells or 1)
-
     def _of_even_groups(self, rows: float, alpha: float) -> float:
-        """Half of the widest interval among groups of so many equal values, or values at both ends."""
+        """Half of the widest interval among groups whose values lie at the two bounds."""
         shares = np.linspace(0, 1, 9)
-        at_ends = np.stack([1 - shares, *[np.zeros(9)] * (len(self.basis.weights) - 2), shares], axis=1)
-        sums = rows * self.basis.unity * at_ends
+        inner = [np.zeros(9)] * (len(self.basis.weights) - 2)
+        at_bounds = np.stack([1 - shares, *inner, shares], axis=1)
+        sums = rows * self.basis.unity * at_bounds
         bounds = mean_bounds if self.statistic == "mean" else variance_bounds
         low, high = bounds(sums, self.basis, self.law, alpha)
-        widest = float((high - low).max()) / 2
         power = 1 if self.statistic == "mean" else 2
+        widest = float((high - low).max()) / 2
         return widest * self.scale.width**power + self.scale.rounding
 
-    def __str__(self) -> str:
-        lines = [f"{self.question} at {self.cost}, for {self.unit}:"]
-        lines.append(f"  adds {self.law} to {len(self.basis.weights)} sums in each of {self.cells:,} groups")
-        if self.statistic == "sum" or self.rows is not None:
-            even = "" if self.rows is None else f", if {self.rows:,} rows lie evenly in the groups,"
-            of = f"of {self.unit.counted}{even}"
-            lines.append(f"  {of} each {self.statistic} is within +-{self.accuracy():,.4g} of the truth with 95% confidence")
-            if (self.cells or 1) > 1:
-                lines.append(f"  all of them at once are within +-{self.accuracy(simultaneous=True):,.4g}")
-        else:
-            lines.append("  how accurate each is depends on how many rows a group has: state rows= to preview it")
-        lines.append(f"  {belief.warning(self.cost, self.unit) or belief.sentence(self.cost, self.unit)}")
-        lines += [f"  {note}" for note in self.notes]
-        return "\n".join([*lines, f"  {left_out(self.unit)}"])
+    def lines(self) -> list[str]:
+        """What is added to which sums, and how accurate the statistic would be."""
+        sums = len(self.basis.weights)
+        found = [f"adds {self.law} to {sums} sums in each of {self.cells:,} groups"]
+        if self.statistic != "sum" and self.rows is None:
+            remedy = "state rows= to preview it"
+            return [*found, f"how accurate each is depends on how many rows a group has: {remedy}"]
+        even = "" if self.rows is None else f", if {self.rows:,} rows lie evenly in the groups,"
+        reach = f"+-{self.accuracy():,.4g} of the truth with 95% confidence"
+        found.append(f"of {self.unit.counted}{even} each {self.statistic} is within {reach}")
+        if self.cells and self.cells > 1:
+            every = self.accuracy(simultaneous=True)
+            found.append(f"all of them at once are within +-{every:,.4g}")
+        return found
 
 
-class Aggregate(Question[AggregateRelease], frozen=True):
+class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     """What means, sums and variances have in common; each says which basis it sums.
 
     Parameters
@@ -181,28 +187,31 @@ class Aggregate(Question[AggregateRelease], frozen=True):
             pure,
             unit,
             groups,
-            law,
-            rows,
+            law=law,
             basis=basis,
             scale=scale,
             statistic=self.statistic,
+            rows=rows,
         )
 
-    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> AggregateRelease:
+    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> A_co:
         """Add exact noise to the sums of the basis' functions in every group."""
         pure = without_delta(cost)
         scale, basis, law = self._laid(counts.lattice, unit, pure)
         sums = _sums(counts.on(counts.lattice), basis)
         mechanism = f"{law} on each of {len(basis.weights)} sums in each group"
-        return AggregateRelease(
-            statistic=self.statistic,
+        return self._kind()(
             scale=scale,
             basis=basis,
             lattice=Lattice(counts.lattice.axes[:-1]),
             released=add_noise(sums.reshape(-1), law, noise),
             law=law,
-            guarantee=Guarantee(pure, unit, mechanism, self.proof, assumptions_of(unit), private=noise.private),
+            guarantee=self.promise(pure, unit, mechanism, noise),
         )
+
+    def _kind(self) -> type[A_co]:
+        """Which release answers it."""
+        raise NotImplementedError
 
     def _laid(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> tuple[Values, Basis, Law]:
         """The values that are added up, the functions of them, and the noise on their sums.
@@ -234,7 +243,7 @@ class Aggregate(Question[AggregateRelease], frozen=True):
         return axis if self.clip is None else _clipped(self.title, axis, self.clip)
 
 
-class Mean(Aggregate, frozen=True, tag="mean", omit_defaults=True, forbid_unknown_fields=True):
+class Mean(Aggregate[MeanRelease], frozen=True, tag="mean", omit_defaults=True, forbid_unknown_fields=True):
     """How large is a value on average, in each group?
 
     Two sums are published for each group, of the value's distance to its lower and to its upper bound. Their
@@ -272,8 +281,11 @@ class Mean(Aggregate, frozen=True, tag="mean", omit_defaults=True, forbid_unknow
     statistic: ClassVar[Statistic] = "mean"
     functions: ClassVar[BasisName] = "pair"
 
+    def _kind(self) -> type[MeanRelease]:
+        return MeanRelease
 
-class Sum(Aggregate, frozen=True, tag="sum", omit_defaults=True, forbid_unknown_fields=True):
+
+class Sum(Aggregate[SumRelease], frozen=True, tag="sum", omit_defaults=True, forbid_unknown_fields=True):
     """What do the values add up to, in each group? Parameters, errors and guarantee are those of ``Mean``.
 
     >>> Sum("fare", by="line").title
@@ -283,8 +295,11 @@ class Sum(Aggregate, frozen=True, tag="sum", omit_defaults=True, forbid_unknown_
     statistic: ClassVar[Statistic] = "sum"
     functions: ClassVar[BasisName] = "pair"
 
+    def _kind(self) -> type[SumRelease]:
+        return SumRelease
 
-class Variance(Aggregate, frozen=True, tag="variance", omit_defaults=True, forbid_unknown_fields=True):
+
+class Variance(Aggregate[VarianceRelease], frozen=True, tag="variance", omit_defaults=True, forbid_unknown_fields=True):
     """How far do the values lie apart, in each group? Parameters, errors and guarantee are those of ``Mean``.
 
     Three sums are published for each group; mean and number of rows follow from them, too.
@@ -295,6 +310,9 @@ class Variance(Aggregate, frozen=True, tag="variance", omit_defaults=True, forbi
 
     statistic: ClassVar[Statistic] = "variance"
     functions: ClassVar[BasisName] = "quadratic"
+
+    def _kind(self) -> type[VarianceRelease]:
+        return VarianceRelease
 
 
 def _group_axis(title: str, domain: Domain, name: str) -> LatticeAxis:
@@ -384,3 +402,8 @@ def _most_unity(law: Law) -> int:
             return int(MAX_SCALE / scale)
         case DiscreteGaussian(sigma_squared=sigma_squared):
             return math.isqrt(int(MAX_SCALE**2 / sigma_squared))
+
+
+Mean.examples = (Mean("x"), Mean("x", clip=1))
+Sum.examples = (Sum("x"),)
+Variance.examples = (Variance("x"),)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
-from sfumato.arrays import Array
 
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.intervals import Bounds, mean_bounds, variance_bounds
@@ -17,6 +16,7 @@ from sfumato.aggregates.tails import half_widths
 from sfumato.answers.edges import cell_columns, cell_names
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
+from sfumato.arrays import Array
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, printable
 from sfumato.exact import Exactly, sidak
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Scaling: TypeAlias = Callable[[Array], Array]
-Statistic: TypeAlias = Literal["mean", "sum", "variance"]
 CONFIDENCE = "0.95"
 COUNT_SHARE = 0.1  # of the probability of error of a sum of rounded values, what its number of rows takes
 
@@ -64,24 +63,14 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.width / self.points / 2 if self.rounded else 0.0
 
 
-class AggregateRelease(
-    Release,
-    frozen=True,
-    kw_only=True,
-    eq=False,
-    dict=True,
-    tag="aggregate-release",
-    forbid_unknown_fields=True,
-):
-    """The mean, sum or variance of a value in each group of rows.
+class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
+    """Noisy sums over the rows of each group, and the statistics of a value that follow from them.
 
-    Every statistic that the published sums allow is here, whichever was asked for: see ``counts``, ``sums``,
-    ``means`` and ``variances``.
+    Every statistic that the published sums allow is here, whichever was asked for: see ``counts``,
+    ``sums``, ``means`` and ``variances``. A subclass says which of them is ``values``.
 
     Attributes
     ----------
-    statistic : {"mean", "sum", "variance"}
-        What was asked for, and what ``values`` is.
     scale : Values
         The values that were added up.
     basis : Basis
@@ -94,14 +83,11 @@ class AggregateRelease(
         Of the noise on each of them, independent.
     """
 
-    statistic: Statistic
     scale: Values
     basis: Basis
     lattice: Lattice
     released: np.ndarray
     law: Law
-
-    measured_against: ClassVar[str] = "of the truth"
 
     def __post_init__(self) -> None:
         expected = self.lattice.size * len(self.basis.weights)
@@ -112,29 +98,17 @@ class AggregateRelease(
     @property
     def title(self) -> str:
         by = " and ".join(map(printable, self.lattice.names))
-        asked = f"{self.statistic.capitalize()} of {printable(self.scale.name)}"
+        asked = f"{self.noun.capitalize()} of {printable(self.scale.name)}"
         return f"{asked} by {by}" if by else asked
 
     @property
-    def noun(self) -> str:
-        """What the accuracy is of."""
-        return self.statistic
+    def unknowns(self) -> str:
+        """How many groups are not known."""
+        unknown = int(np.isnan(self.values).sum())
+        many = "is" if unknown == 1 else "are"
+        return f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
 
     # --- statistics ---------------------------------------------------------------------------------
-
-    @property
-    def values(self) -> Array:
-        """The statistic of each group: float64 ndarray with one dimension per axis of the groups.
-
-        NaN where it is not known: where its 95% interval is all that was possible beforehand.
-        """
-        match self.statistic:
-            case "mean":
-                return self.means
-            case "sum":
-                return self.sums
-            case "variance":
-                return self.variances
 
     @property
     def counts(self) -> Array:
@@ -187,9 +161,14 @@ class AggregateRelease(
         return self._interval(self._alpha(confidence, simultaneous))
 
     def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array:
-        """How far the truth may lie from each value, to the further side: NaN where the value is not known."""
+        """How far the truth may lie from each value, to the further side.
+
+        Where the value is not known, half of the width of its interval.
+        """
         low, high = self.interval(confidence, simultaneous)
-        return np.asarray(np.maximum(self.values - low, high - self.values))
+        values = self.values
+        further = np.maximum(values - low, high - values)
+        return np.asarray(np.where(np.isnan(values), (high - low) / 2, further))
 
     def drawn(self, confidence: Exactly = CONFIDENCE) -> tuple[Array, Array, Array]:
         """What a picture or a table shows: which groups are known, and their lower and upper ends.
@@ -204,16 +183,8 @@ class AggregateRelease(
         return known, low, high
 
     def _interval(self, alpha: float) -> tuple[Array, Array]:
-        match self.statistic:
-            case "mean":
-                low, high = self._mean_bounds(alpha)
-                low, high = self._mean(low), self._mean(high)
-            case "sum":
-                low, high = self._sum_bounds(alpha)
-            case "variance":
-                low, high = self._variance_bounds(alpha)
-                low, high = self._variance(low), self._variance(high)
-        return self._shaped(low), self._shaped(high)
+        """Intervals of ``values`` that each miss with this probability."""
+        raise NotImplementedError
 
     @cached_property
     def _usual_mean_bounds(self) -> Bounds:
@@ -273,7 +244,7 @@ class AggregateRelease(
             cell_columns(self.lattice)
             | {
                 "rows": np.rint(self.counts.reshape(-1)).astype(np.int64),
-                self.statistic: pa.array(self.values.reshape(-1), mask=~shown),
+                self.noun: pa.array(self.values.reshape(-1), mask=~shown),
                 "low": low.reshape(-1),
                 "high": high.reshape(-1),
                 "known": shown,
@@ -319,3 +290,69 @@ class AggregateRelease(
         if self.basis.name == "pair":
             obstacle = "only sums and numbers of rows were published"
             raise UsageError(f"{self.title}, variances", obstacle, "Ask for sf.Variance")
+
+
+class MeanRelease(
+    AggregateRelease,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="mean-release",
+    forbid_unknown_fields=True,
+):
+    """The mean of a value in each group of rows; see ``AggregateRelease`` for its attributes."""
+
+    noun: ClassVar[str] = "mean"
+
+    @property
+    def values(self) -> Array:
+        """The mean of each group: float64 ndarray with one dimension per axis; NaN where not known."""
+        return self.means
+
+    def _interval(self, alpha: float) -> tuple[Array, Array]:
+        low, high = self._mean_bounds(alpha)
+        return self._shaped(self._mean(low)), self._shaped(self._mean(high))
+
+
+class SumRelease(
+    AggregateRelease,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="sum-release",
+    forbid_unknown_fields=True,
+):
+    """The sum of a value in each group of rows; see ``AggregateRelease`` for its attributes."""
+
+    noun: ClassVar[str] = "sum"
+
+    @property
+    def values(self) -> Array:
+        """The sum of each group: float64 ndarray with one dimension per axis."""
+        return self.sums
+
+    def _interval(self, alpha: float) -> tuple[Array, Array]:
+        low, high = self._sum_bounds(alpha)
+        return self._shaped(low), self._shaped(high)
+
+
+class VarianceRelease(
+    AggregateRelease,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="variance-release",
+    forbid_unknown_fields=True,
+):
+    """The variance of a value in each group of rows; see ``AggregateRelease`` for its attributes."""
+
+    noun: ClassVar[str] = "variance"
+
+    @property
+    def values(self) -> Array:
+        """The variance of each group: float64 ndarray with one dimension per axis; NaN where not known."""
+        return self.variances
+
+    def _interval(self, alpha: float) -> tuple[Array, Array]:
+        low, high = self._variance_bounds(alpha)
+        return self._shaped(self._variance(low)), self._shaped(self._variance(high))

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sfumato.arrays import Array
 
 from sfumato.arrays import Array
 from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis, bin_names
-from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
 
 
 def edge_text(edges: Array, time: str | None) -> list[str]:
@@ -31,22 +28,19 @@ def edge_array(edges: Array, time: str | None) -> Array:
 
 
 def cell_names(axis: LatticeAxis) -> list[str]:
-    """Name the cells along an axis: labels, or "a to b"; the bins at the ends are open, since they hold what lies beyond.
+    """Name the cells along an axis: labels, or "a to b" for bins, those at the ends being open.
 
-    Raises
-    ------
-    UsageError
-        If it is an axis of keys, whose cells are not known beforehand.
+    An axis of keys has none until keys are selected.
     """
     match axis:
         case LabelAxis():
             return [str(label) for label in axis.labels]
         case GridAxis() | EdgesAxis():
             return bin_names(edge_text(axis.edges(), axis.time), axis.time)
-    raise UsageError(f"the cells of {axis.name!r}", "keys are not known beforehand", "Name the axis of a release")
+    return []
 
 
-def cell_columns(lattice: Lattice) -> dict[str, pa.Array]:
+def cell_columns(lattice: Lattice) -> dict[str, pa.Array | Array]:
     """The cells of a lattice as columns of a table, the last axis running fastest.
 
     An axis of labels is one column, ``name``. An axis of bins is three: ``name`` says which values are in the bin, such as
@@ -54,7 +48,7 @@ def cell_columns(lattice: Lattice) -> dict[str, pa.Array]:
     """
     import pyarrow as pa
 
-    columns: dict[str, pa.Array] = {}
+    columns: dict[str, pa.Array | Array] = {}
     places = np.unravel_index(np.arange(lattice.size), lattice.shape) if lattice.axes else ()
     for axis, index in zip(lattice.axes, places, strict=True):
         names = _labels(axis) if isinstance(axis, LabelAxis) else pa.array(cell_names(axis))

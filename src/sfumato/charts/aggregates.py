@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from sfumato.arrays import Array
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from sfumato.arrays import Array
 from sfumato.charts import style
 from sfumato.charts.reduce import limit_note
 from sfumato.privacy.guarantee import Guarantee

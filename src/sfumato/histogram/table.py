@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sfumato.answers.edges import edge_array, edge_text
+from sfumato.answers.edges import cell_columns, cell_names
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease
@@ -15,10 +15,7 @@ from sfumato.arrays import Array
 from sfumato.domain import (
     EdgesAxis,
     GridAxis,
-    LabelAxis,
     Lattice,
-    LatticeAxis,
-    bin_names,
     named_axes,
 )
 from sfumato.errors import UsageError, nearest
@@ -287,7 +284,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
 
     def cell_names(self, axis: str) -> list[str]:
         """Names of the cells along an axis: labels, or "a to b"; the bins at the ends are open, since they hold what lies beyond."""
-        return _cell_names(self.lattice.axes[self._places(axis)[0]])
+        return cell_names(self.lattice.axes[self._places(axis)[0]])
 
     def to_frame(self) -> pa.Table:
         """One row per cell: the axes, count, low, high (95%).
@@ -298,17 +295,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         """
         import pyarrow as pa
 
-        where = np.unravel_index(np.arange(self.lattice.size), self.lattice.shape)
-        columns: dict[str, pa.Array | Array] = {}
-        for axis, index in zip(self.lattice.axes, where, strict=True):
-            names = _label_array(axis.labels) if isinstance(axis, LabelAxis) else pa.array(_cell_names(axis))
-            columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), names)
-            if isinstance(axis, GridAxis | EdgesAxis):
-                edges = edge_array(axis.edges(), axis.time)
-                columns[f"{axis.name}_lower"] = edges[index]
-                columns[f"{axis.name}_upper"] = edges[index + 1]
         low, high = self.interval()
-        return pa.table(columns | {"count": self.counts, "low": low.reshape(-1), "high": high.reshape(-1)})
+        numbers = {"count": self.counts, "low": low.reshape(-1), "high": high.reshape(-1)}
+        return pa.table(cell_columns(self.lattice) | numbers)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Bars with error bars for one axis, a table of shades for two; more axes are summed into the first two.
@@ -318,17 +307,3 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         from sfumato.charts import histograms
 
         return histograms.draw(self, ax)
-
-
-def _cell_names(axis: LatticeAxis) -> list[str]:
-    """Names of the cells of an axis: labels, or bins. An axis of keys has none until keys are selected."""
-    if isinstance(axis, GridAxis | EdgesAxis):
-        return bin_names(edge_text(axis.edges(), axis.time), axis.time)
-    return [str(label) for label in axis.labels] if isinstance(axis, LabelAxis) else []
-
-
-def _label_array(labels: Sequence[object]) -> pa.Array:
-    import pyarrow as pa
-
-    same = len({type(label) for label in labels}) == 1
-    return pa.array(list(labels) if same else [str(label) for label in labels], None if same else pa.string())
