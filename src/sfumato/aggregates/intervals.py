@@ -28,9 +28,8 @@ MEANS = 17  # means at which the interval of a variance is looked for
 MEAN_SHARE = 0.1  # of the probability of error of a variance, what its mean's interval may take
 
 Bounds: TypeAlias = tuple[Array, Array]
-Groups: TypeAlias = Array | slice
-OfPoints: TypeAlias = Callable[[Array, Groups], Array]
-"""A function of one point of each of some groups."""
+OfPoints: TypeAlias = Callable[[Array, Array], Array]
+"""A function of one point of each of some groups, and of their numbers."""
 
 
 def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
@@ -53,10 +52,10 @@ def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
     weighted = sums @ basis.weights
     total = sums.sum(axis=1)
 
-    def offset(at: Array, groups: Groups) -> Array:
+    def offset(at: Array, groups: Array) -> Array:
         return np.asarray(weighted[groups] - at * total[groups])
 
-    def allowed(at: Array, groups: Groups) -> Array:
+    def allowed(at: Array, groups: Array) -> Array:
         # Interpolation of a convex function is never below it.
         return np.asarray(np.interp(at, grid, table))
 
@@ -86,10 +85,10 @@ def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float
     weighted = (sums * fixed).sum(axis=1)
     total = sums.sum(axis=1)
 
-    def offset(at: Array, groups: Groups) -> Array:
+    def offset(at: Array, groups: Array) -> Array:
         return np.asarray(weighted[groups] - at * total[groups])
 
-    def allowed(at: Array, groups: Groups) -> Array:
+    def allowed(at: Array, groups: Array) -> Array:
         return half_widths(law, fixed[groups] - at[:, None], alpha)
 
     ends = np.zeros(len(sums)), np.full(len(sums), 0.25)
@@ -120,10 +119,10 @@ def _hull(
 
 def _first_fitting(offset: OfPoints, allowed: OfPoints, near: Array, far: Array) -> tuple[Array, Array]:
     """The fitting point nearest to one end, rounded towards that end, and where there is none."""
-    every = slice(None)
+    every = np.arange(len(near))
     sign = np.where(offset(near, every) >= 0, 1.0, -1.0)
 
-    def outside(at: Array, groups: Groups) -> Array:
+    def outside(at: Array, groups: Array) -> Array:
         return np.asarray(sign[groups] * offset(at, groups) > allowed(at, groups))
 
     searched = np.flatnonzero(outside(near, every))  # elsewhere the end itself fits

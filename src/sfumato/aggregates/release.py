@@ -86,7 +86,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     scale: Values
     basis: Basis
     lattice: Lattice
-    released: np.ndarray
+    released: Array
     law: Law
 
     def __post_init__(self) -> None:

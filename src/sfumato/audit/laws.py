@@ -8,10 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 
-def log_weight(law: Law) -> Callable[[np.ndarray], np.ndarray]:
+def log_weight(law: Law) -> Callable[[Array], Array]:
     """The logarithm of the unnormalised probability, for an array of integers."""
     match law:
         case DiscreteLaplace(scale=scale):
@@ -20,7 +21,7 @@ def log_weight(law: Law) -> Callable[[np.ndarray], np.ndarray]:
             return lambda x: -np.square(x, dtype=float) / (2 * float(sigma_squared))
 
 
-def support(law: Law, reach: float = 60) -> np.ndarray:
+def support(law: Law, reach: float = 60) -> Array:
     """The integers that carry all but exp(-reach) or so of the law, in order."""
     match law:
         case DiscreteLaplace(scale=scale):
@@ -30,7 +31,7 @@ def support(law: Law, reach: float = 60) -> np.ndarray:
     return np.arange(-top, top + 1)
 
 
-def masses(law: Law, values: np.ndarray) -> np.ndarray:
+def masses(law: Law, values: Array) -> Array:
     """Probabilities of integers: float64 ndarray like ``values``."""
     return np.asarray(np.exp(log_weight(law)(values) - _log_normaliser(law)))
 
@@ -56,7 +57,7 @@ def renyi(law: Law, shift: int, alpha: float) -> float:
     return (log_sum(terms) - _log_normaliser(law)) / (alpha - 1)
 
 
-def log_sum(terms: np.ndarray) -> float:
+def log_sum(terms: Array) -> float:
     """ln of the sum of exp(terms), without overflow."""
     top = float(terms.max())
     return top + math.log(float(np.exp(terms - top).sum())) if math.isfinite(top) else top

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.audit.runs import Mechanism, Rows
 from sfumato.random.bits import Bits, current
 
@@ -26,19 +27,19 @@ THRESHOLDS = 64
 TAILS = (0.001, 0.002, 0.005, 0.01)  # rare outputs are told apart, too: one may give a person away
 ALPHAS = np.geomspace(1.05, 64, 24)
 
-Gain: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Gain: TypeAlias = Callable[[Array, Array], Array]
 
 
 def epsilon_gain(delta: float = 0.0) -> Gain:
     """What p under one data set and q under the other prove of epsilon, at this delta."""
 
-    def gain(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    def gain(p: Array, q: Array) -> Array:
         return np.asarray(np.log(np.maximum(p - delta, q) / q))
 
     return gain
 
 
-def rho_gain(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+def rho_gain(p: Array, q: Array) -> Array:
     """What they prove of rho: the largest Renyi divergence of two coins over its order."""
     p, q = np.maximum(p, q)[..., None], np.asarray(q)[..., None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -78,7 +79,7 @@ def sampled_loss(
     return bound(samples[0], samples[1], gain=gain, confidence=confidence)
 
 
-def bound(one: np.ndarray, other: np.ndarray, *, gain: Gain | None = None, confidence: float = CONFIDENCE) -> float:
+def bound(one: Array, other: Array, *, gain: Gain | None = None, confidence: float = CONFIDENCE) -> float:
     """The same from outputs at hand.
 
     Parameters
@@ -104,13 +105,13 @@ def bound(one: np.ndarray, other: np.ndarray, *, gain: Gain | None = None, confi
     return float(gain(p, q)[0])
 
 
-def outputs(numbers: Sequence[tuple[int, ...]]) -> np.ndarray:
+def outputs(numbers: Sequence[tuple[int, ...]]) -> Array:
     """Outputs as an array: how many numbers there are, then the numbers, filled up with zeros."""
     wide = max(map(len, numbers))
     return np.array([(len(row), *row, *(0,) * (wide - len(row))) for row in numbers], dtype=np.int64)
 
 
-def clopper_pearson(hits: np.ndarray, trials: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+def clopper_pearson(hits: Array, trials: int, alpha: float) -> tuple[Array, Array]:
     """Lower and upper bounds of a probability, each wrong with probability at most ``alpha``."""
     from scipy.special import betaincinv
 
@@ -120,13 +121,13 @@ def clopper_pearson(hits: np.ndarray, trials: int, alpha: float) -> tuple[np.nda
     return low, high
 
 
-def _bounds(one: np.ndarray, other: np.ndarray, thresholds: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(one: Array, other: Array, thresholds: Array, alpha: float) -> tuple[Array, Array]:
     """The event is a score of at least the threshold: its probability from below under one, from above under the other."""
     hits = [len(scores) - np.searchsorted(np.sort(scores), thresholds) for scores in (one, other)]
     return clopper_pearson(hits[0], len(one), alpha)[0], clopper_pearson(hits[1], len(other), alpha)[1]
 
 
-def _best(one: np.ndarray, other: np.ndarray, gain: Gain, alpha: float) -> tuple[float, float]:
+def _best(one: Array, other: Array, gain: Gain, alpha: float) -> tuple[float, float]:
     """The threshold that promises most on the runs that choose, and what it promises."""
     thresholds = _levels(np.concatenate([one, other]), THRESHOLDS)
     promised = gain(*_bounds(one, other, thresholds, alpha))
@@ -134,7 +135,7 @@ def _best(one: np.ndarray, other: np.ndarray, gain: Gain, alpha: float) -> tuple
     return float(promised[best]), float(thresholds[best])
 
 
-def _levels(values: np.ndarray, parts: int) -> np.ndarray:
+def _levels(values: Array, parts: int) -> Array:
     """Where values are cut: all of them where they are few, else at even quantiles and in the tails; the least one leads."""
     distinct = np.unique(values)
     if len(distinct) <= parts:
@@ -143,11 +144,11 @@ def _levels(values: np.ndarray, parts: int) -> np.ndarray:
     return np.unique(np.quantile(values, np.concatenate([np.linspace(0, 1, parts + 1), tails, 1 - tails]), method="higher"))
 
 
-def _score(one: np.ndarray, other: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _score(one: Array, other: Array) -> Callable[[Array], Array]:
     """The log-likelihood ratio of one against other, added up over columns."""
     tables = [(column, *found) for column in range(one.shape[1]) if (found := _ratios(one[:, column], other[:, column])) is not None]
 
-    def score(outputs: np.ndarray) -> np.ndarray:
+    def score(outputs: Array) -> Array:
         total = np.zeros(len(outputs))
         for column, edges, ratios in tables:
             total += ratios[np.searchsorted(edges, outputs[:, column], side="right")]
@@ -156,7 +157,7 @@ def _score(one: np.ndarray, other: np.ndarray) -> Callable[[np.ndarray], np.ndar
     return score
 
 
-def _ratios(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _ratios(one: Array, other: Array) -> tuple[Array, Array] | None:
     """Bins of one column with their log-likelihood ratios, or None where a chi-square sees no difference."""
     both = np.concatenate([one, other])
     bins = min(BINS, max(2, len(both) // PER_BIN))

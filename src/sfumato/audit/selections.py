@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.audit.exact import Loss
 from sfumato.audit.laws import log_mass
 from sfumato.audit.runs import Draws, Mechanism, Pair, Published, Rows, count
@@ -28,7 +29,7 @@ from sfumato.quantiles.question import columns
 from sfumato.random.bits import Bits
 
 FAR = 1000  # a noisy number so far from the truth that a ratio of Laplace masses is at its largest
-LawOf: TypeAlias = Callable[[Rows], np.ndarray]
+LawOf: TypeAlias = Callable[[Rows], Array]
 """From rows to ln P of every outcome, in one order for all rows."""
 
 
@@ -50,7 +51,7 @@ def law_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure
     chosen = np.array(list(combinations_with_replacement(edges, len(question.at))), dtype=np.int64)
 
     @lru_cache(maxsize=4096)
-    def law(rows: Rows) -> np.ndarray:
+    def law(rows: Rows) -> Array:
         return way.log_probabilities(columns(count(background + rows, lattice), None)[0], chosen)
 
     return law

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.bench import peers
 from sfumato.bench.tables import Chart, Row
 from sfumato.centers import kmeans
@@ -40,7 +41,7 @@ class Table(NamedTuple):
     """Points scaled to [-1, 1]^d, float64 ndarray of shape (n, d), and how many clusters are asked of them."""
 
     name: str
-    points: np.ndarray
+    points: Array
     k: int
 
 
@@ -84,7 +85,7 @@ def _columns(name: str, path: Path, bounds: dict[str, tuple[int, int]], k: int) 
     return Table(f"{name}, {len(points):,} x {len(bounds)}", points, k)
 
 
-def _scaled(values: np.ndarray, low: float, high: float) -> np.ndarray:
+def _scaled(values: Array, low: float, high: float) -> Array:
     return np.asarray(np.clip((values - low) / (high - low) * 2 - 1, -1, 1))
 
 
@@ -109,7 +110,7 @@ def survey() -> Table | None:
     return Table(f"CPS 1988, {len(points):,} x 3", points, 6)
 
 
-def loss(points: np.ndarray, centres: np.ndarray) -> float:
+def loss(points: Array, centres: Array) -> float:
     """Mean squared distance to the nearest centre."""
     best = np.full(len(points), np.inf)
     for centre in centres:

@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sfumato.arrays import Array
+
 PART_ROWS = 2**20
 CLUSTERS = 40
 SEED = 20_260_101
 
 
-def points(rows: int, part: int = 0) -> np.ndarray:
+def points(rows: int, part: int = 0) -> Array:
     """Draw one part of the table: float64 ndarray of shape (2, rows), within [0, 1].
 
     >>> points(1000).shape

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.bench.tables import Chart, Row, medians
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
@@ -38,7 +39,7 @@ def rows(quick: bool = False) -> list[Row]:
     return found
 
 
-def _ours(values: np.ndarray, m: int, runs: int) -> list[Row]:
+def _ours(values: Array, m: int, runs: int) -> list[Row]:
     counts = np.bincount(np.minimum(((values - LOWER) / (UPPER - LOWER) * POINTS).astype(np.int64), POINTS - 1), minlength=POINTS)
     held = np.flatnonzero(counts)
     cells, below = Cells(held, counts[held], POINTS), np.concatenate([[0], np.cumsum(counts)])
@@ -51,18 +52,18 @@ def _ours(values: np.ndarray, m: int, runs: int) -> list[Row]:
     return found
 
 
-def _ranks(way: Way, cells: Cells, below: np.ndarray) -> np.ndarray:
+def _ranks(way: Way, cells: Cells, below: Array) -> Array:
     """How many values lie below the quantiles of one draw."""
     return np.asarray(below[way.draw(cells, current())])
 
 
-def _plain(values: np.ndarray, m: int) -> Row:
+def _plain(values: Array, m: int) -> Row:
     at = tuple(Fraction(i, m + 1) for i in range(1, m + 1))
     ordered = np.sort(values)
     return _row("recursion by FFT, tails lost", values.size, m, lambda: _recursion(ordered, at), at, 1)
 
 
-def _row(who: str, size: int, m: int, draw: Callable[[], np.ndarray], at: tuple[Fraction, ...], runs: int) -> Row:
+def _row(who: str, size: int, m: int, draw: Callable[[], Array], at: tuple[Fraction, ...], runs: int) -> Row:
     wall, process = medians(draw, runs)
     targets = size * np.array([float(q) for q in at])
     errors = [np.abs(draw() - targets) for _ in range(4 * runs)]
@@ -84,7 +85,7 @@ def _row(who: str, size: int, m: int, draw: Callable[[], np.ndarray], at: tuple[
     }
 
 
-def _recursion(ordered: np.ndarray, at: tuple[Fraction, ...]) -> np.ndarray:
+def _recursion(ordered: Array, at: tuple[Fraction, ...]) -> Array:
     """One draw of JointExp on intervals of sorted values: the ranks of the chosen intervals.
 
     After Gillenwater, Joseph, Kulesza 2021, Alg. 1, in linear space, without the term for quantiles in one interval.

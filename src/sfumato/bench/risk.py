@@ -15,13 +15,14 @@ import time
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.bench.tables import Chart, Row
 
 CHART = Chart("s cpu", ("who", "universe", "n", "size", "query"), others=("source, one bound", "bare sort"))
 QUERIES = ("mean", "median", "sum", "var")
 
 
-def universe(kind: str, n: int) -> np.ndarray:
+def universe(kind: str, n: int) -> Array:
     rng = np.random.default_rng(11)
     match kind:
         case "even":

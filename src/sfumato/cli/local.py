@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.cli.options import INTEGER, json_option, parse_axes
 from sfumato.cli.output import emit_json, table, talk
 from sfumato.cli.targets import NewFile
@@ -217,7 +218,7 @@ def _number(text: str) -> float:
     raise UsageError("--value", "it is not a number", "Write NAME=NUMBER")
 
 
-def _read(file: Path, columns: tuple[str, ...]) -> np.ndarray:
+def _read(file: Path, columns: tuple[str, ...]) -> Array:
     """The columns of a file as float64, rows with a missing value dropped."""
     from sfumato.data.guard import guarded
 

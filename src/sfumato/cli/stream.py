@@ -9,8 +9,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
-from typing import Literal
+from typing import Literal, SupportsFloat
 
 import click
 import msgspec
@@ -271,9 +272,8 @@ def _print(total: Total) -> None:
     print(plain_json(json.dumps(line)), flush=True)
 
 
-def _plain(number: float | np.integer | np.floating) -> int | float:
-    plain = number.item() if isinstance(number, np.integer | np.floating) else number
-    return plain if isinstance(plain, int) else round(float(plain), 6)
+def _plain(number: SupportsFloat) -> int | float:
+    return int(number) if isinstance(number, Integral) else round(float(number), 6)
 
 
 def _counter(asked: Asked) -> tuple[Counter, feed.Columns | None]:

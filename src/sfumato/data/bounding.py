@@ -36,6 +36,7 @@ import numpy as np
 import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from sfumato.arrays import Array
 from sfumato.data import persons as people
 from sfumato.data.spill import PARTS, PARTS_BITS, Parts, memory
 from sfumato.domain import DROPPED
@@ -57,12 +58,12 @@ class Priorities:
     def __init__(self, key: bytes) -> None:
         self._context = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
 
-    def take(self, rows: int) -> np.ndarray:
+    def take(self, rows: int) -> Array:
         """Return the next words: uint64 ndarray of shape (rows,)."""
         return np.frombuffer(self._context.update(bytes(8 * rows)), dtype=np.uint64)
 
 
-def kept(persons: np.ndarray, priorities: np.ndarray, counts: np.ndarray, rows_per_person: int) -> np.ndarray:
+def kept(persons: Array, priorities: Array, counts: Array, rows_per_person: int) -> Array:
     """Choose each person's rows.
 
     Parameters
@@ -87,7 +88,7 @@ def kept(persons: np.ndarray, priorities: np.ndarray, counts: np.ndarray, rows_p
     return np.asarray(order[_first(starts, counts[order], rows_per_person)])
 
 
-def ranked(persons: list[np.ndarray], priorities: np.ndarray, common: int = 0) -> np.ndarray:
+def ranked(persons: list[Array], priorities: Array, common: int = 0) -> Array:
     """Order the rows by person, then by priority: int64 ndarray of shape (rows,).
 
     One sort of leading bits is several times as fast as a sort by two keys; where it cannot tell
@@ -112,7 +113,7 @@ def ranked(persons: list[np.ndarray], priorities: np.ndarray, common: int = 0) -
     return order
 
 
-def _disordered(columns: list[np.ndarray], order: np.ndarray) -> np.ndarray:
+def _disordered(columns: list[Array], order: Array) -> Array:
     """Where a row comes before the one above it: bool ndarray of shape (rows - 1,)."""
     below = np.zeros(max(0, len(order) - 1), bool)
     for column in columns[::-1]:
@@ -121,7 +122,7 @@ def _disordered(columns: list[np.ndarray], order: np.ndarray) -> np.ndarray:
     return below
 
 
-def _starts(persons: list[np.ndarray]) -> np.ndarray:
+def _starts(persons: list[Array]) -> Array:
     """Number of the person of each row, rows being sorted by person: int64 ndarray of shape (rows,)."""
     new = np.zeros(len(persons[0]), bool)
     for word in persons:
@@ -129,7 +130,7 @@ def _starts(persons: list[np.ndarray]) -> np.ndarray:
     return np.cumsum(new)
 
 
-def _first(who: np.ndarray, counts: np.ndarray, rows_per_person: int) -> np.ndarray:
+def _first(who: Array, counts: Array, rows_per_person: int) -> Array:
     """Places of the first r rows that count, of each run of ``who``: int64 ndarray of shape (kept,)."""
     places = np.flatnonzero(counts)
     who = who[places]
@@ -155,7 +156,7 @@ class Bounder:
         self._fields: list[list[str]] = []  # of each lattice
         self._persons: list[str] = []
 
-    def add(self, persons: pa.Array, keys: list[list[np.ndarray]]) -> None:
+    def add(self, persons: pa.Array, keys: list[list[Array]]) -> None:
         """Take a batch: the person column, and the packed cells per lattice (see ``scan.Packing``)."""
         drawn = self._priorities.take(len(persons))
         ids = people.ids(persons)
@@ -171,7 +172,7 @@ class Bounder:
         records = self._records(self._words.of(ids), drawn, keys)
         self._parts.add(_part(records["p0"], 0), records)
 
-    def _records(self, words: list[np.ndarray], drawn: np.ndarray, keys: list[list[np.ndarray]]) -> np.ndarray:
+    def _records(self, words: list[Array], drawn: Array, keys: list[list[Array]]) -> Array:
         self._persons = [f"p{i}" for i in range(len(words))]
         self._fields = [[f"c{lattice}.{i}" for i in range(len(key))] for lattice, key in enumerate(keys)]
         columns = dict(zip(self._persons, words, strict=True)) | {"priority": drawn}
@@ -182,7 +183,7 @@ class Bounder:
             records[name] = column
         return records
 
-    def bounded(self) -> Iterator[list[list[np.ndarray]]]:
+    def bounded(self) -> Iterator[list[list[Array]]]:
         """Give the packed cells of the rows that each lattice keeps, part by part, and forget the rest."""
         return self._drained(self._parts, 0)
 
@@ -196,7 +197,7 @@ class Bounder:
             lambda records: self._reduced(records, depth),
         )
 
-    def _drained(self, parts: Parts, depth: int) -> Iterator[list[list[np.ndarray]]]:
+    def _drained(self, parts: Parts, depth: int) -> Iterator[list[list[Array]]]:
         parts.settle()
         for part in range(PARTS):
             if depth < DEEPEST and parts.size(part) > max(self._limit // 4, 2**16):
@@ -204,7 +205,7 @@ class Bounder:
             elif parts.size(part):
                 yield self._cells(np.concatenate(list(parts.read(part))), depth)
 
-    def _split(self, parts: Parts, part: int, depth: int) -> Iterator[list[list[np.ndarray]]]:
+    def _split(self, parts: Parts, part: int, depth: int) -> Iterator[list[list[Array]]]:
         finer = self._new_parts(depth)
         try:
             for records in parts.read(part, max(self._limit // 8, 2**15)):
@@ -214,7 +215,7 @@ class Bounder:
         finally:
             finer.close()
 
-    def _places(self, records: np.ndarray, depth: int) -> list[np.ndarray]:
+    def _places(self, records: Array, depth: int) -> list[Array]:
         """Which records each lattice keeps: int64 ndarrays of shape (kept,)."""
         words = [np.ascontiguousarray(records[name]) for name in self._persons]
         order = ranked(words, np.ascontiguousarray(records["priority"]), PARTS_BITS * (depth + 1))
@@ -222,11 +223,11 @@ class Bounder:
         counts = (records[names[0]][order] != DROPPED for names in self._fields)
         return [order[_first(who, each, self._rows_per_person)] for each in counts]
 
-    def _cells(self, records: np.ndarray, depth: int) -> list[list[np.ndarray]]:
+    def _cells(self, records: Array, depth: int) -> list[list[Array]]:
         places = self._places(records, depth)
         return [[records[name][rows] for name in names] for names, rows in zip(self._fields, places, strict=True)]
 
-    def _reduced(self, records: np.ndarray, depth: int) -> np.ndarray:
+    def _reduced(self, records: Array, depth: int) -> Array:
         """Drop the records that no lattice keeps of these alone, and hence of no more than these."""
         keep = np.zeros(len(records), bool)
         for rows in self._places(records, depth):
@@ -234,6 +235,6 @@ class Bounder:
         return records[keep]
 
 
-def _part(words: np.ndarray, depth: int) -> np.ndarray:
+def _part(words: Array, depth: int) -> Array:
     """The part of each person at a depth of splits: uint8 ndarray of shape (rows,)."""
     return ((words << np.uint64(PARTS_BITS * depth)) >> np.uint64(64 - PARTS_BITS)).astype(np.uint8)

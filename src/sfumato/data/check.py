@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from sfumato.arrays import Array
 from sfumato.data import persons as people
 from sfumato.data.bounding import Bounder, fresh_key, ranked
 from sfumato.data.columns import dictionary_of, numbers, of_known_types, text_of
@@ -168,7 +169,7 @@ class _Look:
             self._persons.close()
 
 
-def _of_question(title: str, counted: int, rows: int, seen: np.ndarray | None) -> QuestionCheck:
+def _of_question(title: str, counted: int, rows: int, seen: Array | None) -> QuestionCheck:
     if seen is None:
         return QuestionCheck(title, counted, rows - counted)
     kept, persons, beyond = map(int, seen)
@@ -190,7 +191,7 @@ class _Numbers:
         self._ends = (axis.lower, axis.upper) if isinstance(axis, GridAxis) else (axis.bounds[0], axis.bounds[-1])
         self._missing = self._below = self._above = 0
 
-    def at(self, column: pa.Array) -> np.ndarray:
+    def at(self, column: pa.Array) -> Array:
         values = numbers(column, self._axis.time)
         missing = np.isnan(values)
         self._missing += int(missing.sum())
@@ -210,7 +211,7 @@ class _Labels:
         self._seen = Counter[str]()
         self._exact = True
 
-    def at(self, column: pa.Array) -> np.ndarray:
+    def at(self, column: pa.Array) -> Array:
         encoded = dictionary_of(column)
         if pt.is_null(encoded.type):
             self._missing += len(column)
@@ -250,8 +251,8 @@ class _Keys:
         self._axis = axis
         self._missing = 0
 
-    def at(self, column: pa.Array) -> np.ndarray:
-        held: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
+    def at(self, column: pa.Array) -> Array:
+        held: Array = column.is_valid().to_numpy(zero_copy_only=False)
         self._missing += int((~held).sum())
         return held
 
@@ -294,13 +295,13 @@ class _Persons(Bounder):
         self._most = limit
         self._seen = np.zeros((lattices, 3), np.int64)
 
-    def found(self) -> list[np.ndarray | None]:
+    def found(self) -> list[Array | None]:
         """Rows kept, persons, and persons with more rows than the limit, of each lattice."""
         for _ in self.bounded():
             pass
         return list(self._seen)
 
-    def _cells(self, records: np.ndarray, depth: int) -> list[list[np.ndarray]]:
+    def _cells(self, records: Array, depth: int) -> list[list[Array]]:
         del depth
         words = [np.ascontiguousarray(records[name]) for name in self._persons]
         order = ranked(words, np.ascontiguousarray(records["priority"]))

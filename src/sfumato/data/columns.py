@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from sfumato.arrays import Array
 from sfumato.data.reader import Column, Columns
 from sfumato.domain import KeyAxis, LabelAxis, Time
 from sfumato.errors import DataError
@@ -144,7 +145,7 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
 # --- numbers ------------------------------------------------------------------------------------------------------------
 
 
-def numbers(array: pa.Array, time: Time | None) -> np.ndarray:
+def numbers(array: pa.Array, time: Time | None) -> Array:
     """Read a column as doubles, NaN where it is missing: float64 ndarray of shape (rows,), not to be written to.
 
     Parameters
@@ -166,7 +167,7 @@ def numbers(array: pa.Array, time: Time | None) -> np.ndarray:
     return np.asarray(array.to_numpy(zero_copy_only=False))  # no copy without nulls; NaN for each null
 
 
-def _times(array: pa.Array, time: Time) -> np.ndarray:
+def _times(array: pa.Array, time: Time) -> Array:
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     whole = (array.view(pa.int32()) if pt.is_date32(array.type) else array.view(pa.int64())).fill_null(0)
     ticks = whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
@@ -182,7 +183,7 @@ def _times(array: pa.Array, time: Time) -> np.ndarray:
     return values
 
 
-def _times_factor(ticks: np.ndarray, factor: int) -> np.ndarray:
+def _times_factor(ticks: Array, factor: int) -> Array:
     """Multiply; what does not fit lies beyond every bound that can be declared, and is clamped as such."""
     limit = (2**63 - 1) // factor
     return ticks if factor == 1 else np.clip(ticks, -limit, limit) * factor
@@ -199,7 +200,7 @@ class Labels:
         self._dictionary: pa.Array | None = None
         self._table = np.zeros(0, np.int64)
 
-    def cells(self, array: pa.Array) -> np.ndarray:
+    def cells(self, array: pa.Array) -> Array:
         """Cells of a column: int64 ndarray of shape (rows,)."""
         encoded = dictionary_of(array)
         if pt.is_null(encoded.type):

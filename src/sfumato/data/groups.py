@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.cube import DENSE_LIMIT, Cube, KeyColumn, KeyList
 from sfumato.domain import DROPPED, KeyAxis, Label, Lattice
 from sfumato.errors import InternalError
@@ -13,8 +14,8 @@ from sfumato.errors import InternalError
 
 def cube_of_groups(
     lattice: Lattice,
-    cells: Sequence[np.ndarray | Sequence[Label | None]],
-    counts: Sequence[int] | np.ndarray,
+    cells: Sequence[Array | Sequence[Label | None]],
+    counts: Sequence[int] | Array,
 ) -> Cube:
     """Put groups in order, whatever order an engine gives them in.
 
@@ -40,7 +41,7 @@ def cube_of_groups(
     """
     weights = np.asarray(counts, np.int64)
     keys: dict[str, KeyColumn] = {}
-    columns: list[np.ndarray] = []
+    columns: list[Array] = []
     for axis, column in zip(lattice.axes, cells, strict=True):
         if isinstance(axis, KeyAxis):
             keys[axis.name], places = _placed(list(column))
@@ -61,7 +62,7 @@ def cube_of_groups(
     return Cube(lattice, sums, distinct, keys)
 
 
-def _placed(column: list[Label | None]) -> tuple[KeyList, np.ndarray]:
+def _placed(column: list[Label | None]) -> tuple[KeyList, Array]:
     """The distinct keys in order, and the place of each group's key among them."""
     keys = KeyList(sorted({key for key in column if key is not None}))
     place = {key: i for i, key in enumerate(keys)}

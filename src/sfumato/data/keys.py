@@ -11,23 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn, overload
+from typing import NoReturn, TypeAlias, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from sfumato.arrays import Array
 from sfumato.cube import Cube, KeyColumn, KeyList
 from sfumato.data.columns import decoded, dictionary_of
 from sfumato.domain import DROPPED, KeyAxis, Label
 from sfumato.errors import UsageError
 
+Range: TypeAlias = "slice[int | None, int | None, int | None]"
+
 
 class Sorted(Sequence[Label]):
     """Keys in order, without a sorted copy of them: few of many are ever looked at."""
 
-    def __init__(self, keys: pa.Array, order: np.ndarray) -> None:
+    def __init__(self, keys: pa.Array, order: Array) -> None:
         self._keys = keys
         self._order = order
 
@@ -37,14 +40,14 @@ class Sorted(Sequence[Label]):
     @overload
     def __getitem__(self, place: int) -> Label: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Label]: ...
-    def __getitem__(self, place: int | slice) -> Label | list[Label]:
+    def __getitem__(self, place: Range) -> list[Label]: ...
+    def __getitem__(self, place: int | Range) -> Label | list[Label]:
         if isinstance(place, slice):
             return self.take(np.arange(len(self))[place])
         key: Label = self._keys[int(self._order[place])].as_py()
         return key
 
-    def take(self, places: np.ndarray) -> list[Label]:
+    def take(self, places: Array) -> list[Label]:
         """The keys at some places."""
         return list(self._keys.take(pa.array(self._order[places])).to_pylist())
 
@@ -64,12 +67,12 @@ class KeyNumbers:
         self._last: pa.Array | None = None  # the last dictionary of a column, and where its values went
         self._cells = np.zeros(0, np.int64)
         self._order = np.zeros(0, np.int64)
-        self._ranks: np.ndarray | None = None
+        self._ranks: Array | None = None
 
     def __len__(self) -> int:
         return 0 if self._known is None else len(self._known)
 
-    def cells(self, array: pa.Array) -> np.ndarray:
+    def cells(self, array: pa.Array) -> Array:
         """Numbers of the keys of a column: int64 ndarray of shape (rows,)."""
         if pt.is_null(array.type):
             return np.full(len(array), DROPPED, np.int64)
@@ -85,7 +88,7 @@ class KeyNumbers:
             indices = indices.cast(pa.int64()).fill_null(len(self._cells) - 1)
         return np.asarray(self._cells[indices.to_numpy(zero_copy_only=False)])
 
-    def _numbers(self, values: pa.Array) -> np.ndarray:
+    def _numbers(self, values: pa.Array) -> Array:
         if pt.is_null(values.type):
             return np.full(len(values), DROPPED, np.int64)
         values = _one_type(values)
@@ -100,7 +103,7 @@ class KeyNumbers:
         numbers[values.is_valid().to_numpy(zero_copy_only=False)] = found
         return numbers
 
-    def ranks(self) -> np.ndarray:
+    def ranks(self) -> Array:
         """From numbers to places among the sorted keys: int64 ndarray of shape (keys,)."""
         if self._ranks is None:
             order = np.zeros(0, np.int64)

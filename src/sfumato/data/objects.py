@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from sfumato.arrays import Array
 from sfumato.data.fields import declared
 from sfumato.data.reader import Column
 from sfumato.domain import KeyAxis, LabelAxis
@@ -106,7 +107,7 @@ def key(value: object) -> str | None:
     return text(value)
 
 
-def whole_numbers(values: np.ndarray) -> pa.Array:
+def whole_numbers(values: Array) -> pa.Array:
     """Floats, or numbers without a sign, as integers of 64 bits: null where one is none.
 
     Parameters

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from sfumato.arrays import Array
 from sfumato.data.columns import decoded
 
 _BLOCK = 16
@@ -54,12 +55,12 @@ class Words:
         self._mix = [np.uint64(word | 1) for word in np.frombuffer(secrets[:32], np.uint64).tolist()]
         self._block = Cipher(algorithms.AES256(secrets[32:]), modes.ECB()).encryptor()
 
-    def of(self, ids: pa.Array) -> list[np.ndarray]:
+    def of(self, ids: pa.Array) -> list[Array]:
         """Words of ids without nulls, each a uint64 ndarray of shape (ids,)."""
         plain = _plain(ids)
         return [self._mixed(plain)] if plain is not None else self._macs(ids)
 
-    def _mixed(self, words: np.ndarray) -> np.ndarray:
+    def _mixed(self, words: Array) -> Array:
         shift, first, second, third = self._mix
         words = words ^ shift
         for factor in (first, second, third):
@@ -67,7 +68,7 @@ class Words:
             words ^= words >> np.uint64(32)
         return words
 
-    def _macs(self, ids: pa.Array) -> list[np.ndarray]:
+    def _macs(self, ids: pa.Array) -> list[Array]:
         if pt.is_decimal(ids.type):
             ids = ids.cast(pa.string())
         offsets, data = _bytes_of(ids.cast(pa.binary()).cast(pa.large_binary()) if pt.is_fixed_size_binary(ids.type) else ids)
@@ -83,7 +84,7 @@ class Words:
             most *= 4
         return [np.ascontiguousarray(macs[:, 0]), np.ascontiguousarray(macs[:, 1])]
 
-    def _class(self, offsets: np.ndarray, data: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def _class(self, offsets: Array, data: Array, rows: Array) -> Array:
         lengths = offsets[rows + 1] - offsets[rows]
         width = int(-(-lengths.max(initial=0) // _BLOCK)) * _BLOCK
         at = np.arange(width)
@@ -96,11 +97,11 @@ class Words:
             state[:longer] = self._encrypt(state[:longer] ^ message[:longer, i])
         return state
 
-    def _encrypt(self, blocks: np.ndarray) -> np.ndarray:
+    def _encrypt(self, blocks: Array) -> Array:
         return np.frombuffer(bytearray(self._block.update(blocks.tobytes())), np.uint64).reshape(-1, 2)
 
 
-def _plain(ids: pa.Array) -> np.ndarray | None:
+def _plain(ids: pa.Array) -> Array | None:
     """Ids of at most 64 bits as they are: uint64 ndarray of shape (ids,); None for others."""
     type_ = ids.type
     if pt.is_date32(type_):
@@ -113,7 +114,7 @@ def _plain(ids: pa.Array) -> np.ndarray | None:
     return np.asarray(ids.to_numpy(zero_copy_only=False)).astype(wide, copy=False).view(np.uint64)
 
 
-def _bytes_of(ids: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def _bytes_of(ids: pa.Array) -> tuple[Array, Array]:
     """Offsets, int64 ndarray of shape (ids + 1,), into bytes."""
     ids = ids.cast(pa.large_string() if pt.is_string(ids.type) else pa.large_binary()) if not _is_large(ids.type) else ids
     _, offsets, data = ids.buffers()

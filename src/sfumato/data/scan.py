@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from sfumato.arrays import Array
 from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data.bounding import Bounder
 from sfumato.data.columns import Labels, numbers, of_known_types
@@ -61,7 +62,7 @@ def scan(
     return [named(each.cube(), kernel.numbers) for each in tallies]
 
 
-def _count(tallies: Sequence[Tally], keys: list[list[np.ndarray]]) -> None:
+def _count(tallies: Sequence[Tally], keys: list[list[Array]]) -> None:
     for each, key in zip(tallies, keys, strict=True):
         each.add(key)
 
@@ -112,13 +113,13 @@ class Kernel:
         """How many keys the largest axis of keys has so far."""
         return max(map(len, self.numbers.values()), default=0)
 
-    def keys(self, batch: pa.RecordBatch) -> list[list[np.ndarray]]:
+    def keys(self, batch: pa.RecordBatch) -> list[list[Array]]:
         """Packed cells of a batch, per lattice."""
-        converted: dict[str, np.ndarray] = {}
+        converted: dict[str, Array] = {}
         cells = [self._cells(batch, axis, converted) for axis in self._axes]
         return [packing.pack([cells[i] for i in places]) for packing, places in zip(self.packings, self._places, strict=True)]
 
-    def _cells(self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[str, np.ndarray]) -> np.ndarray:
+    def _cells(self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[str, Array]) -> Array:
         if isinstance(axis, LabelAxis):
             return self._labels[axis].cells(batch[axis.name])
         if isinstance(axis, KeyAxis):
@@ -145,7 +146,7 @@ class Packing:
             self.runs[-1].append(axis)
             self.sizes[-1] *= size
 
-    def pack(self, cells: list[np.ndarray]) -> list[np.ndarray]:
+    def pack(self, cells: list[Array]) -> list[Array]:
         """Packed rows: one int64 ndarray of shape (rows,) per integer. The arrays given are not changed."""
         if len(cells) == 1:
             return cells
@@ -155,22 +156,22 @@ class Packing:
             keys[0] = np.where(np.logical_or.reduce(dropped), DROPPED, keys[0])
         return keys
 
-    def _flat(self, cells: list[np.ndarray], run: list[int]) -> np.ndarray:
+    def _flat(self, cells: list[Array], run: list[int]) -> Array:
         flat = cells[run[0]]
         for axis in run[1:]:
             flat = flat * self.lattice.shape[axis]
             flat += cells[axis]
         return flat
 
-    def unpack(self, keys: list[np.ndarray]) -> np.ndarray:
+    def unpack(self, keys: list[Array]) -> Array:
         """Coordinates of packed rows: int64 ndarray of shape (rows, axes)."""
-        parts: list[np.ndarray] = []
+        parts: list[Array] = []
         for key, run in zip(keys, self.runs, strict=True):
             parts.extend(np.unravel_index(key, tuple(self.lattice.shape[axis] for axis in run)))
         return np.stack(parts, axis=1).astype(np.int64, copy=False)
 
 
-def _narrow(packing: Packing, keys: list[np.ndarray]) -> list[np.ndarray]:
+def _narrow(packing: Packing, keys: list[Array]) -> list[Array]:
     """Halve what must be remembered of each row, where it fits."""
     return [key.astype(np.int32) if size < 2**31 else key for key, size in zip(keys, packing.sizes, strict=True)]
 
@@ -178,7 +179,7 @@ def _narrow(packing: Packing, keys: list[np.ndarray]) -> list[np.ndarray]:
 class Tally(Protocol):
     """Counts packed rows."""
 
-    def add(self, keys: list[np.ndarray]) -> None:
+    def add(self, keys: list[Array]) -> None:
         """Count a batch."""
 
     def cube(self) -> Cube:
@@ -195,10 +196,10 @@ class Dense:
 
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
-        self._counts: np.ndarray = np.zeros(packing.lattice.size, np.uint32)
+        self._counts: Array = np.zeros(packing.lattice.size, np.uint32)
         self._rows = 0
 
-    def add(self, keys: list[np.ndarray]) -> None:
+    def add(self, keys: list[Array]) -> None:
         """Count a batch: small lattices by ``bincount``, which costs one pass over the lattice, others in place."""
         key = keys[0]
         if len(key) and key.min() < 0:
@@ -226,12 +227,12 @@ class Sparse:
 
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
-        self._pending: list[list[np.ndarray]] = []
+        self._pending: list[list[Array]] = []
         self._rows = 0
         self._keys = [np.zeros(0, np.int64) for _ in packing.runs]
         self._counts = np.zeros(0, np.int64)
 
-    def add(self, keys: list[np.ndarray]) -> None:
+    def add(self, keys: list[Array]) -> None:
         """Count a batch."""
         counted = keys[0] != DROPPED
         self._pending.append([key[counted] for key in keys])
@@ -256,12 +257,12 @@ class Sparse:
         return Cube(self._packing.lattice, self._counts, self._packing.unpack(self._keys))
 
 
-def _order(keys: list[np.ndarray]) -> np.ndarray:
+def _order(keys: list[Array]) -> Array:
     """How to sort; two sorted runs of one key are merged in linear time."""
     return np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
 
 
-def _sorted(keys: list[np.ndarray]) -> list[np.ndarray]:
+def _sorted(keys: list[Array]) -> list[Array]:
     """Sort rows; a sort of one key itself is many times as fast as finding its order."""
     if len(keys) == 1:
         return [np.sort(keys[0])]
@@ -269,7 +270,7 @@ def _sorted(keys: list[np.ndarray]) -> list[np.ndarray]:
     return [key[order] for key in keys]
 
 
-def _distinct(keys: list[np.ndarray], weights: np.ndarray | None = None) -> tuple[list[np.ndarray], np.ndarray]:
+def _distinct(keys: list[Array], weights: Array | None = None) -> tuple[list[Array], Array]:
     """Distinct rows of sorted ones, and the weight of each, rows weighing one unless it is said."""
     first = np.ones(len(keys[0]), bool)
     first[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])

@@ -17,6 +17,7 @@ from io import FileIO
 
 import numpy as np
 
+from sfumato.arrays import Array
 from sfumato.errors import DataError, UsageError
 
 MEMORY = 2**28
@@ -26,7 +27,7 @@ PARTS_BITS = 6
 PARTS = 2**PARTS_BITS
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
-Shrink = Callable[[np.ndarray], np.ndarray]
+Shrink = Callable[[Array], Array]
 
 
 def memory() -> int:
@@ -65,14 +66,14 @@ class Parts:
     def __init__(self, limit: int, shrink: Shrink | None = None) -> None:
         self._limit = limit
         self._shrink = shrink
-        self._held: list[list[np.ndarray]] = [[] for _ in range(PARTS)]
+        self._held: list[list[Array]] = [[] for _ in range(PARTS)]
         self._held_bytes = 0
         self._written: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]  # where, how many bytes
         self._file: FileIO | None = None
         self.written = 0
         self._dtype = np.dtype(np.uint8)
 
-    def add(self, part: np.ndarray, records: np.ndarray) -> None:
+    def add(self, part: Array, records: Array) -> None:
         """Deal records: ``part`` is a uint8 ndarray of shape (records,)."""
         self._dtype = records.dtype
         dealt = records[np.argsort(part, kind="stable")]
@@ -93,7 +94,7 @@ class Parts:
         """How many bytes a part has."""
         return sum(records.nbytes for records in self._held[part]) + sum(size for _, size in self._written[part])
 
-    def read(self, part: int, block: int = 2**62) -> Iterator[np.ndarray]:
+    def read(self, part: int, block: int = 2**62) -> Iterator[Array]:
         """Give the records of a part and forget those held, in pieces of at most ``block`` bytes from the file."""
         held = self._held[part]
         self._held[part] = []
@@ -126,7 +127,7 @@ class Parts:
             self._write(part, records)
         self._held_bytes = 0
 
-    def _write(self, part: int, records: np.ndarray) -> None:
+    def _write(self, part: int, records: Array) -> None:
         left = memoryview(records.view(np.uint8).data)
         try:
             if self._file is None:
@@ -146,7 +147,7 @@ class Parts:
             "Let TMPDIR name a folder with more room, or let SFUMATO_MEMORY allow more memory",
         )
 
-    def _load(self, start: int, size: int) -> np.ndarray:
+    def _load(self, start: int, size: int) -> Array:
         records = np.empty(size // self._dtype.itemsize, self._dtype)
         left = memoryview(records.view(np.uint8).data)
         assert self._file is not None

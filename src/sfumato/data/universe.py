@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pyarrow.types as pt
 
+from sfumato.arrays import Array
 from sfumato.data.columns import misfit, numbers, plain_type
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.reader import Losses, RowReader, with_rows
@@ -20,7 +21,7 @@ from sfumato.domain import GridAxis, Interval, LabelAxis, grid_axis
 from sfumato.errors import DataError, nearest
 
 
-def read_numbers(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+def read_numbers(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> dict[str, Array]:
     """Read columns of numbers: float64 ndarrays of shape (rows,) by name, NaN where a number is missing.
 
     Parameters
@@ -38,7 +39,7 @@ def read_numbers(path: str | os.PathLike[str], columns: Sequence[str] | None = N
     table = _opened(path)
     chosen = _numeric(table) if columns is None else [_checked(table, name) for name in columns]
     axes = {name: _axis(name) for name in chosen}
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
+    parts: dict[str, list[Array]] = {name: [] for name in chosen}
     for batch in guarded_batches(table.name, partial(table.batches, axes)) if axes else ():
         for name, found in parts.items():
             found.append(numbers(batch.column(batch.schema.get_field_index(name)), None))

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from sfumato.arrays import Array
+
 LONGEST = 2**20
 """How many bytes a row may have."""
 
@@ -128,7 +130,7 @@ def first_row_end(held: bytes, final: bool) -> int:
     return end if end <= LONGEST else 0
 
 
-def _marks(held: bytes | bytearray, size: int) -> np.ndarray:
+def _marks(held: bytes | bytearray, size: int) -> Array:
     """Marks that open and close, in turn: int64 ndarray."""
     if held.find(b'"', 0, size) < 0:
         return np.zeros(0, np.int64)
@@ -162,7 +164,7 @@ def _walked(held: bytes | bytearray, size: int) -> list[int]:
     return found
 
 
-def _last_break(held: bytes | bytearray, size: int, marks: np.ndarray, final: bool) -> int:
+def _last_break(held: bytes | bytearray, size: int, marks: Array, final: bool) -> int:
     """Where the last line break outside marks ends, or 0."""
     stop = size
     while True:
@@ -178,7 +180,7 @@ def _last_break(held: bytes | bytearray, size: int, marks: np.ndarray, final: bo
             return at + 1
 
 
-def _all_short(held: bytes | bytearray, marks: np.ndarray, stop: int) -> bool:
+def _all_short(held: bytes | bytearray, marks: Array, stop: int) -> bool:
     """Whether it is plain that no row up to there is too long: each half of that length has a line feed outside marks."""
     half = LONGEST // 2
     for start in range(0, stop - half + 1, half):
@@ -193,7 +195,7 @@ def _all_short(held: bytes | bytearray, marks: np.ndarray, stop: int) -> bool:
     return True
 
 
-def _breaks(held: bytes | bytearray, size: int, marks: np.ndarray, final: bool) -> Iterator[int]:
+def _breaks(held: bytes | bytearray, size: int, marks: Array, final: bool) -> Iterator[int]:
     """Where each line break outside marks ends."""
     for found in _BREAK.finditer(held, 0, size):
         if bisect_left(marks, found.start()) % 2:

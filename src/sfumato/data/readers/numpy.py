@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from sfumato import arrays
 from sfumato.data.objects import text
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
 from sfumato.errors import DataError, UsageError
@@ -36,7 +37,7 @@ class Array(RowReader):
             )
         return cls(data, axes)
 
-    def __init__(self, array: np.ndarray, axes: Sequence[str]) -> None:
+    def __init__(self, array: arrays.Array, axes: Sequence[str]) -> None:
         if array.ndim != 2 or array.shape[1] != len(axes):
             found = f"{array.ndim} dimensions" if array.ndim != 2 else f"{array.shape[1]} columns"
             raise UsageError(
@@ -72,7 +73,7 @@ class Array(RowReader):
         return pa.RecordBatch.from_arrays([_column(part) for part in parts], names=list(columns))
 
 
-def _column(part: np.ndarray) -> pa.Array:
+def _column(part: arrays.Array) -> pa.Array:
     mask = np.ma.getmaskarray(part) if isinstance(part, np.ma.MaskedArray) else None
     if part.dtype.kind == "U":  # a lone surrogate is no text
         texts = [text(value) for value in np.asarray(part).tolist()]

@@ -8,6 +8,7 @@ from typing import Protocol, TypeGuard, TypeVar, overload
 import numpy as np
 import pyarrow as pa
 
+from sfumato.arrays import Array
 from sfumato.data.fields import declared
 from sfumato.data.objects import parse, whole_numbers
 from sfumato.data.reader import BATCH_ROWS, Column, Columns, RowReader
@@ -17,7 +18,7 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class _Rows(Protocol[S_co]):
-    def __getitem__(self, rows: slice, /) -> S_co: ...
+    def __getitem__(self, rows: slice[int, int, None], /) -> S_co: ...
 
 
 class _Series(Protocol):
@@ -31,7 +32,7 @@ class _Series(Protocol):
 
     def tolist(self) -> list[object]: ...
 
-    def to_numpy(self) -> np.ndarray: ...
+    def to_numpy(self) -> Array: ...
 
 
 class _Frame(Protocol):
