@@ -6,8 +6,10 @@ import pkgutil
 import re
 import tomllib
 import xml.etree.ElementTree as ET
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from support import pages
@@ -60,3 +62,16 @@ def test_the_floors_on_the_page_are_those_that_are_enforced():
     (block,) = re.findall(r"```text\n(doors .*?)```", PAGE, flags=re.S)
     shown = [line.split(maxsplit=1)[1] for line in block.splitlines()]
     assert shown == [re.sub(r"[()]", "", layer) for layer in layers], "docs/architecture.md shows other floors than pyproject.toml"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Imports inside functions and for types count, too."""
+    graph = grimp.build_graph("sfumato", cache_dir=None)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    assert len(imports) > 250
+    TopologicalSorter(imports).prepare()  # raises an error that names the cycle
+
+
+def test_a_cycle_is_noticed():
+    with pytest.raises(CycleError, match="'a'"):
+        TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
