@@ -6,6 +6,7 @@ The stub is the one list, for type checkers and here.
 import ast
 import importlib
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 
@@ -20,7 +21,7 @@ def listed(stub: str) -> Mapping[str, str]:
     >>> listed("questions")["MedianPartitioner"]
     'sfumato.partition.median:MedianPartitioner'
     """
-    with open(os.path.join(os.path.dirname(__file__), f"{stub}.pyi"), encoding="utf-8") as file:
+    with open(_path(stub), encoding="utf-8") as file:
         lines = ast.parse(file.read()).body
     places: dict[str, str] = {}
     for line in lines:
@@ -34,6 +35,17 @@ def listed(stub: str) -> Mapping[str, str]:
             else:
                 places[alias.name] = f"sfumato.{line.module}:{alias.name}"
     return places
+
+
+@cache
+def described(stub: str) -> Mapping[str, str]:
+    """What a stub says of its names, in the comments behind them.
+
+    >>> described("questions")["Mean"]
+    'Publish the mean of a value, by group, from one file.'
+    """
+    with open(_path(stub), encoding="utf-8") as file:
+        return dict(re.findall(r"^from \S+ import (\w+) as \w+ +# (.+)$", file.read(), re.MULTILINE))
 
 
 def imported(place: str) -> object:
@@ -57,3 +69,7 @@ def attached(
         return imported(places[wanted])
 
     return attribute, lambda: list(names), names
+
+
+def _path(stub: str) -> str:
+    return os.path.join(os.path.dirname(__file__), f"{stub}.pyi")

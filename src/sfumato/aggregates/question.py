@@ -286,7 +286,30 @@ class Mean(Aggregate[MeanRelease], frozen=True, tag="mean", omit_defaults=True, 
 
 
 class Sum(Aggregate[SumRelease], frozen=True, tag="sum", omit_defaults=True, forbid_unknown_fields=True):
-    """What do the values add up to, in each group? Parameters, errors and guarantee are those of ``Mean``.
+    """What do the values add up to, in each group?
+
+    Published is what ``Mean`` publishes, so means and numbers of rows follow from it, too.
+
+    Parameters
+    ----------
+    value : str
+        The Interval axis of numbers whose values are added up. Values beyond its bounds count as the bounds.
+    by : str, list of str, or None
+        The groups: Categories axes, or Interval axes in their own steps or ten bins. None: all rows.
+    clip : number, pair of numbers, or None
+        Narrower public bounds for the value: an upper bound, or a lower and an upper one.
+
+    Raises
+    ------
+    UsageError
+        As ``Mean``.
+
+    Guarantee
+    ---------
+    Sensitivity: of the two sums of one group, L1 = rows_per_person times the number of lattice steps (twice that under replace).
+    Holds because: a row lies in one group and adds non-negative integers that add up to the same total whatever its value is.
+    Not covered: the choice of columns, groups and bounds; the time the query takes.
+    Source: as ``Mean``.
 
     >>> Sum("fare", by="line").title
     'Sum of fare by line'
@@ -300,9 +323,31 @@ class Sum(Aggregate[SumRelease], frozen=True, tag="sum", omit_defaults=True, for
 
 
 class Variance(Aggregate[VarianceRelease], frozen=True, tag="variance", omit_defaults=True, forbid_unknown_fields=True):
-    """How far do the values lie apart, in each group? Parameters, errors and guarantee are those of ``Mean``.
+    """How far do the values lie apart, in each group? The variance of the values about their mean.
 
-    Three sums are published for each group; mean and number of rows follow from them, too.
+    Three sums are published for each group, of (R - x)^2, 2x(R - x) and x^2, where x counts lattice steps from 0 to R.
+    Means and numbers of rows follow from them, too.
+
+    Parameters
+    ----------
+    value : str
+        The Interval axis of numbers whose values are compared. Values beyond its bounds count as the bounds.
+    by : str, list of str, or None
+        The groups: Categories axes, or Interval axes in their own steps or ten bins. None: all rows.
+    clip : number, pair of numbers, or None
+        Narrower public bounds for the value: an upper bound, or a lower and an upper one.
+
+    Raises
+    ------
+    UsageError
+        As ``Mean``.
+
+    Guarantee
+    ---------
+    Sensitivity: of the three sums of one group, L1 = rows_per_person times R^2 (twice that under replace).
+    Holds because: a row lies in one group and adds non-negative integers that add up to the same total whatever its value is.
+    Not covered: the choice of columns, groups and bounds; the time the query takes.
+    Source: as ``Mean``.
 
     >>> Variance("lab", by="ward").title
     'Variance of lab by ward'

@@ -96,9 +96,12 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from sfumato.lazily import described
+
         own = {name: text for name, (_, text) in COMMANDS.items()}
         for name, place in own_questions().items():
-            own[name] = f"Ask sfumato.{place.partition(':')[2]} about one file."
+            kind = place.partition(":")[2]
+            own[name] = described("questions").get(kind, f"Ask sfumato.{kind} about one file.")
         with formatter.section("Commands"):
             formatter.write_dl(sorted(own.items()))
         others = outside_questions()
