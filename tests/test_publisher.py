@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -453,3 +454,25 @@ def test_a_slip_binds_no_account(tmp_path: Path) -> None:
     with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
         publisher.release(sf.Histogram("x"), epsilon="1")
         assert publisher.account.protects == "one who, added or removed"
+
+
+@pytest.mark.parametrize("fault", ["another promise", "no release"])
+def test_an_answer_that_is_not_what_was_charged_is_not_stored(fault, monkeypatch):
+    honest = sf.Histogram.answer
+
+    def answer(self, counts, unit, cost, noise):
+        if fault == "no release":
+            return None
+        found = honest(self, counts, unit, cost, noise)
+        more = msgspec.structs.replace(found.guarantee, measure=sf.PureDP(2 * cost.epsilon))
+        return msgspec.structs.replace(found, guarantee=more)
+
+    source = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 1)), name="t")
+    with sf.Publisher(source, budget=3) as publisher:
+        with monkeypatch.context() as patch:
+            patch.setattr(sf.Histogram, "answer", answer)
+            with pytest.raises(sf.UsageError, match="Let ") as refused:
+                publisher.release(sf.Histogram("x"), epsilon=1, key="k")
+        assert "The charge stands" in "".join(refused.value.__notes__)
+        assert publisher.release(sf.Histogram("x"), epsilon=1, key="k").guarantee.measure == sf.PureDP(1)
+        assert publisher.remaining == 2

@@ -144,6 +144,8 @@ class _Order:
 
     plan: Plan
     costs: list[CentralMeasure]
+    used: list[CentralMeasure]
+    """What each question says that it spends of its cost: what the account is charged."""
     lattices: list[Lattice]
     money: Money
     noise: Bits
@@ -473,7 +475,7 @@ class Publisher:
         used = [q.preview(space, unit, part).cost for q, part in zip(plan.questions, costs, strict=True)]
         money = [charge(part, self._rule) for part in used]
         total = sum(part[0] for part in money), sum(part[1] for part in money)
-        return _Order(plan, costs, plan.needs(space), total, current())
+        return _Order(plan, costs, used, plan.needs(space), total, current())
 
     def _asked(self, order: _Order) -> str:
         """Fix what is asked, of which data, for what price; noise from a public seed is another thing altogether.
@@ -527,6 +529,7 @@ class Publisher:
         recount = partial(self._recount, progress)
         for i, (question, cube, cost) in enumerate(zip(order.plan.questions, cubes, order.costs, strict=True), 1):
             answer = question.answer(_Counts(cube, recount), unit, cost, order.noise)
+            _require_promised(question, answer, order.used[i - 1])
             receipt = receipt_of(hold.entry, charged, self.source.title, f"{i} of {number}")
             answers.append(signed(msgspec.structs.replace(answer, receipt=receipt), self.ledger))
         return answers
@@ -567,6 +570,17 @@ class _Counts:
 
     def on(self, lattice: Lattice) -> Cube:
         return self._cube.on(lattice) if self._cube.serves(lattice) else self._recount(lattice)
+
+
+def _require_promised(question: AnyQuestion, answer: object, used: CentralMeasure) -> None:
+    """Refuse an answer that is none, or that promises something else than was charged."""
+    asked = f"answering {question.title}"
+    if not isinstance(answer, Release):
+        obstacle = f"its answer is of type {type(answer).__name__}, and not a release"
+        raise UsageError(asked, obstacle, "Let answer return the release that the class names")
+    if answer.guarantee.measure != used:
+        obstacle = f"it promises {answer.guarantee.measure}, and {used} was charged"
+        raise UsageError(asked, obstacle, "Let preview and answer agree on what is spent")
 
 
 def _check_key(key: object) -> None:

@@ -181,6 +181,11 @@ def _bits() -> object:
         (lambda: sf.Mean("age", by="age"), "constant in its own groups"),
         (lambda: sf.Mean("age", by="shop"), "not known beforehand"),
         (lambda: sf.Mean(3), "the name of one axis"),
+        (lambda: sf.Mean("wage", clip=float("nan")), "neither a number nor a pair"),
+        (lambda: sf.Mean("wage", clip=(0, float("inf"))), "neither a number nor a pair"),
+        (lambda: sf.Mean("wage", clip="5"), "neither a number nor a pair"),
+        (lambda: sf.Mean("wage", clip=(1, 2, 3)), "neither a number nor a pair"),
+        (lambda: sf.Mean("wage", clip=True), "neither a number nor a pair"),
         (lambda: sf.Mean("wage", clip=200), "within the bounds"),
         (lambda: sf.Mean("wage", clip=(10, 10)), "within the bounds"),
         (lambda: sf.Mean("age", clip=121), "within the bounds"),
@@ -227,3 +232,41 @@ def test_an_epsilon_can_be_chosen_for_a_mean() -> None:
     assert found.feasible
     preview = sf.preview(sf.Mean("age", by="ward"), domain=DOMAIN, unit=sf.Unit(), epsilon=found.floor, rows=ROWS)
     assert preview.accuracy() <= 1
+
+
+def test_a_value_between_two_steps_counts_as_the_lower_one_and_the_answer_says_so() -> None:
+    halves = sf.source(np.full((200, 1), 7.5), sf.Domain(x=sf.Interval(0, 11, step=1)), name="h")
+    with sf.Publisher(halves, budget=10**6) as publisher:
+        preview = publisher.preview(sf.Mean("x"), epsilon=LARGE, rows=200)
+        release = publisher.release(sf.Mean("x"), epsilon=LARGE)
+    assert float(release.values) == pytest.approx(7, abs=0.01)
+    assert release.about == "the rows counted, each value cut to its step of 1"
+    assert "each value cut to its step of 1" in str(preview)
+    assert publisher_of_wages().release(sf.Mean("wage"), epsilon=1).about == "the rows counted"
+
+
+def publisher_of_wages() -> sf.Publisher:
+    return sf.Publisher(sf.source(TABLE, DOMAIN, name="wards"), budget=10)
+
+
+def test_the_preview_of_a_sum_of_rounded_values_wants_the_number_of_rows() -> None:
+    publisher = publisher_of_wages()
+    with pytest.raises(sf.UsageError, match="rows="):
+        publisher.preview(sf.Sum("wage"), epsilon=1).accuracy()
+    assert "state rows=" in str(publisher.preview(sf.Sum("wage"), epsilon=1))
+    stated = publisher.preview(sf.Sum("wage"), epsilon=1, rows=ROWS).accuracy()
+    assert stated >= publisher.release(sf.Sum("wage"), epsilon=1).accuracy() * 0.99
+
+
+@pytest.mark.parametrize("kind", [sf.Mean, sf.Variance])
+def test_what_a_table_calls_known_has_an_interval_that_says_something(kind: type) -> None:
+    rng = np.random.default_rng(3)
+    table = np.stack([rng.integers(0, 500, 3000), rng.random(3000) * 10], axis=1).astype(float)
+    domain = sf.Domain(g=sf.Interval(0, 500, step=1), x=sf.Interval(0, 10))
+    with deterministic(6), sf.Publisher(sf.source(table, domain, name="g"), budget=10) as publisher:
+        release = publisher.release(kind("x", by="g"), epsilon=2 if kind is sf.Mean else 8)
+    known, low, high = release.drawn()
+    most = 10 if kind is sf.Mean else 25
+    assert 0 < known.sum() < 500
+    assert ((low > 0) | (high < most))[known].all()
+    assert not (np.isnan(release.values) & known).any()

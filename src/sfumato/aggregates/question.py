@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import ClassVar, Generic, Literal, Self, SupportsFloat, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 
 from sfumato.aggregates.basis import Basis, BasisName, basis_within
 from sfumato.aggregates.intervals import mean_bounds, variance_bounds
-from sfumato.aggregates.release import AggregateRelease, MeanRelease, SumRelease, Values, VarianceRelease
-from sfumato.aggregates.tails import half_widths
+from sfumato.aggregates.release import AggregateRelease, MeanRelease, SumRelease, Values, VarianceRelease, sum_half_width
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
@@ -71,21 +70,20 @@ class AggregatePreview(Preview, frozen=True):
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
         """Half-width of the interval of each group, if its values lie where the interval is widest.
 
-        Of means and variances it depends on how many rows a group has: state ``rows``, which are
-        taken to be divided evenly.
+        Of means, of variances and of sums of rounded values it depends on how many rows a group has:
+        state ``rows``, which are taken to be divided evenly.
         """
         alpha = error_probability(confidence)
         groups = self.cells or 1
         if simultaneous:
             alpha = sidak(alpha, groups)
-        if self.statistic == "sum":
-            weights = (self.scale.lower + self.basis.weights * self.scale.width) / self.basis.unity
-            half = float(half_widths(self.law, weights[None], alpha)[0])
-            return half + self.scale.rounding * (self.rows or 0) / groups
-        if self.rows is None:
+        if self.rows is None and (self.statistic != "sum" or self.scale.rounded):
             obstacle = "it depends on the number of rows"
             raise UsageError(f"the accuracy of a {self.statistic}", obstacle, "State rows= to preview it")
-        return self._of_even_groups(self.rows / groups, alpha)
+        if self.statistic == "sum":
+            rows = np.array([(self.rows or 0) / groups])
+            return float(sum_half_width(self.scale, self.basis, self.law, rows, alpha)[0])
+        return self._of_even_groups((self.rows or 0) / groups, alpha)
 
     def _of_even_groups(self, rows: float, alpha: float) -> float:
         """Half of the widest interval among groups whose values lie at the two bounds."""
@@ -103,12 +101,12 @@ class AggregatePreview(Preview, frozen=True):
         """What is added to which sums, and how accurate the statistic would be."""
         sums = len(self.basis.weights)
         found = [f"adds {self.law} to {sums} sums in each of {self.cells:,} groups"]
-        if self.statistic != "sum" and self.rows is None:
+        if self.rows is None and (self.statistic != "sum" or self.scale.rounded):
             remedy = "state rows= to preview it"
             return [*found, f"how accurate each is depends on how many rows a group has: {remedy}"]
         even = "" if self.rows is None else f", if {self.rows:,} rows lie evenly in the groups,"
         reach = f"+-{self.accuracy():,.4g} of the truth with 95% confidence"
-        found.append(f"of {self.unit.counted}{even} each {self.statistic} is within {reach}")
+        found.append(f"of {self.unit.counted}{self.scale.cut}{even} each {self.statistic} is within {reach}")
         if self.cells and self.cells > 1:
             every = self.accuracy(simultaneous=True)
             found.append(f"all of them at once are within +-{every:,.4g}")
@@ -139,6 +137,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     def __post_init__(self) -> None:
         if not isinstance(self.value, str) or not self.value:
             raise UsageError(f"a value of type {type(self.value).__name__}", "it is the name of one axis", 'Write sf.Mean("wage")')
+        msgspec.structs.force_setattr(self, "clip", _plain_clip(self.clip))
         if self.by is not None:
             msgspec.structs.force_setattr(self, "by", named_axes(self.by))
         if self.value in self._groups:
@@ -358,6 +357,18 @@ class Variance(Aggregate[VarianceRelease], frozen=True, tag="variance", omit_def
 
     def _kind(self) -> type[VarianceRelease]:
         return VarianceRelease
+
+
+def _plain_clip(clip: object) -> float | tuple[float, float] | None:
+    """Read a clip: a number, or two of them."""
+    if clip is None:
+        return None
+    ends = clip if isinstance(clip, list | tuple) else [clip]
+    numbers = [float(end) for end in ends if isinstance(end, SupportsFloat) and not isinstance(end, bool | str)]
+    if len(numbers) != len(ends) or len(ends) not in (1, 2) or not all(map(math.isfinite, numbers)):
+        obstacle = "it is neither a number nor a pair of numbers"
+        raise UsageError("a clip", obstacle, "Write clip=200, or clip=(0, 200)")
+    return numbers[0] if not isinstance(clip, list | tuple) else (numbers[0], numbers[-1])
 
 
 def _group_axis(title: str, domain: Domain, name: str) -> LatticeAxis:

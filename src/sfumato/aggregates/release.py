@@ -58,9 +58,34 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.upper - self.lower
 
     @property
+    def cut(self) -> str:
+        """What becomes of values between two steps of an axis that declares its step, in words."""
+        return "" if self.rounded else f", each value cut to its step of {self.width / self.points:g}"
+
+    @property
     def rounding(self) -> float:
         """How far a value may lie from the lattice value that it counts as."""
         return self.width / self.points / 2 if self.rounded else 0.0
+
+
+def sum_weights(scale: Values, basis: Basis) -> Array:
+    """Weights that turn the published sums into sums of values: float64 ndarray of shape (k,)."""
+    return np.asarray((scale.lower + basis.weights * scale.width) / basis.unity)
+
+
+def sum_half_width(scale: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
+    """Half-widths of the intervals of sums, for groups of so many rows by their noisy number.
+
+    Noise does not depend on the data. Rounding adds at most ``scale.rounding`` for each row, of which there
+    are as many as the noisy number and its own noise allow.
+    """
+    weights = sum_weights(scale, basis)[None]
+    if not scale.rounded:
+        return np.full(rows.shape, half_widths(law, weights, alpha)[0])
+    noise = half_widths(law, weights, alpha * (1 - COUNT_SHARE))[0]
+    ones = np.ones((1, len(basis.weights)))
+    more = half_widths(law, ones, alpha * COUNT_SHARE)[0] / basis.unity
+    return np.asarray(noise + scale.rounding * np.maximum(rows + more, 0))
 
 
 class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
@@ -100,6 +125,11 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         by = " and ".join(map(printable, self.lattice.names))
         asked = f"{self.noun.capitalize()} of {printable(self.scale.name)}"
         return f"{asked} by {by}" if by else asked
+
+    @property
+    def about(self) -> str:
+        """Which rows, and what of their values, it is about."""
+        return f"{super().about}{self.scale.cut}"
 
     @property
     def unknowns(self) -> str:
@@ -178,9 +208,18 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         would otherwise show those that the noise made look known).
         """
         known = ~np.isnan(self.values)
-        share = max(int(known.sum()), 1) / max(known.size, 1)
-        low, high = self._interval(self._alpha(confidence) * share)
+        low, high = self._interval(self._alpha(confidence))
+        shown = 0
+        # What is shown decides how wide its intervals are, and these decide what is shown: until both agree.
+        while shown != known.sum():
+            shown = known.sum()
+            low, high = self._interval(self._alpha(confidence) * max(shown, 1) / max(known.size, 1))
+            known &= self._says_something(low, high)
         return known, low, high
+
+    def _says_something(self, low: Array, high: Array) -> Array:
+        """Where an interval is not all that was possible beforehand."""
+        raise NotImplementedError
 
     def _interval(self, alpha: float) -> tuple[Array, Array]:
         """Intervals of ``values`` that each miss with this probability."""
@@ -208,13 +247,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         highest = np.minimum((np.sqrt(high) + slack) ** 2, 0.25)
         return lowest, highest
 
-    def _sum_bounds(self, alpha: float) -> tuple[Array, Array]:
-        rest = alpha * (1 - COUNT_SHARE) if self.scale.rounded else alpha
-        half = np.full(len(self._sums), half_widths(self.law, self._sum_weights[None], rest)[0])
-        if self.scale.rounded:
-            ones = np.ones((1, len(self.basis.weights)))
-            rows = self._sums.sum(axis=1) + half_widths(self.law, ones, alpha * COUNT_SHARE)[0]
-            half = half + self.scale.rounding * np.maximum(rows, 0) / self.basis.unity
+    def _sum_bounds(self, alpha: float) -> Bounds:
+        rows = self._sums.sum(axis=1) / self.basis.unity
+        half = sum_half_width(self.scale, self.basis, self.law, rows, alpha)
         found = self._sums @ self._sum_weights
         return found - half, found + half
 
@@ -265,8 +300,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     @property
     def _sum_weights(self) -> Array:
-        """Weights that turn the published sums into sums of values."""
-        return np.asarray(self._mean(self.basis.weights) / self.basis.unity)
+        return sum_weights(self.scale, self.basis)
 
     def _mean(self, share: Array) -> Array:
         return np.asarray(self.scale.lower + share * self.scale.width)
@@ -313,6 +347,9 @@ class MeanRelease(
         low, high = self._mean_bounds(alpha)
         return self._shaped(self._mean(low)), self._shaped(self._mean(high))
 
+    def _says_something(self, low: Array, high: Array) -> Array:
+        return np.asarray((low > self.scale.lower) | (high < self.scale.upper))
+
 
 class SumRelease(
     AggregateRelease,
@@ -335,6 +372,9 @@ class SumRelease(
         low, high = self._sum_bounds(alpha)
         return self._shaped(low), self._shaped(high)
 
+    def _says_something(self, low: Array, high: Array) -> Array:
+        return np.ones(low.shape, bool)
+
 
 class VarianceRelease(
     AggregateRelease,
@@ -356,3 +396,6 @@ class VarianceRelease(
     def _interval(self, alpha: float) -> tuple[Array, Array]:
         low, high = self._variance_bounds(alpha)
         return self._shaped(self._variance(low)), self._shaped(self._variance(high))
+
+    def _says_something(self, low: Array, high: Array) -> Array:
+        return np.asarray((low > 0) | (high < self._variance(np.array(0.25))))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import msgspec
@@ -12,6 +14,7 @@ from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
 from sfumato.domain import Domain
+from sfumato.errors import UsageError
 from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -49,6 +52,9 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
 
     def as_in_files(self) -> Self:
         """The same question as a file gives it back: 4 is 4.0 where a field is a float, and a list is a tuple."""
+        if not _finite(list(msgspec.structs.asdict(self).values())):
+            obstacle = "a number in it is not finite, and no file can hold it"
+            raise UsageError(self.title, obstacle, "Give finite numbers")
         return from_bytes(to_bytes(self), type(self))
 
     def canonical(self, domain: Domain) -> Self:
@@ -111,6 +117,15 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         """
         why = self.proof if proof is None else proof
         return Guarantee(cost, unit, mechanism, why, assumptions_of(unit), slack, noise.private)
+
+
+def _finite(value: object) -> bool:
+    """Whether a field holds finite numbers only; JSON would write others as null."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(_finite, value.values()))
+    return not isinstance(value, list | tuple) or all(map(_finite, value))
 
 
 if TYPE_CHECKING:

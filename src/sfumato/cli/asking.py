@@ -20,6 +20,7 @@ from msgspec.inspect import (
     ListType,
     LiteralType,
     StrType,
+    TupleType,
     Type,
     UnionType,
     VarTupleType,
@@ -128,6 +129,8 @@ def form_of(kind: Type) -> Form | None:
     True
     """
     if isinstance(kind, UnionType):
+        if any(isinstance(each, TupleType) for each in kind.types):
+            return None  # an option that reads one of its numbers would lose the others
         return _common([form for each in kind.types if (form := form_of(each)) is not None])
     if isinstance(kind, ListType | VarTupleType | CollectionType):
         form = form_of(kind.item_type)
