@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sfumato.audit import audit_question
-from sfumato.audit.subjects import examples
+from sfumato.audit.findings import _examined_alone
+from sfumato.audit.runs import Published
+from sfumato.audit.subjects import Subject, examples
+from sfumato.audit.subjects.subject import ON_LINE
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed, override
@@ -36,3 +39,12 @@ def test_examples_are_asked_at_every_promise_that_they_can_keep() -> None:
     assert [(found.name, found.unit, found.claim) for found in examples.subjects([HalfTally])] == [
         ("half-tally: Tally of x", unit, cost) for unit, cost in examples.PROMISES
     ]
+
+
+def test_a_question_that_raises_is_refused_and_stops_no_other() -> None:
+    def boom(rows: object, noise: object) -> Published:
+        raise AttributeError("epsilon")
+
+    found = _examined_alone(False, Subject("boom", Unit(), PureDP(1), boom, ON_LINE))
+    assert found.verdict == "REFUSED"
+    assert found.failed

@@ -170,7 +170,7 @@ def audit(deep: bool = False, progress: Progress | None = None, *, only: str | N
     others = [subject for subject in chosen if subject not in rooms]
     with _workers(max(1, min(processes, len(numbers)))) as run:
         of_rooms = run(partial(_numbered, deep), numbers)
-        for finding in chain(of_rooms, map(partial(_examined, deep), others)):
+        for finding in chain(of_rooms, map(partial(_examined_alone, deep), others)):
             found.append(finding)
             tell(len(found), len(chosen), names[len(found)])
     return found
@@ -193,6 +193,14 @@ def _numbered(deep: bool, number: int) -> Finding:
 
 def _examined(deep: bool, subject: Subject) -> Finding:
     return examine(subject, DEEP if deep else QUICK)
+
+
+def _examined_alone(deep: bool, subject: Subject) -> Finding:
+    """Audit somebody else's question; one that raises cannot be judged, and stops no other."""
+    try:
+        return _examined(deep, subject)
+    except Exception:
+        return Finding(subject.name, subject.unit, subject.claim, "refused", 0.0, False, 0.0)
 
 
 def audit_question(
