@@ -85,7 +85,17 @@ def test_every_question_is_audited():
     for kind in questions():
         assert kind in subjects.asked() or kind.examples, f"give {kind.__name__} examples, or subjects in sfumato.audit.subjects"
     assert {kind.__name__ for kind in subjects.asked()} == {
-        *("Histogram", "Quantiles", "KMeans", "UniformPartitioner", "AdaptiveGridPartitioner", "BinaryPartitioner"),
+        *(
+            "Mean",
+            "Sum",
+            "Variance",
+            "Histogram",
+            "Quantiles",
+            "KMeans",
+            "UniformPartitioner",
+            "AdaptiveGridPartitioner",
+            "BinaryPartitioner",
+        ),
         *("MedianPartitioner", "MultiQuantilePartitioner", "PrivTreePartitioner", "AutoPartitioner"),
     }
     assert {subject.unit.neighbours for subject in SUBJECTS} == {"add-remove", "replace"}

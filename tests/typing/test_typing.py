@@ -77,7 +77,7 @@ def _names(stub: Path) -> list[str]:
     """What a stub imports under a name, and what it takes from another stub as a whole."""
     text = stub.read_text(encoding="utf-8")
     whole = re.findall(r"^from \.(\w+) import \*", text, flags=re.M)
-    return re.findall(r"^from \S+ import \w+ as (\w+)$", text, flags=re.M) + [
+    return re.findall(r"^from \S+ import \w+ as (\w+)(?: +#.*)?$", text, flags=re.M) + [
         name for other in whole for name in _names(stub.with_name(f"{other}.pyi"))
     ]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import questions
 from sfumato.audit.subjects import (
+    aggregates,
     clusters,
     counters,
     devices,
@@ -22,10 +23,10 @@ from sfumato.audit.subjects.subject import Subject
 
 __all__ = ["SUBJECTS", "Subject", "asked", "every"]
 
-ROOMS = (histograms, partitions, selections, clusters, counters, devices, publishing)
+ROOMS = (histograms, aggregates, partitions, selections, clusters, counters, devices, publishing)
 SUBJECTS: tuple[Subject, ...] = tuple(subject for room in ROOMS for subject in room.subjects())
 """Every subject of the rooms, in the order in which they are shown."""
-ASKING = (histograms, partitions, selections, clusters)
+ASKING = (histograms, aggregates, partitions, selections, clusters)
 
 
 def asked() -> frozenset[type[AnyQuestion]]:

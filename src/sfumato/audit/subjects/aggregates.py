@@ -1,0 +1,22 @@
+"""Means, sums and variances: one noise on all sums of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from sfumato.aggregates import Mean, Sum, Variance
+from sfumato.audit.subjects.subject import COSTS, PURE, UNITS, Subject, of
+
+QUESTIONS = (Mean, Sum, Variance)
+"""What this room asks: their examples need not be asked again."""
+
+
+def subjects() -> Iterator[Subject]:
+    """Every subject of this room."""
+    for promise in product(UNITS, COSTS):
+        yield of("Mean", Mean("x"), *promise)
+    yield of("Sum", Sum("x"), UNITS[0], PURE)
+    yield of("Sum", Sum("x"), UNITS[3], PURE)
+    for promise in product(UNITS[::3], COSTS):
+        yield of("Variance", Variance("x"), *promise)
