@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.aggregates.question import COARSE, LARGEST_SUM
+from sfumato.aggregates.question import COARSE, LARGEST_SUM, _nearest
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.cube import Cube
 from sfumato.testing import deterministic
@@ -270,3 +270,18 @@ def test_what_a_table_calls_known_has_an_interval_that_says_something(kind: type
     assert 0 < known.sum() < 500
     assert ((low > 0) | (high < most))[known].all()
     assert not (np.isnan(release.values) & known).any()
+
+
+@pytest.mark.parametrize("epsilon", ["1", "0.0001", "0.000001", "0.00000001"])
+def test_no_value_lies_further_from_its_lattice_value_than_the_release_says(epsilon: str) -> None:
+    question = sf.Variance("wage")
+    lattice = question.needs(DOMAIN).lattice
+    (axis,) = lattice.axes
+    preview = sf.preview(question, domain=DOMAIN, unit=sf.Unit(), epsilon=epsilon, rows=9)
+    values = np.random.default_rng(1).uniform(-50, 150, 20_000)
+    steps = _nearest(axis, preview.basis)[axis.locate(values)]
+    scale = preview.scale
+    apart = np.abs(scale.lower + steps * scale.width / scale.points - values)
+    assert scale.rounded
+    assert apart.max() <= scale.rounding * (1 + 1e-9)
+    assert apart.max() > scale.rounding * 0.99

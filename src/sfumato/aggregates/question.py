@@ -224,7 +224,11 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         assert isinstance(axis, GridAxis)
         one_row = count_law(cost, unit)
         points, rounded = _points(axis)
-        basis = basis_within(self.functions, points, _most_unity(one_row))
+        most = _most_unity(one_row)
+        basis = basis_within(self.functions, points, most)
+        if basis is not None and rounded:
+            # A power of two, as their number on the lattice is: then cells end where values go to the next step.
+            basis = basis_within(self.functions, 2 ** (basis.points.bit_length() - 1), most)
         if basis is None:
             obstacle = "its noise would be too large to be drawn"
             raise UsageError(self.title, obstacle, "Choose a larger epsilon, or fewer rows per person")
@@ -413,11 +417,7 @@ def _sums(cube: Cube, basis: Basis) -> Array:
     """The sums of the basis' functions over the rows of each group: int64 ndarray of shape (groups, k)."""
     axis = cube.lattice.axes[-1]
     assert isinstance(axis, GridAxis)
-    points, rounded = _points(axis)
-    cells = np.arange(axis.cells, dtype=np.int64)
-    at = (cells + 1) // 2 if rounded else cells
-    nearest = (2 * at * basis.points + points) // (2 * points)
-    functions = basis.functions(nearest)
+    functions = basis.functions(_nearest(axis, basis))
     counts = cube.counts
     if cube.total * basis.unity >= LARGEST_SUM:
         # Exact integers of any size, and then at most 2^62: a bound that no person moves by more.
@@ -433,6 +433,16 @@ def _sums(cube: Cube, basis: Basis) -> Array:
     found = np.zeros((math.prod(cube.lattice.shape[:-1]), functions.shape[1]), functions.dtype)
     np.add.at(found, group, counts[:, None] * functions[value])
     return np.minimum(found, LARGEST_SUM).astype(np.int64)
+
+
+def _nearest(axis: GridAxis, basis: Basis) -> Array:
+    """Which of the lattice values 0..R each cell of the value's axis counts as: the nearest one."""
+    points, rounded = _points(axis)
+    cells = np.arange(axis.cells, dtype=np.int64)
+    if rounded:
+        of_one = axis.cells // basis.points
+        return (cells + of_one // 2) // of_one
+    return (2 * cells * basis.points + points) // (2 * points)
 
 
 def _group_of(coordinates: Array, shape: tuple[int, ...]) -> Array:
