@@ -30,7 +30,11 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 
 ROOT = Path(__file__).parent.parent
-FIGURES, PICTURE, PAGE = ROOT / "docs/evidence/partitions.json", ROOT / "docs/evidence/partitions.png", ROOT / "docs/partitions.md"
+FIGURES, PICTURE, PAGE = (
+    ROOT / "docs/evidence/partitions.json",
+    ROOT / "docs/evidence/partitions.png",
+    ROOT / "docs/partitions.md",
+)
 SQUARE = Domain(x=Interval(0, 1), y=Interval(0, 1))
 REFERENCE = {  # best of what was measured before this library, per cell of the table: uniform, adaptive grid, quad-tree, PrivTree
     "uniform": {
@@ -63,13 +67,20 @@ REFERENCE = {  # best of what was measured before this library, per cell of the 
 def partitioners(rows: int) -> dict[str, object]:
     """The questions that are compared; depths follow the public size of the table."""
     depth = min(max(4, round(math.log2(rows / 40))), 11)
-    levels = 2 * math.ceil(math.log2(rows / 10) / 2)  # of halvings: 10^6 rows get nine levels of a quad-tree, every second one counted
-    weights = [1.5 ** (i / 4) if 4 <= i < levels and (levels - i) % 4 == 0 else 0 for i in range(levels + 1)]
+    levels = 2 * math.ceil(
+        math.log2(rows / 10) / 2
+    )  # of halvings: 10^6 rows get nine levels of a quad-tree, every second one counted
+    weights = [
+        1.5 ** (i / 4) if 4 <= i < levels and (levels - i) % 4 == 0 else 0
+        for i in range(levels + 1)
+    ]
     return {
         "uniform": sf.UniformPartitioner(),
         "adaptive grid": sf.AdaptiveGridPartitioner(),
         "quad-tree": sf.BinaryPartitioner(
-            depth=levels, allocation=weights, shares=sf.Shares(release=1.5 ** (levels / 4), partition=0, threshold=sum(weights))
+            depth=levels,
+            allocation=weights,
+            shares=sf.Shares(release=1.5 ** (levels / 4), partition=0, threshold=sum(weights)),
         ),
         "PrivTree": sf.PrivTreePartitioner(),
         "kd-median": sf.MedianPartitioner(depth=depth),
@@ -90,11 +101,15 @@ def tables(which: list[str]) -> Iterator[tuple[str, np.ndarray]]:
                 yield f"{each}, 10^{power}", shapes.points(each, 10 ** int(power))
 
 
-def _real(path: Path, columns: tuple[str, str], lower: tuple[float, float], upper: tuple[float, float]) -> np.ndarray:
+def _real(
+    path: Path, columns: tuple[str, str], lower: tuple[float, float], upper: tuple[float, float]
+) -> np.ndarray:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path, columns=list(columns))
-    points = np.stack([np.asarray(table[name].to_pandas(), dtype=float) for name in columns], axis=1)
+    points = np.stack(
+        [np.asarray(table[name].to_pandas(), dtype=float) for name in columns], axis=1
+    )
     points = points[~np.isnan(points).any(axis=1)]
     return np.clip((points - lower) / (np.array(upper) - lower), 0, 1 - 1e-9)
 
@@ -102,7 +117,9 @@ def _real(path: Path, columns: tuple[str, str], lower: tuple[float, float], uppe
 def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, dict[str, object]]:
     """Errors of every partitioner on one table."""
     lattice = sf.UniformPartitioner().needs(SQUARE).lattice
-    cells = np.stack([axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1)
+    cells = np.stack(
+        [axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1
+    )
     cube = occupied(Cube.of_cells(lattice, cells))
     boxes = {size: shapes.workload(size) for size in shapes.SIZES}
     truth = {size: shapes.true_counts(points, box) for size, box in boxes.items()}
@@ -114,9 +131,16 @@ def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, d
             release = question.answer(cube, Unit(), PureDP(epsilon), current())
             seconds.append(time.process_time() - started)
             sizes.append(len(release.counts))
-            errors.append([_error(release, boxes[size], truth[size], len(points)) for size in shapes.SIZES])
+            errors.append(
+                [_error(release, boxes[size], truth[size], len(points)) for size in shapes.SIZES]
+            )
         middle = np.median(errors, axis=0)
-        found[name] = {"errors": middle.tolist(), "cells": int(np.median(sizes)), "seconds": float(np.median(seconds)), "draws": draws}
+        found[name] = {
+            "errors": middle.tolist(),
+            "cells": int(np.median(sizes)),
+            "seconds": float(np.median(seconds)),
+            "draws": draws,
+        }
         print(
             f"  {name:15} {' / '.join(_short(e) for e in middle):20} {found[name]['cells']:>8,} cells {found[name]['seconds']:.2f} s",
             flush=True,
@@ -125,7 +149,9 @@ def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, d
 
 
 def _error(release: sf.Partition, box: np.ndarray, truth: np.ndarray, n: int) -> float:
-    estimate = release.count(x=(box[:, 0, 0], box[:, 1, 0]), y=(box[:, 0, 1], box[:, 1, 1]), exact=False)
+    estimate = release.count(
+        x=(box[:, 0, 0], box[:, 1, 0]), y=(box[:, 0, 1], box[:, 1, 1]), exact=False
+    )
     return 100 * shapes.relative_error(estimate.value, truth, n)
 
 
@@ -136,29 +162,45 @@ def _short(error: float) -> str:
 def write(figures: dict[str, dict[str, dict[str, object]]]) -> None:
     """Put the table on its page, between its marks, and draw it."""
     names = list(partitioners(10**4))
-    lines = [f"| shape, rows | {' | '.join(names)} | auto / best other |", "|---" * (len(names) + 2) + "|"]
+    lines = [
+        f"| shape, rows | {' | '.join(names)} | auto / best other |",
+        "|---" * (len(names) + 2) + "|",
+    ]
     for row, found in figures.items():
         best = min(_mean(found[name]["errors"]) for name in names if name != "auto")
         cells = [" / ".join(_short(e) for e in found[name]["errors"]) for name in names]
-        lines.append(f"| {row} | {' | '.join(cells)} | {_mean(found['auto']['errors']) / best:.2f} |")
+        lines.append(
+            f"| {row} | {' | '.join(cells)} | {_mean(found['auto']['errors']) / best:.2f} |"
+        )
     lines += ["", *_against(figures)]
     start, end = "<!-- table: benchmarks/partitions.py -->", "<!-- end of table -->"
     page = PAGE.read_text(encoding="utf-8")
     head, rest = page.split(start)
-    PAGE.write_text(f"{head}{start}\n{chr(10).join(lines)}\n{end}{rest.split(end)[1]}", encoding="utf-8")
+    PAGE.write_text(
+        f"{head}{start}\n{chr(10).join(lines)}\n{end}{rest.split(end)[1]}", encoding="utf-8"
+    )
     _draw(figures, names)
 
 
 def _against(figures: dict[str, dict[str, dict[str, object]]]) -> list[str]:
     """Geometric means over the three sizes, as ratios to the figures that were to be reached."""
-    lines = ["Ratio to the figures that were to be reached, geometric mean over the three sizes (largest single cell in brackets):", ""]
-    lines += ["| shape, rows | uniform | adaptive grid | quad-tree | PrivTree | auto / best of them |", "|---|---|---|---|---|---|"]
+    lines = [
+        "Ratio to the figures that were to be reached, geometric mean over the three sizes (largest single cell in brackets):",
+        "",
+    ]
+    lines += [
+        "| shape, rows | uniform | adaptive grid | quad-tree | PrivTree | auto / best of them |",
+        "|---|---|---|---|---|---|",
+    ]
     for row, found in figures.items():
         kind, _, power = row.partition(", 10^")
         if not power:
             continue
         goals = {name: goal[kind][int(power) - 4] for name, goal in REFERENCE.items()}
-        cells = ["" if goal is None else _ratio(found[name]["errors"], goal) for name, goal in goals.items()]
+        cells = [
+            "" if goal is None else _ratio(found[name]["errors"], goal)
+            for name, goal in goals.items()
+        ]
         best = min((goal for goal in goals.values() if goal is not None), key=_mean)
         lines.append(f"| {row} | {' | '.join(cells)} | {_ratio(found['auto']['errors'], best)} |")
     return lines
@@ -187,20 +229,30 @@ def _draw(figures: dict[str, dict[str, dict[str, object]]], names: list[str]) ->
             errors = [figures[row][name]["errors"][i] for row in rows]
             auto = name == "auto"
             ax.plot(
-                errors, range(len(rows)), mark, ms=8 if auto else 6, color="#111111" if auto else None, label=name, zorder=3 if auto else 2
+                errors,
+                range(len(rows)),
+                mark,
+                ms=8 if auto else 6,
+                color="#111111" if auto else None,
+                label=name,
+                zorder=3 if auto else 2,
             )
         ax.set(xscale="log", title=f"{size} boxes", xlabel="mean relative error, %")
         ax.grid(axis="y", color="#dddddd", zorder=0)
     panels[0].set_yticks(range(len(rows)), rows)
     panels[0].invert_yaxis()
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="lower center", ncol=len(names), frameon=False)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="lower center", ncol=len(names), frameon=False
+    )
     figure.tight_layout(rect=(0, 0.5 / figure.get_size_inches()[1], 1, 1))
     figure.savefig(PICTURE, dpi=110)
 
 
 def main() -> None:
     """Measure what is asked for, and write the page."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     asked.add_argument("--draws", type=int, default=20)
     asked.add_argument("--rows", default="4,5,real,6")
     asked.add_argument("--write", action="store_true")
@@ -210,7 +262,11 @@ def main() -> None:
     code = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     for row, points in tables([] if options.write else options.rows.split(",")):
         figures, codes = known().values()
-        if options.resume and codes.get(row) == code and all(each["draws"] >= options.draws for each in figures[row].values()):
+        if (
+            options.resume
+            and codes.get(row) == code
+            and all(each["draws"] >= options.draws for each in figures[row].values())
+        ):
             continue
         print(row, f"({len(points):,} rows)", flush=True)
         measured = measure(points, options.draws)

@@ -26,9 +26,17 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 
 ROOT = Path(__file__).parent.parent
-FIGURES, PICTURE, PAGE = ROOT / "docs/evidence/trust.json", ROOT / "docs/evidence/trust.png", ROOT / "docs/trust.md"
+FIGURES, PICTURE, PAGE = (
+    ROOT / "docs/evidence/trust.json",
+    ROOT / "docs/evidence/trust.png",
+    ROOT / "docs/trust.md",
+)
 SQUARE = Domain(x=Interval(0, 1), y=Interval(0, 1))
-CURATOR, LAPLACE, BPM = "trusted curator, auto", "no curator, multivariate Laplace", "no curator, BPM"
+CURATOR, LAPLACE, BPM = (
+    "trusted curator, auto",
+    "no curator, multivariate Laplace",
+    "no curator, BPM",
+)
 WAYS = (CURATOR, LAPLACE, BPM)
 EPSILONS = (1, 2, 4, 8)
 LOCAL = {LAPLACE: "laplace", BPM: "bpm"}
@@ -50,27 +58,55 @@ def found(way: str, points: np.ndarray, cube: Cube, k: int, epsilon: int) -> np.
     """Centres of one draw of the noise, in the unit square."""
     if way == CURATOR:
         return sf.KMeans(k).answer(cube, Unit(), PureDP(epsilon), current()).centers
-    return sf.PrivateKMeans(n_clusters=k, epsilon=epsilon, mechanism=LOCAL[way]).fit(points).cluster_centers_
+    return (
+        sf.PrivateKMeans(n_clusters=k, epsilon=epsilon, mechanism=LOCAL[way])
+        .fit(points)
+        .cluster_centers_
+    )
 
 
 def measure(name: str, points: np.ndarray, k: int, draws: int) -> list[dict[str, object]]:
     """Loss ratios of every way at every epsilon on one table."""
     lattice = sf.KMeans(k).needs(SQUARE).lattice
-    cube = Cube.of_cells(lattice, np.stack([axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1))
+    cube = Cube.of_cells(
+        lattice,
+        np.stack([axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1),
+    )
     best, one = sse(points, kmeans(points, k, tries=10)), sse(points, points.mean(axis=0)[None])
     rows: list[dict[str, object]] = []
     for epsilon in EPSILONS:
         for way in WAYS:
-            ratios = [sse(points, found(way, points, cube, k, epsilon)) / best for _ in range(draws)]
-            rows.append({"data": name, "n": len(points), "k": k, "way": way, "epsilon": epsilon, "draws": draws})
-            rows[-1] |= {"ratio": round(float(np.median(ratios)), 4), "worst": round(max(ratios), 4), "one centre": round(one / best, 2)}
-            print(f"{name:8} {len(points):>7,} epsilon {epsilon} {way:34} {rows[-1]['ratio']:.3f}", flush=True)
+            ratios = [
+                sse(points, found(way, points, cube, k, epsilon)) / best for _ in range(draws)
+            ]
+            rows.append(
+                {
+                    "data": name,
+                    "n": len(points),
+                    "k": k,
+                    "way": way,
+                    "epsilon": epsilon,
+                    "draws": draws,
+                }
+            )
+            rows[-1] |= {
+                "ratio": round(float(np.median(ratios)), 4),
+                "worst": round(max(ratios), 4),
+                "one centre": round(one / best, 2),
+            }
+            print(
+                f"{name:8} {len(points):>7,} epsilon {epsilon} {way:34} {rows[-1]['ratio']:.3f}",
+                flush=True,
+            )
     return rows
 
 
 def write(rows: list[dict[str, object]]) -> None:
     """Put the table on its page, between its marks, and draw it."""
-    lines = ["| data | rows | epsilon | " + " | ".join(WAYS) + " | one centre for all |", "|---" * (len(WAYS) + 4) + "|"]
+    lines = [
+        "| data | rows | epsilon | " + " | ".join(WAYS) + " | one centre for all |",
+        "|---" * (len(WAYS) + 4) + "|",
+    ]
     cells = {(row["data"], row["n"], row["epsilon"], row["way"]): row for row in rows}
     for data, n, epsilon in dict.fromkeys(key[:3] for key in cells):
         here = [cells[data, n, epsilon, way] for way in WAYS]
@@ -78,7 +114,9 @@ def write(rows: list[dict[str, object]]) -> None:
         lines.append(f"| {data} | {n:,} | {epsilon} | {ratios} | {here[0]['one centre']:.1f} |")
     start, end = "<!-- table: benchmarks/trust.py -->", "<!-- end of table -->"
     head, rest = PAGE.read_text(encoding="utf-8").split(start)
-    PAGE.write_text(f"{head}{start}\n{chr(10).join(lines)}\n{end}{rest.split(end)[1]}", encoding="utf-8")
+    PAGE.write_text(
+        f"{head}{start}\n{chr(10).join(lines)}\n{end}{rest.split(end)[1]}", encoding="utf-8"
+    )
     draw(cells)
 
 
@@ -94,7 +132,15 @@ def draw(cells: dict[tuple[object, ...], dict[str, object]]) -> None:
     for ax, (data, n) in zip(np.atleast_1d(panels), tables, strict=True):
         for way, mark, colour in zip(WAYS, "oDs", ("#111111", "#c05621", "#2b6cb0"), strict=True):
             extra = [100 * (cells[data, n, epsilon, way]["ratio"] - 1) for epsilon in EPSILONS]  # type: ignore[operator]
-            ax.plot(EPSILONS, np.maximum(extra, 0.01), mark, ls="-", color=colour, mfc="white" if way == LAPLACE else colour, label=way)
+            ax.plot(
+                EPSILONS,
+                np.maximum(extra, 0.01),
+                mark,
+                ls="-",
+                color=colour,
+                mfc="white" if way == LAPLACE else colour,
+                label=way,
+            )
         alone = 100 * (float(cells[data, n, EPSILONS[0], CURATOR]["one centre"]) - 1)  # type: ignore[arg-type]
         ax.axhline(alone, color="#888888", ls=":", label="one centre for all: nothing learnt")
         ax.set(xscale="log", yscale="log", xlabel="epsilon", title=f"{data}, {n:,} people")
@@ -113,18 +159,32 @@ def draw(cells: dict[tuple[object, ...], dict[str, object]]) -> None:
 
 def main() -> None:
     """Measure what is asked for, and write the page."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     asked.add_argument("--draws", type=int, default=3)
     asked.add_argument("--rows", default="4,5", help="powers of ten")
     asked.add_argument("--write", action="store_true")
     options = asked.parse_args()
-    rows: list[dict[str, object]] = json.loads(FIGURES.read_text())["figures"] if FIGURES.exists() else []
+    rows: list[dict[str, object]] = (
+        json.loads(FIGURES.read_text())["figures"] if FIGURES.exists() else []
+    )
     for power in () if options.write else options.rows.split(","):
         for name, make in (("blobs", blobs), ("cities", places)):
             points, k = make(10 ** int(power))
-            rows = [row for row in rows if (row["data"], row["n"]) != (name, len(points))] + measure(name, points, k, options.draws)
-            commit = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-            FIGURES.write_text(json.dumps({"commit": commit, "figures": rows}, indent=1) + "\n", encoding="utf-8")
+            rows = [
+                row for row in rows if (row["data"], row["n"]) != (name, len(points))
+            ] + measure(name, points, k, options.draws)
+            commit = subprocess.run(
+                ["git", "describe", "--always"],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.strip()
+            FIGURES.write_text(
+                json.dumps({"commit": commit, "figures": rows}, indent=1) + "\n", encoding="utf-8"
+            )
     write(rows)
 
 

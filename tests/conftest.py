@@ -34,28 +34,58 @@ def evidence(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
         print(name, json.dumps(figures))
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            page = {"test": request.node.nodeid, "commit": _commit(), "python": platform.python_version(), "figures": figures}
-            (folder / f"{name}.json").write_text(json.dumps(page, indent=1) + "\n", encoding="utf-8")
+            page = {
+                "test": request.node.nodeid,
+                "commit": _commit(),
+                "python": platform.python_version(),
+                "figures": figures,
+            }
+            (folder / f"{name}.json").write_text(
+                json.dumps(page, indent=1) + "\n", encoding="utf-8"
+            )
 
     return write
 
 
 def _commit() -> str:
-    found = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return found.stdout.strip() or "unknown"
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Write which long tests ran, how they ended, how long they took and for which commit; those that did not run now keep their line."""
     folder: Path | None = config.getoption("--evidence")
     if folder is None:
         return
     stats, commit = terminalreporter.stats, _commit()
-    reports = [r for name in ("passed", "failed", "skipped") for r in stats.get(name, []) if r.when == "call" or name == "skipped"]
+    reports = [
+        r
+        for name in ("passed", "failed", "skipped")
+        for r in stats.get(name, [])
+        if r.when == "call" or name == "skipped"
+    ]
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / "deep.md"
-    rows = {line.split("`")[1]: line for line in page.read_text("utf-8").splitlines() if "`tests/" in line} if page.exists() else {}
-    rows |= {r.nodeid: f"| `{r.nodeid}` | {r.outcome} | {r.duration:.1f} s | {commit} |" for r in reports}
+    rows = (
+        {
+            line.split("`")[1]: line
+            for line in page.read_text("utf-8").splitlines()
+            if "`tests/" in line
+        }
+        if page.exists()
+        else {}
+    )
+    rows |= {
+        r.nodeid: f"| `{r.nodeid}` | {r.outcome} | {r.duration:.1f} s | {commit} |" for r in reports
+    }
     kept = [rows[test] for test in sorted(rows) if (ROOT / test.split("::")[0]).exists()]
     head = f"# The long tests\n\n`make deep`, Python {platform.python_version()}.\n\n"
     head += "| test | outcome | time | commit |\n|---|---|---|---|\n"

@@ -78,7 +78,9 @@ def test_a_partitioner_and_a_question_take_one_file_and_one_line_each(tmp_path: 
         door.write("from .tallies import TallyRelease as TallyRelease\n")
     paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     called = [sys.executable, "-c", PROBE]
-    done = subprocess.run(called, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        called, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["public"] == ["HalvesPartitioner", "Tally", "TallyRelease"]

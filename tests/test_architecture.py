@@ -35,7 +35,9 @@ def test_every_file_that_a_page_names_is_there(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_every_name_of_the_package_on_a_page_is_there(page):
-    for name in set(re.findall(r"\bsfumato(?:\.[A-Za-z]\w*)+", page.read_text(encoding="utf-8"))) - GROUPS:
+    for name in (
+        set(re.findall(r"\bsfumato(?:\.[A-Za-z]\w*)+", page.read_text(encoding="utf-8"))) - GROUPS
+    ):
         assert pkgutil.resolve_name(name) is not None
 
 
@@ -57,11 +59,15 @@ def test_a_drawing_is_on_the_page_and_loads_nothing(figure):
 
 
 def test_the_floors_on_the_page_are_those_that_are_enforced():
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
     (block,) = re.findall(r"```text\n(doors .*?)```", PAGE, flags=re.S)
     shown = [line.split(maxsplit=1)[1] for line in block.splitlines()]
-    assert shown == [re.sub(r"[()]", "", layer) for layer in layers], "docs/architecture.md shows other floors than pyproject.toml"
+    assert shown == [re.sub(r"[()]", "", layer) for layer in layers], (
+        "docs/architecture.md shows other floors than pyproject.toml"
+    )
 
 
 def test_no_module_imports_itself_by_way_of_others():

@@ -6,7 +6,9 @@ import pytest
 from sfumato.arrays import as_floats
 
 
-@pytest.mark.parametrize("values", ["secret", ["secret"], [[1, 2], [3]], [object()], None, {"a": 1}])
+@pytest.mark.parametrize(
+    "values", ["secret", ["secret"], [[1, 2], [3]], [object()], None, {"a": 1}]
+)
 def test_what_is_no_array_of_doubles_has_no_shape_that_fits(values):
     found = as_floats(values)
     assert found.shape in ((0,), ())

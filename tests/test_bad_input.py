@@ -22,13 +22,26 @@ DOMAIN = sf.Domain(age=sf.Interval(0, 120), kind=sf.Categories(["a", "b"]))
 COLUMNS = {"age": [31.0, float(CANARY), 40.0], "kind": ["a", "b", str(CANARY)]}
 
 
-def ask(data: object, tmp_path: Path, question: object | None = None, domain: sf.Domain = DOMAIN, **cost: object) -> None:
-    with sf.Publisher(sf.source(data, domain), ledger=tmp_path / "b.db", account="a", budget="3") as publisher:
+def ask(
+    data: object,
+    tmp_path: Path,
+    question: object | None = None,
+    domain: sf.Domain = DOMAIN,
+    **cost: object,
+) -> None:
+    with sf.Publisher(
+        sf.source(data, domain), ledger=tmp_path / "b.db", account="a", budget="3"
+    ) as publisher:
         publisher.release(question or sf.Histogram("age"), **(cost or {"epsilon": "1"}))  # type: ignore[call-overload]
 
 
 def spent(tmp_path: Path) -> tuple[int, int]:
-    with sf.Publisher(sf.source(np.zeros((1, 1)), sf.Domain(x=sf.Interval(0, 1))), ledger=tmp_path / "b.db", account="a", budget="3") as p:
+    with sf.Publisher(
+        sf.source(np.zeros((1, 1)), sf.Domain(x=sf.Interval(0, 1))),
+        ledger=tmp_path / "b.db",
+        account="a",
+        budget="3",
+    ) as p:
         return p.account.spent
 
 
@@ -57,7 +70,10 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty CSV": (lambda p: csv(p, ""), "empty"),
     "a header in Latin-1": (lambda p: _latin(p / "t.csv"), "not UTF-8"),
     "CSV without a header": (lambda p: csv(p, "\n\n"), "no header"),
-    "text in an Interval, Parquet": (lambda p: parquet(p, {"age": [f"x{CANARY}"], "kind": ["a"]}), "age"),
+    "text in an Interval, Parquet": (
+        lambda p: parquet(p, {"age": [f"x{CANARY}"], "kind": ["a"]}),
+        "age",
+    ),
     "wrong column": (lambda p: parquet(p, {"aeg": [float(CANARY)], "kind": ["a"]}), "did you mean"),
     "not a table": (lambda p: _text(p / "t.parquet", f"hello {CANARY}"), "t.parquet"),
     "a folder": (lambda p: p, "folder"),
@@ -98,7 +114,9 @@ def test_files(name: str, tmp_path: Path) -> None:
     assert not overheard(CANARY, lambda: ask(data, tmp_path))
 
 
-@pytest.mark.parametrize("epsilon", ["0", 0, -1, "-0.5", float("nan"), "nan", "inf", "abc", "", True, None, "1e-10", [1]])
+@pytest.mark.parametrize(
+    "epsilon", ["0", 0, -1, "-0.5", float("nan"), "nan", "inf", "abc", "", True, None, "1e-10", [1]]
+)
 def test_epsilon(epsilon: object, tmp_path: Path) -> None:
     with pytest.raises(sf.UsageError, match="epsilon"):
         ask(parquet(tmp_path), tmp_path, epsilon=epsilon)
@@ -164,7 +182,9 @@ def test_questions_that_do_not_fit_the_domain(question: object, tmp_path: Path) 
 
 def test_an_empty_table_is_a_table(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"age": pa.array([], pa.float64()), "kind": pa.array([], pa.string())}), path)
+    pq.write_table(
+        pa.table({"age": pa.array([], pa.float64()), "kind": pa.array([], pa.string())}), path
+    )
     ask(path, tmp_path, sf.Histogram(["age", "kind"]))
     ask(path, tmp_path, sf.UniformPartitioner("age"))
     assert spent(tmp_path) == (2_000_000_000, 0)
@@ -173,7 +193,9 @@ def test_an_empty_table_is_a_table(tmp_path: Path) -> None:
 def test_a_ledger_that_cannot_be_written(tmp_path: Path) -> None:
     path = parquet(tmp_path)
     with pytest.raises(sf.LedgerError):
-        sf.Publisher(sf.source(path, DOMAIN), ledger=tmp_path / "none" / "b.db", account="a", budget="3")
+        sf.Publisher(
+            sf.source(path, DOMAIN), ledger=tmp_path / "none" / "b.db", account="a", budget="3"
+        )
     _text(tmp_path / "b.db", "this is not a ledger, but it is long enough to be looked at as one")
     with pytest.raises(sf.LedgerError):
         ask(path, tmp_path)
@@ -201,7 +223,9 @@ def test_a_full_disk(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
         code = 1
         try:
-            with sf.Publisher(sf.source(data, domain, name="d"), ledger=tmp_path / "b.db", account="a", budget="3") as publisher:
+            with sf.Publisher(
+                sf.source(data, domain, name="d"), ledger=tmp_path / "b.db", account="a", budget="3"
+            ) as publisher:
                 for _ in range(40):
                     publisher.release(sf.Histogram("x", bins=10_000), epsilon="0.01", fresh=True)
         except sf.LedgerError:
@@ -209,6 +233,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    with sf.Publisher(sf.source(data, domain, name="d"), ledger=tmp_path / "b.db", account="a", budget="3") as publisher:
+    with sf.Publisher(
+        sf.source(data, domain, name="d"), ledger=tmp_path / "b.db", account="a", budget="3"
+    ) as publisher:
         assert publisher.ledger.verify().ok
         assert 0 < publisher.account.spent[0] < 400_000_000

@@ -37,4 +37,6 @@ def test_fewer_points_than_centres():
 
 def test_nearest_is_nearest_over_blocks():
     points = np.random.default_rng(2).random((2**16 + 50, 2))
-    assert np.array_equal(assign(points, CENTERS), squared_distances(points, CENTERS).argmin(axis=1))
+    assert np.array_equal(
+        assign(points, CENTERS), squared_distances(points, CENTERS).argmin(axis=1)
+    )

@@ -10,8 +10,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.cube import Cube
-from sfumato.exact import sidak
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.numbers import sidak
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.random.bits import current
 from support.statistics import check_coverage
@@ -25,7 +25,11 @@ CUBE = Cube(QUESTION.needs(DOMAIN).lattice, TRUTH)
 def mass_within(law: DiscreteLaplace | DiscreteGaussian, k: int) -> float:
     """P(|Z| <= k), from the law's formula."""
     x = np.arange(-4_000, 4_001, dtype=float)
-    mass = np.exp(-np.abs(x) / float(law.scale)) if isinstance(law, DiscreteLaplace) else np.exp(-(x**2) / (2 * float(law.sigma_squared)))
+    mass = (
+        np.exp(-np.abs(x) / float(law.scale))
+        if isinstance(law, DiscreteLaplace)
+        else np.exp(-(x**2) / (2 * float(law.sigma_squared)))
+    )
     return float(mass[np.abs(x) <= k].sum() / mass.sum())
 
 
@@ -55,7 +59,10 @@ def test_a_hundred_thousand_releases(evidence: Callable[[str, object], None]) ->
     each, every = law.half_width(0.05), law.half_width(sidak(0.05, 20))
     figures = {
         "individual": [float((np.abs(noise) <= each).mean()), mass_within(law, each)],
-        "simultaneous": [float((np.abs(noise) <= every).all(axis=1).mean()), mass_within(law, every) ** 20],
+        "simultaneous": [
+            float((np.abs(noise) <= every).all(axis=1).mean()),
+            mass_within(law, every) ** 20,
+        ],
     }
     for found, exact in figures.values():
         assert abs(found - exact) < 6.3 * (exact * (1 - exact) / 100_000) ** 0.5

@@ -76,7 +76,9 @@ def test_parts_add_up(one, other):
 def test_a_coarser_lattice_adds_up_cells(case):
     _, cells = case
     fine, coarse = lattice(4, 8), lattice(2, 2)
-    expected = brute((2, 2), np.where((cells < 0).any(axis=1, keepdims=True), -1, cells // [2, 4])).tolist()
+    expected = brute(
+        (2, 2), np.where((cells < 0).any(axis=1, keepdims=True), -1, cells // [2, 4])
+    ).tolist()
     assert Cube.of_cells(fine, cells).on(coarse).counts.tolist() == expected
     assert spread(sparse(lambda: Cube.of_cells(fine, cells).on(coarse))).tolist() == expected
 

@@ -16,13 +16,19 @@ from support import pages
 
 ROOT = Path(__file__).parent.parent
 FOUND = sorted(m.name for m in pkgutil.walk_packages(sfumato.__path__, "sfumato."))
-MODULES = [name for name in FOUND if not name.endswith("__main__") and not name.startswith("sfumato.bench.peers.")]
+MODULES = [
+    name
+    for name in FOUND
+    if not name.endswith("__main__") and not name.startswith("sfumato.bench.peers.")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    outcome = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
     assert outcome.failed == 0
 
 
@@ -41,8 +47,14 @@ def test_readme_python_runs_and_prints_what_it_says(
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "python" in dict(pages.blocks(page))], ids=lambda page: page.stem)
-def test_python_on_the_pages_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if "python" in dict(pages.blocks(page))],
+    ids=lambda page: page.stem,
+)
+def test_python_on_the_pages_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pages.outside(tmp_path):
         pages.follow(page, tmp_path)
@@ -58,7 +70,9 @@ def _tool(name: str) -> Any:
 
 
 def test_the_cli_page_is_what_the_commands_say() -> None:
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == _tool("cli_page").page(), "run: make docs"
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == _tool("cli_page").page(), (
+        "run: make docs"
+    )
 
 
 def test_the_figures_on_the_pages_are_those_that_were_measured() -> None:

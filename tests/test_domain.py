@@ -79,7 +79,10 @@ def test_dates_and_times():
     day = Interval(dt.datetime(2013, 1, 1), "2013-01-02T00:00", step=dt.timedelta(hours=1))
     assert (day.time, day.natural_cells) == ("microsecond", 24)
     east = dt.timezone(dt.timedelta(hours=2))
-    assert Interval(dt.datetime(2013, 1, 1, 2, tzinfo=east), dt.datetime(2013, 1, 2)).numbers[0] == day.numbers[0]
+    assert (
+        Interval(dt.datetime(2013, 1, 1, 2, tzinfo=east), dt.datetime(2013, 1, 2)).numbers[0]
+        == day.numbers[0]
+    )
     assert as_number(dt.date(1970, 1, 2), "day", "x") == 1.0
     for wrong in ("word", None, dt.date(2013, 1, 1)):
         with pytest.raises(UsageError):
@@ -96,7 +99,16 @@ def test_categories_that_make_no_sense(labels):
 
 def test_labels_are_looked_up_by_value_and_kind():
     axis = LabelAxis("k", ("a", 1, True, "else"), other=True)
-    assert axis.lookup(["a", 1, np.int64(1), True, "b", None, math.nan, 2]).tolist() == [0, 1, 1, 2, 3, -1, -1, 3]
+    assert axis.lookup(["a", 1, np.int64(1), True, "b", None, math.nan, 2]).tolist() == [
+        0,
+        1,
+        1,
+        2,
+        3,
+        -1,
+        -1,
+        3,
+    ]
     assert LabelAxis("k", ("a",)).lookup(["b", None, "a"]).tolist() == [-1, -1, 0]
 
 
@@ -149,7 +161,12 @@ CELLS = st.integers(1, 2**20)
 
 @st.composite
 def axes(draw, cells=CELLS):
-    lower, upper = sorted((draw(BOUNDS | st.integers(-1000, 1000).map(float)), draw(BOUNDS | st.integers(-1000, 1000).map(float))))
+    lower, upper = sorted(
+        (
+            draw(BOUNDS | st.integers(-1000, 1000).map(float)),
+            draw(BOUNDS | st.integers(-1000, 1000).map(float)),
+        )
+    )
     assume(lower < upper)
     return GridAxis("x", lower, upper, draw(cells))
 
@@ -157,20 +174,29 @@ def axes(draw, cells=CELLS):
 @st.composite
 def axis_and_values(draw):
     axis = draw(axes())
-    at = axis.points(np.array(draw(st.lists(st.integers(0, axis.cells), max_size=8)), dtype=np.int64))
+    at = axis.points(
+        np.array(draw(st.lists(st.integers(0, axis.cells), max_size=8)), dtype=np.int64)
+    )
     near = [np.nextafter(at, np.inf), np.nextafter(at, -np.inf)]
     anything = draw(st.lists(st.floats() | st.floats(axis.lower, axis.upper), max_size=8))
     return axis, np.concatenate([at, *near, np.array(anything, dtype=float)])
 
 
 @given(axis_and_values())
-@example((GridAxis("x", 0.0, 1.0, 10), np.array([0.3, 0.1 * 3, 1.0, -0.0, 5e-324, math.inf, -math.inf, math.nan, 1e308, -1e308])))
+@example(
+    (
+        GridAxis("x", 0.0, 1.0, 10),
+        np.array([0.3, 0.1 * 3, 1.0, -0.0, 5e-324, math.inf, -math.inf, math.nan, 1e308, -1e308]),
+    )
+)
 def test_the_kernel_bit_for_bit(case):
     axis, values = case
     before = values.copy()
     got = axis.locate(values)
     assert got.dtype == np.int64
-    assert got.tolist() == [reference(x, axis.lower, axis.upper, axis.cells) for x in values.tolist()]
+    assert got.tolist() == [
+        reference(x, axis.lower, axis.upper, axis.cells) for x in values.tolist()
+    ]
     assert values.tobytes() == before.tobytes()
 
 
@@ -196,7 +222,10 @@ def test_only_doublings_refine():
 def test_printed_edges_increase_and_end_at_the_bounds(axis):
     edges = axis.edges()
     assert (edges[0], edges[-1]) == (axis.lower, axis.upper)
-    assume((axis.upper - axis.lower) / axis.cells > 4 * np.spacing(max(abs(axis.lower), abs(axis.upper))))
+    assume(
+        (axis.upper - axis.lower) / axis.cells
+        > 4 * np.spacing(max(abs(axis.lower), abs(axis.upper)))
+    )
     assert np.all(np.diff(edges) > 0)
 
 
@@ -222,7 +251,10 @@ def test_a_printed_edge_belongs_to_the_cell_that_it_opens(lower, upper):
     assert wrong == 0
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=10, unique=True).map(sorted), st.lists(st.floats(), max_size=10))
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=10, unique=True).map(sorted),
+    st.lists(st.floats(), max_size=10),
+)
 def test_given_edges(edges, values):
     axis = EdgesAxis("x", tuple(edges))
     values = np.array(values + edges)
@@ -245,13 +277,27 @@ def test_default_lattices():
 
 @pytest.mark.parametrize(
     ("lower", "upper", "step"),
-    [(0, 1, 0.01), (0, 10, 0.1), (0, 100, 0.01), (0, 1000, 0.01), (0.05, 1.05, 0.01), (-5, 5, 0.01), (-74.3, -73.7, 0.001), (0, 121, 1)],
+    [
+        (0, 1, 0.01),
+        (0, 10, 0.1),
+        (0, 100, 0.01),
+        (0, 1000, 0.01),
+        (0.05, 1.05, 0.01),
+        (-5, 5, 0.01),
+        (-74.3, -73.7, 0.001),
+        (0, 121, 1),
+    ],
 )
 def test_decimal_steps_lie_in_the_cells_that_they_open(lower, upper, step):
     """Cents typed by people, read as doubles: every one in its own cell, and the edge printed is the cent itself."""
     interval = Interval(lower, upper, step=step)
     axis = grid_axis("x", interval, interval.natural_cells)
-    typed = np.array([float(Fraction(str(lower)) + i * Fraction(str(step))) for i in range(interval.natural_cells)])
+    typed = np.array(
+        [
+            float(Fraction(str(lower)) + i * Fraction(str(step)))
+            for i in range(interval.natural_cells)
+        ]
+    )
     assert (axis.locate(typed) == np.arange(interval.natural_cells)).all()
     assert (axis.locate(axis.edges()[:-1]) == np.arange(interval.natural_cells)).all()
     assert np.abs(axis.edges()[:-1] - typed).max() <= 2 * np.spacing(max(abs(lower), abs(upper)))

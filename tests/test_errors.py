@@ -20,19 +20,36 @@ from sfumato.errors import (
 
 
 def tree(kind=SfumatoError):
-    return [kind] + [below for child in kind.__subclasses__() if child.__module__ == errors.__name__ for below in tree(child)]
+    return [kind] + [
+        below
+        for child in kind.__subclasses__()
+        if child.__module__ == errors.__name__
+        for below in tree(child)
+    ]
 
 
 @pytest.mark.parametrize("kind", tree(), ids=lambda kind: kind.__name__)
 def test_three_parts(kind):
     error = kind("bins = 1", "a histogram has at least 2 bins", "Choose more")
-    assert (error.asked, error.obstacle, error.remedy) == ("bins = 1", "a histogram has at least 2 bins", "Choose more")
+    assert (error.asked, error.obstacle, error.remedy) == (
+        "bins = 1",
+        "a histogram has at least 2 bins",
+        "Choose more",
+    )
     assert str(error) == "bins = 1: a histogram has at least 2 bins. Choose more."
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_exit_codes():
-    kinds = [UsageError, BoundsRequired, Infeasible, BudgetExceeded, DataError, LedgerError, InternalError]
+    kinds = [
+        UsageError,
+        BoundsRequired,
+        Infeasible,
+        BudgetExceeded,
+        DataError,
+        LedgerError,
+        InternalError,
+    ]
     assert [kind.exit_code for kind in kinds] == [2, 2, 2, 3, 4, 5, 70]
     assert not issubclass(InternalError, SfumatoError)
 
@@ -55,7 +72,9 @@ def test_nearest():
     assert nearest("zzz", map(str, range(20))).endswith("'11', ...")
 
 
-@pytest.mark.parametrize(("code", "left"), [(0, 0), (143, 143), (None, 1), ("87654321", 1), (31_973, 1)])
+@pytest.mark.parametrize(
+    ("code", "left"), [(0, 0), (143, 143), (None, 1), ("87654321", 1), (31_973, 1)]
+)
 def test_a_program_that_is_told_to_end_ends(code: object, left: int) -> None:
     """As by a signal handler in the middle of a scan; what an engine says by it is not passed on."""
 

@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import UsageError
-from sfumato.exact import decimal, fraction, positive, probability, split, units_down, units_up
+from sfumato.numbers import decimal, fraction, positive, probability, split, units_down, units_up
 
 
-@pytest.mark.parametrize("value", [0.1, "0.1", Decimal("0.1"), Fraction(1, 10), "1/10", "1e-1", np.float64(0.1), np.float32(0.1)])
+@pytest.mark.parametrize(
+    "value",
+    [0.1, "0.1", Decimal("0.1"), Fraction(1, 10), "1/10", "1e-1", np.float64(0.1), np.float32(0.1)],
+)
 def test_a_tenth_is_a_tenth(value):
     assert fraction(value, "epsilon") == Fraction(1, 10)
 
@@ -76,11 +79,19 @@ def test_costs_round_up_and_limits_down():
 def test_shares_add_up_to_the_last_unit(total, weights):
     shares = split(total, weights)
     assert sum(shares) == total
-    assert all(share >= 0 and (weight > 0 or share == 0) for share, weight in zip(shares, weights, strict=True))
-    assert all(abs(share - total * weight / sum(weights)) <= len(weights) for share, weight in zip(shares, weights, strict=True))
+    assert all(
+        share >= 0 and (weight > 0 or share == 0)
+        for share, weight in zip(shares, weights, strict=True)
+    )
+    assert all(
+        abs(share - total * weight / sum(weights)) <= len(weights)
+        for share, weight in zip(shares, weights, strict=True)
+    )
 
 
-@pytest.mark.parametrize("weights", [[], [Fraction(0)], [Fraction(1), Fraction(-1)], [Fraction(2), Fraction(-1)]])
+@pytest.mark.parametrize(
+    "weights", [[], [Fraction(0)], [Fraction(1), Fraction(-1)], [Fraction(2), Fraction(-1)]]
+)
 def test_shares_that_make_no_sense(weights):
     with pytest.raises(UsageError):
         split(10, weights)
@@ -88,7 +99,13 @@ def test_shares_that_make_no_sense(weights):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(Fraction(1, 10), "0.1"), (Fraction(1, 3), "0.333333"), (Fraction(3), "3"), (Fraction(1, 10**9), "1e-09"), (Fraction(-1, 4), "-0.25")],
+    [
+        (Fraction(1, 10), "0.1"),
+        (Fraction(1, 3), "0.333333"),
+        (Fraction(3), "3"),
+        (Fraction(1, 10**9), "1e-09"),
+        (Fraction(-1, 4), "-0.25"),
+    ],
 )
 def test_printing(value, text):
     assert decimal(value) == text

@@ -26,7 +26,7 @@ from sfumato.data.reader import Columns
 from sfumato.data.registry import open_reader
 from sfumato.ledger import Book
 from sfumato.ledger.sqlite import SQLiteStore
-from sfumato.verifying import verify
+from sfumato.publishing.verifying import verify
 from support import pages
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
@@ -49,11 +49,16 @@ def _install(folder: Path) -> None:
     name = project["name"].replace("-", "_")
     metadata = folder / f"{name}-{project['version']}.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
     groups = [
-        [f"[{group}]", *(f"{name} = {place}" for name, place in entries.items())] for group, entries in project["entry-points"].items()
+        [f"[{group}]", *(f"{name} = {place}" for name, place in entries.items())]
+        for group, entries in project["entry-points"].items()
     ]
-    (metadata / "entry_points.txt").write_text("\n".join(line for group in groups for line in group) + "\n")
+    (metadata / "entry_points.txt").write_text(
+        "\n".join(line for group in groups for line in group) + "\n"
+    )
 
 
 def test_the_answer_is_what_the_counts_say(followed):
@@ -69,19 +74,31 @@ def test_the_answer_is_what_the_counts_say(followed):
 def test_the_intervals_hold_the_true_shares_as_often_as_they_say(followed):
     """The noise is exact and the interval a union bound, so of 400 draws at 80% far more than 280 hold: P(fewer) < 1e-6."""
     table = followed.visits
-    late = np.array([np.mean(table["wait"][table["ward"] == ward] >= 4) for ward in ("surgery", "children", "heart")])
+    late = np.array(
+        [
+            np.mean(table["wait"][table["ward"] == ward] >= 4)
+            for ward in ("surgery", "children", "heart")
+        ]
+    )
     rows = {name: table[name] for name in ("wait", "ward")}
     with sf.testing.deterministic(1):
         source = sf.source(followed.pa.table(rows), followed.domain, name="visits")
         publisher = sf.Publisher(source, budget="1000")
-        drawn = [publisher.release(followed.question, epsilon="0.2", fresh=True) for _ in range(400)]
-    held = [bool(((low <= late) & (late <= high)).all()) for low, high in (one.interval(0.8, True) for one in drawn)]
+        drawn = [
+            publisher.release(followed.question, epsilon="0.2", fresh=True) for _ in range(400)
+        ]
+    held = [
+        bool(((low <= late) & (late <= high)).all())
+        for low, high in (one.interval(0.8, True) for one in drawn)
+    ]
     assert sum(held) >= 280
     assert not drawn[0].guarantee.private
 
 
 def test_it_is_stored_replayed_and_loaded(followed):
-    with sf.Publisher(followed.source, ledger=followed.folder / "budget.db", account="visits") as publisher:
+    with sf.Publisher(
+        followed.source, ledger=followed.folder / "budget.db", account="visits"
+    ) as publisher:
         spent = publisher.account.spent
         again = publisher.release(followed.question, epsilon="0.5")
         assert again.replayed
@@ -94,7 +111,9 @@ def test_it_is_stored_replayed_and_loaded(followed):
 
 def test_a_question_is_the_same_however_its_numbers_are_written(followed):
     """Asked with 4, its answer is stored, signed and read back with 4.0."""
-    with sf.Publisher(followed.source, ledger=followed.folder / "signed.db", account="visits", budget="1") as publisher:
+    with sf.Publisher(
+        followed.source, ledger=followed.folder / "signed.db", account="visits", budget="1"
+    ) as publisher:
         publisher.ledger.signer(create=True)
         release = publisher.release(type(followed.question)("wait", target=4), epsilon="1")
         assert publisher.release(type(followed.question)("wait", target=4.0), epsilon="1").replayed
@@ -116,7 +135,12 @@ def test_the_audit_finds_it_sound_and_its_twin_with_half_the_noise_not(followed)
     found = followed.finding
     assert (found.verdict, round(found.exact, 6)) == ("ok", 1)
     assert audit_question(followed.HalfTheNoise("x", target=2.0)).verdict == "EXCEEDS"
-    assert audit_question(followed.DistrictPartitioner(cuts=((1.0, 2.0),)), cost=sf.ZCDP("0.5")).verdict == "ok"
+    assert (
+        audit_question(
+            followed.DistrictPartitioner(cuts=((1.0, 2.0),)), cost=sf.ZCDP("0.5")
+        ).verdict
+        == "ok"
+    )
 
 
 def test_loading_it_imports_nothing(followed, tmp_path):
@@ -163,7 +187,14 @@ def test_a_plan_and_the_command_line_know_it_by_its_entry_point(followed):
 def _python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     where = os.pathsep.join([str(folder), str(Path(sf.__file__).parent.parent)])
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": where}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": where},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_the_partitioner_answers_as_every_partition_does(followed):
@@ -180,7 +211,9 @@ def test_outside_questions_are_forgotten_by_the_tests(tmp_path):
     assert registry.questions() == before
 
 
-class MeansRelease(sf.Release, frozen=True, kw_only=True, eq=False, tag="means", forbid_unknown_fields=True):
+class MeansRelease(
+    sf.Release, frozen=True, kw_only=True, eq=False, tag="means", forbid_unknown_fields=True
+):
     """An answer whose author forgot that files hold whole numbers."""
 
     numbers: np.ndarray
@@ -208,7 +241,10 @@ class Careless(sf.Question[MeansRelease], frozen=True, tag="careless", forbid_un
 
 def test_an_answer_that_cannot_be_read_back_is_not_stored_and_can_be_mended(tmp_path, monkeypatch):
     source = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 1)), name="careless")
-    with pages.outside(tmp_path), sf.Publisher(source, ledger=tmp_path / "budget.db", account="a", budget="1") as publisher:
+    with (
+        pages.outside(tmp_path),
+        sf.Publisher(source, ledger=tmp_path / "budget.db", account="a", budget="1") as publisher,
+    ):
         ex.register(Careless)
         with pytest.raises(sf.UsageError, match="could not be read back") as refused:
             publisher.release(Careless(), epsilon="1")
@@ -245,13 +281,19 @@ def test_the_reader_shows_no_value_of_another_type(followed, tmp_path):
         database.execute("CREATE TABLE t (wait REAL)")
         database.executemany("INSERT INTO t VALUES (?)", [(1.0,), ("secret",), (None,), (5,)])
         database.execute("INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
-    source = sf.source(f"sqlite://{tmp_path / 'odd.db'}?table=t", sf.Domain(wait=sf.Interval(0, 24)))
+    source = sf.source(
+        f"sqlite://{tmp_path / 'odd.db'}?table=t", sf.Domain(wait=sf.Interval(0, 24))
+    )
     with sf.Publisher(source, budget=10**9) as publisher:
-        assert publisher.release(type(followed.question)("wait", 4), epsilon=10**6).counts.tolist() == [1, 1]
+        assert publisher.release(
+            type(followed.question)("wait", 4), epsilon=10**6
+        ).counts.tolist() == [1, 1]
 
 
 def test_the_store_is_a_ledger_and_its_copy_says_what_it_says(followed):
-    store = followed.MirroredStore(SQLiteStore(followed.folder / "mirrored.db"), followed.folder / "charges.jsonl")
+    store = followed.MirroredStore(
+        SQLiteStore(followed.folder / "mirrored.db"), followed.folder / "charges.jsonl"
+    )
     with sf.Publisher(followed.source, ledger=Book(store), account="visits") as publisher:
         assert publisher.release(followed.question, epsilon="1").replayed
         assert publisher.ledger.verify().ok

@@ -27,11 +27,11 @@ from sfumato.answers.registry import release_type
 from sfumato.cli import run
 from sfumato.cli.output import plain_json
 from sfumato.errors import SfumatoError, UsageError, printable, shown
-from sfumato.exact import MOST_BITS, float_of_text, fraction, whole_of_text
 from sfumato.local.client import Client, Report, mechanism_of, reports
 from sfumato.local.collector import LONGEST_LINE, Collector, lines, write
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.plan import LONGEST_PLAN, PlanFile, read_plan
+from sfumato.numbers import MOST_BITS, float_of_text, fraction, whole_of_text
+from sfumato.publishing.plan import LONGEST_PLAN, PlanFile, read_plan
 from sfumato.testing import deterministic
 
 STEERING = "\x1b[2J\x9b31m\x7f\r\b\u202e\u2066\u200f\u061c\u2028\ufeff\U000e0041"
@@ -63,12 +63,23 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     name, label = f"axis{STEERING}\nfake", f"label{STEERING}\nfake"
     pytest.importorskip("pyarrow.parquet").write_table(
-        pytest.importorskip("pyarrow").table({name: [label, "b"], "x": [0.2, 0.9], f"who{STEERING}": [1, 2]}), "t.parquet"
+        pytest.importorskip("pyarrow").table(
+            {name: [label, "b"], "x": [0.2, 0.9], f"who{STEERING}": [1, 2]}
+        ),
+        "t.parquet",
     )
     quoted = {
-        key: json.dumps(text) for key, text in (("name", name), ("label", label), ("who", f"who{STEERING}"), ("acct", f"a{STEERING}"))
+        key: json.dumps(text)
+        for key, text in (
+            ("name", name),
+            ("label", label),
+            ("who", f"who{STEERING}"),
+            ("acct", f"a{STEERING}"),
+        )
     }
-    quoted = {key: text.replace("\\ud83c", "") if key != "never" else text for key, text in quoted.items()}
+    quoted = {
+        key: text.replace("\\ud83c", "") if key != "never" else text for key, text in quoted.items()
+    }
     tag = {key: text.replace("\\udb40\\udc41", "\\U000E0041") for key, text in quoted.items()}
     Path("plan.toml").write_text(
         f"""
@@ -103,7 +114,9 @@ depth = 2
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
 @pytest.mark.usefixtures("hostile")
-def test_no_command_passes_on_what_steers_a_terminal(as_json: bool, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_command_passes_on_what_steers_a_terminal(
+    as_json: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
     ask = ["--json"] if as_json else []
     for words, code in (
         (["preview", "plan.toml"], 0),
@@ -113,7 +126,21 @@ def test_no_command_passes_on_what_steers_a_terminal(as_json: bool, capfd: pytes
         (["release", "plan.toml", "--ledger", "l.db", "--fresh"], 0),
         (["ledger", "init", f"a{STEERING}", "--epsilon", "7", "--ledger", "l.db"], None),
         (["ledger", "log", "--account", f"b{STEERING}", "--ledger", "l.db"], None),
-        (["histogram", "t.parquet", "--axis", f"x{STEERING}=0..1", "--epsilon", "1", "--budget", "3", "--ledger", "m.db"], None),
+        (
+            [
+                "histogram",
+                "t.parquet",
+                "--axis",
+                f"x{STEERING}=0..1",
+                "--epsilon",
+                "1",
+                "--budget",
+                "3",
+                "--ledger",
+                "m.db",
+            ],
+            None,
+        ),
         (["preview", f"no{STEERING}.toml"], 4),
         ([f"no{STEERING}"], 2),
         (["preview", f"--no{STEERING}"], 2),
@@ -123,7 +150,9 @@ def test_no_command_passes_on_what_steers_a_terminal(as_json: bool, capfd: pytes
         assert not _bad(captured.out.replace("\r\n", "\n"))
         assert not _bad(captured.err)
         assert found == code if code is not None else found in (2, 3, 4, 5)
-        assert not any(line.startswith("fake") for line in (captured.out + captured.err).splitlines())
+        assert not any(
+            line.startswith("fake") for line in (captured.out + captured.err).splitlines()
+        )
 
 
 def test_what_python_prints_steers_no_terminal() -> None:
@@ -132,11 +161,22 @@ def test_what_python_prints_steers_no_terminal() -> None:
     unit = sf.Unit(2, person=f"who{STEERING}")
     preview = sf.preview(sf.Histogram(name), domain=domain, unit=unit, epsilon="1")
     counter = sf.preview(sf.Counter(horizon=3, by=name), domain=domain, unit=unit, epsilon="1")
-    source = sf.source(pytest.importorskip("pyarrow").table({name: ["b"], "x": [0.5]}), domain, name="doc")
+    source = sf.source(
+        pytest.importorskip("pyarrow").table({name: ["b"], "x": [0.5]}), domain, name="doc"
+    )
     release = sf.Publisher(source, budget="3").release(sf.Histogram(name), epsilon="1")
     with pytest.raises(UsageError) as refused:
         domain.select(f"no{STEERING}")
-    said = [str(preview), str(counter), repr(domain), repr(release), str(release.guarantee), release.title, str(refused.value), str(unit)]
+    said = [
+        str(preview),
+        str(counter),
+        repr(domain),
+        repr(release),
+        str(release.guarantee),
+        release.title,
+        str(refused.value),
+        str(unit),
+    ]
     for text in said:
         assert not _bad(text)
         assert not any(line.startswith("fake") for line in text.splitlines())
@@ -166,7 +206,11 @@ NO_NUMBERS = [
 
 @pytest.mark.parametrize("text", NO_NUMBERS, ids=range(len(NO_NUMBERS)))
 def test_text_that_is_no_number(text: str) -> None:
-    for read in (lambda: fraction(text, "epsilon"), lambda: sf.PureDP(text), lambda: sf.Histogram("x", width=text)):
+    for read in (
+        lambda: fraction(text, "epsilon"),
+        lambda: sf.PureDP(text),
+        lambda: sf.Histogram("x", width=text),
+    ):
         with pytest.raises(UsageError) as refused:
             read()
         assert len(str(refused.value)) < 400
@@ -227,7 +271,9 @@ def test_reading_a_number_gives_a_short_one_or_a_refusal(given_: object) -> None
     [
         lambda n: sf.Histogram("x", bins=n).needs(sf.Domain(x=sf.Interval(0, 1))).lattice,
         lambda n: sf.Histogram("x", bins=[0, 0.5, n]).needs(sf.Domain(x=sf.Interval(0, 1))).lattice,
-        lambda n: sf.Histogram("x", bins={"x": [0, 0.5, n]}).needs(sf.Domain(x=sf.Interval(0, 1))).lattice,
+        lambda n: (
+            sf.Histogram("x", bins={"x": [0, 0.5, n]}).needs(sf.Domain(x=sf.Interval(0, 1))).lattice
+        ),
         lambda n: sf.Histogram("x", records=n),
         lambda n: sf.Histogram("x", selection=n),
         lambda n: sf.Unit(rows_per_person=n),
@@ -245,7 +291,9 @@ def test_reading_a_number_gives_a_short_one_or_a_refusal(given_: object) -> None
         lambda n: sf.Plan([sf.Histogram("x")], shares=[n]),
     ],
 )
-def test_an_integer_of_5000_digits_ends_in_one_sentence(make: Callable[[int], object], many: int) -> None:
+def test_an_integer_of_5000_digits_ends_in_one_sentence(
+    make: Callable[[int], object], many: int
+) -> None:
     with pytest.raises(UsageError) as refused:
         make(many)
     assert len(str(refused.value)) < 500
@@ -286,7 +334,9 @@ PLANS = {
 
 
 @pytest.mark.parametrize("text", PLANS.values(), ids=PLANS)
-def test_a_plan_that_cannot_be_read_is_refused_in_one_sentence(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_cannot_be_read_is_refused_in_one_sentence(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert text != PLAN
@@ -305,15 +355,28 @@ def test_a_label_with_dots_is_no_dotted_name(tmp_path: Path) -> None:
 
 JUNK = st.recursive(
     st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=6), st.sampled_from([2**62, 10**30, "1/777", "1e999", -1])
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(max_size=6),
+        st.sampled_from([2**62, 10**30, "1/777", "1e999", -1]),
     ),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value[:4]) if isinstance(value, list) else ()
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value[:4])
+        if isinstance(value, list)
+        else ()
+    )
     return [path, *(place for key, part in inner for place in _places(part, (*path, key)))]
 
 
@@ -332,12 +395,19 @@ def _with(value: Any, path: tuple[Any, ...], junk: Any, drop: bool) -> Any:
 def _hurt_plan(data: st.DataObject, folder: Path) -> None:
     """Read a plan that was cut, or into which something was written, and preview it."""
     at = data.draw(st.integers(0, len(PLAN)))
-    junk = data.draw(st.one_of(st.binary(max_size=12), st.text(max_size=12).map(lambda text: text.encode("utf-8", "replace"))))
+    junk = data.draw(
+        st.one_of(
+            st.binary(max_size=12),
+            st.text(max_size=12).map(lambda text: text.encode("utf-8", "replace")),
+        )
+    )
     cut = data.draw(st.integers(0, 40))
     (folder / "plan.toml").write_bytes(PLAN.encode()[:at] + junk + PLAN.encode()[at + cut :])
     try:
         spec = read_plan(folder / "plan.toml")
-        sf.preview(spec.plan(), domain=sf.Domain(spec.domain), unit=sf.Unit(), **spec.release.arguments())
+        sf.preview(
+            spec.plan(), domain=sf.Domain(spec.domain), unit=sf.Unit(), **spec.release.arguments()
+        )
     except SfumatoError as refused:
         assert not _bad(str(refused))  # noqa: PT017
 
@@ -387,7 +457,14 @@ def _hurt_lines(data: st.DataObject, folder: Path) -> None:
     made = sf.BPM(4, "1.8", 1)
     with deterministic(1):
         good = [msgspec.json.encode(one) for one in reports(made, np.full((3, 1), 0.5))]
-    junk = data.draw(st.lists(st.one_of(st.binary(max_size=30), JUNK.map(msgspec.json.encode), st.sampled_from(HOSTILE)), max_size=5))
+    junk = data.draw(
+        st.lists(
+            st.one_of(
+                st.binary(max_size=30), JUNK.map(msgspec.json.encode), st.sampled_from(HOSTILE)
+            ),
+            max_size=5,
+        )
+    )
     (folder / "r.jsonl").write_bytes(b"\n".join([*junk, *good]))
     for collector in (Collector(made, private=False), Collector()):
         collector.read(folder / "r.jsonl")
@@ -396,7 +473,9 @@ def _hurt_lines(data: st.DataObject, folder: Path) -> None:
 
 
 def _line(**fields: object) -> bytes:
-    return msgspec.json.encode({"to": "bpm,epsilon=4,L=9/5,dimension=1", "id": "a", "cells": [1]} | fields)
+    return msgspec.json.encode(
+        {"to": "bpm,epsilon=4,L=9/5,dimension=1", "id": "a", "cells": [1]} | fields
+    )
 
 
 HOSTILE = [
@@ -428,7 +507,9 @@ def test_only_refusals_come_out_of_plans(data: st.DataObject, tmp_path: Path) ->
 
 @FUZZ
 @given(data=st.data())
-def test_only_refusals_come_out_of_saved_releases(data: st.DataObject, tmp_path: Path, saved: list[dict[str, Any]]) -> None:
+def test_only_refusals_come_out_of_saved_releases(
+    data: st.DataObject, tmp_path: Path, saved: list[dict[str, Any]]
+) -> None:
     _hurt_release(data, tmp_path, saved)
 
 
@@ -439,7 +520,9 @@ def test_only_refusals_come_out_of_local_reports(data: st.DataObject, tmp_path: 
 
 
 @pytest.mark.deep
-def test_only_refusals_come_out_of_any_parser(tmp_path: Path, saved: list[dict[str, Any]], evidence: Callable[[str, object], None]) -> None:
+def test_only_refusals_come_out_of_any_parser(
+    tmp_path: Path, saved: list[dict[str, Any]], evidence: Callable[[str, object], None]
+) -> None:
     """The same for thousands of files of each kind."""
     tried = {"plans": 0, "releases": 0, "reports": 0}
 
@@ -490,7 +573,9 @@ def test_an_unknown_field_is_refused(tmp_path: Path, saved: list[dict[str, Any]]
             (tmp_path / "r.json").write_bytes(msgspec.json.encode(hurt))
             with pytest.raises(sf.DataError, match="does not hold a release"):
                 sf.load(tmp_path / "r.json")
-        (tmp_path / "r.json").write_bytes(msgspec.json.encode(whole | {"table": {"x": [1]}}))  # as --json prints it
+        (tmp_path / "r.json").write_bytes(
+            msgspec.json.encode(whole | {"table": {"x": [1]}})
+        )  # as --json prints it
         assert json.loads(to_bytes(sf.load(tmp_path / "r.json"))) == whole
 
 
@@ -502,9 +587,13 @@ def test_releases_of_version_0_1_are_still_read(path: Path) -> None:
     assert sf.load(path).title
 
 
-def test_a_saved_scale_of_one_in_a_huge_number_is_refused(tmp_path: Path, saved: list[dict[str, Any]]) -> None:
+def test_a_saved_scale_of_one_in_a_huge_number_is_refused(
+    tmp_path: Path, saved: list[dict[str, Any]]
+) -> None:
     for scale in ("1/" + "7" * 399, "1/" + "7" * 5000, "1e-999", "1e9999999"):
-        (tmp_path / "r.json").write_bytes(msgspec.json.encode(saved[0] | {"law": saved[0]["law"] | {"scale": scale}}))
+        (tmp_path / "r.json").write_bytes(
+            msgspec.json.encode(saved[0] | {"law": saved[0]["law"] | {"scale": scale}})
+        )
         with pytest.raises(sf.DataError):
             sf.load(tmp_path / "r.json")
 
@@ -527,8 +616,12 @@ def test_a_line_without_an_end_is_read_in_pieces() -> None:
 # --- noise that repeats -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("made", [sf.BPM(4, "1.8", 1), sf.MultivariateLaplace(4, 1)], ids=["bpm", "laplace"])
-def test_local_reports_of_a_public_seed_say_that_they_are_not_private(made: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "made", [sf.BPM(4, "1.8", 1), sf.MultivariateLaplace(4, 1)], ids=["bpm", "laplace"]
+)
+def test_local_reports_of_a_public_seed_say_that_they_are_not_private(
+    made: Any, tmp_path: Path
+) -> None:
     points = np.full((50, 1), 0.5)
     with deterministic(3):
         assert not made.guarantee.private
@@ -555,11 +648,21 @@ def test_local_reports_of_a_public_seed_say_that_they_are_not_private(made: Any,
     assert sf.PrivateKMeans(1, epsilon=8, random_state=0).fit(points).guarantee_.private
 
 
-def test_the_command_says_that_reports_are_not_private(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_that_reports_are_not_private(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = sf.MultivariateLaplace(40, 1)
     with deterministic(3):
         write(reports(made, np.repeat([0.2, 0.8], 40)[:, None]), tmp_path / "r.jsonl")
-    words = ["local", "collect", str(tmp_path / "r.jsonl"), "--clusters", "2", "--axis", "age=0..120"]
+    words = [
+        "local",
+        "collect",
+        str(tmp_path / "r.jsonl"),
+        "--clusters",
+        "2",
+        "--axis",
+        "age=0..120",
+    ]
     assert run([*words, "--epsilon", "40", "--mechanism", "laplace"]) == 2
     assert "were left out" in capsys.readouterr().err
     assert run([*words, "--any-mechanism", "--json"]) == 0
@@ -569,18 +672,38 @@ def test_the_command_says_that_reports_are_not_private(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["--axis", "age=0..120"], ["--epsilon", "40"], ["--any-mechanism", "--epsilon", "4", "--axis", "a=0..1"]], ids=range(4)
+    "words",
+    [
+        [],
+        ["--axis", "age=0..120"],
+        ["--epsilon", "40"],
+        ["--any-mechanism", "--epsilon", "4", "--axis", "a=0..1"],
+    ],
+    ids=range(4),
 )
-def test_a_collection_names_its_mechanism(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_collection_names_its_mechanism(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(reports(sf.MultivariateLaplace(40, 1), np.full((9, 1), 0.5)), tmp_path / "r.jsonl")
     assert run(["local", "collect", str(tmp_path / "r.jsonl"), "--clusters", "1", *words]) == 2
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("number", ["0_5", "1_0", "\u0665", "9" * 500], ids=range(4))
-def test_options_read_ascii_digits_only(number: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_read_ascii_digits_only(
+    number: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "t.csv").write_text("age\n1\n2\n", encoding="utf-8")
-    ask = ["histogram", str(tmp_path / "t.csv"), "--epsilon", "1", "--budget", "3", "--ledger", str(tmp_path / "l.db")]
+    ask = [
+        "histogram",
+        str(tmp_path / "t.csv"),
+        "--epsilon",
+        "1",
+        "--budget",
+        "3",
+        "--ledger",
+        str(tmp_path / "l.db"),
+    ]
     for words in (
         ["--axis", f"age=0..{number}"],
         ["--axis", f"age=0..10/{number}"],
@@ -589,6 +712,20 @@ def test_options_read_ascii_digits_only(number: str, tmp_path: Path, capsys: pyt
         ["--axis", "age=0..100", "--records", number],
     ):
         assert run([*ask, *words]) == 2
-    assert run(["local", "perturb", "--axis", "age=0..100", "--value", f"age={number}", "--epsilon", "4"]) == 2
+    assert (
+        run(
+            [
+                "local",
+                "perturb",
+                "--axis",
+                "age=0..100",
+                "--value",
+                f"age={number}",
+                "--epsilon",
+                "4",
+            ]
+        )
+        == 2
+    )
     assert capsys.readouterr().out == ""
     assert not (tmp_path / "l.db").exists()

@@ -21,14 +21,14 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.runs import Scripted
+from sfumato.publishing.stream import Stream
 from sfumato.random.bits import override
-from sfumato.streams import Stream
 from support.tampering import secrets_of
 from support.workers import HANG
 
 EMPTY = pa.table({"x": pa.array([], pa.float64()), "who": pa.array([], pa.string())})
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))
-ROOMS = ("/sfumato/ledger/", "/sfumato/streams.py")
+ROOMS = ("/sfumato/ledger/", "/sfumato/publishing/stream.py")
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {"counter": sf.Counter(10**6)},
     "persons": {"counter": sf.Counter(10**6), "person": "who"},
@@ -38,8 +38,15 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def opened(path: Path | None, counter: sf.Counter, person: str | None = None) -> tuple[sf.Publisher, Stream]:
-    publisher = sf.Publisher(sf.source(EMPTY, DOMAIN, name="e", person=person), ledger=path, account="a", budget=sf.ZCDP("9"))
+def opened(
+    path: Path | None, counter: sf.Counter, person: str | None = None
+) -> tuple[sf.Publisher, Stream]:
+    publisher = sf.Publisher(
+        sf.source(EMPTY, DOMAIN, name="e", person=person),
+        ledger=path,
+        account="a",
+        budget=sf.ZCDP("9"),
+    )
     return publisher, publisher.open(counter, rho="1", key="k")
 
 
@@ -93,7 +100,12 @@ def test_an_interrupt_anywhere_leaves_a_stream_that_goes_on(tmp_path: Path, kind
         total = stream.push(1, event=event, persons=None if person is None else ["p"])
         assert shown.setdefault(total.event, total.value) == total.value
 
-    acts: list[Callable[[int], object]] = [push, lambda _: stream.step, lambda _: stream.history(), lambda _: list(stream)]
+    acts: list[Callable[[int], object]] = [
+        push,
+        lambda _: stream.step,
+        lambda _: stream.history(),
+        lambda _: list(stream),
+    ]
     events = count()
     for act in acts:
         for at in range(1, 1000 if act is push else 60):
@@ -116,27 +128,39 @@ def test_an_interrupt_anywhere_leaves_a_stream_that_goes_on(tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("path", ["b.db", None])
-def test_an_interrupt_anywhere_in_a_charge_leaves_a_ledger_that_goes_on(tmp_path: Path, path: str | None) -> None:
+def test_an_interrupt_anywhere_in_a_charge_leaves_a_ledger_that_goes_on(
+    tmp_path: Path, path: str | None
+) -> None:
     table = sf.source(np.zeros((5, 1)), DOMAIN, name="five")
-    publisher = sf.Publisher(table, ledger=None if path is None else tmp_path / path, account="a", budget="1000")
+    publisher = sf.Publisher(
+        table, ledger=None if path is None else tmp_path / path, account="a", budget="1000"
+    )
     stream = publisher.open(sf.Counter(9), epsilon="1", key="k")
     for number in range(1, 1000):
-        came = Interrupted(number)(partial(publisher.release, sf.Histogram("x"), epsilon="1", key=str(number)))
+        came = Interrupted(number)(
+            partial(publisher.release, sf.Histogram("x"), epsilon="1", key=str(number))
+        )
         assert free(stream)
         with suppress(sf.LedgerError):  # a lease that an interrupt left behind runs out by itself
-            publisher.ledger.reserve("a", f"after {number}", "d", (1, 0), "", wait=0).__exit__(None, None, None)
+            publisher.ledger.reserve("a", f"after {number}", "d", (1, 0), "", wait=0).__exit__(
+                None, None, None
+            )
         if not came:
             break
     assert number > 50
     assert publisher.ledger.verify().ok
 
 
-def test_a_signal_handler_is_refused_while_its_own_thread_uses_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_handler_is_refused_while_its_own_thread_uses_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for path in (tmp_path / "b.db", None):
         _, stream = opened(path, sf.Counter(9), "who")
         machine, refused = type(stream._machine), []
 
-        def handler(*_: object, stream: Stream = stream, refused: list[sf.LedgerError] = refused) -> None:
+        def handler(
+            *_: object, stream: Stream = stream, refused: list[sf.LedgerError] = refused
+        ) -> None:
             with pytest.raises(sf.LedgerError, match="in the middle of using it") as refusal:
                 stream.push(0, event="b", persons=[])
             refused.append(refusal.value)
@@ -155,7 +179,9 @@ def test_a_signal_handler_is_refused_while_its_own_thread_uses_the_ledger(tmp_pa
         assert stream.history().events == ("a", "b")
 
 
-def test_a_signal_handler_that_pushes_between_store_and_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_handler_that_pushes_between_store_and_total(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Then the ledger is free, and the handler's step is the next; neither total is that of another step."""
     _, stream = opened(tmp_path / "b.db", sf.Counter(9, method="toeplitz"))
     plain, nested = stream._shown._read, []
@@ -170,7 +196,9 @@ def test_a_signal_handler_that_pushes_between_store_and_total(tmp_path: Path, mo
     first = stream.push(1, event="a")
     third = stream.push(1, event="c")
     _, again = opened(tmp_path / "b.db", sf.Counter(9, method="toeplitz"))
-    assert [first.value, nested[1].value, third.value] == pytest.approx(again.history().values.tolist())
+    assert [first.value, nested[1].value, third.value] == pytest.approx(
+        again.history().values.tolist()
+    )
     assert again.history().events == ("a", "b", "c")
 
 
@@ -188,7 +216,9 @@ def test_threads_may_share_a_stream(tmp_path: Path, method: Any) -> None:
     stream._shown._read = slow
 
     def work(who: int) -> None:
-        shown.extend((event, stream.push(1, event=event)) for event in (f"{who} {i}" for i in range(25)))
+        shown.extend(
+            (event, stream.push(1, event=event)) for event in (f"{who} {i}" for i in range(25))
+        )
 
     threads = [threading.Thread(target=work, args=(who,)) for who in range(4)]
     for thread in threads:
@@ -203,7 +233,9 @@ def test_threads_may_share_a_stream(tmp_path: Path, method: Any) -> None:
     assert stream.history().values.tolist() == again.history().values.tolist()
 
 
-def test_of_two_that_push_the_next_step_of_a_calendar_both_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_that_push_the_next_step_of_a_calendar_both_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counter = sf.Counter(sf.Calendar("2013-01-01", "2013-01-09"))
     with override(Scripted()):  # no noise
         _, one = opened(tmp_path / "b.db", counter)

@@ -16,11 +16,15 @@ from sfumato.charts import style
 from sfumato.cube import Cube
 from sfumato.pages import page
 from sfumato.privacy.measures import PureDP
-from sfumato.quantiles.reach import half_width
+from sfumato.quantiles.rank_error import half_width
 from sfumato.random.bits import PublicSeed, current
 from support.laws import Recorder, loss
 
-DOMAIN = sf.Domain(delay=sf.Interval(-60, 240, step=1), carrier=sf.Categories(["F9", "HA", "UA"]), x=sf.Interval(0, 10))
+DOMAIN = sf.Domain(
+    delay=sf.Interval(-60, 240, step=1),
+    carrier=sf.Categories(["F9", "HA", "UA"]),
+    x=sf.Interval(0, 10),
+)
 QUESTION = sf.Quantiles("delay", by="carrier")
 
 
@@ -30,7 +34,9 @@ def release():
     lattice = QUESTION.needs(DOMAIN).lattice
     sizes = [40, 0, 60_000]
     rng = np.random.default_rng(5)
-    cells = np.concatenate([np.stack([np.full(n, i), rng.integers(40, 120, n)], axis=1) for i, n in enumerate(sizes)])
+    cells = np.concatenate(
+        [np.stack([np.full(n, i), rng.integers(40, 120, n)], axis=1) for i, n in enumerate(sizes)]
+    )
     return QUESTION.answer(Cube.of_cells(lattice, cells), sf.Unit(), PureDP("0.5"), PublicSeed(4))
 
 
@@ -55,10 +61,21 @@ def test_what_is_not_known_is_hatched_and_no_mark_is_drawn(release) -> None:
     assert "not known" in text
     hatched = [patch for patch in ax.patches if patch.get_hatch()]
     assert len(hatched) == 2
-    boxes = [p for p in ax.patches if not p.get_hatch() and np.isfinite(p.get_width()) and p.get_height() == 0.5]
+    boxes = [
+        p
+        for p in ax.patches
+        if not p.get_hatch() and np.isfinite(p.get_width()) and p.get_height() == 0.5
+    ]
     assert len(boxes) == 1
-    drawn = [np.asarray(segment) for lines in ax.collections for segment in lines.get_segments() if np.size(segment)]
-    assert {round(float(at)) for segment in drawn if np.isfinite(segment).all() for at in segment[:, 1]} == {2}
+    drawn = [
+        np.asarray(segment)
+        for lines in ax.collections
+        for segment in lines.get_segments()
+        if np.size(segment)
+    ]
+    assert {
+        round(float(at)) for segment in drawn if np.isfinite(segment).all() for at in segment[:, 1]
+    } == {2}
 
 
 def test_the_mark_follows_from_the_released_rows_and_the_rank_error(release) -> None:
@@ -71,7 +88,10 @@ def test_the_mark_follows_from_the_released_rows_and_the_rank_error(release) -> 
 def test_a_file_cannot_call_a_value_known(release) -> None:
     plain = json.loads(to_bytes(release))
     plain["known"] = [True] * 9
-    assert from_bytes(json.dumps(plain).encode(), type(release)).known.tolist() == release.known.tolist()
+    assert (
+        from_bytes(json.dumps(plain).encode(), type(release)).known.tolist()
+        == release.known.tolist()
+    )
 
 
 @pytest.mark.parametrize("cost", [sf.PureDP("1"), sf.ZCDP("0.5")], ids=str)
@@ -87,18 +107,25 @@ def test_the_numbers_of_rows_are_paid_for(cost, unit) -> None:
     whole = cost.rho if isinstance(cost, sf.ZCDP) else cost.epsilon
     assert loss(rows_law, unit) == whole * Fraction(1, 5)
     levels = [law for law, size in noise.drawn if size != 3]
-    assert sum(loss(law, unit) for law in levels[: len(levels) // 3]) + loss(rows_law, unit) == whole
+    assert (
+        sum(loss(law, unit) for law in levels[: len(levels) // 3]) + loss(rows_law, unit) == whole
+    )
 
 
 def test_previews_say_how_many_rows_it_takes() -> None:
     preview = sf.preview(QUESTION, domain=DOMAIN, unit=sf.Unit(), epsilon="0.5")
     assert f"fewer than about {preview.rows_needed:,} rows are marked as not known" in str(preview)
     alone = sf.preview(sf.Quantiles("delay"), domain=DOMAIN, unit=sf.Unit(), epsilon="0.5")
-    assert f"with fewer than {alone.rows_needed:,} rows some of the values say nothing" in str(alone)
+    assert f"with fewer than {alone.rows_needed:,} rows some of the values say nothing" in str(
+        alone
+    )
     cube = Cube.of_cells(sf.Quantiles("delay").needs(DOMAIN).lattice, np.zeros((9, 1), np.int64))
     release = sf.Quantiles("delay").answer(cube, sf.Unit(), PureDP("0.5"), current())
     assert release.known is None
-    assert f"With fewer than {alone.rows_needed:,} rows counted, some of the values say nothing." in accuracy_sentence(release)
+    assert (
+        f"With fewer than {alone.rows_needed:,} rows counted, some of the values say nothing."
+        in accuracy_sentence(release)
+    )
 
 
 def test_the_median_of_a_small_group_is_not_known_in_the_flights() -> None:
@@ -109,24 +136,44 @@ def test_the_median_of_a_small_group_is_not_known_in_the_flights() -> None:
     with sf.Publisher(source, budget="1") as publisher:
         release = publisher.release(sf.Quantiles("dep_delay", by="carrier"), epsilon="0.5")
     known = dict(zip(release.labels, release.known.tolist(), strict=True))
-    assert known["F9"] == [False] * 3  # a noisy number of rows that says otherwise has a chance below 1e-9
+    assert (
+        known["F9"] == [False] * 3
+    )  # a noisy number of rows that says otherwise has a chance below 1e-9
     assert known["HA"] == [False] * 3
 
 
 def test_shares_and_means_of_nothing_are_not_known() -> None:
     question = sf.Histogram("x", bins=5)
     empty = question.answer(
-        Cube.of_cells(question.needs(DOMAIN).lattice, np.zeros((0, 1), np.int64)), sf.Unit(), PureDP("0.01"), PublicSeed(1)
+        Cube.of_cells(question.needs(DOMAIN).lattice, np.zeros((0, 1), np.int64)),
+        sf.Unit(),
+        PureDP("0.01"),
+        PublicSeed(1),
     )
     full = question.answer(
-        Cube.of_cells(question.needs(DOMAIN).lattice, np.tile([[1], [3]], (50_000, 1))), sf.Unit(), PureDP("1"), PublicSeed(1)
+        Cube.of_cells(question.needs(DOMAIN).lattice, np.tile([[1], [3]], (50_000, 1))),
+        sf.Unit(),
+        PureDP("1"),
+        PublicSeed(1),
     )
-    for found in (empty.mean(), empty.median(), empty.variance(), empty.rate([True] + [False] * 4), empty.herfindahl()):
+    for found in (
+        empty.mean(),
+        empty.median(),
+        empty.variance(),
+        empty.rate([True] + [False] * 4),
+        empty.herfindahl(),
+    ):
         assert found.known is False
         assert str(found).startswith("not known (")
     assert not empty.shares().known.any()
     assert "5 of them not known" in str(empty.shares())
-    for found in (full.mean(), full.median(), full.variance(), full.herfindahl(), full.rate([True] + [False] * 4)):
+    for found in (
+        full.mean(),
+        full.median(),
+        full.variance(),
+        full.herfindahl(),
+        full.rate([True] + [False] * 4),
+    ):
         assert found.known is True
         assert not str(found).startswith("not known")
     assert full.shares().known.all()

@@ -12,9 +12,14 @@ import pytest
 import sfumato as sf
 from sfumato.answers.question import AnyQuestion
 from sfumato.limits import MOST_COUNTED, MOST_NUMBERS, MOST_PARTITION_CELLS, MOST_STORED
-from sfumato.plan import Plan
+from sfumato.publishing.plan import Plan
 
-WIDE = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1), z=sf.Interval(0, 1), label=sf.Categories([f"c{i}" for i in range(500)]))
+WIDE = sf.Domain(
+    x=sf.Interval(0, 1),
+    y=sf.Interval(0, 1),
+    z=sf.Interval(0, 1),
+    label=sf.Categories([f"c{i}" for i in range(500)]),
+)
 TOO_LARGE: dict[str, Callable[[], AnyQuestion]] = {
     "sixty million bins": lambda: sf.Histogram("x", bins=6 * 10**7),
     "bins of a tiny width": lambda: sf.Histogram("x", width="1e-9"),
@@ -25,14 +30,18 @@ TOO_LARGE: dict[str, Callable[[], AnyQuestion]] = {
     "a deep tree": lambda: sf.BinaryPartitioner(depth=23),
     "a wide tree": lambda: sf.MultiQuantilePartitioner(depth=6, fanout=16),
     "a tree of a depth that no power of two reaches": lambda: sf.MedianPartitioner(depth=10**5000),
-    "quantiles by label": lambda: sf.Quantiles(["x", "y", "z"], at=np.linspace(0.001, 0.999, 999).tolist(), by="label"),
+    "quantiles by label": lambda: sf.Quantiles(
+        ["x", "y", "z"], at=np.linspace(0.001, 0.999, 999).tolist(), by="label"
+    ),
     "centres": lambda: sf.KMeans(n_clusters=10**6),
 }
 
 
 def _publisher() -> sf.Publisher:
     rows = {"x": [0.5], "y": [0.5], "z": [0.5], "label": ["c1"]}
-    return sf.Publisher(sf.source(pytest.importorskip("pyarrow").table(rows), WIDE, name="doc"), budget="100")
+    return sf.Publisher(
+        sf.source(pytest.importorskip("pyarrow").table(rows), WIDE, name="doc"), budget="100"
+    )
 
 
 @pytest.mark.parametrize("make", TOO_LARGE.values(), ids=TOO_LARGE)
@@ -54,7 +63,12 @@ def test_a_plan_is_refused_for_what_its_answers_are_together() -> None:
     with pytest.raises(sf.UsageError, match="are stored at once"):
         publisher.preview(many, epsilon="1")
     assert publisher.remaining == 100
-    trees = [sf.PrivTreePartitioner(["x", "y"]), sf.AutoPartitioner(["x", "z"]), sf.MedianPartitioner(depth=6), sf.KMeans(5)]
+    trees = [
+        sf.PrivTreePartitioner(["x", "y"]),
+        sf.AutoPartitioner(["x", "z"]),
+        sf.MedianPartitioner(depth=6),
+        sf.KMeans(5),
+    ]
     assert len(Plan(trees).needs(WIDE)) == 4  # what people ask for fits
 
 
@@ -109,10 +123,23 @@ with tempfile.TemporaryDirectory() as folder:
 def test_the_largest_answers_fit_a_laptop(evidence: Callable[[str, object], None]) -> None:
     """At the limit, with noise of scale 10^6: 3 GB at most from the scan to the file that was read back, and a tenth of a blob."""
     found = {}
-    for kind, size in (("histogram", MOST_NUMBERS), ("grid", MOST_PARTITION_CELLS), ("tree", MOST_PARTITION_CELLS)):
-        done = subprocess.run([sys.executable, "-c", MEASURE, kind, str(size)], capture_output=True, text=True, check=True)
+    for kind, size in (
+        ("histogram", MOST_NUMBERS),
+        ("grid", MOST_PARTITION_CELLS),
+        ("tree", MOST_PARTITION_CELLS),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURE, kind, str(size)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         memory, stored = map(float, done.stdout.split())
-        found[kind] = {"cells": size, "bytes of memory a cell": round(memory), "bytes of JSON a cell": round(stored, 1)}
+        found[kind] = {
+            "cells": size,
+            "bytes of memory a cell": round(memory),
+            "bytes of JSON a cell": round(stored, 1),
+        }
         assert memory * size < 3e9
         assert stored * size < 4e8
     evidence("limits", found)

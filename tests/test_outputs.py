@@ -11,7 +11,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
-from sfumato.verifying import verify
+from sfumato.publishing.verifying import verify
 from support.outputs import COUNTERS, PLANE, QUESTIONS, outputs, source
 
 BEFORE = Path(__file__).parent / "fixtures" / "v0_2"

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.ledger import holder, open_ledger
+from sfumato.ledger import open_ledger
+from sfumato.ledger import process_identity as holder
 from support import workers
 from support.workers import AfterStatement, AtByte, Fate, SoonAfter
 
@@ -29,7 +30,9 @@ def work(ledger: Path, worker: int, attempts: int) -> None:
     with sf.Publisher(source, ledger=ledger, account="a") as publisher:
         for attempt in range(attempts):
             try:
-                publisher.release(sf.Histogram("x", bins=50), epsilon=STEP, key=f"{worker}.{attempt // 2}")
+                publisher.release(
+                    sf.Histogram("x", bins=50), epsilon=STEP, key=f"{worker}.{attempt // 2}"
+                )
             except sf.BudgetExceeded:
                 return
             except sf.LedgerError as error:
@@ -40,14 +43,23 @@ def work(ledger: Path, worker: int, attempts: int) -> None:
 def fate(ledger: Path, number: int) -> Fate:
     """One fate after another: of each kind, at places all over the first 53 statements, or 53 kilobytes, of a life."""
     place = 1 + number * 7 % 53
-    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{ledger}-wal"), 1000 * place, 53))[number % 3]
+    return (
+        AfterStatement(place),
+        SoonAfter(place),
+        AtByte(Path(f"{ledger}-wal"), 1000 * place, 53),
+    )[number % 3]
 
 
 def storm(ledger: Path, *, total: str, attempts: int, at_once: int, lives: int) -> dict[str, int]:
     """Run workers against one account; each dies several times, and is started again until it comes to its end."""
-    sf.Publisher(sf.source(POINTS, DOMAIN, name="shared"), ledger=ledger, account="a", budget=total).close()
+    sf.Publisher(
+        sf.source(POINTS, DOMAIN, name="shared"), ledger=ledger, account="a", budget=total
+    ).close()
     actions = [partial(work, ledger, worker, 2 * attempts // at_once) for worker in range(at_once)]
-    fates = [[fate(ledger, at_once * life + worker) for life in range(lives)] for worker in range(at_once)]
+    fates = [
+        [fate(ledger, at_once * life + worker) for life in range(lives)]
+        for worker in range(at_once)
+    ]
     killed = workers.storm(actions, fates)
     assert killed == at_once * lives
     return {"started": killed + at_once, "killed": killed}
@@ -63,8 +75,12 @@ def inspect(path: Path, total: int) -> dict[str, int]:
         assert account.spent[0] <= total
         assert account.spent[0] == len(reserved) * 10_000_000
         assert stored <= reserved
-        held = {entry.key: entry for entry in entries if entry.kind == "reserve" and entry.key in stored}
-    with sf.Publisher(sf.source(POINTS, DOMAIN, name="shared"), ledger=path, account="a") as publisher:
+        held = {
+            entry.key: entry for entry in entries if entry.kind == "reserve" and entry.key in stored
+        }
+    with sf.Publisher(
+        sf.source(POINTS, DOMAIN, name="shared"), ledger=path, account="a"
+    ) as publisher:
         before = publisher.remaining
         for key, entry in held.items():
             release = publisher.release(sf.Histogram("x", bins=50), epsilon=STEP, key=key)
@@ -74,18 +90,27 @@ def inspect(path: Path, total: int) -> dict[str, int]:
             assert release.receipt.entry == entry.sequence
             assert release.receipt.entry_hash == entry.hash
         assert publisher.remaining == before
-    return {"reserved": len(reserved), "stored": len(stored), "spent_units": account.spent[0], "total_units": total}
+    return {
+        "reserved": len(reserved),
+        "stored": len(stored),
+        "spent_units": account.spent[0],
+        "total_units": total,
+    }
 
 
 @told
 def test_a_small_storm(tmp_path: Path) -> None:
     storm(tmp_path / "b.db", total="0.5", attempts=80, at_once=4, lives=3)
-    assert inspect(tmp_path / "b.db", 500_000_000)["reserved"] == 50  # the account was spent to the last unit
+    assert (
+        inspect(tmp_path / "b.db", 500_000_000)["reserved"] == 50
+    )  # the account was spent to the last unit
 
 
 @told
 @pytest.mark.deep
-def test_eight_processes_two_thousand_attempts(tmp_path: Path, evidence: Callable[[str, object], None]) -> None:
+def test_eight_processes_two_thousand_attempts(
+    tmp_path: Path, evidence: Callable[[str, object], None]
+) -> None:
     run = storm(tmp_path / "b.db", total="15", attempts=2_000, at_once=8, lives=30)
     found = inspect(tmp_path / "b.db", 15_000_000_000)
     assert found["reserved"] == 1_500

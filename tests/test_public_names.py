@@ -40,7 +40,9 @@ OTHERWISE = {"Ledger": "Book"}  # what users call a ledger is the book that its 
 def test_what_the_documents_call_and_what_users_annotate_is_public() -> None:
     named = {*DOCUMENTED.split(), *ANNOTATED.split(), "__version__"}
     assert named <= set(sf.__all__)
-    assert set(sf.__all__) - named <= set(listed("questions"))  # a new question is one line in the registry, and none here
+    assert set(sf.__all__) - named <= set(
+        listed("questions")
+    )  # a new question is one line in the registry, and none here
 
 
 def test_the_stub_and_the_modules_agree() -> None:
@@ -68,11 +70,17 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize(
     "code",
-    ["import sfumato", "import sfumato; sfumato.UsageError", "from sfumato.cli import cli; cli.main(['--help'], standalone_mode=False)"],
+    [
+        "import sfumato",
+        "import sfumato; sfumato.UsageError",
+        "from sfumato.cli import cli; cli.main(['--help'], standalone_mode=False)",
+    ],
 )
 def test_nothing_heavy_is_imported_until_it_is_used(code: str) -> None:
     probe = f"{code}\nimport sys; print(sorted({{'numpy','scipy','pyarrow','matplotlib','rich','msgspec','duckdb'}} & set(sys.modules)))"
-    out = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip().splitlines()[-1] == "[]"
 
 
@@ -83,5 +91,7 @@ def test_publishing_needs_no_plotting_library() -> None:
         "with sf.Publisher(src, budget='1') as pub: pub.release(sf.Histogram('x'), epsilon='1')\n"
         "print(sorted({'matplotlib', 'polars', 'duckdb', 'scipy.stats', 'jinja2'} & set(sys.modules)))"
     )
-    out = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip() == "[]"

@@ -77,10 +77,16 @@ def test_an_account_is_charged_for_one_unit_and_data_set_only(tmp_path: Path, ch
     """Costs for different persons, relations or data add up to a number that guarantees nothing."""
     with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
         publisher.release(sf.Histogram("x"), epsilon="0.25")
-    src = sf.source(PEOPLE.rename_columns(["x", "z", "y"]), sf.Domain(x=sf.Interval(0, 1)), **({"person": "y"} | OTHERS[change]))  # type: ignore[arg-type]
+    src = sf.source(
+        PEOPLE.rename_columns(["x", "z", "y"]),
+        sf.Domain(x=sf.Interval(0, 1)),
+        **({"person": "y"} | OTHERS[change]),
+    )  # type: ignore[arg-type]
     src = people(**OTHERS[change]) if change != "another person column" else src  # type: ignore[arg-type]
     with pytest.raises(sf.UsageError, match="account"):
-        sf.Publisher(src, ledger=tmp_path / "b.db", account="a", budget="1").release(sf.Histogram("x"), epsilon="0.25")
+        sf.Publisher(src, ledger=tmp_path / "b.db", account="a", budget="1").release(
+            sf.Histogram("x"), epsilon="0.25"
+        )
     with open_ledger(tmp_path / "b.db") as ledger:
         assert ledger.account("a").spent == (250_000_000, 0)
         assert ledger.verify().ok
@@ -89,7 +95,9 @@ def test_an_account_is_charged_for_one_unit_and_data_set_only(tmp_path: Path, ch
 def test_an_account_that_nothing_has_bound_is_bound_by_its_first_charge(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "b.db") as ledger:
         ledger.open_account("a", "pure", (10**9, 0))
-        sf.Publisher(people(), ledger=ledger, account="a").release(sf.Histogram("x"), epsilon="0.25")
+        sf.Publisher(people(), ledger=ledger, account="a").release(
+            sf.Histogram("x"), epsilon="0.25"
+        )
         found = ledger.account("a")
         assert (found.protects, found.data) == ("one who, added or removed", "points")
         with pytest.raises(sf.UsageError, match="one row"):
@@ -100,7 +108,9 @@ def test_an_account_that_nothing_has_bound_is_bound_by_its_first_charge(tmp_path
 def test_a_data_set_has_one_ceiling_over_all_accounts(tmp_path: Path) -> None:
     """Three accounts on one source were all granted."""
     for number, account in enumerate("abc"):
-        with sf.Publisher(people(), ledger=tmp_path / "b.db", account=account, budget="1", ceiling="2") as publisher:
+        with sf.Publisher(
+            people(), ledger=tmp_path / "b.db", account=account, budget="1", ceiling="2"
+        ) as publisher:
             if number < 2:
                 publisher.release(sf.Histogram("x"), epsilon="0.8", key=account)
                 continue
@@ -111,8 +121,13 @@ def test_a_data_set_has_one_ceiling_over_all_accounts(tmp_path: Path) -> None:
     with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", ceiling="3") as publisher:
         with pytest.raises(sf.UsageError, match="ceiling"):
             publisher.release(sf.Histogram("y"), epsilon="0.1")
-        publisher.release(sf.Histogram("x"), epsilon="0.8", key="a")  # a stored answer costs nothing
-    with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a") as publisher, pytest.raises(sf.BudgetExceeded, match="ceiling"):
+        publisher.release(
+            sf.Histogram("x"), epsilon="0.8", key="a"
+        )  # a stored answer costs nothing
+    with (
+        sf.Publisher(people(), ledger=tmp_path / "b.db", account="a") as publisher,
+        pytest.raises(sf.BudgetExceeded, match="ceiling"),
+    ):
         publisher.release(sf.Histogram("y"), epsilon="0.1")
     for wrong in (sf.ZCDP("1"), "0", "-1"):
         with pytest.raises(sf.UsageError):
@@ -122,13 +137,13 @@ def test_a_data_set_has_one_ceiling_over_all_accounts(tmp_path: Path) -> None:
 
 
 def test_an_account_in_memory_says_once_that_it_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.publisher._warned", False)
+    monkeypatch.setattr("sfumato.publishing.publisher._warned", False)
     with pytest.warns(sf.errors.SfumatoWarning, match="forgets"):
         sf.Publisher(table(), budget="1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sf.Publisher(table(), budget="1")
-        monkeypatch.setattr("sfumato.publisher._warned", False)
+        monkeypatch.setattr("sfumato.publishing.publisher._warned", False)
         sf.Publisher(table(), budget="1", ledger=open_ledger(None))
 
 
@@ -163,38 +178,54 @@ def test_a_key_stands_for_one_question() -> None:
 
 
 def test_a_new_draw_is_paid_for_only_where_it_is_asked_for_in_so_many_words() -> None:
-    publisher = sf.Publisher(sf.source(np.zeros((1, 1)), sf.Domain(x=sf.Interval(0, 1))), budget="1")
+    publisher = sf.Publisher(
+        sf.source(np.zeros((1, 1)), sf.Domain(x=sf.Interval(0, 1))), budget="1"
+    )
     with pytest.raises(sf.UsageError, match="true or false"):
         publisher.release(sf.Histogram("x"), epsilon="0.1", fresh="no")  # type: ignore[call-overload]
     assert publisher.account.spent == (0, 0)
 
 
-def test_beyond_the_budget_nothing_is_read_and_nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.publisher.count", lambda *_, **__: pytest.fail("the data were read"))
+def test_beyond_the_budget_nothing_is_read_and_nothing_is_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "sfumato.publishing.publisher.count", lambda *_, **__: pytest.fail("the data were read")
+    )
     with sf.Publisher(table(), budget="1") as publisher:
         with pytest.raises(sf.BudgetExceeded) as refusal:
             publisher.release(sf.Histogram("x"), epsilon="1.5")
-        assert (refusal.value.requested, refusal.value.remaining, refusal.value.account) == (Fraction(3, 2), 1, "default")
+        assert (refusal.value.requested, refusal.value.remaining, refusal.value.account) == (
+            Fraction(3, 2),
+            1,
+            "default",
+        )
         assert publisher.remaining == 1
 
 
-def test_the_charge_is_durable_before_the_data_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_charge_is_durable_before_the_data_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def look_first(*args: object, **named: object) -> list[Cube]:
         with open_ledger(tmp_path / "b.db") as ledger:
             assert ledger.account("a").spent == (250_000_000, 0)
         return count(*args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("sfumato.publisher.count", look_first)
+    monkeypatch.setattr("sfumato.publishing.publisher.count", look_first)
     with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
         publisher.release(sf.Histogram("x"), epsilon="0.25")
 
 
-def test_a_failure_after_the_charge_publishes_nothing_and_the_key_resumes_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_after_the_charge_publishes_nothing_and_the_key_resumes_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     question = sf.Histogram("x")
     with sf.Publisher(table(), budget="1") as publisher:
         with monkeypatch.context() as patch:
-            patch.setattr("sfumato.publisher.count", lambda *_, **__: 1 / 0)
-            with pytest.raises(sf.InternalError, match=r"ZeroDivisionError in test_publisher\.py") as fault:
+            patch.setattr("sfumato.publishing.publisher.count", lambda *_, **__: 1 / 0)
+            with pytest.raises(
+                sf.InternalError, match=r"ZeroDivisionError in test_publisher\.py"
+            ) as fault:
                 publisher.release(question, epsilon="0.25")
             assert fault.value.__context__ is None
         assert publisher.remaining == Fraction(3, 4)
@@ -202,16 +233,23 @@ def test_a_failure_after_the_charge_publishes_nothing_and_the_key_resumes_free(m
         assert publisher.remaining == Fraction(3, 4)
 
 
-def test_a_plan_scans_once_and_charges_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_scans_once_and_charges_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": POINTS[:, 0], "y": POINTS[:, 1]}), path)
     scans = []
     monkeypatch.setattr(
-        "sfumato.publisher.count",
-        lambda src, lattices, *rest, **named: scans.append(len(lattices)) or count(src, lattices, *rest, **named),
+        "sfumato.publishing.publisher.count",
+        lambda src, lattices, *rest, **named: (
+            scans.append(len(lattices)) or count(src, lattices, *rest, **named)
+        ),
     )
     with sf.Publisher(sf.source(path, DOMAIN), budget="1") as publisher:
-        plan = sf.Plan([sf.Histogram("x", bins=8), sf.Histogram("x", bins=16), sf.Histogram("y")], shares=[1, 1, 2])
+        plan = sf.Plan(
+            [sf.Histogram("x", bins=8), sf.Histogram("x", bins=16), sf.Histogram("y")],
+            shares=[1, 1, 2],
+        )
         answers = publisher.release(plan, epsilon="0.4")
         assert scans == [2]  # 8 bins are unions of 16
         assert [float(a.guarantee.measure.epsilon) for a in answers] == [0.1, 0.1, 0.2]
@@ -223,7 +261,9 @@ def test_a_plan_scans_once_and_charges_once(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_plan_of_one_lattice_refined_by_another_counts_alike() -> None:
     with sf.testing.deterministic(1), sf.Publisher(table(), budget="2") as publisher:
-        both = publisher.release([sf.Histogram("x", bins=8), sf.Histogram("x", bins=16)], epsilon="1")
+        both = publisher.release(
+            [sf.Histogram("x", bins=8), sf.Histogram("x", bins=16)], epsilon="1"
+        )
         assert [a.guarantee.private for a in both] == [False, False]
 
 
@@ -236,7 +276,10 @@ def test_measures_convert_by_name_only() -> None:
             sf.Publisher(table(), budget="1").release(sf.Histogram("x"), rho="0.1")
     with sf.Publisher(table(), budget=sf.ApproxDP("1", "1e-6")) as publisher:
         answer = publisher.release(sf.Histogram("x"), epsilon="0.5", delta="1e-7")
-        assert publisher.remaining == (Fraction(1, 2), Fraction(1, 10**6))  # known cells need no delta
+        assert publisher.remaining == (
+            Fraction(1, 2),
+            Fraction(1, 10**6),
+        )  # known cells need no delta
         assert answer.guarantee.measure == sf.PureDP("0.5")
 
 
@@ -280,17 +323,32 @@ def test_without_an_account_or_a_cost_nothing_starts(tmp_path: Path) -> None:
 def test_nothing_true_is_held_by_what_is_handed_out() -> None:
     canary = 731_946  # rows in one cell: the true count must be nowhere
     data = np.full((canary, 1), 0.55)
-    with sf.Publisher(sf.source(data, sf.Domain(x=sf.Interval(0, 1)), name="c"), budget="1") as publisher:
+    with sf.Publisher(
+        sf.source(data, sf.Domain(x=sf.Interval(0, 1)), name="c"), budget="1"
+    ) as publisher:
         answer = publisher.release(sf.Histogram("x", bins=2), epsilon="0.001")
         assert answer.values[1] != canary
         count(publisher.source, [sf.Histogram("x", bins=2).needs(publisher.source.domain).lattice])
-        assert not sightings(canary, answer, publisher, publisher.source, publisher._cubes[0], answer.guarantee, answer.receipt)
+        assert not sightings(
+            canary,
+            answer,
+            publisher,
+            publisher.source,
+            publisher._cubes[0],
+            answer.guarantee,
+            answer.receipt,
+        )
 
 
-def test_a_second_scan_keeps_the_same_rows_of_each_person(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_second_scan_keeps_the_same_rows_of_each_person(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Of a table that did not change; one in memory may have, between two releases."""
     keys = []
-    monkeypatch.setattr("sfumato.publisher.count", lambda *rest, key: keys.append(key) or count(*rest, key=key))
+    monkeypatch.setattr(
+        "sfumato.publishing.publisher.count",
+        lambda *rest, key: keys.append(key) or count(*rest, key=key),
+    )
     pq.write_table(pa.table({"x": POINTS[:, 0]}), tmp_path / "x.parquet")
     for src in (sf.source(tmp_path / "x.parquet", sf.Domain(x=sf.Interval(0, 1))), table()):
         with sf.Publisher(src, budget="1") as publisher:
@@ -305,7 +363,9 @@ def test_a_second_scan_keeps_the_same_rows_of_each_person(monkeypatch: pytest.Mo
 
 def test_a_table_changed_in_place_is_counted_anew() -> None:
     rows = np.zeros((1_000, 1))
-    with sf.Publisher(sf.source(rows, sf.Domain(x=sf.Interval(0, 10)), name="t"), budget="20") as publisher:
+    with sf.Publisher(
+        sf.source(rows, sf.Domain(x=sf.Interval(0, 10)), name="t"), budget="20"
+    ) as publisher:
         publisher.release(sf.Histogram("x", bins=2), epsilon="5")
         rows[:] = 9
         changed = publisher.release(sf.Histogram("x", bins=4), epsilon="5")
@@ -317,16 +377,26 @@ def test_the_order_of_the_domain_is_part_of_what_is_asked() -> None:
     ledger = open_ledger(None)
     array = np.column_stack([np.full(500, 1.0), np.full(500, 99.0)])
     a, b = sf.Interval(0, 100), sf.Interval(0, 100)
-    first = sf.Publisher(sf.source(array, sf.Domain(a=a, b=b), name="n"), ledger=ledger, account="x", budget="20")
-    second = sf.Publisher(sf.source(array, sf.Domain(b=b, a=a), name="n"), ledger=ledger, account="x", budget="20")
+    first = sf.Publisher(
+        sf.source(array, sf.Domain(a=a, b=b), name="n"), ledger=ledger, account="x", budget="20"
+    )
+    second = sf.Publisher(
+        sf.source(array, sf.Domain(b=b, a=a), name="n"), ledger=ledger, account="x", budget="20"
+    )
     question = sf.Histogram("a", bins=2)
-    assert first.release(question, epsilon="5").values[0] > 400 > first.release(question, epsilon="5").values[1]
+    assert (
+        first.release(question, epsilon="5").values[0]
+        > 400
+        > first.release(question, epsilon="5").values[1]
+    )
     assert second.release(question, epsilon="5").values[1] > 400
     ledger.close()
 
 
 @pytest.mark.parametrize("total", [sf.ZCDP("0.5"), sf.ApproxDP("1", "1e-6")], ids=str)
-def test_an_existing_account_of_any_rule_is_found_without_its_total(total: object, tmp_path: Path) -> None:
+def test_an_existing_account_of_any_rule_is_found_without_its_total(
+    total: object, tmp_path: Path
+) -> None:
     sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget=total).close()
     with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a") as publisher:
         publisher.release(sf.Histogram("x"), epsilon="0.1")
@@ -370,15 +440,25 @@ def test_equal_questions_are_one_question() -> None:
 
 def test_defaults_written_out_are_defaults() -> None:
     """Words and numbers that a file or the command line brings are equal to the defaults without being them."""
-    for question in (sf.Histogram("x"), sf.Quantiles("x"), sf.KMeans(3), *PARTITIONERS, sf.Counter(horizon=9)):
+    for question in (
+        sf.Histogram("x"),
+        sf.Quantiles("x"),
+        sf.KMeans(3),
+        *PARTITIONERS,
+        sf.Counter(horizon=9),
+    ):
         plain = {name: getattr(question, name) for name in question.__struct_fields__}
         again = type(question)(**{name: copied(value) for name, value in plain.items()})
-        assert to_bytes(again) == to_bytes(question) == to_bytes(pickle.loads(pickle.dumps(question)))
+        assert (
+            to_bytes(again) == to_bytes(question) == to_bytes(pickle.loads(pickle.dumps(question)))
+        )
     with sf.Publisher(table(), budget="1") as publisher:
         publisher.release(sf.Quantiles("x"), epsilon="0.5")
         publisher.release(sf.Quantiles("x", method=copied("auto")), epsilon="0.5")
         assert publisher.remaining == Fraction(1, 2)
-        publisher.release(sf.UniformPartitioner(), epsilon="0.25")  # all Interval axes, or their names
+        publisher.release(
+            sf.UniformPartitioner(), epsilon="0.25"
+        )  # all Interval axes, or their names
         publisher.release(sf.UniformPartitioner(["x", "y"]), epsilon="0.25")
         assert publisher.remaining == Fraction(1, 4)
     assert to_bytes(sf.Interval(0, 10, step=1.0)) == to_bytes(sf.Interval(0, 10, step=1))
@@ -410,7 +490,11 @@ def test_equal_edges_shares_and_steps_are_one_question() -> None:
         for edges in ([0, 1], [0.0, 1.0]):
             publisher.release(sf.Histogram("x", bins=[0, 0.5, *edges[1:]]), epsilon="1")
         assert publisher.remaining == 8
-        plans: list[Any] = [[sf.Histogram("x")], sf.Plan([sf.Histogram("x")], shares=[2]), sf.Plan([sf.Histogram("x")])]
+        plans: list[Any] = [
+            [sf.Histogram("x")],
+            sf.Plan([sf.Histogram("x")], shares=[2]),
+            sf.Plan([sf.Histogram("x")]),
+        ]
         for plan in plans:
             publisher.release(plan, epsilon="1")
         assert publisher.remaining == 7
@@ -421,7 +505,9 @@ def test_equal_edges_shares_and_steps_are_one_question() -> None:
 def test_threads_may_share_a_publisher(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one has counted, and by which choice of rows, is not changed by another in the middle of an answer."""
     people = pa.table({"x": POINTS[:, 0], "who": np.arange(500) % 100})
-    source = sf.source(people, sf.Domain(x=sf.Interval(0, 1)), person="who", rows_per_person=2, name="people")
+    source = sf.source(
+        people, sf.Domain(x=sf.Interval(0, 1)), person="who", rows_per_person=2, name="people"
+    )
     publisher, failed = sf.Publisher(source, budget=100), []
     cached = publisher._cached
 
@@ -450,7 +536,9 @@ def test_threads_may_share_a_publisher(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_slip_binds_no_account(tmp_path: Path) -> None:
     """A misspelt person column is found before the first charge, and the account is still free for the right one."""
     with pytest.raises(sf.DataError, match="did you mean 'who'"):
-        sf.Publisher(people(person="whom"), ledger=tmp_path / "b.db", account="a", budget="1").release(sf.Histogram("x"), epsilon="1")
+        sf.Publisher(
+            people(person="whom"), ledger=tmp_path / "b.db", account="a", budget="1"
+        ).release(sf.Histogram("x"), epsilon="1")
     with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
         publisher.release(sf.Histogram("x"), epsilon="1")
         assert publisher.account.protects == "one who, added or removed"
@@ -474,5 +562,7 @@ def test_an_answer_that_is_not_what_was_charged_is_not_stored(fault, monkeypatch
             with pytest.raises(sf.UsageError, match="Let ") as refused:
                 publisher.release(sf.Histogram("x"), epsilon=1, key="k")
         assert "The charge stands" in "".join(refused.value.__notes__)
-        assert publisher.release(sf.Histogram("x"), epsilon=1, key="k").guarantee.measure == sf.PureDP(1)
+        assert publisher.release(
+            sf.Histogram("x"), epsilon=1, key="k"
+        ).guarantee.measure == sf.PureDP(1)
         assert publisher.remaining == 2

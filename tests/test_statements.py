@@ -17,7 +17,9 @@ from sfumato.cli import run
 from sfumato.pages import page
 from sfumato.privacy.guarantee import Guarantee
 
-DOMAIN = sf.Domain(x=sf.Interval(0, 100), y=sf.Interval(0, 100), kind=sf.Categories(["a", "b"]), shop=sf.Keys())
+DOMAIN = sf.Domain(
+    x=sf.Interval(0, 100), y=sf.Interval(0, 100), kind=sf.Categories(["a", "b"]), shop=sf.Keys()
+)
 LIMITED = "of the rows counted (at most 12 a rider)"
 QUESTIONS = [
     sf.Histogram("x"),
@@ -85,7 +87,9 @@ def test_previews_and_releases_say_which_rows(publisher, question, tmp_path: Pat
 
 def test_rows_that_are_persons_are_rows_counted_too() -> None:
     preview = sf.preview(sf.Histogram("x"), domain=DOMAIN, unit=sf.Unit(), epsilon="1")
-    assert "of the rows counted, each count is within +-3 of the truth with 95% confidence" in str(preview)
+    assert "of the rows counted, each count is within +-3 of the truth with 95% confidence" in str(
+        preview
+    )
     assert "not counted: rows without a value, rows with an unlisted label" in str(preview)
     assert "at most" not in preview.counted
 
@@ -95,18 +99,28 @@ def test_streams_count_some_rows_of_the_whole_stream() -> None:
     said = "of the rows counted (at most 3 a rider in the whole stream)"
     assert said in str(sf.preview(counter, domain=DOMAIN, unit=unit, epsilon="1"))
     source = sf.source(table(0), DOMAIN, person="rider", rows_per_person=3, name="s")
-    with sf.Publisher(source, budget="1") as publisher, publisher.open(counter, epsilon="1", key="k") as stream:
+    with (
+        sf.Publisher(source, budget="1") as publisher,
+        publisher.open(counter, epsilon="1", key="k") as stream,
+    ):
         total = stream.push(2, persons=["a", "b"])
         release = stream.history()
     assert said in f"of {total.about}"
     assert "the first 3 rows of the whole stream are counted" in release.guarantee.counted
-    assert "the first 3 rows of the whole stream" in json.loads(to_bytes(release))["guarantee"]["counted"]
-    assert accuracy_sentence(release).startswith("Of the rows counted (at most 3 a rider in the whole stream), each total")
+    assert (
+        "the first 3 rows of the whole stream"
+        in json.loads(to_bytes(release))["guarantee"]["counted"]
+    )
+    assert accuracy_sentence(release).startswith(
+        "Of the rows counted (at most 3 a rider in the whole stream), each total"
+    )
 
 
 def test_estimates_say_which_rows(publisher) -> None:
     release = publisher.release(sf.Histogram("x"), epsilon="1")
-    assert str(release.total()).endswith("at 95% confidence, of the rows counted (at most 12 a rider))")
+    assert str(release.total()).endswith(
+        "at 95% confidence, of the rows counted (at most 12 a rider))"
+    )
     assert release.mean().about == "the rows counted (at most 12 a rider)"
     grid = publisher.release(sf.UniformPartitioner("x", partitions=5), epsilon="1")
     assert grid.count(x=(0, 50)).about == "the rows counted (at most 12 a rider)"
@@ -117,10 +131,24 @@ def test_the_terminal_and_its_json_say_which_rows(tmp_path: Path, capsys, monkey
 
     monkeypatch.chdir(tmp_path)
     pq.write_table(table(), "rides.parquet")
-    words = ["histogram", "rides.parquet", "--axis", "x=0..100", "--person", "rider", "--rows-per-person", "12", "--epsilon", "1"]
+    words = [
+        "histogram",
+        "rides.parquet",
+        "--axis",
+        "x=0..100",
+        "--person",
+        "rider",
+        "--rows-per-person",
+        "12",
+        "--epsilon",
+        "1",
+    ]
     assert run([*words, "--budget", "5"]) == 0
     said = capsys.readouterr().err
-    assert "Of the rows counted (at most 12 a rider), each count is within +-36 of the truth with 95% confidence" in said
+    assert (
+        "Of the rows counted (at most 12 a rider), each count is within +-36 of the truth with 95% confidence"
+        in said
+    )
     assert "any further ones are not" in said
     assert run([*words, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
@@ -133,14 +161,21 @@ def test_the_terminal_and_its_json_say_which_rows(tmp_path: Path, capsys, monkey
 def test_a_release_of_an_earlier_version_says_it_too() -> None:
     """Guarantees that were stored without the sentence get it from their unit; streams say what holds for streams."""
     fixtures = Path(__file__).parent / "fixtures" / "v0_1"
-    assert "at most 3 rows are counted, chosen at random" in sf.load(fixtures / "histogram.json").guarantee.counted
+    assert (
+        "at most 3 rows are counted, chosen at random"
+        in sf.load(fixtures / "histogram.json").guarantee.counted
+    )
     stream = sf.load(fixtures / "stream-finished.json")
     assert "the first 3 rows of the whole stream" in stream.guarantee.counted
     assert "in the whole stream" in accuracy_sentence(stream)
     quantiles = sf.load(fixtures / "plan-2.json")
     assert quantiles.known is None
     assert "In a label with fewer than" in accuracy_sentence(quantiles)
-    guarantee = sf.Histogram("kind").answer(_counted(), sf.Unit(12, person="rider"), sf.PureDP("1"), _noise()).guarantee
+    guarantee = (
+        sf.Histogram("kind")
+        .answer(_counted(), sf.Unit(12, person="rider"), sf.PureDP("1"), _noise())
+        .guarantee
+    )
     from sfumato.answers.codec import from_bytes
 
     plain = json.loads(to_bytes(guarantee))
@@ -167,9 +202,16 @@ ALLOWED = "Epsilon above 10 protects hardly anyone: anyone 1% sure that a person
 
 def test_an_epsilon_above_ten_says_what_it_allows(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for question in (sf.Histogram("x"), sf.Quantiles("x"), sf.Counter(horizon=5), sf.UniformPartitioner("x", partitions=9)):
+    for question in (
+        sf.Histogram("x"),
+        sf.Quantiles("x"),
+        sf.Counter(horizon=5),
+        sf.UniformPartitioner("x", partitions=9),
+    ):
         assert ALLOWED in str(sf.preview(question, domain=DOMAIN, unit=sf.Unit(), epsilon="50"))
-        assert "hardly" not in str(sf.preview(question, domain=DOMAIN, unit=sf.Unit(), epsilon="10"))
+        assert "hardly" not in str(
+            sf.preview(question, domain=DOMAIN, unit=sf.Unit(), epsilon="10")
+        )
     release = sf.Histogram("kind").answer(_counted(), sf.Unit(), sf.PureDP("50"), _noise())
     assert release.guarantee.sentence().endswith(ALLOWED)
     assert ALLOWED in page.render([release])
@@ -179,13 +221,19 @@ def test_an_epsilon_above_ten_says_what_it_allows(capsys, tmp_path: Path, monkey
 
 
 def test_a_rho_as_large_says_it_too() -> None:
-    assert "amounts to an epsilon above 10" in str(sf.preview(sf.Histogram("x"), domain=DOMAIN, unit=sf.Unit(), rho="3"))
-    assert "hardly" not in str(sf.preview(sf.Histogram("x"), domain=DOMAIN, unit=sf.Unit(), rho="0.5"))
+    assert "amounts to an epsilon above 10" in str(
+        sf.preview(sf.Histogram("x"), domain=DOMAIN, unit=sf.Unit(), rho="3")
+    )
+    assert "hardly" not in str(
+        sf.preview(sf.Histogram("x"), domain=DOMAIN, unit=sf.Unit(), rho="0.5")
+    )
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_just_above_ten_the_belief_is_a_number(neighbours) -> None:
-    text = str(sf.preview(sf.Histogram("x"), domain=DOMAIN, unit=sf.Unit(1, neighbours), epsilon="10.1"))
+    text = str(
+        sf.preview(sf.Histogram("x"), domain=DOMAIN, unit=sf.Unit(1, neighbours), epsilon="10.1")
+    )
     assert "hardly anyone" in text
     assert "at most 99.6% sure" in text or "at most 99.6" in text
 
@@ -205,11 +253,17 @@ def test_previews_of_keys_say_what_the_accuracy_function_says(rule, epsilon) -> 
 
 
 def test_the_threshold_is_in_previews_of_keys_beside_other_axes() -> None:
-    alone = sf.preview(sf.Histogram("shop"), domain=DOMAIN, unit=sf.Unit(), epsilon="1", delta="1e-6")
-    beside = sf.preview(sf.Histogram(["shop", "kind"]), domain=DOMAIN, unit=sf.Unit(), epsilon="2", delta="1e-6")
+    alone = sf.preview(
+        sf.Histogram("shop"), domain=DOMAIN, unit=sf.Unit(), epsilon="1", delta="1e-6"
+    )
+    beside = sf.preview(
+        sf.Histogram(["shop", "kind"]), domain=DOMAIN, unit=sf.Unit(), epsilon="2", delta="1e-6"
+    )
     kept = beside.selects.kept(np.array([beside.accuracy() + 1]))[0]
     assert beside.accuracy() >= alone.accuracy()
-    assert 1 - kept <= 0.05  # what is missed by more than the accuracy is shown with 95%, and then is off by noise alone
+    assert (
+        1 - kept <= 0.05
+    )  # what is missed by more than the accuracy is shown with 95%, and then is off by noise alone
     with pytest.raises(sf.UsageError):
         beside.accuracy(simultaneous=True)
 

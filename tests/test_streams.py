@@ -22,15 +22,21 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.runs import Scripted
+from sfumato.counters.totals import Total
 from sfumato.ledger import open_ledger
+from sfumato.publishing.stream import Stream
 from sfumato.random.bits import override
-from sfumato.streaming.totals import Total
-from sfumato.streams import Stream
 from sfumato.testing import deterministic
 from support.canary import overheard, sightings
 
 DOMAIN = sf.Domain(day=sf.Interval(0, 1), kind=sf.Categories(["a", "b"], other="rest"))
-EMPTY = pa.table({"day": pa.array([], pa.float64()), "kind": pa.array([], pa.string()), "who": pa.array([], pa.string())})
+EMPTY = pa.table(
+    {
+        "day": pa.array([], pa.float64()),
+        "kind": pa.array([], pa.string()),
+        "who": pa.array([], pa.string()),
+    }
+)
 
 
 def source(**words: object) -> object:
@@ -43,10 +49,20 @@ def publisher(tmp_path: Path) -> Iterator[sf.Publisher]:
         yield opened
 
 
-def exact(publisher: sf.Publisher, counter: sf.Counter, increments: list[object], **words: object) -> list[Total]:
+def exact(
+    publisher: sf.Publisher, counter: sf.Counter, increments: list[object], **words: object
+) -> list[Total]:
     """Push increments under noise that is nothing."""
-    with override(Scripted()), publisher.open(counter, epsilon="0.01", key=repr(increments)[:900] + repr(counter)[:900]) as stream:
-        return [stream.push(increment, **{name: each[i] for name, each in words.items()}) for i, increment in enumerate(increments)]  # type: ignore[index]
+    with (
+        override(Scripted()),
+        publisher.open(
+            counter, epsilon="0.01", key=repr(increments)[:900] + repr(counter)[:900]
+        ) as stream,
+    ):
+        return [
+            stream.push(increment, **{name: each[i] for name, each in words.items()})
+            for i, increment in enumerate(increments)
+        ]  # type: ignore[index]
 
 
 def test_paid_once_resumed_and_the_same(publisher: sf.Publisher, tmp_path: Path) -> None:
@@ -74,7 +90,10 @@ def test_paid_once_resumed_and_the_same(publisher: sf.Publisher, tmp_path: Path)
 
 def test_two_holders_take_steps_one_after_another(publisher: sf.Publisher, tmp_path: Path) -> None:
     counter = sf.Counter(horizon=20)
-    with publisher.open(counter, epsilon="1", key="k") as one, sf.Publisher(source(), ledger=tmp_path / "b.db", account="a") as other:
+    with (
+        publisher.open(counter, epsilon="1", key="k") as one,
+        sf.Publisher(source(), ledger=tmp_path / "b.db", account="a") as other,
+    ):
         two = other.open(counter, epsilon="1", key="k")
         steps = [holder.push(1).step for holder in (one, two, two, one, two, one)]
         assert steps == [1, 2, 3, 4, 5, 6]
@@ -85,11 +104,31 @@ def test_two_holders_take_steps_one_after_another(publisher: sf.Publisher, tmp_p
     ("counter", "increments", "expected"),
     [
         (sf.Counter(9), [3, 0, np.int64(4)], [3, 3, 7]),
-        (sf.Counter(9, by="kind"), [{"a": 2, "b": 1}, ["a", "x", None, "b"], "b"], [[2, 1, 0], [3, 2, 1], [3, 3, 1]]),
-        (sf.Counter(9, by=sf.Categories(["a", "b"])), [{"a": 2, "x": 1}, ["x", "b"]], [[2, 0], [2, 1]]),
-        (sf.Counter(9, value=sf.Interval(0, 10, step=1)), [7.4, [20, -3, 2.6], float("inf"), []], [7, 20, 30, 30]),
-        (sf.Counter(9, value=sf.Interval(-2, 2, step=0.5)), [np.array([-9.0, 0.7]), 2], [-1.5, 0.5]),
-        (sf.Counter(9, value=sf.Interval(0, 5, step=1), by="kind"), [{"a": [1, 9], "b": 2}, [("a", 1), ("z", 4)]], [[6, 2, 0], [7, 2, 4]]),
+        (
+            sf.Counter(9, by="kind"),
+            [{"a": 2, "b": 1}, ["a", "x", None, "b"], "b"],
+            [[2, 1, 0], [3, 2, 1], [3, 3, 1]],
+        ),
+        (
+            sf.Counter(9, by=sf.Categories(["a", "b"])),
+            [{"a": 2, "x": 1}, ["x", "b"]],
+            [[2, 0], [2, 1]],
+        ),
+        (
+            sf.Counter(9, value=sf.Interval(0, 10, step=1)),
+            [7.4, [20, -3, 2.6], float("inf"), []],
+            [7, 20, 30, 30],
+        ),
+        (
+            sf.Counter(9, value=sf.Interval(-2, 2, step=0.5)),
+            [np.array([-9.0, 0.7]), 2],
+            [-1.5, 0.5],
+        ),
+        (
+            sf.Counter(9, value=sf.Interval(0, 5, step=1), by="kind"),
+            [{"a": [1, 9], "b": 2}, [("a", 1), ("z", 4)]],
+            [[6, 2, 0], [7, 2, 4]],
+        ),
         (sf.Counter(None), [1] * 40, list(range(1, 41))),
     ],
     ids=lambda x: repr(x)[:40],
@@ -101,7 +140,9 @@ def test_without_noise_totals_are_what_was_pushed(
     assert np.allclose(np.array(values, float), np.array(expected, float))
 
 
-@pytest.mark.parametrize(("method", "horizon"), [("tree", 300), ("toeplitz", 300), ("blt", 300), ("blt", 5000)])
+@pytest.mark.parametrize(
+    ("method", "horizon"), [("tree", 300), ("toeplitz", 300), ("blt", 300), ("blt", 5000)]
+)
 def test_gaussian_machines_read_totals_back(tmp_path: Path, method: str, horizon: int) -> None:
     """With no noise the estimates are the totals, to the rounding of C (Toeplitz) and of the buffers."""
     counter = sf.Counter(horizon, method=method, by="kind")  # type: ignore[arg-type]
@@ -116,19 +157,38 @@ def test_gaussian_machines_read_totals_back(tmp_path: Path, method: str, horizon
 
 
 def test_persons_are_bounded_over_all_steps(tmp_path: Path) -> None:
-    with sf.Publisher(source(person="who", rows_per_person=2), ledger=tmp_path / "b.db", budget="1") as publisher, override(Scripted()):
+    with (
+        sf.Publisher(
+            source(person="who", rows_per_person=2), ledger=tmp_path / "b.db", budget="1"
+        ) as publisher,
+        override(Scripted()),
+    ):
         with publisher.open(sf.Counter(9, by="kind"), epsilon="0.01", key="k") as stream:
-            assert stream.push(["a", "a", "b", "a"], persons=["ann", "ann", "ann", "bob"]).value.tolist() == [3, 0, 0]
+            assert stream.push(
+                ["a", "a", "b", "a"], persons=["ann", "ann", "ann", "bob"]
+            ).value.tolist() == [3, 0, 0]
         with publisher.open(sf.Counter(9, by="kind"), epsilon="0.01", key="k") as stream:
-            assert stream.push([None, "b", "b", "a", "b"], persons=["bob", "bob", "bob", 7, "7"]).value.tolist() == [4, 2, 0]
+            assert stream.push(
+                [None, "b", "b", "a", "b"], persons=["bob", "bob", "bob", 7, "7"]
+            ).value.tolist() == [4, 2, 0]
             assert "first 2 count" in str(stream.history().guarantee)
-            for wrong in ({"increment": ["a"]}, {"increment": ["a"], "persons": ["x", "y"]}, {"increment": ["a"], "persons": [["x"]]}):
+            for wrong in (
+                {"increment": ["a"]},
+                {"increment": ["a"], "persons": ["x", "y"]},
+                {"increment": ["a"], "persons": [["x"]]},
+            ):
                 with pytest.raises(sf.UsageError):
                     stream.push(**wrong)  # type: ignore[arg-type]
             assert stream.step == 2
             missing = [None, float("nan"), 1.5, np.float64("nan")]
-            assert stream.push(["b"] * 5, persons=[*missing, "eve"]).value.tolist() == [4, 3, 0], "nobody's rows are dropped"
-            assert stream.push(["c"] * 3, persons=[8.0, 8, np.int64(8)]).value.tolist() == [4, 3, 2], "one person, however held"
+            assert stream.push(["b"] * 5, persons=[*missing, "eve"]).value.tolist() == [4, 3, 0], (
+                "nobody's rows are dropped"
+            )
+            assert stream.push(["c"] * 3, persons=[8.0, 8, np.int64(8)]).value.tolist() == [
+                4,
+                3,
+                2,
+            ], "one person, however held"
         assert publisher.ledger.verify().ok
 
 
@@ -163,10 +223,20 @@ def test_wrong_increments_are_refused_and_take_no_step(
 def test_missing_values_are_dropped(publisher: sf.Publisher) -> None:
     """One person's missing value decides nothing for others: a refusal would tell of it, for nothing and again and again."""
     missing = [None, float("nan"), np.nan, Decimal("NaN"), pd.NA, pd.NaT]
-    with override(Scripted()), publisher.open(sf.Counter(9, value=sf.Interval(0, 4, step=1)), epsilon="1", key="k") as stream:
+    with (
+        override(Scripted()),
+        publisher.open(
+            sf.Counter(9, value=sf.Interval(0, 4, step=1)), epsilon="1", key="k"
+        ) as stream,
+    ):
         assert [stream.push(one).value for one in missing] == [0] * len(missing)
         assert stream.push([1, *missing, 3, 10**400, -(10**400)]).value == 8
-    with override(Scripted()), publisher.open(sf.Counter(9, value=sf.Interval(0, 4, step=1), by="kind"), epsilon="1", key="l") as stream:
+    with (
+        override(Scripted()),
+        publisher.open(
+            sf.Counter(9, value=sf.Interval(0, 4, step=1), by="kind"), epsilon="1", key="l"
+        ) as stream,
+    ):
         assert stream.push([("a", 1), ("b", None), ("a", math.nan)]).value.tolist() == [1, 0, 0]
         assert stream.push({"a": [None, 2], "b": math.nan}).value.tolist() == [3, 0, 0]
 
@@ -234,7 +304,9 @@ def test_refusals_spend_nothing(publisher: sf.Publisher) -> None:
     assert publisher.remaining == 2
 
 
-def test_there_is_no_stream_before_its_charge(publisher: sf.Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_stream_before_its_charge(
+    publisher: sf.Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The only way to a stream is through the ledger, and its state stands in the transaction that charges."""
     ledger = publisher.ledger
 
@@ -248,7 +320,9 @@ def test_there_is_no_stream_before_its_charge(publisher: sf.Publisher, monkeypat
         Stream()  # type: ignore[call-arg]
 
 
-def test_a_step_that_fails_takes_nothing_and_says_nothing(publisher: sf.Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_takes_nothing_and_says_nothing(
+    publisher: sf.Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with publisher.open(sf.Counter(5), epsilon="1", key="k") as stream:
 
         def fails(*_: object) -> None:
@@ -265,7 +339,9 @@ def test_a_step_that_fails_takes_nothing_and_says_nothing(publisher: sf.Publishe
 
 def test_nothing_true_is_to_be_seen(publisher: sf.Publisher) -> None:
     canary = 918_273_645
-    with publisher.open(sf.Counter(5, value=sf.Interval(0, 10**9, step=1)), epsilon="0.001", key="k") as stream:
+    with publisher.open(
+        sf.Counter(5, value=sf.Interval(0, 10**9, step=1)), epsilon="0.001", key="k"
+    ) as stream:
         total = stream.push(float(canary), event="one")
         assert not sightings(canary, total, stream, stream.history(), stream._steps)
 
@@ -283,7 +359,9 @@ def test_measures(tmp_path: Path) -> None:
     with sf.Publisher(source(), budget=sf.ApproxDP("2", "1e-5")) as publisher:
         with publisher.open(counter, epsilon="0.1", delta="1e-12", key="small delta") as stream:
             release = stream.history()
-            assert isinstance(release.guarantee.measure, sf.PureDP), "there a Laplace tree is better, and needs no delta"
+            assert isinstance(release.guarantee.measure, sf.PureDP), (
+                "there a Laplace tree is better, and needs no delta"
+            )
         assert publisher.remaining == (Fraction(19, 10), Fraction(1, 10**5))
         with publisher.open(counter, epsilon="1", delta="1e-6", key="delta") as stream:
             assert isinstance(stream.history().guarantee.measure, sf.ApproxDP)
@@ -297,10 +375,14 @@ def test_measures(tmp_path: Path) -> None:
 
 def test_intervals_hold_as_often_as_they_say() -> None:
     """600 streams of each machine: intervals of single steps, and bands for all steps."""
-    for counter, cost in [(sf.Counter(30), sf.PureDP("0.5")), (sf.Counter(30), sf.ZCDP("0.02")), (sf.Counter(None), sf.PureDP("0.5"))]:
+    for counter, cost in [
+        (sf.Counter(30), sf.PureDP("0.5")),
+        (sf.Counter(30), sf.ZCDP("0.02")),
+        (sf.Counter(None), sf.PureDP("0.5")),
+    ]:
         machine = counter.settle(None, sf.Unit(), cost).machine
+        from sfumato.counters.question import half_widths
         from sfumato.random import PublicSeed
-        from sfumato.streaming.counter import half_widths
 
         errors, noise = np.empty((600, 30)), PublicSeed(repr(counter))
         for run in range(len(errors)):
@@ -317,20 +399,31 @@ def test_intervals_hold_as_often_as_they_say() -> None:
         assert 0.75 < (errors.var(axis=0) / machine.variances(1, 30)).mean() < 1.25
 
 
-def test_a_state_that_was_put_back_or_edited_is_refused(publisher: sf.Publisher, tmp_path: Path) -> None:
+def test_a_state_that_was_put_back_or_edited_is_refused(
+    publisher: sf.Publisher, tmp_path: Path
+) -> None:
     with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
         stream.push(1)
-        before = sqlite3.connect(tmp_path / "b.db.secrets").execute("SELECT state FROM streams").fetchone()[0]
+        before = (
+            sqlite3.connect(tmp_path / "b.db.secrets")
+            .execute("SELECT state FROM streams")
+            .fetchone()[0]
+        )
         stream.push(1)
     with sqlite3.connect(tmp_path / "b.db.secrets") as db:
         db.execute("DROP TRIGGER streams_forward")
         db.execute("UPDATE streams SET state = ?", (before,))
     db.close()
-    with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream, pytest.raises(sf.LedgerError, match="was edited"):
+    with (
+        publisher.open(sf.Counter(9), epsilon="1", key="k") as stream,
+        pytest.raises(sf.LedgerError, match="was edited"),
+    ):
         stream.push(1)
 
 
-def test_the_state_holds_the_total_and_belongs_to_its_owner(publisher: sf.Publisher, tmp_path: Path) -> None:
+def test_the_state_holds_the_total_and_belongs_to_its_owner(
+    publisher: sf.Publisher, tmp_path: Path
+) -> None:
     """What the documents say of the state at rest: it is secret, so the file is its owner's only."""
     with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
         stream.push(918_273)
@@ -352,7 +445,9 @@ def test_no_object_keeps_what_was_pushed(publisher: sf.Publisher) -> None:
         waiting: list[object] = [stream]
         while waiting:
             one = waiting.pop()
-            if id(one) in seen or isinstance(one, type | ModuleType | FunctionType | FrameType | CodeType):
+            if id(one) in seen or isinstance(
+                one, type | ModuleType | FunctionType | FrameType | CodeType
+            ):
                 continue
             seen.add(id(one))
             assert not (isinstance(one, int) and one == 918_273_645)
@@ -375,12 +470,21 @@ def test_a_count_that_does_not_fit_its_persons_makes_no_list(publisher: sf.Publi
     "edit",
     [
         lambda plain: plain | {"outputs": [[1]] * 9, "events": [""] * 9},
-        lambda plain: plain | {"outputs": [[], []], "settled": plain["settled"] | {"machine": plain["settled"]["machine"] | {"cells": 0}}},
+        lambda plain: (
+            plain
+            | {
+                "outputs": [[], []],
+                "settled": plain["settled"]
+                | {"machine": plain["settled"]["machine"] | {"cells": 0}},
+            }
+        ),
         lambda plain: plain | {"settled": plain["settled"] | {"labels": ["a", "b"]}},
         lambda plain: plain | {"settled": plain["settled"] | {"grain": "0"}},
     ],
 )
-def test_a_false_file_is_no_running_total(publisher: sf.Publisher, tmp_path: Path, edit: object) -> None:
+def test_a_false_file_is_no_running_total(
+    publisher: sf.Publisher, tmp_path: Path, edit: object
+) -> None:
     stream = publisher.open(sf.Counter(4), epsilon="1", key="k")
     stream.push(1)
     stream.push(2)
@@ -399,7 +503,9 @@ def test_every_step_of_a_calendar_is_published(publisher: sf.Publisher, tmp_path
         assert stream.push(2, event="2013-01-01T07:30").step == 1
         total = stream.push(5, event=dt.date(2013, 1, 4))
         assert (total.step, total.event, total.value) == (4, "2013-01-04", 7)
-        assert stream.push(99, event="2013-01-02") == list(stream)[1], "a step that is published takes no more rows"
+        assert stream.push(99, event="2013-01-02") == list(stream)[1], (
+            "a step that is published takes no more rows"
+        )
         assert stream.push(1).event == "2013-01-05"
         for outside in ("2012-12-31", "2013-01-07", "rubbish", 3):
             with pytest.raises(sf.UsageError, match="none of the 6 steps"):
@@ -413,7 +519,10 @@ def test_every_step_of_a_calendar_is_published(publisher: sf.Publisher, tmp_path
     assert release.events == tuple(YEAR.name(place) for place in range(6))
     assert sf.load(release.save(tmp_path / "r.json")) == release
     assert publisher.ledger.verify().ok
-    with publisher.open(sf.Counter(6), epsilon="0.01", key="none") as stream, pytest.raises(sf.UsageError, match="no calendar"):
+    with (
+        publisher.open(sf.Counter(6), epsilon="0.01", key="none") as stream,
+        pytest.raises(sf.UsageError, match="no calendar"),
+    ):
         stream.advance()
 
 
@@ -430,7 +539,10 @@ def test_a_calendar_shows_the_same_steps_whoever_is_in_the_data(publisher: sf.Pu
 
 
 def test_two_holders_of_a_calendar(publisher: sf.Publisher, tmp_path: Path) -> None:
-    with sf.Publisher(source(), ledger=tmp_path / "b.db", account="a") as other, override(Scripted()):
+    with (
+        sf.Publisher(source(), ledger=tmp_path / "b.db", account="a") as other,
+        override(Scripted()),
+    ):
         one = publisher.open(sf.Counter(YEAR), epsilon="0.01", key="k")
         two = other.open(sf.Counter(YEAR), epsilon="0.01", key="k")
         one.push(1, event="2013-01-03")
@@ -443,13 +555,22 @@ def test_two_holders_of_a_calendar(publisher: sf.Publisher, tmp_path: Path) -> N
 
 def test_rows_of_persons_over_a_calendar(tmp_path: Path) -> None:
     counter = sf.Counter(["mon", "tue", "wed"], by="kind")
-    with sf.Publisher(source(person="who"), ledger=tmp_path / "b.db", budget="1") as publisher, override(Scripted()):
+    with (
+        sf.Publisher(source(person="who"), ledger=tmp_path / "b.db", budget="1") as publisher,
+        override(Scripted()),
+    ):
         stream = publisher.open(counter, epsilon="0.01", key="k")
-        assert stream.push(["a", "b"], event="tue", persons=["ann", "bob"]).value.tolist() == [1, 1, 0]
+        assert stream.push(["a", "b"], event="tue", persons=["ann", "bob"]).value.tolist() == [
+            1,
+            1,
+            0,
+        ]
         assert stream.push(["a"], event="mon", persons=["eve"]).value.tolist() == [0, 0, 0]
-        assert stream.push(["a", "a"], event="wed", persons=["eve", "ann"]).value.tolist() == [2, 1, 0], (
-            "what counted nowhere is no row of eve's"
-        )
+        assert stream.push(["a", "a"], event="wed", persons=["eve", "ann"]).value.tolist() == [
+            2,
+            1,
+            0,
+        ], "what counted nowhere is no row of eve's"
 
 
 @pytest.mark.parametrize(
@@ -471,9 +592,14 @@ def test_rows_of_persons_over_a_calendar(tmp_path: Path) -> None:
         ("none", {"cells": 0}),
     ],
 )
-def test_a_mechanism_that_cannot_be_is_refused(tmp_path: Path, method: str, edit: dict[str, object]) -> None:
+def test_a_mechanism_that_cannot_be_is_refused(
+    tmp_path: Path, method: str, edit: dict[str, object]
+) -> None:
     counter = sf.Counter(None) if method == "none" else sf.Counter(365, method=method)  # type: ignore[arg-type]
-    with sf.Publisher(source(), budget=sf.ZCDP("1")) as publisher, publisher.open(counter, rho="0.1", key="k") as stream:
+    with (
+        sf.Publisher(source(), budget=sf.ZCDP("1")) as publisher,
+        publisher.open(counter, rho="0.1", key="k") as stream,
+    ):
         stream.push(1)
         plain = msgspec.json.decode(stream.history().save(tmp_path / "r.json").read_bytes())
     machine = plain["settled"]["machine"]
@@ -485,7 +611,9 @@ def test_a_mechanism_that_cannot_be_is_refused(tmp_path: Path, method: str, edit
     assert len(refusal.value.args) == 3
 
 
-def test_a_file_whose_steps_are_not_those_of_its_calendar(publisher: sf.Publisher, tmp_path: Path) -> None:
+def test_a_file_whose_steps_are_not_those_of_its_calendar(
+    publisher: sf.Publisher, tmp_path: Path
+) -> None:
     with publisher.open(sf.Counter(YEAR), epsilon="1", key="k") as stream:
         stream.push(1)
         plain = msgspec.json.decode(stream.history().save(tmp_path / "r.json").read_bytes())
@@ -495,8 +623,8 @@ def test_a_file_whose_steps_are_not_those_of_its_calendar(publisher: sf.Publishe
 
 
 def test_a_toeplitz_state_of_an_earlier_version_goes_on(publisher: sf.Publisher) -> None:
+    from sfumato.counters.toeplitz import ColumnState
     from sfumato.random import current
-    from sfumato.streaming.exact_toeplitz import ColumnState
 
     machine = sf.Counter(9, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
     old = msgspec.json.decode(b'{"increments":[[3],[-700],[90]]}', type=ColumnState)
@@ -512,15 +640,20 @@ def test_a_toeplitz_state_of_an_earlier_version_goes_on(publisher: sf.Publisher)
 
 @pytest.mark.parametrize("large", [100, 2**31, 2**53, 2**70])
 def test_toeplitz_sums_are_exact_whatever_the_increments(large: int) -> None:
-    from sfumato.streaming.exact_toeplitz import column
+    from sfumato.counters.toeplitz import column
 
     machine = sf.Counter(12, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
-    weights, increments = column(12, 16).tolist(), [large, -3, large, 0, -large, 127, -128, 128, -129, large - 1, 5, large]
+    weights, increments = (
+        column(12, 16).tolist(),
+        [large, -3, large, 0, -large, 127, -128, 128, -129, large - 1, 5, large],
+    )
     state = machine.start()
     for step, increment in enumerate(increments, 1):
         with override(Scripted()) as none:
             state, (output,) = machine.step(state, (increment,), none)  # type: ignore[arg-type]
-        assert output == sum(w * x for w, x in zip(weights, reversed(increments[:step]), strict=False))
+        assert output == sum(
+            w * x for w, x in zip(weights, reversed(increments[:step]), strict=False)
+        )
 
 
 def test_a_person_of_a_class_of_its_own_is_the_same_person(tmp_path: Path) -> None:
@@ -530,7 +663,10 @@ def test_a_person_of_a_class_of_its_own_is_the_same_person(tmp_path: Path) -> No
     class Number(int):
         pass
 
-    with sf.Publisher(source(person="who"), ledger=tmp_path / "b.db", budget="1") as publisher, override(Scripted()):
+    with (
+        sf.Publisher(source(person="who"), ledger=tmp_path / "b.db", budget="1") as publisher,
+        override(Scripted()),
+    ):
         stream = publisher.open(sf.Counter(9), epsilon="1", key="k")
         stream.push(3, persons=["ann", Who.ANN, np.str_("ann")])
         assert stream.push(3, persons=[7, Number(7), np.int64(7)]).value == 2
@@ -542,11 +678,15 @@ def test_names_that_are_nearly_numbers_are_compared_as_text(publisher: sf.Publis
             stream.push(1, event=event)
 
 
-@pytest.mark.parametrize("bounds", [(1, 11, 2), (0.5, 10.5, 1), (1, 4, 3), (-7, -1, 3), (0, 1, 0.01)])
+@pytest.mark.parametrize(
+    "bounds", [(1, 11, 2), (0.5, 10.5, 1), (1, 4, 3), (-7, -1, 3), (0, 1, 0.01)]
+)
 def test_values_on_the_lattice_are_counted_as_they_are(bounds: tuple[float, float, float]) -> None:
     low, high, step = bounds
     with sf.Publisher(source(), budget="1") as publisher, override(Scripted()):
-        stream = publisher.open(sf.Counter(9, value=sf.Interval(low, high, step=step)), epsilon="1", key="k")
+        stream = publisher.open(
+            sf.Counter(9, value=sf.Interval(low, high, step=step)), epsilon="1", key="k"
+        )
         assert stream.push([low] * 1000).value == pytest.approx(1000 * low)
         assert stream.push([low + step]).value == pytest.approx(1001 * low + step)
 
@@ -558,10 +698,15 @@ def test_values_too_far_from_nought_for_their_width_are_refused(publisher: sf.Pu
 
 def test_two_sources_do_not_share_a_stream_unseen(tmp_path: Path) -> None:
     """Rows of both would be added up, and the receipt would name the first."""
-    named = {name: sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name=name) for name in ("north", "south")}
+    named = {
+        name: sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name=name)
+        for name in ("north", "south")
+    }
     with open_ledger(tmp_path / "b.db") as ledger:
         ledger.open_account("a", "pure", (10**9, 0))
-        with sf.Publisher(named["north"], ledger=ledger, account="a").open(sf.Counter(9), epsilon="0.5", key="k") as stream:
+        with sf.Publisher(named["north"], ledger=ledger, account="a").open(
+            sf.Counter(9), epsilon="0.5", key="k"
+        ) as stream:
             stream.push(1)
         ledger.open_account("b", "pure", (10**9, 0))
         with pytest.raises(sf.UsageError, match="data set 'north'"):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.streaming.exact_toeplitz import ColumnState
+from sfumato.counters.toeplitz import ColumnState
 from support import workers
 from support.workers import AfterStatement, AtByte, Fate, SoonAfter
 
@@ -46,7 +46,9 @@ def work(place: Path, name: str, events: int) -> None:
     budget = sf.ZCDP("0.5") if "rho" in cost else "1"
     publisher = sf.Publisher(source, ledger=place / "b.db", account="a", budget=budget)
     with publisher, publisher.open(counter, key="k", **cost) as stream:
-        first = max(1, stream.step - 2)  # a few are pushed again, as by someone who does not know how far it came
+        first = max(
+            1, stream.step - 2
+        )  # a few are pushed again, as by someone who does not know how far it came
         for event in range(first, events + 1):
             total = stream.push(brought(event), event=event)
             os.write(out, f"{json.dumps([event, total.step, total.value])}\n".encode())
@@ -59,7 +61,11 @@ def fate(ledger: Path, number: int) -> Fate:
     To open a ledger with a stream takes about 22 statements, and to push takes 3.
     """
     place = 1 + number * 17 % 43
-    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{ledger}-wal"), 1000 * place, 43))[number % 3]
+    return (
+        AfterStatement(place),
+        SoonAfter(place),
+        AtByte(Path(f"{ledger}-wal"), 1000 * place, 43),
+    )[number % 3]
 
 
 def storm(place: Path, name: str, events: int, fates: list[Fate]) -> int:
@@ -79,9 +85,13 @@ def judge(place: Path, name: str, events: int) -> int:
         assert len([entry for entry in publisher.ledger.log() if entry.kind == "reserve"]) == 1
         with publisher.open(counter, key="k", **cost) as stream:
             history = stream.history()
-            stored = publisher.ledger._kept.store.database._connection.execute("SELECT state FROM streams").fetchone()[0]  # type: ignore[attr-defined]
+            stored = publisher.ledger._kept.store.database._connection.execute(
+                "SELECT state FROM streams"
+            ).fetchone()[0]  # type: ignore[attr-defined]
         assert publisher.ledger.verify().ok
-    assert history.events == tuple(str(event) for event in range(1, events + 1)), "no step lost, none counted twice"
+    assert history.events == tuple(str(event) for event in range(1, events + 1)), (
+        "no step lost, none counted twice"
+    )
     values = history.values.tolist()
     for event, step, value in shown:
         assert (step, value) == (event, values[event - 1]), "what was shown once is what is stored"
@@ -95,7 +105,9 @@ def judge(place: Path, name: str, events: int) -> int:
         assert state["totals"] == [sum(truth)]
     elif name == "toeplitz":
         assert msgspec.convert(state, ColumnState).values() == truth
-    half = 1.5 * history.accuracy("0.999999", simultaneous=True)  # false alarms: 1e-9, since tails are exponential
+    half = 1.5 * history.accuracy(
+        "0.999999", simultaneous=True
+    )  # false alarms: 1e-9, since tails are exponential
     assert (np.abs(history.values - np.cumsum(truth)) <= half).all()
     return len(shown)
 
@@ -104,7 +116,9 @@ def judge(place: Path, name: str, events: int) -> int:
 def test_killed_all_over_its_work(tmp_path: Path, name: str) -> None:
     """Each kind of stream at other places."""
     first = 7 * list(COUNTERS).index(name)
-    storm(tmp_path, name, 40, [fate(tmp_path / "b.db", number) for number in range(first, first + 7)])
+    storm(
+        tmp_path, name, 40, [fate(tmp_path / "b.db", number) for number in range(first, first + 7)]
+    )
     judge(tmp_path, name, 40)
 
 
@@ -113,7 +127,10 @@ def test_killed_around_its_last_step(tmp_path: Path, name: str) -> None:
     """The step that wipes the secrets is taken once, and whoever opens the stream next cuts the log."""
     storm(tmp_path, name, 8, [AfterStatement(place) for place in range(36, 52)])
     judge(tmp_path, name, 8)
-    assert not (tmp_path / "b.db.secrets-wal").exists() or not (tmp_path / "b.db.secrets-wal").stat().st_size
+    assert (
+        not (tmp_path / "b.db.secrets-wal").exists()
+        or not (tmp_path / "b.db.secrets-wal").stat().st_size
+    )
 
 
 @pytest.mark.deep
@@ -123,7 +140,16 @@ def test_killed_after_each_statement_and_kilobyte(tmp_path: Path, name: str) -> 
     for place in range(1, 90):
         folder = tmp_path / str(place)
         folder.mkdir()
-        storm(folder, name, 24, [AfterStatement(place), AtByte(folder / "b.db-wal", 500 * place), AfterStatement(1 + place % 34)])
+        storm(
+            folder,
+            name,
+            24,
+            [
+                AfterStatement(place),
+                AtByte(folder / "b.db-wal", 500 * place),
+                AfterStatement(1 + place % 34),
+            ],
+        )
         judge(folder, name, 24)
 
 
@@ -137,7 +163,9 @@ def test_a_thousand_kills(tmp_path: Path, evidence: Callable[[str, object], None
         place = tmp_path / str(figures["streams"])
         place.mkdir()
         first = 40 * figures["streams"]
-        kills[name] += storm(place, name, 200, [fate(place / "b.db", number) for number in range(first, first + 40)])
+        kills[name] += storm(
+            place, name, 200, [fate(place / "b.db", number) for number in range(first, first + 40)]
+        )
         figures["shown"] += judge(place, name, 200)
         figures["streams"] += 1
         figures["steps"] += 200

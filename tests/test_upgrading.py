@@ -16,7 +16,7 @@ import pytest
 import sfumato as sf
 from sfumato.answers.codec import to_bytes
 from sfumato.ledger import open_ledger
-from sfumato.upgrading import upgrade_ledger
+from sfumato.publishing.upgrading import upgrade_ledger
 from support.tampering import secrets_of, unguarded
 
 BEFORE = Path(__file__).parent / "fixtures" / "v0_1"
@@ -70,11 +70,19 @@ def test_questions_of_version_0_1_replay_unpaid(book: Path, rows: Path) -> None:
     with sf.Publisher(hospital(rows), ledger=book, account="hospital") as publisher:
         before = publisher.account.spent
         asked = {
-            "histogram": publisher.release(sf.Histogram(["ward", "age"], bins={"age": 10}), epsilon="1"),
-            "histogram-key": publisher.release(sf.Histogram("ward"), epsilon="1/2", key="wards-2025"),
+            "histogram": publisher.release(
+                sf.Histogram(["ward", "age"], bins={"age": 10}), epsilon="1"
+            ),
+            "histogram-key": publisher.release(
+                sf.Histogram("ward"), epsilon="1/2", key="wards-2025"
+            ),
             "records": publisher.release(sf.Histogram("age", records=50), epsilon="1"),
-            "median": publisher.release(sf.MedianPartitioner(["age", "weight"], depth=3), epsilon="2"),
-            "kmeans-privtree": publisher.release(sf.KMeans(2, ["age", "weight"], method="privtree"), epsilon="2"),
+            "median": publisher.release(
+                sf.MedianPartitioner(["age", "weight"], depth=3), epsilon="2"
+            ),
+            "kmeans-privtree": publisher.release(
+                sf.KMeans(2, ["age", "weight"], method="privtree"), epsilon="2"
+            ),
         }
         plan = sf.Plan([sf.Histogram("age", bins=5), sf.Quantiles("age", by="ward")])
         asked["plan-1"], asked["plan-2"] = publisher.release(plan, epsilon="2")
@@ -90,7 +98,9 @@ def test_questions_of_version_0_1_replay_unpaid(book: Path, rows: Path) -> None:
         if name != "histogram-key":
             assert then.key not in to_bytes(release).decode()
         assert (now.entry, now.time, now.charged) == (then.entry, then.time, then.charged)
-    named = sf.source(np.array([[1.0], [2.0], [2.5]]), sf.Domain(x=sf.Interval(0, 4)), name="in memory")
+    named = sf.source(
+        np.array([[1.0], [2.0], [2.5]]), sf.Domain(x=sf.Interval(0, 4)), name="in memory"
+    )
     with sf.Publisher(named, ledger=book, account="memory") as publisher:
         again = publisher.release(sf.Histogram("x", bins=4), epsilon="1/2")
         assert without_receipt(again) == without_receipt(old("memory"))
@@ -136,8 +146,13 @@ def test_nothing_of_the_old_digests_or_finished_secrets_is_in_the_copy(book: Pat
         charges = db.execute("SELECT digest, key FROM entries WHERE kind = 'reserve'").fetchall()
         hashes = [text for (text,) in db.execute("SELECT hash FROM entries WHERE kind = 'reserve'")]
         spec, state = db.execute("SELECT spec, state FROM streams WHERE step = 3").fetchone()
-        whose = db.execute("SELECT who FROM tallies WHERE stream = (SELECT min(stream) FROM streams)").fetchall()
-        secrets = [msgspec.json.decode(spec)["secret"] for (spec,) in db.execute("SELECT spec FROM streams")]
+        whose = db.execute(
+            "SELECT who FROM tallies WHERE stream = (SELECT min(stream) FROM streams)"
+        ).fetchall()
+        secrets = [
+            msgspec.json.decode(spec)["secret"]
+            for (spec,) in db.execute("SELECT spec FROM streams")
+        ]
     secret = msgspec.json.decode(spec)["secret"]
     public, private = book.read_bytes(), secrets_of(book).read_bytes()
     for digest, key in charges:
@@ -181,7 +196,9 @@ def test_what_cannot_be_upgraded_is_refused_and_leaves_nothing(tmp_path: Path, b
 
 NUMBER = sf.Domain(x=sf.Interval(0, 4))
 SINGLE = sf.source(np.zeros((3, 1)), NUMBER, name="n")
-PERSONS = sf.source(pa.table({"x": [1.0, 2.0], "who": [1, 1]}), NUMBER, person="who", rows_per_person=5, name="n")
+PERSONS = sf.source(
+    pa.table({"x": [1.0, 2.0], "who": [1, 1]}), NUMBER, person="who", rows_per_person=5, name="n"
+)
 
 
 @pytest.fixture
@@ -194,7 +211,10 @@ def odd(tmp_path: Path) -> Path:
 
 def test_an_account_that_protected_several_pays_for_nothing_more(odd: Path) -> None:
     """Its next charge would bind it, and it would look sound."""
-    with sf.Publisher(SINGLE, ledger=odd, account="mixed") as rows, sf.Publisher(PERSONS, ledger=odd, account="mixed") as persons:
+    with (
+        sf.Publisher(SINGLE, ledger=odd, account="mixed") as rows,
+        sf.Publisher(PERSONS, ledger=odd, account="mixed") as persons,
+    ):
         before = rows.account.spent
         for publisher in (rows, persons):
             assert publisher.release(sf.Histogram("x"), epsilon="1").replayed
@@ -202,7 +222,9 @@ def test_an_account_that_protected_several_pays_for_nothing_more(odd: Path) -> N
                 publisher.release(sf.Histogram("x", bins=2), epsilon="1")
             with pytest.raises(sf.UsageError, match="different persons or relations"):
                 publisher.open(sf.Counter(9), epsilon="1", key="new")
-        assert persons.open(sf.Counter(4), epsilon="1", key="stream").push(1, persons=["b"]).step == 2
+        assert (
+            persons.open(sf.Counter(4), epsilon="1", key="stream").push(1, persons=["b"]).step == 2
+        )
         assert rows.account.spent == before
         assert rows.ledger.verify().ok
 
@@ -217,8 +239,15 @@ def test_a_charge_of_before_that_is_answered_now_binds_its_account(odd: Path) ->
 
 def test_a_default_key_that_was_given_to_another_question_is_not_copied(odd: Path) -> None:
     with closing(sqlite3.connect(f"file:{BEFORE / 'odd.sqlite'}?mode=ro", uri=True)) as db:
-        digests = [text for (text,) in db.execute("SELECT digest FROM entries WHERE kind = 'reserve'")]
-        keys = [text for (text,) in db.execute("SELECT key FROM entries WHERE kind = 'reserve' AND account = 'other'")]
+        digests = [
+            text for (text,) in db.execute("SELECT digest FROM entries WHERE kind = 'reserve'")
+        ]
+        keys = [
+            text
+            for (text,) in db.execute(
+                "SELECT key FROM entries WHERE kind = 'reserve' AND account = 'other'"
+            )
+        ]
     found = odd.read_bytes() + secrets_of(odd).read_bytes()
     assert any(keys[0] == digest[:32] for digest in digests)
     for text in (*keys, *(digest[:32] for digest in digests)):

@@ -14,9 +14,9 @@ from sfumato.answers.origin import signed_part, standing
 from sfumato.answers.release import marked
 from sfumato.cli import run
 from sfumato.ledger import open_ledger
+from sfumato.publishing.upgrading import upgrade_ledger
+from sfumato.publishing.verifying import verify, verify_signature
 from sfumato.signing import new_key, public_of, sign
-from sfumato.upgrading import upgrade_ledger
-from sfumato.verifying import verify, verify_signature
 
 BEFORE = Path(__file__).parent / "fixtures" / "v0_1"
 SOURCE = sf.source(np.zeros((50, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")
@@ -28,7 +28,9 @@ def saved(tmp_path: Path) -> dict[str, Path]:
     with sf.Publisher(SOURCE, ledger=tmp_path / "b.db", account="a", budget="9") as publisher:
         publisher.ledger.signer(create=True)
         one = publisher.release(sf.Histogram("x", bins=2), epsilon="1")
-        _, two = publisher.release([sf.Histogram("x", bins=3), sf.Histogram("x", bins=4)], epsilon="1")
+        _, two = publisher.release(
+            [sf.Histogram("x", bins=3), sf.Histogram("x", bins=4)], epsilon="1"
+        )
         stream = publisher.open(sf.Counter(9), epsilon="1", key="k")
         for _ in range(3):
             stream.push(5)
@@ -70,7 +72,9 @@ def test_what_was_edited_is_not(saved: dict[str, Path], tmp_path: Path, name: st
         assert "not verified" in standing(release)
 
 
-def test_another_ledger_another_key_and_no_signature(saved: dict[str, Path], tmp_path: Path) -> None:
+def test_another_ledger_another_key_and_no_signature(
+    saved: dict[str, Path], tmp_path: Path
+) -> None:
     release = sf.load(saved["histogram"])
     with open_ledger(None) as other:
         assert not verify(release, other).ok
@@ -97,7 +101,12 @@ def test_a_release_of_version_0_1_is_verified_by_the_upgraded_ledger(tmp_path: P
             assert not verify(sf.load(tmp_path / "edited.json"), ledger).ok
 
 
-def test_the_commands(saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands(
+    saved: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(["verify", "histogram.json", "--ledger", "b.db"]) == 0
     assert "is the answer stored under entry" in capsys.readouterr().out
@@ -108,7 +117,11 @@ def test_the_commands(saved: dict[str, Path], tmp_path: Path, monkeypatch: pytes
     plain = json.loads(saved["histogram"].read_text())
     plain["counts"][0] += 1
     Path("edited.json").write_text(json.dumps(plain))
-    for words in (["edited.json", "--ledger", "b.db"], ["edited.json", "--key", key], ["none.json", "--key", key]):
+    for words in (
+        ["edited.json", "--ledger", "b.db"],
+        ["edited.json", "--key", key],
+        ["none.json", "--key", key],
+    ):
         assert run(["verify", *words]) == 4
     assert run(["verify", "edited.json"]) == 2
     assert run(["verify", "edited.json", "--key", "x"]) == 2
@@ -125,10 +138,25 @@ def test_the_commands(saved: dict[str, Path], tmp_path: Path, monkeypatch: pytes
     assert "one patient, added or removed" in capsys.readouterr().out
 
 
-def test_an_anchor_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_anchor_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("x\n1\n2\n")
-    asked = ["histogram", "t.csv", "--axis", "x=0..4", "--epsilon", "1", "--budget", "9", "--ledger", "b.db", "--anchor", "anchor"]
+    asked = [
+        "histogram",
+        "t.csv",
+        "--axis",
+        "x=0..4",
+        "--epsilon",
+        "1",
+        "--budget",
+        "9",
+        "--ledger",
+        "b.db",
+        "--anchor",
+        "anchor",
+    ]
     assert run(asked) == 0
     copies = {name: Path(name).read_bytes() for name in ("b.db", "b.db.secrets")}
     assert run([*asked, "--fresh"]) == 0
@@ -149,7 +177,10 @@ def test_an_anchor_with_numbers_that_no_ledger_has_is_refused(number: str, tmp_p
     anchor = tmp_path / "anchor"
     for line in (f"entry {number} ab", f"stream {number} 1 ab", f"stream 1 {number} ab"):
         anchor.write_text(line + "\n")
-        with open_ledger(tmp_path / "b.db", anchor=anchor) as book, pytest.raises(sf.LedgerError, match="not an anchor's"):
+        with (
+            open_ledger(tmp_path / "b.db", anchor=anchor) as book,
+            pytest.raises(sf.LedgerError, match="not an anchor's"),
+        ):
             book.open_account("a", "pure", (1, 0))
 
 
@@ -159,7 +190,9 @@ def test_an_anchor_that_cannot_be_written_is_refused_before_the_charge(tmp_path:
         pass
     book = open_ledger(tmp_path / "b.db", anchor=tmp_path / "no folder" / "anchor")
     with pytest.raises(sf.LedgerError, match="can be written"):
-        sf.Publisher(source, ledger=book, account="a").release(sf.Histogram("x", bins=2), epsilon="1")
+        sf.Publisher(source, ledger=book, account="a").release(
+            sf.Histogram("x", bins=2), epsilon="1"
+        )
     book.close()
     with open_ledger(tmp_path / "b.db") as book:
         assert book.account("a").spent == (0, 0)
@@ -178,7 +211,19 @@ def test_a_plan_or_a_file_that_does_not_fit_opens_no_account(
         '[budget]\naccount = "a"\nepsilon = "1"\n[release]\nepsilon = "0.5"\n[[questions]]\ntype = "histogram"\naxes = ["x"]\nbins = 2\n'
     )
     Path("p.toml").write_text(plan)
-    asked = ["histogram", "t.csv", "--axis", "x=0..4", "--epsilon", "0.5", "--budget", "1", "--account", "b", "--person"]
+    asked = [
+        "histogram",
+        "t.csv",
+        "--axis",
+        "x=0..4",
+        "--epsilon",
+        "0.5",
+        "--budget",
+        "1",
+        "--account",
+        "b",
+        "--person",
+    ]
     assert run(["release", "p.toml", "--ledger", "b.db"]) == 4
     assert run([*asked, "patent", "--ledger", "b.db"]) == 4
     assert capsys.readouterr().err.count("did you mean 'patient'?") == 2
@@ -187,12 +232,16 @@ def test_a_plan_or_a_file_that_does_not_fit_opens_no_account(
     assert run([*asked, "patient", "--ledger", "b.db"]) == 0
 
 
-def test_nothing_is_written_over_a_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_over_a_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     domain = sf.Domain(lon=sf.Interval(0, 4), lat=sf.Interval(0, 4))
     source = sf.source(np.array([[1.0, 2.0]]), domain, name="t")
     with sf.Publisher(source, ledger="b.db", account="a", budget="1") as publisher:
-        release = publisher.release(sf.UniformPartitioner(["lon", "lat"], partitions=4), epsilon="1")
+        release = publisher.release(
+            sf.UniformPartitioner(["lon", "lat"], partitions=4), epsilon="1"
+        )
     release.save("r.json")
     held = {name: Path(name).read_bytes() for name in ("b.db", "b.db.secrets")}
     for name in held:
@@ -208,22 +257,36 @@ def test_nothing_is_written_over_a_ledger(tmp_path: Path, monkeypatch: pytest.Mo
 
 def receipt_edited(release: sf.Release, **fields: object) -> sf.Release:
     assert release.receipt is not None
-    return msgspec.structs.replace(release, receipt=msgspec.structs.replace(release.receipt, **fields))
+    return msgspec.structs.replace(
+        release, receipt=msgspec.structs.replace(release.receipt, **fields)
+    )
 
 
 def test_an_edited_receipt_of_version_0_1_is_not_believed(tmp_path: Path) -> None:
     upgrade_ledger(BEFORE / "ledger.sqlite", tmp_path / "new.db")
-    edits = {"charged": "epsilon = 0.001", "account": "other", "time": "1999", "source": "other", "version": "9", "part": "1"}
+    edits = {
+        "charged": "epsilon = 0.001",
+        "account": "other",
+        "time": "1999",
+        "source": "other",
+        "version": "9",
+        "part": "1",
+    }
     with open_ledger(tmp_path / "new.db") as ledger:
         for name in ("histogram", "stream-open"):
             release = sf.load(BEFORE / f"{name}.json")
             assert verify(release, ledger).ok
             for field, text in edits.items():
-                if (name, field) != ("stream-open", "version"):  # a history says which version read it, and is not stored
+                if (name, field) != (
+                    "stream-open",
+                    "version",
+                ):  # a history says which version read it, and is not stored
                     assert not verify(receipt_edited(release, **{field: text}), ledger).ok, field
 
 
-def test_a_stream_signed_by_a_stranger_is_not_believed(saved: dict[str, Path], tmp_path: Path) -> None:
+def test_a_stream_signed_by_a_stranger_is_not_believed(
+    saved: dict[str, Path], tmp_path: Path
+) -> None:
     """Its numbers are right, and a reader would compare the wrong key."""
     stranger = new_key()
     release = sf.load(saved["stream"])
@@ -240,7 +303,9 @@ def test_a_stream_signed_by_a_stranger_is_not_believed(saved: dict[str, Path], t
 
 
 @pytest.mark.parametrize("entry", [2**63, 10**30, -1, 0])
-def test_a_receipt_that_names_no_entry_is_not_believed(saved: dict[str, Path], tmp_path: Path, entry: int) -> None:
+def test_a_receipt_that_names_no_entry_is_not_believed(
+    saved: dict[str, Path], tmp_path: Path, entry: int
+) -> None:
     release = receipt_edited(sf.load(saved["histogram"]), entry=entry)
     with open_ledger(tmp_path / "b.db") as ledger:
         assert not verify(release, ledger).ok
@@ -250,5 +315,10 @@ def test_a_signature_has_one_form(saved: dict[str, Path]) -> None:
     release = sf.load(saved["histogram"])
     assert release.receipt is not None
     signer, signature = release.receipt.signer, release.receipt.signature
-    for other in (signature.upper(), f" {signature}", f"{signature[:64]} {signature[64:]}", signature + "00"):
+    for other in (
+        signature.upper(),
+        f" {signature}",
+        f"{signature[:64]} {signature[64:]}",
+        signature + "00",
+    ):
         assert not verify_signature(receipt_edited(release, signature=other), signer).ok

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sfumato.answers.codec import from_bytes
 from sfumato.audit import COLUMNS, Finding
-from sfumato.bench.tables import shown
+from sfumato.bench.measuring import shown
 
 ROOT = Path(__file__).parent.parent
 README, AUDIT, EVIDENCE = ROOT / "README.md", ROOT / "docs" / "audit.md", ROOT / "docs" / "evidence"
@@ -32,9 +32,18 @@ def excerpt(found: list[Finding]) -> str:
     scan = json.loads((EVIDENCE / "bench.json").read_text(encoding="utf-8"))["scan"]
     rows = [tuple(shown(row.get(head, "")) for head in SCAN) for row in scan["rows"]]
     first = {finding.subject: finding for finding in reversed(found)}
-    lines = [tuple(first[name].row()[i] for i in BRIEF) for name in dict.fromkeys(finding.subject for finding in found)]
-    parts = [f"`make bench`, the scan of {scan['rows'][0]['rows']:,} rows of Parquet ({scan['machine']}):", _table(SCAN, rows)]
-    parts += ["`sfumato audit --quick`, one line a subject:", _table(tuple(COLUMNS[i] for i in BRIEF), lines)]
+    lines = [
+        tuple(first[name].row()[i] for i in BRIEF)
+        for name in dict.fromkeys(finding.subject for finding in found)
+    ]
+    parts = [
+        f"`make bench`, the scan of {scan['rows'][0]['rows']:,} rows of Parquet ({scan['machine']}):",
+        _table(SCAN, rows),
+    ]
+    parts += [
+        "`sfumato audit --quick`, one line a subject:",
+        _table(tuple(COLUMNS[i] for i in BRIEF), lines),
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -19,6 +19,9 @@ from .choosing import choose as choose
 from .choosing import window as window
 from .clustering import KMeansRelease as KMeansRelease
 from .clustering.local import PrivateKMeans as PrivateKMeans
+from .counters import Calendar as Calendar
+from .counters import Counter as Counter
+from .counters import CounterRelease as CounterRelease
 from .data import Source as Source
 from .data import source as source
 from .domain import Categories as Categories
@@ -42,7 +45,6 @@ from .local.bpm import BPM as BPM
 from .local.laplace import MultivariateLaplace as MultivariateLaplace
 from .pages import report as report
 from .partition import Partition as Partition
-from .plan import Plan as Plan
 from .privacy.allocation import Shares as Shares
 from .privacy.guarantee import Guarantee as Guarantee
 from .privacy.measures import ZCDP as ZCDP
@@ -50,13 +52,11 @@ from .privacy.measures import ApproxDP as ApproxDP
 from .privacy.measures import MetricDP as MetricDP
 from .privacy.measures import PureDP as PureDP
 from .privacy.unit import Unit as Unit
-from .publisher import Publisher as Publisher
-from .publisher import preview as preview
+from .publishing.plan import Plan as Plan
+from .publishing.publisher import Publisher as Publisher
+from .publishing.publisher import preview as preview
+from .publishing.stream import Stream as Stream
 from .quantiles import QuantilesRelease as QuantilesRelease
 from .questions import *
 from .risk import Choice as Choice
 from .risk import Risk as Risk
-from .streaming import Calendar as Calendar
-from .streaming import Counter as Counter
-from .streaming import CounterRelease as CounterRelease
-from .streams import Stream as Stream

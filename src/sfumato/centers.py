@@ -59,7 +59,10 @@ def kmeans(
 
     k = start if isinstance(start, int) else len(start)
     if len(points) < k:
-        points, weights = np.resize(points, (k, points.shape[1])), None if weights is None else np.resize(weights, k)
+        points, weights = (
+            np.resize(points, (k, points.shape[1])),
+            None if weights is None else np.resize(weights, k),
+        )
     random = int(seed.integers(2**31)) if isinstance(seed, np.random.Generator) else seed
     first = "k-means++" if isinstance(start, int) else start
     search = KMeans(k, init=first, n_init=tries, max_iter=steps, tol=tolerance, random_state=random)
@@ -95,7 +98,9 @@ def assign(points: Array, centers: Array) -> Array:
     found = np.empty(len(points), dtype=np.int64)
     for start in range(0, len(points), _BLOCK):
         part = points[start : start + _BLOCK]
-        found[start : start + _BLOCK] = ((centers**2).sum(axis=1) - 2 * (part @ centers.T)).argmin(axis=1)
+        found[start : start + _BLOCK] = ((centers**2).sum(axis=1) - 2 * (part @ centers.T)).argmin(
+            axis=1
+        )
     return found
 
 

@@ -73,8 +73,14 @@ class Cube:
         """
         kept = cells[(cells != DROPPED).all(axis=1)] if len(cells) else cells
         if lattice.size <= DENSE_LIMIT:
-            flat = np.ravel_multi_index(tuple(kept.T), lattice.shape) if len(kept) else np.zeros(0, np.int64)
-            return cls(lattice, np.bincount(flat, minlength=lattice.size).astype(np.int64, copy=False))
+            flat = (
+                np.ravel_multi_index(tuple(kept.T), lattice.shape)
+                if len(kept)
+                else np.zeros(0, np.int64)
+            )
+            return cls(
+                lattice, np.bincount(flat, minlength=lattice.size).astype(np.int64, copy=False)
+            )
         return cls._sparse(lattice, kept, np.ones(len(kept), np.int64))
 
     @classmethod
@@ -108,13 +114,18 @@ class Cube:
 
     def _plus(self, other: Cube) -> Cube:
         both = np.concatenate([_placed(self), _placed(other)])
-        return replace(Cube._sparse(self.lattice, both, np.concatenate([self.counts, other.counts])), keys=self.keys)
+        return replace(
+            Cube._sparse(self.lattice, both, np.concatenate([self.counts, other.counts])),
+            keys=self.keys,
+        )
 
     def _renamed(self, other: Cube) -> Cube:
         """The same cube with the keys of both, in one order."""
         coordinates = _placed(self).copy()
         keys: dict[str, KeyColumn] = {}
-        for i, name in ((i, axis.name) for i, axis in enumerate(self.lattice.axes) if isinstance(axis, KeyAxis)):
+        for i, name in (
+            (i, axis.name) for i, axis in enumerate(self.lattice.axes) if isinstance(axis, KeyAxis)
+        ):
             own, theirs = plain_keys(self.keys[name]), plain_keys(other.keys[name])
             keys[name] = KeyList(sorted({*own, *theirs}))
             place = {key: at for at, key in enumerate(keys[name].to_pylist())}
@@ -132,7 +143,11 @@ class Cube:
         if not self.serves(lattice):
             raise InternalError("This cube cannot be counted again on a finer lattice.")
         pairs = zip(self.lattice.axes, lattice.axes, strict=True)
-        into = [np.arange(len(self.keys[a.name]) if isinstance(a, KeyAxis) else a.size) // (a.size // b.size) for a, b in pairs]
+        into = [
+            np.arange(len(self.keys[a.name]) if isinstance(a, KeyAxis) else a.size)
+            // (a.size // b.size)
+            for a, b in pairs
+        ]
         return replace(self.group(into, lattice), keys=self.keys)
 
     def group(self, into: list[Array], lattice: Lattice) -> Cube:
@@ -142,7 +157,9 @@ class Cube:
             for axis, target in enumerate(into):
                 counts = _add_runs(counts, axis, target, lattice.shape[axis])
             return Cube(lattice, counts.reshape(-1))
-        coordinates = np.stack([target[self.coordinates[:, axis]] for axis, target in enumerate(into)], axis=1)
+        coordinates = np.stack(
+            [target[self.coordinates[:, axis]] for axis, target in enumerate(into)], axis=1
+        )
         if lattice.size > DENSE_LIMIT:
             return Cube._sparse(lattice, coordinates, self.counts)
         dense = np.zeros(lattice.size, np.int64)
@@ -152,10 +169,18 @@ class Cube:
 
     def binned(self, edges: list[Array]) -> Array:
         """Counts in the boxes of a product grid whose edges are lattice points, ``[a, b)``: int64 ndarray of its shape."""
-        into = [np.searchsorted(edge, np.arange(axis.size), side="right") - 1 for axis, edge in zip(self.lattice.axes, edges, strict=True)]
+        into = [
+            np.searchsorted(edge, np.arange(axis.size), side="right") - 1
+            for axis, edge in zip(self.lattice.axes, edges, strict=True)
+        ]
         shape = tuple(len(edge) - 1 for edge in edges)
         # The new axes only carry a size here: a grid's own edges stay with the partition that owns them.
-        boxes = Lattice(tuple(GridAxis(axis.name, 0.0, 1.0, size) for axis, size in zip(self.lattice.axes, shape, strict=True)))
+        boxes = Lattice(
+            tuple(
+                GridAxis(axis.name, 0.0, 1.0, size)
+                for axis, size in zip(self.lattice.axes, shape, strict=True)
+            )
+        )
         return self.group(into, boxes).counts.reshape(shape)
 
     def __repr__(self) -> str:
@@ -163,7 +188,9 @@ class Cube:
         return f"<Cube on {' x '.join(self.lattice.names)}: {cells} not shown>"
 
     def __reduce__(self) -> NoReturn:
-        raise UsageError("pickling a Cube", "it holds true counts", "Publish a release and save that")
+        raise UsageError(
+            "pickling a Cube", "it holds true counts", "Publish a release and save that"
+        )
 
 
 def plain_keys(keys: KeyColumn) -> list[Label]:

@@ -33,7 +33,9 @@ MOST_KEYS = 2**40
 DROPPED = -1  # the cell of a row that the declared policy drops
 
 
-class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, forbid_unknown_fields=True):
+class Interval(
+    msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, forbid_unknown_fields=True
+):
     """Which numbers, dates or times can occur: a public range, never the data's own minimum and maximum.
 
     Values outside are clamped to the nearest end; rows with a missing value (null or NaN) are dropped, or counted at a stated
@@ -70,10 +72,14 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, 
     def __post_init__(self) -> None:
         for end in ("lower", "upper", *(() if self.missing is None else ("missing",))):
             msgspec.structs.force_setattr(self, end, _plain_bound(getattr(self, end)))
-        step: object = getattr(self.step, "item", lambda: self.step)()  # numpy's numbers are numbers
+        step: object = getattr(
+            self.step, "item", lambda: self.step
+        )()  # numpy's numbers are numbers
         if isinstance(step, dt.timedelta):
             seconds = step / dt.timedelta(days=1) if self.time == "day" else step.total_seconds()
-            msgspec.structs.force_setattr(self, "step", int(seconds) if seconds == int(seconds) else seconds)
+            msgspec.structs.force_setattr(
+                self, "step", int(seconds) if seconds == int(seconds) else seconds
+            )
         elif isinstance(step, int | float | Decimal) and not isinstance(step, bool):
             msgspec.structs.force_setattr(self, "step", _plain_number(step))
         if self.time == "day" and self.step is None:
@@ -84,10 +90,14 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, 
         asked = f"Interval({self.lower!r}, {self.upper!r})"
         if _time_of(self.lower) != _time_of(self.upper):
             raise UsageError(
-                asked, "one bound is a date and the other is not", "Give both bounds as dates, both as times or both as numbers"
+                asked,
+                "one bound is a date and the other is not",
+                "Give both bounds as dates, both as times or both as numbers",
             )
         low, high = self.numbers
-        if not (math.isfinite(low) and math.isfinite(high) and max(abs(low), abs(high)) <= LARGEST_BOUND):
+        if not (
+            math.isfinite(low) and math.isfinite(high) and max(abs(low), abs(high)) <= LARGEST_BOUND
+        ):
             raise UsageError(
                 asked,
                 "the bounds must be finite numbers of size at most 1e100",
@@ -95,16 +105,29 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, 
             )
         if not low < high:
             raise UsageError(asked, "lower must be below upper", "Swap the bounds, or widen them")
-        if self.missing is not None and not (_time_of(self.missing) == self.time and low <= _number(self.missing) <= high):
-            raise UsageError(f"{asked[:-1]}, missing=...)", "what stands in for a missing value lies outside the bounds", "Widen them")
+        if self.missing is not None and not (
+            _time_of(self.missing) == self.time and low <= _number(self.missing) <= high
+        ):
+            raise UsageError(
+                f"{asked[:-1]}, missing=...)",
+                "what stands in for a missing value lies outside the bounds",
+                "Widen them",
+            )
         if self.step is not None:
             self._check_step(asked)
 
     def _check_step(self, asked: str) -> None:
         step = self.step
-        if isinstance(step, bool) or not isinstance(step, int | float) or not math.isfinite(step) or step <= 0:
+        if (
+            isinstance(step, bool)
+            or not isinstance(step, int | float)
+            or not math.isfinite(step)
+            or step <= 0
+        ):
             raise UsageError(
-                f"{asked[:-1]}, step={step!r})", "the step must be a positive number", "Give a step such as 1, or leave it out"
+                f"{asked[:-1]}, step={step!r})",
+                "the step must be a positive number",
+                "Give a step such as 1, or leave it out",
             )
         if self._steps().denominator != 1:
             raise UsageError(
@@ -113,13 +136,23 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, 
                 "Move a bound so that a whole number of steps fits",
             )
         if snap_of(*self.numbers, int(self._steps())) > 0.25:
-            raise UsageError(f"{asked[:-1]}, step={step!r})", "doubles are coarser than that step at these bounds", "Choose a wider step")
+            raise UsageError(
+                f"{asked[:-1]}, step={step!r})",
+                "doubles are coarser than that step at these bounds",
+                "Choose a wider step",
+            )
         if self._steps() > FINEST_CELLS:
-            raise UsageError(f"{asked[:-1]}, step={step!r})", "that makes more than 2^40 cells", "Choose a wider step")
+            raise UsageError(
+                f"{asked[:-1]}, step={step!r})",
+                "that makes more than 2^40 cells",
+                "Choose a wider step",
+            )
 
     def _steps(self) -> Fraction:
         low, high = (Fraction(str(end)) for end in self.numbers)
-        return (high - low) / (Fraction(str(self.step)) * (10**6 if self.time == "microsecond" else 1))
+        return (high - low) / (
+            Fraction(str(self.step)) * (10**6 if self.time == "microsecond" else 1)
+        )
 
     @property
     def time(self) -> Time | None:
@@ -144,10 +177,18 @@ class Interval(msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, 
     @property
     def stride(self) -> float | None:
         """The step in the unit of ``numbers``; None without one."""
-        return None if self.step is None else float((Fraction(str(self.numbers[1])) - Fraction(str(self.numbers[0]))) / self._steps())
+        return (
+            None
+            if self.step is None
+            else float(
+                (Fraction(str(self.numbers[1])) - Fraction(str(self.numbers[0]))) / self._steps()
+            )
+        )
 
 
-class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=True, forbid_unknown_fields=True):
+class Categories(
+    msgspec.Struct, frozen=True, tag="categories", omit_defaults=True, forbid_unknown_fields=True
+):
     """Which labels can occur: a public list.
 
     Parameters
@@ -175,17 +216,31 @@ class Categories(msgspec.Struct, frozen=True, tag="categories", omit_defaults=Tr
     def __post_init__(self) -> None:
         labels: object = self.labels
         if isinstance(labels, str) or not isinstance(labels, Sequence):
-            raise UsageError(f"Categories({type(labels).__name__})", "categories are a list of labels", 'Write Categories(["a", "b"])')
-        msgspec.structs.force_setattr(self, "labels", tuple(label.item() if hasattr(label, "item") else label for label in labels))
+            raise UsageError(
+                f"Categories({type(labels).__name__})",
+                "categories are a list of labels",
+                'Write Categories(["a", "b"])',
+            )
+        msgspec.structs.force_setattr(
+            self,
+            "labels",
+            tuple(label.item() if hasattr(label, "item") else label for label in labels),
+        )
         asked = f"Categories of {len(self.labels)} labels"
         for name, label in (("other", self.other), ("missing", self.missing)):
             if label is not None and not isinstance(label, str):
-                raise UsageError(asked, f"{name} must be a text", f'Write {name}="{name}", or leave it out')
-        if not all(isinstance(label, str | int) and _is_writable(label) for label in self.all_labels):
+                raise UsageError(
+                    asked, f"{name} must be a text", f'Write {name}="{name}", or leave it out'
+                )
+        if not all(
+            isinstance(label, str | int) and _is_writable(label) for label in self.all_labels
+        ):
             obstacle = "labels must be text, integers of 64 bits or booleans"
             raise UsageError(asked, obstacle, "Turn other values into text, or declare an Interval")
         if not self.labels or len({(type(x), x) for x in self.all_labels}) < len(self.all_labels):
-            raise UsageError(asked, "labels must be distinct, and there must be one", "Name each category once")
+            raise UsageError(
+                asked, "labels must be distinct, and there must be one", "Name each category once"
+            )
 
     @property
     def all_labels(self) -> tuple[Label, ...]:
@@ -219,16 +274,30 @@ class Domain(Mapping[str, "Axis"]):
     def __init__(self, axes: Mapping[str, Axis] | None = None, /, **named: Axis) -> None:
         if axes is not None and not isinstance(axes, Mapping):
             raise UsageError(
-                f"Domain({type(axes).__name__})", "a domain is a dict of axes by name", "Write Domain(age=Interval(0, 121, step=1))"
+                f"Domain({type(axes).__name__})",
+                "a domain is a dict of axes by name",
+                "Write Domain(age=Interval(0, 121, step=1))",
             )
         self._axes = {**(axes or {}), **named}
         if not all(isinstance(name, str) and name for name in self._axes):
-            raise UsageError("Domain", "the name of an axis is a text that is not empty", "Name each axis as its column is named")
+            raise UsageError(
+                "Domain",
+                "the name of an axis is a text that is not empty",
+                "Name each axis as its column is named",
+            )
         if not self._axes:
-            raise UsageError("Domain()", "a domain needs at least one axis", "Write Domain(age=Interval(0, 121, step=1))")
+            raise UsageError(
+                "Domain()",
+                "a domain needs at least one axis",
+                "Write Domain(age=Interval(0, 121, step=1))",
+            )
         for name, axis in self._axes.items():
             if isinstance(axis, type) and issubclass(axis, Interval):
-                raise BoundsRequired(f"axis {name!r}", "an Interval needs public bounds", f"Write {name}=Interval(lower, upper)")
+                raise BoundsRequired(
+                    f"axis {name!r}",
+                    "an Interval needs public bounds",
+                    f"Write {name}=Interval(lower, upper)",
+                )
             if not isinstance(axis, Interval | Categories | Keys):
                 raise BoundsRequired(
                     f"axis {name!r} as {type(axis).__name__}",
@@ -258,7 +327,11 @@ class Domain(Mapping[str, "Axis"]):
         every = tuple(name for name, axis in self.items() if isinstance(axis, Interval))
         names = every if axes is None else named_axes(axes)
         if not names:
-            raise UsageError("no axes", "the question names none, and the domain has no Interval axis", "Name at least one axis")
+            raise UsageError(
+                "no axes",
+                "the question names none, and the domain has no Interval axis",
+                "Name at least one axis",
+            )
         for name in names:
             if name not in self._axes:
                 raise UsageError(
@@ -267,9 +340,15 @@ class Domain(Mapping[str, "Axis"]):
                     "Name an axis of the domain, or declare it there",
                 )
             if name in RESERVED:
-                raise UsageError(f"axis {name!r}", "answers have a column of that name", "Rename the column before asking")
+                raise UsageError(
+                    f"axis {name!r}",
+                    "answers have a column of that name",
+                    "Rename the column before asking",
+                )
         if len(set(names)) < len(names):
-            raise UsageError(f"axes {', '.join(names)}", "an axis is named twice", "Name each axis once")
+            raise UsageError(
+                f"axes {', '.join(names)}", "an axis is named twice", "Name each axis once"
+            )
         return names
 
     def intervals(self, axes: str | Sequence[str] | None) -> dict[str, Interval]:
@@ -289,15 +368,25 @@ def named_axes(axes: object) -> tuple[str, ...]:
     """Read an ``axes`` argument that is not None: a name, or a list of names."""
     if isinstance(axes, str):
         return (axes,)
-    if isinstance(axes, Sequence) and not isinstance(axes, bytes) and all(isinstance(name, str) for name in axes):
+    if (
+        isinstance(axes, Sequence)
+        and not isinstance(axes, bytes)
+        and all(isinstance(name, str) for name in axes)
+    ):
         return tuple(axes)
-    raise UsageError(f"axes of type {type(axes).__name__}", "axes are a name or a list of names", 'Write axes=["lon", "lat"]')
+    raise UsageError(
+        f"axes of type {type(axes).__name__}",
+        "axes are a name or a list of names",
+        'Write axes=["lon", "lat"]',
+    )
 
 
 # --- the lattice ------------------------------------------------------------------------------------------------------
 
 
-class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forbid_unknown_fields=True):
+class GridAxis(
+    msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forbid_unknown_fields=True
+):
     """Equal cells between two bounds.
 
     ``time`` says what the numbers count, if they are dates or times. ``step`` is the distance between the values that occur, the
@@ -317,7 +406,11 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
     def __post_init__(self) -> None:
         _check_stride(self.name, self.step, self.upper - self.lower)
         if not (self.cells >= 1 and -LARGEST_BOUND <= self.lower < self.upper <= LARGEST_BOUND):
-            raise UsageError(f"axis {self.name!r}", "it needs at least one cell between finite bounds", "Lay it over a wider Interval")
+            raise UsageError(
+                f"axis {self.name!r}",
+                "it needs at least one cell between finite bounds",
+                "Lay it over a wider Interval",
+            )
 
     @property
     def size(self) -> int:
@@ -347,7 +440,10 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
         if natural.cells == self.cells:
             return edges[:-1], edges[:-1]
         exact = object if self.cells * natural.cells >= 2**62 else np.int64
-        first = np.asarray(-(-np.arange(self.cells + 1).astype(exact) * natural.cells // self.cells), dtype=np.int64)
+        first = np.asarray(
+            -(-np.arange(self.cells + 1).astype(exact) * natural.cells // self.cells),
+            dtype=np.int64,
+        )
         inner = np.arange(1, self.cells)
         # Where an edge lies within the kernel's rounding above a step, the kernel puts that step into the cell above.
         first[1:-1] -= self.locate(natural.points(np.maximum(first[1:-1] - 1, 0))) >= inner
@@ -389,14 +485,18 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
         import numpy as np
 
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = np.multiply(values - self.lower if self.lower else values, self.cells)  # x - 0 is x, to the last bit
+            scaled = np.multiply(
+                values - self.lower if self.lower else values, self.cells
+            )  # x - 0 is x, to the last bit
             if self.upper - self.lower != 1:
                 scaled /= self.upper - self.lower
             if self.snap:
                 scaled += self.nudge
             np.clip(scaled, 0, self.cells - 1, out=scaled)  # truncation is floor from here on
             cells = scaled.astype(np.int64)
-        if scaled.size and np.isnan(scaled.max()):  # what is missing stays NaN up to here, and nothing else becomes NaN
+        if scaled.size and np.isnan(
+            scaled.max()
+        ):  # what is missing stays NaN up to here, and nothing else becomes NaN
             cells[np.isnan(values)] = _cell_of_missing(self)
         return cells
 
@@ -412,7 +512,9 @@ class GridAxis(msgspec.Struct, frozen=True, tag="grid", omit_defaults=True, forb
         return same and ratio & (ratio - 1) == 0
 
 
-class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, forbid_unknown_fields=True):
+class EdgesAxis(
+    msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, forbid_unknown_fields=True
+):
     """Cells between given edges; values outside the first and last edge are clamped to the end cells.
 
     ``step`` is the distance between the values that occur, one of which is ``origin``; None: any number occurs.
@@ -427,7 +529,9 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, fo
     kind: ClassVar[str] = "interval"
 
     def __post_init__(self) -> None:
-        _check_stride(self.name, self.step, max(map(abs, self.bounds), default=0.0) + abs(self.origin))
+        _check_stride(
+            self.name, self.step, max(map(abs, self.bounds), default=0.0) + abs(self.origin)
+        )
 
     @property
     def size(self) -> int:
@@ -449,8 +553,15 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, fo
         steps = (edges - self.origin) / self.step
         rounding = 4 * np.spacing(np.abs(edges).max()) / self.step + np.abs(steps) * 2.0**-50
         whole = np.rint(steps)
-        first = np.where(np.abs(steps - whole) <= np.minimum(rounding, 0.25), whole, np.ceil(steps)).astype(np.int64)
-        return _stepped(edges, first, self.origin + first[:-1] * self.step, self.origin + (first[1:] - 1) * self.step)
+        first = np.where(
+            np.abs(steps - whole) <= np.minimum(rounding, 0.25), whole, np.ceil(steps)
+        ).astype(np.int64)
+        return _stepped(
+            edges,
+            first,
+            self.origin + first[:-1] * self.step,
+            self.origin + (first[1:] - 1) * self.step,
+        )
 
     def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN is dropped."""
@@ -465,7 +576,9 @@ class EdgesAxis(msgspec.Struct, frozen=True, tag="edges", omit_defaults=True, fo
         return self == other
 
 
-class LabelAxis(msgspec.Struct, frozen=True, tag="labels", omit_defaults=True, forbid_unknown_fields=True):
+class LabelAxis(
+    msgspec.Struct, frozen=True, tag="labels", omit_defaults=True, forbid_unknown_fields=True
+):
     """One cell per label; with ``missing`` the last cell takes missing values, with ``other`` the one before every unlisted value."""
 
     name: str
@@ -494,7 +607,10 @@ class LabelAxis(msgspec.Struct, frozen=True, tag="labels", omit_defaults=True, f
 
         cell = {_label_key(label): i for i, label in enumerate(self.listed)}
         unlisted, gone = len(self.listed) if self.other else DROPPED, self.missing_cell
-        return np.array([gone if _missing(v) else cell.get(_label_key(v), unlisted) for v in values], dtype=np.int64)
+        return np.array(
+            [gone if _missing(v) else cell.get(_label_key(v), unlisted) for v in values],
+            dtype=np.int64,
+        )
 
     def refines(self, other: LatticeAxis) -> bool:
         return self == other
@@ -542,7 +658,9 @@ class Lattice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def refines(self, other: Lattice) -> bool:
         """Whether every cell of ``other`` is exactly a union of cells of this lattice."""
-        return len(self.axes) == len(other.axes) and all(a.refines(b) for a, b in zip(self.axes, other.axes, strict=True))
+        return len(self.axes) == len(other.axes) and all(
+            a.refines(b) for a, b in zip(self.axes, other.axes, strict=True)
+        )
 
 
 def _cell_of_missing(axis: GridAxis | EdgesAxis) -> int:
@@ -554,7 +672,11 @@ def _cell_of_missing(axis: GridAxis | EdgesAxis) -> int:
 def _check_stride(name: str, step: float | None, width: float) -> None:
     """Refuse a step that no Interval of this width could have."""
     if step is not None and not (0 < step < math.inf and width / step <= 2.0**52):
-        raise UsageError(f"axis {name!r}", "its step is not one that doubles can count", "Load a file that release.save wrote")
+        raise UsageError(
+            f"axis {name!r}",
+            "its step is not one that doubles can count",
+            "Load a file that release.save wrote",
+        )
 
 
 def _stepped(edges: Array, first: Array, lowest: Array, highest: Array) -> tuple[Array, Array]:
@@ -568,7 +690,16 @@ def _stepped(edges: Array, first: Array, lowest: Array, highest: Array) -> tuple
 def grid_axis(name: str, interval: Interval, cells: int, *, snap: bool = False) -> GridAxis:
     """Lay equal cells over an interval; ``snap`` if their edges are decimal numbers although the interval has no step."""
     low, high = interval.numbers
-    return GridAxis(name, low, high, cells, interval.time, snap or interval.step is not None, interval.stand_in, interval.stride)
+    return GridAxis(
+        name,
+        low,
+        high,
+        cells,
+        interval.time,
+        snap or interval.step is not None,
+        interval.stand_in,
+        interval.stride,
+    )
 
 
 def snap_of(lower: float, upper: float, cells: int) -> float:
@@ -588,7 +719,12 @@ def finest(axes: int) -> int:
 def fine_lattice(intervals: Mapping[str, Interval]) -> Lattice:
     """The default lattice of partitions and quantiles; a step's own lattice is taken where it is coarser."""
     cells = finest(len(intervals))
-    return Lattice(tuple(grid_axis(name, axis, min(cells, axis.natural_cells or cells)) for name, axis in intervals.items()))
+    return Lattice(
+        tuple(
+            grid_axis(name, axis, min(cells, axis.natural_cells or cells))
+            for name, axis in intervals.items()
+        )
+    )
 
 
 def bin_names(edges: Sequence[str], time: Time | None = None) -> list[str]:
@@ -644,20 +780,38 @@ def _plain_bound(bound: object) -> int | float | str:
         try:
             return aware.astimezone(dt.UTC).replace(tzinfo=None).isoformat()
         except (OverflowError, ValueError):  # beyond the calendar, or not a time at all
-            raise BoundsRequired("a time as bound", "it lies outside the calendar", "Choose a time between the years 1 and 9999") from None
+            raise BoundsRequired(
+                "a time as bound",
+                "it lies outside the calendar",
+                "Choose a time between the years 1 and 9999",
+            ) from None
     if isinstance(bound, dt.date):
         return bound.isoformat()
     if isinstance(bound, str):
         try:
-            return _plain_bound(dt.date.fromisoformat(bound) if len(bound) == 10 else dt.datetime.fromisoformat(bound))
+            return _plain_bound(
+                dt.date.fromisoformat(bound)
+                if len(bound) == 10
+                else dt.datetime.fromisoformat(bound)
+            )
         except ValueError:
             pass
     elif isinstance(bound, int | float | Decimal) and not isinstance(bound, bool):
         return _plain_number(bound)
-    elif hasattr(bound, "item") and getattr(bound, "ndim", 0) == 0 and not isinstance(bound.item(), type(bound)):
+    elif (
+        hasattr(bound, "item")
+        and getattr(bound, "ndim", 0) == 0
+        and not isinstance(bound.item(), type(bound))
+    ):
         return _plain_bound(bound.item())
-    asked = f"bound {bound!r}" if isinstance(bound, str) else f"bound of type {type(bound).__name__}"
-    raise BoundsRequired(asked, "a bound is a number, a date or a time", 'Write Interval(0, 100) or Interval("2013-01-01", "2014-01-01")')
+    asked = (
+        f"bound {bound!r}" if isinstance(bound, str) else f"bound of type {type(bound).__name__}"
+    )
+    raise BoundsRequired(
+        asked,
+        "a bound is a number, a date or a time",
+        'Write Interval(0, 100) or Interval("2013-01-01", "2014-01-01")',
+    )
 
 
 def _plain_number(number: float | Decimal) -> int | float:

@@ -40,7 +40,10 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(c) if unicodedata.category(c) in _STEERING and c not in _JOINERS else c for c in text)
+    return "".join(
+        _escaped(c) if unicodedata.category(c) in _STEERING and c not in _JOINERS else c
+        for c in text
+    )
 
 
 def printable_lines(text: str) -> str:
@@ -110,7 +113,14 @@ class BudgetExceeded(SfumatoError):
     exit_code = 3
 
     def __init__(
-        self, asked: str, obstacle: str, remedy: str, *, requested: object = None, remaining: object = None, account: str = ""
+        self,
+        asked: str,
+        obstacle: str,
+        remedy: str,
+        *,
+        requested: object = None,
+        remaining: object = None,
+        account: str = "",
     ) -> None:
         super().__init__(asked, obstacle, remedy)
         self.requested, self.remaining, self.account = requested, remaining, account
@@ -203,8 +213,12 @@ def nearest(name: object, known: Iterable[str]) -> str:
     """
     words = [str(word) for word in known]
     # The search takes time in proportion to both lengths.
-    close = difflib.get_close_matches((name if isinstance(name, str) else shown(name))[:LONGEST_SHOWN], words, n=1)
+    close = difflib.get_close_matches(
+        (name if isinstance(name, str) else shown(name))[:LONGEST_SHOWN], words, n=1
+    )
     if close:
         return f"did you mean {close[0]!r}?"
     listed = ", ".join(repr(word) for word in words[:12])
-    return f"there are {listed}" + (", ..." if len(words) > 12 else "") if words else "there are none"
+    return (
+        f"there are {listed}" + (", ..." if len(words) > 12 else "") if words else "there are none"
+    )

@@ -15,11 +15,11 @@ from sfumato.data.columns import text_of
 from sfumato.data.reader import BATCH_ROWS, Columns, CountingReader, RowReader
 from sfumato.data.registry import register_reader
 from sfumato.domain import Domain, GridAxis, LabelAxis, Lattice
-from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.numbers import Exactly, sidak
 from sfumato.partition.axes import OverAxes
-from sfumato.partition.cover import Edges, Splits
 from sfumato.partition.partition import Partition
+from sfumato.partition.tree.cover import Edges, Splits
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, PureDP, without_delta

@@ -45,7 +45,9 @@ def described(stub: str) -> Mapping[str, str]:
     'Publish the mean of a value, by group, from one file.'
     """
     with open(_path(stub), encoding="utf-8") as file:
-        return dict(re.findall(r"^from \S+ import (\w+) as \w+ +# (.+)$", file.read(), re.MULTILINE))
+        return dict(
+            re.findall(r"^from \S+ import (\w+) as \w+ +# (.+)$", file.read(), re.MULTILINE)
+        )
 
 
 def imported(place: str) -> object:

@@ -44,7 +44,9 @@ def require_plan(asked: str, numbers: int, counted: int) -> None:
         If its answers may hold more numbers than the ledger stores at once, or its scan would fill too many cells.
     """
     if numbers > MOST_STORED:
-        obstacle = f"its answers may hold {numbers:,} numbers, and {MOST_STORED:,} are stored at once"
+        obstacle = (
+            f"its answers may hold {numbers:,} numbers, and {MOST_STORED:,} are stored at once"
+        )
         raise UsageError(asked, obstacle, "Ask its questions in several plans, or take fewer cells")
     if counted > MOST_COUNTED:
         obstacle = f"its scan would count {counted:,} cells, and the limit is {MOST_COUNTED:,}"

@@ -21,9 +21,9 @@ from sfumato.clustering.release import KMeansRelease
 from sfumato.data import source
 from sfumato.domain import Domain, Interval
 from sfumato.errors import BoundsRequired, BudgetExceeded, UsageError
-from sfumato.exact import Exactly
+from sfumato.numbers import Exactly
 from sfumato.privacy.unit import Neighbours
-from sfumato.publisher import Publisher
+from sfumato.publishing.publisher import Publisher
 
 if TYPE_CHECKING:
     from sfumato.data import Source
@@ -107,7 +107,11 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
             If this object has fitted before and its budget cannot pay again. Nothing is spent.
         """
         if self.epsilon is None:
-            raise UsageError("fitting without a cost", "a fit spends privacy, and no epsilon is given", "Write KMeans(5, epsilon=1, ...)")
+            raise UsageError(
+                "fitting without a cost",
+                "a fit spends privacy, and no epsilon is given",
+                "Write KMeans(5, epsilon=1, ...)",
+            )
         src = self._source(X)
         question = Question(self.n_clusters, method=self.method)
         found = self._opened(src).release(question, epsilon=self.epsilon, fresh=True)
@@ -121,8 +125,19 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
     def _source(self, rows: ArrayLike) -> Source:
         array = _plain(rows)
         low, high = _ends(self.bounds, array.shape[1])
-        domain = Domain({f"x{i}": Interval(float(a), float(b)) for i, (a, b) in enumerate(zip(low, high, strict=True))})
-        return source(array, domain, rows_per_person=self.rows_per_person, neighbours=self.neighbours, name="fit")
+        domain = Domain(
+            {
+                f"x{i}": Interval(float(a), float(b))
+                for i, (a, b) in enumerate(zip(low, high, strict=True))
+            }
+        )
+        return source(
+            array,
+            domain,
+            rows_per_person=self.rows_per_person,
+            neighbours=self.neighbours,
+            name="fit",
+        )
 
     def _opened(self, src: Source) -> Publisher:
         """The publisher of this fit, at the expense of the ledger that this object keeps for its life."""
@@ -130,7 +145,9 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         before = getattr(self, "_ledger", None)
         if getattr(self, "_closed", False) or (before is not None and self.budget is None):
             spent = "this object has fitted, and its budget does not reach"
-            raise BudgetExceeded("a second fit", spent, "Use release_, which is free, or give budget= at first")
+            raise BudgetExceeded(
+                "a second fit", spent, "Use release_, which is free, or give budget= at first"
+            )
         opened = Publisher(src, ledger=before, budget=total)
         self._ledger = opened.ledger
         return opened
@@ -148,12 +165,18 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
 
     def fit_predict(self, X: ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
         """Refuse: it would hand out exact labels of the private rows."""
-        raise UsageError("fit_predict", "labels of the fitted rows are exact facts about them", "Call fit, then predict points of your own")
+        raise UsageError(
+            "fit_predict",
+            "labels of the fitted rows are exact facts about them",
+            "Call fit, then predict points of your own",
+        )
 
     def fit_transform(self, X: ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
         """Refuse: it would hand out exact distances of the private rows."""
         raise UsageError(
-            "fit_transform", "distances of the fitted rows are exact facts about them", "Call fit, then transform points of your own"
+            "fit_transform",
+            "distances of the fitted rows are exact facts about them",
+            "Call fit, then transform points of your own",
         )
 
     def __getstate__(self) -> dict[str, object]:
@@ -165,16 +188,27 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
 def _plain(rows: ArrayLike) -> Array:
     array = as_floats(rows)
     if array.ndim != 2 or not array.shape[1]:
-        raise UsageError("rows that are no table", "an estimator takes a table of numbers", "Give an array of shape (n, features)")
+        raise UsageError(
+            "rows that are no table",
+            "an estimator takes a table of numbers",
+            "Give an array of shape (n, features)",
+        )
     return array
 
 
 def _ends(bounds: object, features: int) -> tuple[Array, Array]:
     """Public bounds of each column."""
     wrong = BoundsRequired(
-        f"bounds for {features} columns", "each column needs a public lower and upper end", "Write bounds=(lower, upper)"
+        f"bounds for {features} columns",
+        "each column needs a public lower and upper end",
+        "Write bounds=(lower, upper)",
     )
-    if bounds is None or isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+    if (
+        bounds is None
+        or isinstance(bounds, str)
+        or not isinstance(bounds, Sequence | np.ndarray)
+        or len(bounds) != 2
+    ):
         raise wrong
     try:
         low, high = (np.broadcast_to(np.asarray(end, dtype=float), (features,)) for end in bounds)

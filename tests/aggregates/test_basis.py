@@ -49,7 +49,9 @@ def test_the_pair_has_no_squares() -> None:
 @pytest.mark.parametrize("name", ["pair", "quadratic"])
 @pytest.mark.parametrize("points", [1, 2, 120, 2**16])
 @pytest.mark.parametrize("unity", [0, 1, 3, 100, 2**20, 2**48])
-def test_a_basis_stays_within_the_unity_that_its_noise_allows(name: str, points: int, unity: int) -> None:
+def test_a_basis_stays_within_the_unity_that_its_noise_allows(
+    name: str, points: int, unity: int
+) -> None:
     found = basis_within(name, points, unity)
     if found is None:
         assert unity < 1

@@ -22,7 +22,9 @@ DATA: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 
 
 def noise(scale: int, size: int, name: str) -> np.ndarray:
-    return DiscreteLaplace(Fraction(scale)).sample(TRIALS * size, PublicSeed(name)).reshape(TRIALS, -1)
+    return (
+        DiscreteLaplace(Fraction(scale)).sample(TRIALS * size, PublicSeed(name)).reshape(TRIALS, -1)
+    )
 
 
 def errors(x: np.ndarray) -> dict[str, float]:
@@ -43,7 +45,8 @@ def errors(x: np.ndarray) -> dict[str, float]:
         "mean, pair": (two @ pair.weights / two.sum(axis=1) - mean) ** 2,
         "mean, quadratic": (share - mean) ** 2,
         "variance, three sums": (second / rows - first**2 - variance) ** 2,
-        "variance, quadratic": (three @ quadratic.squares / three.sum(axis=1) - share**2 - variance) ** 2,
+        "variance, quadratic": (three @ quadratic.squares / three.sum(axis=1) - share**2 - variance)
+        ** 2,
     }
     return {name: float(each.mean()) for name, each in squared.items()}
 
@@ -61,4 +64,6 @@ def test_one_noise_for_all_sums_beats_a_split(evidence: Callable[[str, object], 
         assert found[name]["mean"] > 4
         assert found[name]["variance"] > 10
         assert found[name]["quadratic over pair"] < 1.3
-    evidence("gain_of_means", {"rows": ROWS, "epsilon": 1, "squared errors, split over ours": found})
+    evidence(
+        "gain_of_means", {"rows": ROWS, "epsilon": 1, "squared errors, split over ours": found}
+    )

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 import sfumato as sf
-from sfumato.audit.exact import pure_loss, renyi_loss
+from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import Mechanism, Published, Rescanned, Rows, neighbours
 from sfumato.audit.subjects.subject import less_noise
 from sfumato.privacy.measures import CentralMeasure

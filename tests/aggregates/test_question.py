@@ -51,7 +51,9 @@ def truth(column: str, statistic: str) -> list[float]:
 
 @pytest.mark.parametrize("column", ["age", "wage"])
 @pytest.mark.parametrize("kind", [sf.Mean, sf.Sum, sf.Variance])
-def test_with_little_noise_each_group_has_its_statistic(kind: type, column: str, publisher: sf.Publisher) -> None:
+def test_with_little_noise_each_group_has_its_statistic(
+    kind: type, column: str, publisher: sf.Publisher
+) -> None:
     with deterministic(1):
         release = publisher.release(kind(column, by="ward"), epsilon=LARGE)
     low, high = release.interval("0.999", True)
@@ -86,7 +88,9 @@ def test_all_rows_are_one_group(publisher: sf.Publisher) -> None:
     with deterministic(3):
         release = publisher.release(sf.Mean("age"), epsilon=LARGE)
     assert release.values.shape == ()
-    assert float(release.values) == pytest.approx(float(np.mean(np.asarray(TABLE["age"]))), abs=0.01)
+    assert float(release.values) == pytest.approx(
+        float(np.mean(np.asarray(TABLE["age"]))), abs=0.01
+    )
     assert release.group_names == ["all rows"]
     assert release.title == "Mean of age"
 
@@ -116,7 +120,9 @@ def test_a_clip_narrows_the_bounds(publisher: sf.Publisher) -> None:
     clipped = np.clip(np.asarray(TABLE["age"]), 0, 50).mean()
     assert (upper.scale.lower, upper.scale.upper) == (0, 50)
     assert float(upper.values) == pytest.approx(clipped, abs=0.01)
-    assert float(both.values) == pytest.approx(np.clip(np.asarray(TABLE["wage"]), 0, 40).mean(), abs=0.01)
+    assert float(both.values) == pytest.approx(
+        np.clip(np.asarray(TABLE["wage"]), 0, 40).mean(), abs=0.01
+    )
     narrow = publisher.preview(sf.Mean("wage", clip=(0, 40)), epsilon="1", rows=ROWS)
     wide = publisher.preview(sf.Mean("wage"), epsilon="1", rows=ROWS)
     assert narrow.accuracy() < wide.accuracy() / 4
@@ -142,7 +148,11 @@ def test_where_noise_would_be_too_large_values_are_rounded_more(publisher: sf.Pu
 
 
 def test_a_release_travels(publisher: sf.Publisher, tmp_path: Path) -> None:
-    for question in (sf.Mean("wage", by="ward"), sf.Sum("age"), sf.Variance("age", by="ward", clip=90)):
+    for question in (
+        sf.Mean("wage", by="ward"),
+        sf.Sum("age"),
+        sf.Variance("age", by="ward", clip=90),
+    ):
         assert from_bytes(to_bytes(question), type(question)) == question
         release = publisher.release(question, epsilon="1")
         again = sf.load(release.save(tmp_path / "r.json"))
@@ -230,7 +240,9 @@ def test_an_epsilon_can_be_chosen_for_a_mean() -> None:
         rows=ROWS,
     )
     assert found.feasible
-    preview = sf.preview(sf.Mean("age", by="ward"), domain=DOMAIN, unit=sf.Unit(), epsilon=found.floor, rows=ROWS)
+    preview = sf.preview(
+        sf.Mean("age", by="ward"), domain=DOMAIN, unit=sf.Unit(), epsilon=found.floor, rows=ROWS
+    )
     assert preview.accuracy() <= 1
 
 

@@ -31,9 +31,17 @@ LAWS = [
 
 def masses(law: Law) -> np.ndarray:
     """Probabilities of -reach..reach, beyond which less than 1e-13 lies."""
-    reach = int(32 * float(law.scale)) + 2 if isinstance(law, DiscreteLaplace) else int(9 * law.sigma) + 2
+    reach = (
+        int(32 * float(law.scale)) + 2
+        if isinstance(law, DiscreteLaplace)
+        else int(9 * law.sigma) + 2
+    )
     x = np.arange(-reach, reach + 1)
-    weight = np.exp(-np.abs(x) / float(law.scale)) if isinstance(law, DiscreteLaplace) else np.exp(-(x**2) / (2 * float(law.sigma_squared)))
+    weight = (
+        np.exp(-np.abs(x) / float(law.scale))
+        if isinstance(law, DiscreteLaplace)
+        else np.exp(-(x**2) / (2 * float(law.sigma_squared)))
+    )
     return np.asarray(weight / weight.sum())
 
 

@@ -20,16 +20,24 @@ PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 
 @pytest.fixture
 def sound(monkeypatch):
-    few = tuple(dataclasses.replace(subject, runs=300) for subject in SUBJECTS if subject.name == "Histogram")[:2]
+    few = tuple(
+        dataclasses.replace(subject, runs=300)
+        for subject in SUBJECTS
+        if subject.name == "Histogram"
+    )[:2]
     monkeypatch.setattr(subjects, "SUBJECTS", few)
     monkeypatch.setattr(subjects.examples, "subjects", lambda kinds: ())
-    monkeypatch.setattr("os.cpu_count", lambda: 1)  # fresh processes would not know of these subjects
+    monkeypatch.setattr(
+        "os.cpu_count", lambda: 1
+    )  # fresh processes would not know of these subjects
     return few
 
 
 @pytest.fixture
 def broken(sound, monkeypatch):
-    twins = [Subject(twin.name, twin.unit, CLAIM, twin.mechanism, UNIVERSE, runs=300) for twin in BROKEN]
+    twins = [
+        Subject(twin.name, twin.unit, CLAIM, twin.mechanism, UNIVERSE, runs=300) for twin in BROKEN
+    ]
     monkeypatch.setattr(subjects, "SUBJECTS", (*sound, *twins))
     monkeypatch.setattr("os.cpu_count", lambda: 1)
 
@@ -53,17 +61,32 @@ def test_a_twin_that_spends_too_much(broken, capsys):
 
 def test_a_row_without_power_is_no_failure_and_never_ok(sound, monkeypatch, capsys):
     """Neither half nor a quarter of the noise would be seen in ten runs: the table, the JSON and the last line say so."""
-    blind = dataclasses.replace(sound[0], name="Blind", universe=(), pair=(((0.5,),), ()), runs=10, weaker=lambda times: sound[0].mechanism)
+    blind = dataclasses.replace(
+        sound[0],
+        name="Blind",
+        universe=(),
+        pair=(((0.5,),), ()),
+        runs=10,
+        weaker=lambda times: sound[0].mechanism,
+    )
     monkeypatch.setattr(subjects, "SUBJECTS", (*sound, blind))
     assert run(["audit"]) == 0
     out, err = capsys.readouterr()
-    assert [line.split("\t")[5:7] for line in out.splitlines()[1:]] == [["ok", "1.0 x"], ["ok", "1.0 x"], ["no power", "none"]]
+    assert [line.split("\t")[5:7] for line in out.splitlines()[1:]] == [
+        ["ok", "1.0 x"],
+        ["ok", "1.0 x"],
+        ["no power", "none"],
+    ]
     assert "None of 3 subjects" in err
     assert "Of 1 that says nothing" in err
     assert "Blind" in err
     assert run(["audit", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [(one["verdict"], one["ok"], one["fault"]) for one in found][2] == ("no power", False, None)
+    assert [(one["verdict"], one["ok"], one["fault"]) for one in found][2] == (
+        "no power",
+        False,
+        None,
+    )
 
 
 def test_json(broken, capsys):
@@ -102,4 +125,13 @@ def test_the_page_shows_every_subject():
 
 def test_a_row_as_text():
     found = Finding("Histogram", Unit(rows_per_person=2), CLAIM, 2.0000001, 1.5, False, 0.25)
-    assert found.row() == ("Histogram", "2, add-remove", "epsilon = 2", "2.000", "1.500", "EXCEEDS", "1.0 x", "0.2")
+    assert found.row() == (
+        "Histogram",
+        "2, add-remove",
+        "epsilon = 2",
+        "2.000",
+        "1.500",
+        "EXCEEDS",
+        "1.0 x",
+        "0.2",
+    )

@@ -15,10 +15,17 @@ from sfumato.random import PublicSeed, override
 from support.tally import HalfTally, Tally
 
 
-@pytest.mark.parametrize(("unit", "cost"), [(Unit(), PureDP("1")), (Unit(2, "replace"), ZCDP("0.5"))], ids=str)
-def test_a_question_spends_what_it_claims_and_its_twin_is_caught(unit: Unit, cost: PureDP | ZCDP) -> None:
+@pytest.mark.parametrize(
+    ("unit", "cost"), [(Unit(), PureDP("1")), (Unit(2, "replace"), ZCDP("0.5"))], ids=str
+)
+def test_a_question_spends_what_it_claims_and_its_twin_is_caught(
+    unit: Unit, cost: PureDP | ZCDP
+) -> None:
     with override(PublicSeed(f"{unit} {cost}")):
-        sound, twin = (audit_question(question, unit=unit, cost=cost) for question in (Tally("x"), HalfTally("x")))
+        sound, twin = (
+            audit_question(question, unit=unit, cost=cost)
+            for question in (Tally("x"), HalfTally("x"))
+        )
     assert sound.verdict == "ok"
     assert sound.exact == pytest.approx(sound.claimed)
     assert sound.subject == "tally: Tally of x"

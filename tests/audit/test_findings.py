@@ -8,8 +8,8 @@ import pytest
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.answers.registry import questions
 from sfumato.audit import Finding, audit, findings, sentence, subjects
-from sfumato.audit.exact import renyi_loss
 from sfumato.audit.findings import examine
+from sfumato.audit.likelihoods import renyi_loss
 from sfumato.audit.runs import Scripted, count, neighbours
 from sfumato.audit.subjects import SUBJECTS, Subject
 from sfumato.audit.subjects.subject import FIRST_DRAWS, ON_LINE
@@ -23,7 +23,9 @@ VERDICT = {"exceeds": float, "unreachable": "unbounded", "not additive": "refuse
 
 
 def subject_of(twin, runs=400):
-    return Subject(twin.name, twin.unit, CLAIM, twin.mechanism, UNIVERSE, (0, *FIRST_DRAWS), runs=runs)
+    return Subject(
+        twin.name, twin.unit, CLAIM, twin.mechanism, UNIVERSE, (0, *FIRST_DRAWS), runs=runs
+    )
 
 
 def name_of(subject):
@@ -47,8 +49,14 @@ def test_every_subject_spends_what_it_claims(subject):
 
 def test_high_orders_where_the_first_draw_decides():
     """There the integrand lies far out in the tail of the first draw."""
-    (subject,) = (s for s in SUBJECTS if s.name == "Uniform grid, noisy rows" and s.unit == Unit() and isinstance(s.claim, ZCDP))
-    rho = renyi_loss(subject.mechanism, neighbours(ON_LINE[:1], Unit(), others=0), (1.01, 64.0), decides=True).loss
+    (subject,) = (
+        s
+        for s in SUBJECTS
+        if s.name == "Uniform grid, noisy rows" and s.unit == Unit() and isinstance(s.claim, ZCDP)
+    )
+    rho = renyi_loss(
+        subject.mechanism, neighbours(ON_LINE[:1], Unit(), others=0), (1.01, 64.0), decides=True
+    ).loss
     assert 0.98 * 0.5 <= rho <= 0.5 * (1 + 1e-9)
 
 
@@ -65,7 +73,9 @@ def test_broken_mechanisms_do_not(twin):
     assert not found.ok
     expected = VERDICT[twin.detector]
     assert isinstance(found.exact, float) if expected is float else found.exact == expected
-    assert found.row()[5] == ("REFUSED" if expected == "refused" and not found.exceeds else "EXCEEDS")
+    assert found.row()[5] == (
+        "REFUSED" if expected == "refused" and not found.exceeds else "EXCEEDS"
+    )
     assert twin.name in sentence([found])
 
 
@@ -83,7 +93,9 @@ def test_a_promise_with_delta_is_left_to_the_sampled_audit():
 def test_every_question_is_audited():
     """A new question joins the registry: then it has a room of the audit, or examples, which are audited."""
     for kind in questions():
-        assert kind in subjects.asked() or kind.examples, f"give {kind.__name__} examples, or subjects in sfumato.audit.subjects"
+        assert kind in subjects.asked() or kind.examples, (
+            f"give {kind.__name__} examples, or subjects in sfumato.audit.subjects"
+        )
     assert {kind.__name__ for kind in subjects.asked()} == {
         *(
             "Mean",
@@ -96,7 +108,12 @@ def test_every_question_is_audited():
             "AdaptiveGridPartitioner",
             "BinaryPartitioner",
         ),
-        *("MedianPartitioner", "MultiQuantilePartitioner", "PrivTreePartitioner", "AutoPartitioner"),
+        *(
+            "MedianPartitioner",
+            "MultiQuantilePartitioner",
+            "PrivTreePartitioner",
+            "AutoPartitioner",
+        ),
     }
     assert {subject.unit.neighbours for subject in SUBJECTS} == {"add-remove", "replace"}
 
@@ -139,14 +156,18 @@ def test_the_blind_rows_of_the_issue():
     """A quarter of PrivTree's noise passes a quick run, and half the noise of a tree of counts: no verdict of theirs is ok."""
     for name in ("PrivTree", "Quartiles, tree of counts"):
         subject = next(s for s in SUBJECTS if s.name == name)
-        quarter = dataclasses.replace(subject, mechanism=subject.weaker(4 if name == "PrivTree" else 2), runs=60)
+        quarter = dataclasses.replace(
+            subject, mechanism=subject.weaker(4 if name == "PrivTree" else 2), runs=60
+        )
         with override(PublicSeed(name)):
             assert not examine(quarter).ok
 
 
 @pytest.mark.parametrize("exact", [0.5, "unbounded", "refused", None])
 def test_a_finding_survives_the_journey(exact):
-    found = Finding("Histogram", Unit(rows_per_person=2), PureDP("0.5"), exact, 0.25, exact == 0.5, 0.1)
+    found = Finding(
+        "Histogram", Unit(rows_per_person=2), PureDP("0.5"), exact, 0.25, exact == 0.5, 0.1
+    )
     assert from_bytes(to_bytes([found]), list[Finding]) == [found]
     with pytest.raises(msgspec.ValidationError):
         from_bytes(b'{"subject": "x"}', Finding)
@@ -159,7 +180,11 @@ def test_work_can_be_shared_between_processes():
 
 
 def test_choosing_subjects_and_telling_progress(monkeypatch):
-    few = tuple(dataclasses.replace(subject, runs=300) for subject in SUBJECTS if subject.name == "Histogram")
+    few = tuple(
+        dataclasses.replace(subject, runs=300)
+        for subject in SUBJECTS
+        if subject.name == "Histogram"
+    )
     monkeypatch.setattr(subjects, "SUBJECTS", few)
     told = []
     found = audit(progress=lambda *args: told.append(args), only="HISTO")
@@ -172,7 +197,9 @@ def test_choosing_subjects_and_telling_progress(monkeypatch):
 
 
 def test_a_release_under_a_script_says_that_it_is_not_private():
-    release = QUESTION.answer(count(((0.5,),), QUESTION.needs(DOMAIN).lattice), Unit(), CLAIM, Scripted())
+    release = QUESTION.answer(
+        count(((0.5,),), QUESTION.needs(DOMAIN).lattice), Unit(), CLAIM, Scripted()
+    )
     assert not release.guarantee.private
     assert "NOT PRIVATE" in repr(release)
     with pytest.raises(AttributeError):

@@ -8,7 +8,14 @@ import pytest
 from scipy import stats
 
 from sfumato.audit.runs import Published, of_question
-from sfumato.audit.sampled import bound, clopper_pearson, epsilon_gain, outputs, rho_gain, sampled_loss
+from sfumato.audit.sampled import (
+    bound,
+    clopper_pearson,
+    epsilon_gain,
+    outputs,
+    rho_gain,
+    sampled_loss,
+)
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, count_law
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit
@@ -37,7 +44,10 @@ def test_half_the_noise_exceeds_the_claim():
 
 
 def test_the_private_keystream_is_the_default():
-    assert sampled_loss(of_question(QUESTION, DOMAIN, Unit(), CLAIM), ONE, NONE, runs=2000) > 0.3 * EPSILON
+    assert (
+        sampled_loss(of_question(QUESTION, DOMAIN, Unit(), CLAIM), ONE, NONE, runs=2000)
+        > 0.3 * EPSILON
+    )
 
 
 def test_gaussian_counts_and_their_half_noise_twin():
@@ -46,7 +56,10 @@ def test_gaussian_counts_and_their_half_noise_twin():
     sound = bound(noisy(law, (1, 0), 8000, bits), noisy(law, (0, 0), 8000, bits), gain=rho_gain)
     assert 0.3 * cost < sound <= cost
     half = DiscreteGaussian(law.sigma_squared / 4)
-    assert bound(noisy(half, (1, 0), 8000, bits), noisy(half, (0, 0), 8000, bits), gain=rho_gain) > cost
+    assert (
+        bound(noisy(half, (1, 0), 8000, bits), noisy(half, (0, 0), 8000, bits), gain=rho_gain)
+        > cost
+    )
 
 
 @pytest.mark.parametrize("shift", [(1, 0, 0), (1, -1, 0)], ids=["one cell", "two cells"])
@@ -55,10 +68,15 @@ def test_false_alarms_are_as_rare_as_stated(shift, measure):
     """At 90 % confidence, so that alarms would show; what is spent equals the claim, so that any excess is an alarm."""
     l1, l2 = sum(map(abs, shift)), sum(s * s for s in shift)
     law, gain, spent = (
-        (DiscreteLaplace(Fraction(l1)), epsilon_gain(), 1.0) if measure == "epsilon" else (DiscreteGaussian(Fraction(l2)), rho_gain, 0.5)
+        (DiscreteLaplace(Fraction(l1)), epsilon_gain(), 1.0)
+        if measure == "epsilon"
+        else (DiscreteGaussian(Fraction(l2)), rho_gain, 0.5)
     )
     bits, trials, zero = PublicSeed(f"alarms {shift}"), 300, (0,) * len(shift)
-    found = [bound(noisy(law, shift, 600, bits), noisy(law, zero, 600, bits), gain=gain, confidence=0.9) for _ in range(trials)]
+    found = [
+        bound(noisy(law, shift, 600, bits), noisy(law, zero, 600, bits), gain=gain, confidence=0.9)
+        for _ in range(trials)
+    ]
     assert sum(x > spent for x in found) <= stats.binom.isf(1e-9, trials, 0.1)
     assert np.mean(found) > 0.2 * spent
 
@@ -86,11 +104,14 @@ def test_outputs_of_different_lengths():
 def test_rho_of_two_coins():
     p, q = 0.73, 0.27
     closest = max(
-        math.log(p**a * q ** (1 - a) + (1 - p) ** a * (1 - q) ** (1 - a)) / (a - 1) / a for a in np.linspace(1.05, 64, 2000).tolist()
+        math.log(p**a * q ** (1 - a) + (1 - p) ** a * (1 - q) ** (1 - a)) / (a - 1) / a
+        for a in np.linspace(1.05, 64, 2000).tolist()
     )
     assert float(rho_gain(np.array(p), np.array(q))) == pytest.approx(closest, rel=0.01)
     assert float(rho_gain(np.array(p), np.array(q))) <= closest
-    assert rho_gain(np.array([0.2, 0.0, 1.0]), np.array([0.4, 1.0, 1.0])).tolist() == pytest.approx([0, 0, 0])
+    assert rho_gain(np.array([0.2, 0.0, 1.0]), np.array([0.4, 1.0, 1.0])).tolist() == pytest.approx(
+        [0, 0, 0]
+    )
 
 
 @pytest.mark.parametrize("hits", [0, 1, 37, 99, 100])

@@ -28,9 +28,13 @@ DOMAIN = Domain(
 def _answer(question, domain, rows, epsilon):
     lattice = question.needs(domain).lattice
     rng = np.random.default_rng(11)
-    cells = np.stack([(rng.beta(2, 5, rows) * axis.size).astype(np.int64) for axis in lattice.axes], axis=1)
+    cells = np.stack(
+        [(rng.beta(2, 5, rows) * axis.size).astype(np.int64) for axis in lattice.axes], axis=1
+    )
     release = question.answer(Cube.of_cells(lattice, cells), Unit(), PureDP(epsilon), PublicSeed(3))
-    return msgspec.structs.replace(release, guarantee=msgspec.structs.replace(release.guarantee, private=True))
+    return msgspec.structs.replace(
+        release, guarantee=msgspec.structs.replace(release.guarantee, private=True)
+    )
 
 
 @pytest.fixture

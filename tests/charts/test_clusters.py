@@ -13,14 +13,28 @@ from sfumato.random import PublicSeed
 
 
 def made(d, k=3, method="dplloyd", time=None, n=2000):
-    lattice = Lattice(tuple(GridAxis(f"axis {i}", 0.0, 64.0, 64, time if i == 0 else None) for i in range(d)))
+    lattice = Lattice(
+        tuple(GridAxis(f"axis {i}", 0.0, 64.0, 64, time if i == 0 else None) for i in range(d))
+    )
     rng = np.random.default_rng(1)
     rows = rng.choice([8.0, 30.0, 56.0], (n, 1), p=[0.2, 0.5, 0.3]) + rng.normal(size=(n, d))
-    return KMeans(k, method=method).answer(count(tuple(map(tuple, rows.tolist())), lattice), Unit(), PureDP(2), PublicSeed(1))
+    return KMeans(k, method=method).answer(
+        count(tuple(map(tuple, rows.tolist())), lattice), Unit(), PureDP(2), PublicSeed(1)
+    )
 
 
 @pytest.mark.parametrize("width", [style.WIDE, style.NARROW])
-@pytest.mark.parametrize(("d", "method"), [(1, "dplloyd"), (2, "dplloyd"), (2, "eugkm"), (2, "privtree"), (3, "dplloyd"), (12, "dplloyd")])
+@pytest.mark.parametrize(
+    ("d", "method"),
+    [
+        (1, "dplloyd"),
+        (2, "dplloyd"),
+        (2, "eugkm"),
+        (2, "privtree"),
+        (3, "dplloyd"),
+        (12, "dplloyd"),
+    ],
+)
 def test_every_number_of_axes_is_drawn(d, method, width):
     with style.sized(width):
         text = style.svg(made(d, method=method).plot().figure, "t", "d")

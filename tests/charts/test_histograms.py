@@ -12,12 +12,16 @@ from sfumato.domain import Categories, Domain
 def _spans(ax, label, column):
     """Ends of all error bars of one kind, along the axis of counts: ndarray of shape (bars, 2)."""
     found = [c for c in ax.collections if isinstance(c, LineCollection) and c.get_label() == label]
-    return np.concatenate([[np.sort(segment[:, column]) for segment in c.get_segments()] for c in found])
+    return np.concatenate(
+        [[np.sort(segment[:, column]) for segment in c.get_segments()] for c in found]
+    )
 
 
 def _bands(ax, label):
     found = [p for p in ax.patches if isinstance(p, StepPatch) and p.get_label() == label]
-    return np.concatenate([np.stack([p.get_data().baseline, p.get_data().values], axis=1) for p in found])
+    return np.concatenate(
+        [np.stack([p.get_data().baseline, p.get_data().values], axis=1) for p in found]
+    )
 
 
 def _ends(release, simultaneous):
@@ -41,7 +45,9 @@ def test_error_bars_are_the_intervals_of_the_release(histogram, axes, bins, colu
     assert np.array_equal(_spans(release.plot(), label, column), _ends(release, simultaneous))
 
 
-@pytest.mark.parametrize(("label", "simultaneous"), [("_individual", False), ("_simultaneous", True)])
+@pytest.mark.parametrize(
+    ("label", "simultaneous"), [("_individual", False), ("_simultaneous", True)]
+)
 def test_bands_are_the_intervals_of_the_release(histogram, label, simultaneous):
     release = histogram("day")
     assert np.array_equal(_bands(release.plot(), label), _ends(release, simultaneous))
@@ -91,7 +97,9 @@ def test_a_table_of_shades_shows_only_what_can_be_told_from_zero(histogram):
 
 def test_small_tables_of_shades_hold_their_numbers(histogram):
     release = histogram(["carrier", "hour"], 8)
-    assert [text.get_text() for text in release.plot().texts] == [style.number(v) for v in release.values.reshape(-1)]
+    assert [text.get_text() for text in release.plot().texts] == [
+        style.number(v) for v in release.values.reshape(-1)
+    ]
 
 
 def test_further_axes_are_added_up_and_the_picture_says_so(histogram):
@@ -161,7 +169,9 @@ def test_nothing_is_clipped(histogram, axes, width):
 
 
 def test_svg_is_deterministic_and_small(histogram):
-    one, two = (style.svg(histogram(["delay", "origin"], 12).plot().figure, "t", "d") for _ in range(2))
+    one, two = (
+        style.svg(histogram(["delay", "origin"], 12).plot().figure, "t", "d") for _ in range(2)
+    )
     assert one == two
     assert len(one) < 60_000
 
@@ -173,5 +183,7 @@ def test_bins_by_records_show_rows_per_width(by_records, axis):
     ax = release.plot()
     bars = next(p for p in ax.patches if isinstance(p, StepPatch)).get_data()
     assert np.allclose(bars.values * np.diff(bars.edges), release.values)
-    assert np.allclose(_spans(ax, "_individual", 1), _ends(release, False) / np.diff(bars.edges)[:, None])
+    assert np.allclose(
+        _spans(ax, "_individual", 1), _ends(release, False) / np.diff(bars.edges)[:, None]
+    )
     assert ax.get_ylabel() == ("rows per day" if axis == "day" else "rows per unit of delay")

@@ -54,7 +54,11 @@ def test_a_map_of_a_million_cells_is_merged_and_compact(partition):
 
 
 def test_unevenly_spaced_grids_are_drawn_where_their_edges_lie(partition):
-    release = partition(("lon", "lat"), cells=9, domain=Domain(lon=Interval(0, 10, step=1), lat=Interval(0, 10, step=1)))
+    release = partition(
+        ("lon", "lat"),
+        cells=9,
+        domain=Domain(lon=Interval(0, 10, step=1), lat=Interval(0, 10, step=1)),
+    )
     assert list(release.cover.edges[0]) == [0, 3, 6, 10]
     shown = maps.draw(release).images[0].get_array()
     assert shown.shape == (maps.PIXELS, maps.PIXELS)
@@ -99,7 +103,9 @@ def test_steps_along_one_axis_hold_the_intervals(partition):
     release = partition("delay", cells=40, epsilon="0.1")
     ax = release.plot()
     for label, simultaneous in (("_individual", False), ("_simultaneous", True)):
-        band = next(p for p in ax.patches if isinstance(p, StepPatch) and p.get_label() == label).get_data()
+        band = next(
+            p for p in ax.patches if isinstance(p, StepPatch) and p.get_label() == label
+        ).get_data()
         low, high = release.interval("0.95", simultaneous)
         assert np.array_equal(band.baseline, low)
         assert np.array_equal(band.values, high)
@@ -129,4 +135,6 @@ def test_nothing_is_clipped(partition, width):
 
 
 def test_svg_is_deterministic(partition):
-    assert style.svg(partition(cells=100).plot().figure, "t", "d") == style.svg(partition(cells=100).plot().figure, "t", "d")
+    assert style.svg(partition(cells=100).plot().figure, "t", "d") == style.svg(
+        partition(cells=100).plot().figure, "t", "d"
+    )

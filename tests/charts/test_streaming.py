@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 
 from sfumato.charts import style
-from sfumato.charts.streaming import _envelope, draw_errors
+from sfumato.charts.errors import _envelope, draw_errors
 from sfumato.errors import UsageError
 from sfumato.streaming import BLTAggregator, EfficientTreeAggregator, TreeAggregator, plot_errors
 
 
 @pytest.mark.parametrize("width", [style.WIDE, style.NARROW])
 def test_one_line_a_method(width: int) -> None:
-    kinds = {"tree": TreeAggregator(lambda: 0.0), "Honaker": EfficientTreeAggregator(lambda: 0.0), "BLT": BLTAggregator(lambda: 0.0, 3000)}
+    kinds = {
+        "tree": TreeAggregator(lambda: 0.0),
+        "Honaker": EfficientTreeAggregator(lambda: 0.0),
+        "BLT": BLTAggregator(lambda: 0.0, 3000),
+    }
     with style.sized(width):
         ax, again = (plot_errors(kinds, 3000, rho="0.5") for _ in range(2))
     assert [line.get_label() for line in ax.lines] == list(kinds)
@@ -33,6 +37,11 @@ def test_thinning_keeps_the_largest_and_the_least(steps: int) -> None:
 
 
 def test_what_cannot_be_drawn() -> None:
-    for wrong in ({}, {"a": np.ones(2), "b": np.ones(3)}, {str(i): np.ones(2) for i in range(7)}, {"a": np.ones(0)}):
+    for wrong in (
+        {},
+        {"a": np.ones(2), "b": np.ones(3)},
+        {str(i): np.ones(2) for i in range(7)},
+        {"a": np.ones(0)},
+    ):
         with pytest.raises(UsageError):
             draw_errors(wrong)

@@ -11,7 +11,11 @@ SOURCE = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="t")
 
 
 def made(counter, increments, events=None):
-    with deterministic(5), sf.Publisher(SOURCE, budget="1") as publisher, publisher.open(counter, epsilon="0.2") as stream:
+    with (
+        deterministic(5),
+        sf.Publisher(SOURCE, budget="1") as publisher,
+        publisher.open(counter, epsilon="0.2") as stream,
+    ):
         for i, increment in enumerate(increments):
             stream.push(increment, event=None if events is None else events[i])
         return stream.history()
@@ -39,7 +43,10 @@ def test_totals_and_bands(width):
 
 def test_many_categories_are_cut_to_a_few():
     labels = [f"label {i}" for i in range(9)]
-    release = made(sf.Counter(5, by=sf.Categories(labels)), [{label: 300 * i for i, label in enumerate(labels)}] * 3)
+    release = made(
+        sf.Counter(5, by=sf.Categories(labels)),
+        [{label: 300 * i for i, label in enumerate(labels)}] * 3,
+    )
     ax = release.plot()
     assert len(ax.lines) == streams.FEW
     assert "of 9" in ax.get_legend().get_title().get_text()
@@ -52,7 +59,9 @@ def test_on_axes_that_are_given_and_without_steps():
     assert made(sf.Counter(5), []).plot() is not None
 
 
-@pytest.mark.parametrize("cost", [{"epsilon": "1"}, {"rho": "0.5"}, {"epsilon": "1", "delta": "1e-6"}], ids=str)
+@pytest.mark.parametrize(
+    "cost", [{"epsilon": "1"}, {"rho": "0.5"}, {"epsilon": "1", "delta": "1e-6"}], ids=str
+)
 def test_errors_of_all_methods(cost):
     preview = sf.preview(sf.Counter(40), domain=SOURCE.domain, unit=SOURCE.unit, **cost)
     lines = {line.get_label(): line.get_ydata() for line in preview.plot().lines}

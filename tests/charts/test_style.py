@@ -24,7 +24,9 @@ def test_text_colours_are_dark_enough_to_read(colour):
 
 
 def test_series_differ_in_marker_as_well_as_in_colour():
-    assert len(set(style.SERIES)) == len(set(style.MARKERS)) == len(style.SERIES) == len(style.MARKERS)
+    assert (
+        len(set(style.SERIES)) == len(set(style.MARKERS)) == len(style.SERIES) == len(style.MARKERS)
+    )
 
 
 def test_muted_numbers_can_be_read_on_the_hatched_ground():
@@ -48,7 +50,9 @@ def test_svg_is_the_same_to_the_last_byte():
 
 def test_svg_ignores_the_users_own_settings():
     plain = style.svg(_figure(), "t", "d")
-    with mpl.rc_context({"axes.facecolor": "red", "font.size": 30, "svg.fonttype": "path", "axes.grid": False}):
+    with mpl.rc_context(
+        {"axes.facecolor": "red", "font.size": 30, "svg.fonttype": "path", "axes.grid": False}
+    ):
         assert style.svg(_figure(), "t", "d") == plain
 
 
@@ -84,7 +88,10 @@ def test_labels_are_cut_and_cleaned():
     assert style.plain("x" * 100) == "x" * (style.LONGEST_LABEL - 1) + "…"
 
 
-@pytest.mark.parametrize(("value", "text"), [(-1234, "−1,234"), (0, "0"), (0.25, "0.25"), (1234.6, "1,235"), (1e6, "1,000,000")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(-1234, "−1,234"), (0, "0"), (0.25, "0.25"), (1234.6, "1,235"), (1e6, "1,000,000")],
+)
 def test_numbers_are_printed_for_people(value, text):
     assert style.number(value) == text
 

@@ -12,11 +12,16 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.charts import style
 from sfumato.choosing.costs import Kind, Wish, least, least_alone
 from sfumato.errors import Infeasible, UsageError
-from sfumato.exact import sidak
+from sfumato.numbers import sidak
 from sfumato.privacy.measures import ApproxDP
 from sfumato.risk import Worlds
 
-DOMAIN = sf.Domain(age=sf.Interval(0, 100, step=2), kind=sf.Categories(["a", "b"]), lon=sf.Interval(0, 1), lat=sf.Interval(0, 1))
+DOMAIN = sf.Domain(
+    age=sf.Interval(0, 100, step=2),
+    kind=sf.Categories(["a", "b"]),
+    lon=sf.Interval(0, 1),
+    lat=sf.Interval(0, 1),
+)
 FIFTY, TWO = sf.Histogram("age"), sf.Histogram("kind")
 WISH, RISK = sf.Within(20, confidence=0.95, simultaneous=True), sf.Risk(prior=0.01, posterior=0.05)
 UNITS = [sf.Unit(), sf.Unit(rows_per_person=3), sf.Unit(rows_per_person=2, neighbours="replace")]
@@ -25,14 +30,21 @@ MEASURES = [{}, {"measure": "zcdp"}, {"delta": "1e-6"}]
 
 def opened(question=FIFTY, accuracy=WISH, risk=None, unit=UNITS[0], **options):
     advantage = sf.Risk(advantage=0.3) if options else RISK
-    return sf.window(question, domain=DOMAIN, unit=unit, accuracy=accuracy, risk=risk or advantage, **options)
+    return sf.window(
+        question, domain=DOMAIN, unit=unit, accuracy=accuracy, risk=risk or advantage, **options
+    )
 
 
 def enough(window, cost):
     """Whether every question is as accurate as wished at this cost, by its own preview."""
     shares = zip(window.plan.questions, window.plan.costs(cost), window.parts, strict=True)
-    found = [(q.preview(DOMAIN, window.unit, share, None), part.accuracy) for q, share, part in shares]
-    return all(preview.accuracy(wish.confidence, wish.simultaneous) <= wish.half_width for preview, wish in found)
+    found = [
+        (q.preview(DOMAIN, window.unit, share, None), part.accuracy) for q, share, part in shares
+    ]
+    return all(
+        preview.accuracy(wish.confidence, wish.simultaneous) <= wish.half_width
+        for preview, wish in found
+    )
 
 
 def less(window, cost):
@@ -94,7 +106,9 @@ def test_a_question_whose_cells_depend_on_the_cost():
     window = opened(grid, sf.Within(30, simultaneous=True), rows=100_000)
     assert window.parts[0].cells > 1
     costs = window.floor_cost, less(window, window.floor_cost)
-    reach = [grid.preview(DOMAIN, sf.Unit(), cost, 100_000).accuracy("0.95", True) for cost in costs]
+    reach = [
+        grid.preview(DOMAIN, sf.Unit(), cost, 100_000).accuracy("0.95", True) for cost in costs
+    ]
     assert reach[0] <= 30 < reach[1]
     with pytest.raises(UsageError, match="State rows="):
         opened(grid)
@@ -102,11 +116,18 @@ def test_a_question_whose_cells_depend_on_the_cost():
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 def test_advice_opens_an_empty_window(measure):
-    shut = opened([FIFTY, TWO], [sf.Within(1, simultaneous=True), sf.Within(2)], sf.Risk(advantage=0.1), **measure)
+    shut = opened(
+        [FIFTY, TWO],
+        [sf.Within(1, simultaneous=True), sf.Within(2)],
+        sf.Risk(advantage=0.1),
+        **measure,
+    )
     assert not shut.feasible
     assert "Empty" in shut.explain()
     assert f"{shut.parts[0].at_ceiling:,.0f} instead of +-1" in shut.explain()
-    wider = [sf.Within(part.at_ceiling, simultaneous=part.accuracy.simultaneous) for part in shut.parts]
+    wider = [
+        sf.Within(part.at_ceiling, simultaneous=part.accuracy.simultaneous) for part in shut.parts
+    ]
     assert opened(shut.plan, wider, shut.risk, **measure).feasible
     bolder = sf.Risk(advantage=min(shut.risk_at_floor * (1 + 1e-9), 1 - 1e-12))
     assert opened(shut.plan, [part.accuracy for part in shut.parts], bolder, **measure).feasible
@@ -114,20 +135,38 @@ def test_advice_opens_an_empty_window(measure):
 
 def test_what_is_said():
     text = opened().explain()
-    assert [line.partition(":")[0] for line in text.splitlines()] == ["Decision", "It rests on", "Floor", "Ceiling", "Feasible"]
-    assert "epsilon = 0.3351 is the least at which all 50 numbers are within +-20, all at once with 95% confidence" in text
-    assert "epsilon = 1.65 is the largest that leaves a belief of at most 0.05 from a prior of 0.01" in text
+    assert [line.partition(":")[0] for line in text.splitlines()] == [
+        "Decision",
+        "It rests on",
+        "Floor",
+        "Ceiling",
+        "Feasible",
+    ]
+    assert (
+        "epsilon = 0.3351 is the least at which all 50 numbers are within +-20, all at once with 95% confidence"
+        in text
+    )
+    assert (
+        "epsilon = 1.65 is the largest that leaves a belief of at most 0.05 from a prior of 0.01"
+        in text
+    )
     assert "anyone 1% sure that a person is in the data can become at most 1.4% sure" in text
     assert str(opened()) == text
     alone = opened(accuracy=sf.Within(20, simultaneous=True), risk=sf.Risk(advantage=0.1))
     assert "each number by itself" in alone.explain()
     assert "rows per person" in opened(risk=sf.Risk(advantage=0.1), unit=UNITS[1]).explain()
     assert "delta = 0.000001" in opened(delta="1e-6").explain()
-    assert "every number is within +-9" in opened(sf.UniformPartitioner("age"), sf.Within(9)).explain()
+    assert (
+        "every number is within +-9" in opened(sf.UniformPartitioner("age"), sf.Within(9)).explain()
+    )
 
 
 def test_a_window_travels():
-    for window in (opened([FIFTY, TWO]), opened(measure="zcdp"), opened(risk=sf.Risk(disclosure="1/3"), worlds=(9, 5))):
+    for window in (
+        opened([FIFTY, TWO]),
+        opened(measure="zcdp"),
+        opened(risk=sf.Risk(disclosure="1/3"), worlds=(9, 5)),
+    ):
         assert from_bytes(to_bytes(window), sf.Window) == window
         assert msgspec.json.encode(window.floor)
 
@@ -149,12 +188,16 @@ def test_worlds_are_given_in_several_ways():
     school = {"school_year": [1, 2, 3, 4], "absence_days": [1, 2, 3, 10]}
     risk = sf.Risk(disclosure="1/3")
     choices = sf.choose(school, size=3)
-    expected = math.log(3 / 2) / 2  # three other worlds, two steps away: 1 / (1 + 3 e^(-2 epsilon)) = 1/3
+    expected = (
+        math.log(3 / 2) / 2
+    )  # three other worlds, two steps away: 1 / (1 + 3 e^(-2 epsilon)) = 1/3
     for worlds in (choices, choices["school_year"], (4, 3), Worlds(4, 3)):
         assert opened(risk=risk, worlds=worlds).ceiling == pytest.approx(expected, abs=2e-9)
     assert opened(risk=risk, worlds=4).ceiling == pytest.approx(2 * expected, abs=2e-9)
     replaced = sf.Unit(neighbours="replace")
-    assert opened(risk=risk, worlds=(4, 3), unit=replaced).ceiling == pytest.approx(2 * expected, abs=2e-9)
+    assert opened(risk=risk, worlds=(4, 3), unit=replaced).ceiling == pytest.approx(
+        2 * expected, abs=2e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,7 +228,13 @@ def test_refusals(wrong, words):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"half_width": 0}, {"half_width": math.nan}, {"half_width": 9, "confidence": 1}, {"half_width": 9, "simultaneous": "yes"}]
+    "wrong",
+    [
+        {"half_width": 0},
+        {"half_width": math.nan},
+        {"half_width": 9, "confidence": 1},
+        {"half_width": 9, "simultaneous": "yes"},
+    ],
 )
 def test_wishes(wrong):
     with pytest.raises(UsageError):
@@ -231,9 +280,17 @@ def test_the_least_cost_of_a_question(simultaneous: bool, gaussian: bool) -> Non
     domain, unit = sf.Domain(hour=sf.Interval(0, 24, step=1)), sf.Unit(3, "replace")
     question = sf.Histogram("hour")
     kind = Kind.of("zcdp" if gaussian else "pure")
-    cost = kind.cost(least_alone(Wish(question, domain, unit, None, sf.Within(30, simultaneous=simultaneous)), kind))
+    cost = kind.cost(
+        least_alone(
+            Wish(question, domain, unit, None, sf.Within(30, simultaneous=simultaneous)), kind
+        )
+    )
     assert question.preview(domain, unit, cost).accuracy(simultaneous=simultaneous) == 30
-    least = sf.ZCDP(cost.rho - sf.ZCDP("1e-12").rho) if gaussian else sf.PureDP(cost.epsilon - sf.PureDP("1e-9").epsilon)
+    least = (
+        sf.ZCDP(cost.rho - sf.ZCDP("1e-12").rho)
+        if gaussian
+        else sf.PureDP(cost.epsilon - sf.PureDP("1e-9").epsilon)
+    )
     assert question.preview(domain, unit, least).accuracy(simultaneous=simultaneous) == 31
     if not gaussian:
         alpha = sidak(0.05, 24) if simultaneous else 0.05
@@ -243,13 +300,26 @@ def test_the_least_cost_of_a_question(simultaneous: bool, gaussian: bool) -> Non
 
 def test_what_is_wrong_at_any_cost_keeps_its_own_name() -> None:
     with pytest.raises(sf.UsageError, match="delta"):
-        least_alone(Wish(sf.Histogram("k"), sf.Domain(k=sf.Keys()), sf.Unit(), None, sf.Within(30)), Kind.of("pure"))
+        least_alone(
+            Wish(sf.Histogram("k"), sf.Domain(k=sf.Keys()), sf.Unit(), None, sf.Within(30)),
+            Kind.of("pure"),
+        )
 
 
 def test_a_limit_that_may_be_exceeded_is_quoted_with_its_chance():
-    domain, said = sf.Domain(x=sf.Interval(0, 10, step=1)), "from a prior of 0.01, but for a chance of 0.0001"
+    domain, said = (
+        sf.Domain(x=sf.Interval(0, 10, step=1)),
+        "from a prior of 0.01, but for a chance of 0.0001",
+    )
     risk = sf.Risk(prior="0.01", posterior="0.05", exceeded="1e-4")
-    found = sf.window(sf.Histogram("x"), domain=domain, unit=sf.Unit(), accuracy=sf.Within(20), risk=risk, measure="zcdp")
+    found = sf.window(
+        sf.Histogram("x"),
+        domain=domain,
+        unit=sf.Unit(),
+        accuracy=sf.Within(20),
+        risk=risk,
+        measure="zcdp",
+    )
     assert said in found.explain()
     assert "chance" not in str(sf.Risk(prior="0.01", posterior="0.05"))
     assert "for a chance of 0.01" in str(sf.Risk(disclosure="1/3", exceeded="0.01"))

@@ -33,7 +33,9 @@ def test_a_histogram_attains_the_bound(records, size, epsilon):
     assert Worlds(records, size, 1).belief(PureDP(epsilon), 0) == pytest.approx(replaced, rel=1e-12)
 
 
-@pytest.mark.parametrize("promise", [ZCDP("0.02"), ZCDP("0.3"), ApproxDP(1, "1e-3"), ApproxDP("0.2", "1e-5")], ids=str)
+@pytest.mark.parametrize(
+    "promise", [ZCDP("0.02"), ZCDP("0.3"), ApproxDP(1, "1e-3"), ApproxDP("0.2", "1e-5")], ids=str
+)
 def test_noise_that_keeps_a_promise_exceeds_the_bound_as_seldom_as_said(promise):
     exceeded, found, rng = 0.05, counts(5, 4), np.random.default_rng(3)
     sigma = (
@@ -51,11 +53,15 @@ def test_noise_that_keeps_a_promise_exceeds_the_bound_as_seldom_as_said(promise)
 
 def test_noise_is_read_at_the_distance_of_an_exchange():
     """One exchange of records moves the counts by 2 in L1 and sqrt 2 in L2."""
-    assert Worlds(4, 3).belief(Gaussian(10.0), 0.01, "1/1") >= Worlds(4, 3, 1).belief(Gaussian(10.0), 0.01)
+    assert Worlds(4, 3).belief(Gaussian(10.0), 0.01, "1/1") >= Worlds(4, 3, 1).belief(
+        Gaussian(10.0), 0.01
+    )
 
 
 def test_large_universes():
-    assert Worlds(10**7, 10**7 - 1).belief(PureDP(1), 0) == pytest.approx(1 / (1 + (10**7 - 1) * math.exp(-2)))
+    assert Worlds(10**7, 10**7 - 1).belief(PureDP(1), 0) == pytest.approx(
+        1 / (1 + (10**7 - 1) * math.exp(-2))
+    )
     half = Worlds(10**6, 5 * 10**5).belief(PureDP("0.1"), 0)
     assert half == 0 or half < 1e-300
     goal = Risk(disclosure="1/3")
@@ -94,14 +100,19 @@ def test_groups():
 
 
 def test_sentences():
-    assert sentence(PureDP(1), Unit()) == "anyone 1% sure that a person is in the data can become at most 2.68% sure"
+    assert (
+        sentence(PureDP(1), Unit())
+        == "anyone 1% sure that a person is in the data can become at most 2.68% sure"
+    )
     assert "what a person's rows are" in sentence(PureDP(1), Unit(neighbours="replace"))
     assert sentence(ZCDP("0.5"), Unit()).endswith("but for a chance of 1e-06")
     assert sentence(ApproxDP(1, "1e-7"), Unit()).endswith("but for a chance of 1e-06")
     assert "too large" in sentence(ApproxDP(1, "0.2"), Unit())
     assert "can become 99.99...% sure" in sentence(PureDP(20), Unit())
     for epsilon in np.geomspace(1e-9, 11, 50):
-        quoted = float(sentence(PureDP(float(epsilon)), Unit()).rpartition("most ")[2].partition("%")[0])
+        quoted = float(
+            sentence(PureDP(float(epsilon)), Unit()).rpartition("most ")[2].partition("%")[0]
+        )
         assert 0 <= quoted / 100 / after(0.01, float(epsilon)) - 1 <= 0.0101
     assert after(0.25, 0) == pytest.approx(0.25)
     assert log_odds(0.5) == 0

@@ -15,7 +15,9 @@ from sfumato.errors import UsageError
 
 
 def test_a_subject_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bench.json").write_text('{"noise": {"machine": "m", "date": "d", "version": "v", "rows": [{"who": "earlier"}]}}')
+    (tmp_path / "bench.json").write_text(
+        '{"noise": {"machine": "m", "date": "d", "version": "v", "rows": [{"who": "earlier"}]}}'
+    )
     assert command(["bench", "start", "--quick", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("what\tms")
     figures = json.loads((tmp_path / "bench.json").read_text())
@@ -33,9 +35,14 @@ def test_an_unknown_subject_is_named_back() -> None:
         assert importlib.import_module(f"sfumato.bench.{subject}").CHART.names
 
 
-def test_a_peer_is_measured_in_its_own_environment_or_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_is_measured_in_its_own_environment_or_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(peers.FOLDER, str(tmp_path))
-    assert peers.ask("opendp", "noise", tuple[float, float], law="laplace", scale=1.0, size=10, runs=1) is None
+    assert (
+        peers.ask("opendp", "noise", tuple[float, float], law="laplace", scale=1.0, size=10, runs=1)
+        is None
+    )
     place = tmp_path / "opendp"
     (place / "bin").mkdir(parents=True)
     (place / "bin" / "python").symlink_to(sys.executable)
@@ -43,4 +50,6 @@ def test_a_peer_is_measured_in_its_own_environment_or_left_out(tmp_path: Path, m
     (place / "whole").touch()
     monkeypatch.setattr(peers, "CALL", "import sys; print(sys.argv[2:])")
     monkeypatch.setattr(peers.json, "loads", str.strip)
-    assert peers.ask("opendp", "noise", str, law="laplace") == str(["opendp", "noise", '{"law": "laplace"}'])
+    assert peers.ask("opendp", "noise", str, law="laplace") == str(
+        ["opendp", "noise", '{"law": "laplace"}']
+    )

@@ -22,13 +22,25 @@ questions = [{ type = "histogram", axes = "age", bins = 50 }]
 @pytest.fixture
 def choose(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    pd.DataFrame({"who": ["x"] * 4, "school_year": [1, 2, 3, 4], "absence_days": [1, 2, 3, 10]}).to_csv("school.csv", index=False)
+    pd.DataFrame(
+        {"who": ["x"] * 4, "school_year": [1, 2, 3, 4], "absence_days": [1, 2, 3, 10]}
+    ).to_csv("school.csv", index=False)
     Path("plan.toml").write_text(PLAN)
 
     def call(*words):
         code = run(["choose", *map(str, words)])
         said = capsys.readouterr()
-        assert max((len(line) for line in said.out.splitlines() if "\t" not in line and not line.startswith("{")), default=0) <= 80
+        assert (
+            max(
+                (
+                    len(line)
+                    for line in said.out.splitlines()
+                    if "\t" not in line and not line.startswith("{")
+                ),
+                default=0,
+            )
+            <= 80
+        )
         return code, said.out, said.err
 
     return call
@@ -38,7 +50,10 @@ def test_a_decision_without_a_file(choose):
     code, out, _ = choose("--cells", 50, "--within", 20)
     assert code == 0
     text = " ".join(out.split())
-    assert "epsilon = 0.3351 is the least at which all 50 numbers are within +-20, all at once with 95% confidence" in text
+    assert (
+        "epsilon = 0.3351 is the least at which all 50 numbers are within +-20, all at once with 95% confidence"
+        in text
+    )
     assert text.startswith("Decision: epsilon = 0.3351, the safest that is accurate enough.")
     assert "It rests on: Histogram of 50 cells" in text
     assert "at most 1.4% sure" in text
@@ -60,16 +75,32 @@ def test_options(choose):
     assert "rho" in choose("--zcdp", "--advantage", ".3")[1]
     assert "delta = 0.000001" in choose("--delta", "1e-6", "--fpr", ".01", "--tpr", ".05")[1]
     assert "each with 90% confidence" in choose("--each", "--confidence", ".9")[1]
-    assert "replaced by another" in " ".join(choose("--neighbours", "replace", "--rows-per-person", "3")[1].split())
+    assert "replaced by another" in " ".join(
+        choose("--neighbours", "replace", "--rows-per-person", "3")[1].split()
+    )
     assert "at most 2 rows" in choose("--plan", "plan.toml")[1]
-    assert "a belief of at most 0.5 from a prior of 0.1" in " ".join(choose("--prior", ".1", "--posterior", ".5")[1].split())
-    code, out, _ = choose("school.csv", "--column", "absence_days", "--query", "percentile:25", "--size", "2", "--risk", ".5")
+    assert "a belief of at most 0.5 from a prior of 0.1" in " ".join(
+        choose("--prior", ".1", "--posterior", ".5")[1].split()
+    )
+    code, out, _ = choose(
+        "school.csv",
+        "--column",
+        "absence_days",
+        "--query",
+        "percentile:25",
+        "--size",
+        "2",
+        "--risk",
+        ".5",
+    )
     assert code == 0
     assert "percentile 25" in out
 
 
 def test_json_and_a_page(choose):
-    code, out, err = choose("school.csv", "--column", "school_year", "--json", "--report", "page.html")
+    code, out, err = choose(
+        "school.csv", "--column", "school_year", "--json", "--report", "page.html"
+    )
     assert code == 0
     found = json.loads(out)
     assert found["decision"].startswith("Decision: epsilon = 0.3351")
@@ -102,15 +133,22 @@ def test_exit_codes(choose, words, code):
 
 
 def test_the_flights(choose):
-    code, out, _ = choose(flights_path(), "--column", "dep_delay", "--column", "distance", "--drop-missing")
+    code, out, _ = choose(
+        flights_path(), "--column", "dep_delay", "--column", "distance", "--drop-missing"
+    )
     assert code == 0
     rows = {line.split("\t")[0]: line.split("\t") for line in out.splitlines() if "\t" in line}
     assert rows["dep_delay"][2:4] == ["12.6608", "11.5121"]
     assert rows["distance"][2:4] == ["346.309", "9.55527"]
     assert out.startswith("Decision: epsilon = 0.3351")
-    before = " ".join(out[: out.index("column\tquery")].split())  # what it rests on stands above the numbers
+    before = " ".join(
+        out[: out.index("column\tquery")].split()
+    )  # what it rests on stands above the numbers
     assert "It rests on the records of the file being all that an adversary knows of" in before
-    assert "Do not use an epsilon above 10: it protects hardly anyone. Here that is dep_delay, distance." in before
+    assert (
+        "Do not use an epsilon above 10: it protects hardly anyone. Here that is dep_delay, distance."
+        in before
+    )
     assert "12.6608" not in before
     assert choose(flights_path(), "--column", "dep_delay")[0] == 2
 

@@ -56,11 +56,18 @@ axes = "day"
 
 
 @pytest.fixture
-def sfumato(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def sfumato(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(2)
     days = (np.datetime64("2013-01-01") + rng.integers(0, 4, 300)).astype("datetime64[D]")
-    table = {"who": rng.integers(0, 90, 300), "age": rng.integers(0, 99, 300), "kind": rng.choice(["a", "b", "c"], 300), "day": days}
+    table = {
+        "who": rng.integers(0, 90, 300),
+        "age": rng.integers(0, 99, 300),
+        "kind": rng.choice(["a", "b", "c"], 300),
+        "day": days,
+    }
     pq.write_table(pa.table(table), "people.parquet")
     Path("plan.toml").write_text(PLAN.format(epsilon="0.5"))
     Path("dear.toml").write_text(PLAN.format(epsilon="5"))
@@ -79,7 +86,11 @@ def every_command() -> list[list[str]]:
     for name in sorted(COMMANDS):
         command = cli.get_command(context, name)
         assert command is not None
-        found += [[name, sub] for sub in sorted(command.commands)] if isinstance(command, click.Group) else [[name]]
+        found += (
+            [[name, sub] for sub in sorted(command.commands)]
+            if isinstance(command, click.Group)
+            else [[name]]
+        )
     return found
 
 
@@ -107,7 +118,10 @@ def test_a_plan_twice_prints_the_same_and_costs_once(sfumato: Run) -> None:
 def test_a_plan_in_a_pipe_is_tab_separated(sfumato: Run) -> None:
     code, out, err = sfumato("release", "plan.toml", "--ledger", "b.db")
     assert code == 0
-    assert out.splitlines()[:2] == ["# Histogram of kind x age", "kind\tage\tage_lower\tage_upper\tcount\tlow\thigh"]
+    assert out.splitlines()[:2] == [
+        "# Histogram of kind x age",
+        "kind\tage\tage_lower\tage_upper\tcount\tlow\thigh",
+    ]
     assert "Pure differential privacy" in err
     assert "Remaining: epsilon = 1.5" in err
     assert "2013-01-02" in out
@@ -120,7 +134,10 @@ def test_beyond_the_budget_is_exit_3_and_publishes_nothing(sfumato: Run) -> None
     assert "epsilon = 5" in err
     assert "epsilon = 1.5" in err
     assert not Path("saved").exists()
-    assert json.loads(sfumato("ledger", "show", "--ledger", "b.db", "--json")[1])[0]["spent"] == [500_000_000, 0]
+    assert json.loads(sfumato("ledger", "show", "--ledger", "b.db", "--json")[1])[0]["spent"] == [
+        500_000_000,
+        0,
+    ]
 
 
 def test_previews_touch_neither_data_nor_ledger(sfumato: Run) -> None:
@@ -134,8 +151,31 @@ def test_previews_touch_neither_data_nor_ledger(sfumato: Run) -> None:
 
 
 def test_histogram_and_partition_of_one_file(sfumato: Run) -> None:
-    words = ["people.parquet", "--axis", "age=0..120", "--person", "who", "--epsilon", "0.5", "--budget", "2", "--ledger", "b.db"]
-    code, out, err = sfumato("histogram", *words, "--axis", "kind=a,b", "--bins", "age=0,18,120", "--plot", "h.png", "--out", "saved")
+    words = [
+        "people.parquet",
+        "--axis",
+        "age=0..120",
+        "--person",
+        "who",
+        "--epsilon",
+        "0.5",
+        "--budget",
+        "2",
+        "--ledger",
+        "b.db",
+    ]
+    code, out, err = sfumato(
+        "histogram",
+        *words,
+        "--axis",
+        "kind=a,b",
+        "--bins",
+        "age=0,18,120",
+        "--plot",
+        "h.png",
+        "--out",
+        "saved",
+    )
     assert code == 0, err
     assert len(out.splitlines()) == 2 + 4
     assert Path("h.png").stat().st_size > 5_000
@@ -157,7 +197,9 @@ def test_histogram_and_partition_of_one_file(sfumato: Run) -> None:
         (["--out", "people.parquet/saved"], "people.parquet is no folder"),
     ],
 )
-def test_what_cannot_be_written_is_found_before_it_is_paid(sfumato: Run, words: list[str], obstacle: str) -> None:
+def test_what_cannot_be_written_is_found_before_it_is_paid(
+    sfumato: Run, words: list[str], obstacle: str
+) -> None:
     paid = ["--axis", "age=0..120", "--epsilon", "1", "--budget", "1", "--ledger", "b.db"]
     code, out, err = sfumato("partition", "people.parquet", *paid, *words)
     assert (code, out) == (4, "")
@@ -176,7 +218,18 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_json_holds_the_table_that_people_see(sfumato: Run) -> None:
-    words = ["people.parquet", "--axis", "age=0..120", "--epsilon", "1", "--budget", "9", "--ledger", "b.db", "--json"]
+    words = [
+        "people.parquet",
+        "--axis",
+        "age=0..120",
+        "--epsilon",
+        "1",
+        "--budget",
+        "9",
+        "--ledger",
+        "b.db",
+        "--json",
+    ]
     for command, columns in (
         ("cluster", {"age", "age_error", "count", "low", "high"}),
         ("quantiles", {"quantile", "value", "cell_low", "cell_high", "rank_error"}),
@@ -203,7 +256,13 @@ def test_the_ledger_speaks(sfumato: Run) -> None:
     assert sfumato("release", "plan.toml", "--ledger", "b.db")[0] == 0
     code, out, _ = sfumato("ledger", "log", "--ledger", "b.db")
     assert code == 0
-    assert [line.split("\t")[3] for line in out.splitlines()[1:]] == ["open", "bind", "reserve", "store", "hand"]
+    assert [line.split("\t")[3] for line in out.splitlines()[1:]] == [
+        "open",
+        "bind",
+        "reserve",
+        "store",
+        "hand",
+    ]
     code, out, _ = sfumato("ledger", "verify", "--ledger", "b.db")
     assert code == 0
     head = out.split("Head: ")[1].strip()
@@ -215,7 +274,14 @@ def test_the_ledger_speaks(sfumato: Run) -> None:
 def test_doctor(sfumato: Run) -> None:
     code, out, _ = sfumato("doctor", "--json")
     assert code == 0
-    assert {entry["check"] for entry in json.loads(out)} == {"sfumato", "libraries", "extras", "randomness", "disk", "ledger"}
+    assert {entry["check"] for entry in json.loads(out)} == {
+        "sfumato",
+        "libraries",
+        "extras",
+        "randomness",
+        "disk",
+        "ledger",
+    }
 
 
 def test_the_demo_runs_and_runs_again_for_free(sfumato: Run) -> None:
@@ -239,13 +305,60 @@ def test_the_demo_runs_and_runs_again_for_free(sfumato: Run) -> None:
         (["ledger", "init", "x"], 2, "--epsilon or --rho"),
         (["report", "people.parquet"], 4, "does not hold a release"),
         (["histogram", "people.parquet", "--axis", "age", "--epsilon", "1"], 2, "Write age=0..100"),
-        (["histogram", "people.parquet", "--axis", "age=0..", "--epsilon", "1"], 2, "one of its bounds is missing"),
-        (["histogram", "people.parquet", "--axis", "age=0..9", "--bins", "many", "--epsilon", "1"], 2, "neither a number"),
-        (["histogram", "people.parquet", "--axis", "kind=a,b", "--bins", "3", "--epsilon", "1", "--budget", "1"], 2, "have no bins"),
-        (["partition", "people.parquet", "--axis", "kind=a,b", "--epsilon", "1", "--budget", "1"], 2, "Interval axes"),
+        (
+            ["histogram", "people.parquet", "--axis", "age=0..", "--epsilon", "1"],
+            2,
+            "one of its bounds is missing",
+        ),
+        (
+            [
+                "histogram",
+                "people.parquet",
+                "--axis",
+                "age=0..9",
+                "--bins",
+                "many",
+                "--epsilon",
+                "1",
+            ],
+            2,
+            "neither a number",
+        ),
+        (
+            [
+                "histogram",
+                "people.parquet",
+                "--axis",
+                "kind=a,b",
+                "--bins",
+                "3",
+                "--epsilon",
+                "1",
+                "--budget",
+                "1",
+            ],
+            2,
+            "have no bins",
+        ),
+        (
+            [
+                "partition",
+                "people.parquet",
+                "--axis",
+                "kind=a,b",
+                "--epsilon",
+                "1",
+                "--budget",
+                "1",
+            ],
+            2,
+            "Interval axes",
+        ),
     ],
 )
-def test_wrong_words_get_one_clear_sentence(sfumato: Run, words: list[str], code: int, says: str) -> None:
+def test_wrong_words_get_one_clear_sentence(
+    sfumato: Run, words: list[str], code: int, says: str
+) -> None:
     found, out, err = sfumato(*words)
     assert (found, out) == (code, "")
     assert says in err
@@ -260,7 +373,13 @@ def test_errors_speak_json_too(sfumato: Run) -> None:
 
 def test_a_reader_that_goes_away_is_no_error(sfumato: Run) -> None:
     shell = f"{sys.executable} -m sfumato release plan.toml --ledger b.db | head -n 1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, env=os.environ, check=False)
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", shell],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        check=False,
+    )
     assert done.stdout.startswith("# Histogram")
     assert "Traceback" not in done.stderr
 
@@ -271,7 +390,9 @@ def test_a_plan_may_state_the_ceiling_of_its_data_set(sfumato: Run) -> None:
     assert named != plan
     capped = named.replace("[budget]\n", "[budget]\nceiling = 0.6\n", 1)
     for number, code in enumerate((0, 3), 1):
-        Path(f"{number}.toml").write_text(capped.replace('account = "people"', f'account = "people-{number}"'))
+        Path(f"{number}.toml").write_text(
+            capped.replace('account = "people"', f'account = "people-{number}"')
+        )
         assert f"people-{number}" in Path(f"{number}.toml").read_text()
         found, _, err = sfumato("release", f"{number}.toml", "--ledger", "b.db")
         assert found == code, err

@@ -31,7 +31,10 @@ def test_it_solves_for_epsilon_without_a_file(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_preview_touches_no_file(capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = said(["nowhere.parquet", "--axis", "shop=*", "--epsilon", "1", "--delta", "1e-6", "--preview"], capsys)
+    out, _ = said(
+        ["nowhere.parquet", "--axis", "shop=*", "--epsilon", "1", "--delta", "1e-6", "--preview"],
+        capsys,
+    )
     assert "a key of 16 rows is shown with at least 95% probability" in out
 
 
@@ -53,25 +56,72 @@ def test_refusals(args: list[str], word: str, capsys: pytest.CaptureFixture[str]
     assert word in said(args, capsys, code=2)[1]
 
 
-def test_unknown_keys_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_keys_from_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    pq.write_table(pa.table({"shop": ["b"] * 300 + ["a"] * 200 + ["rare"], "n": [1] * 501}), "t.parquet")
-    args = ["t.parquet", "--axis", "shop=*", "--epsilon", "1", "--delta", "1e-6", "--budget", "3,1e-5", "--plot", "k.png"]
+    pq.write_table(
+        pa.table({"shop": ["b"] * 300 + ["a"] * 200 + ["rare"], "n": [1] * 501}), "t.parquet"
+    )
+    args = [
+        "t.parquet",
+        "--axis",
+        "shop=*",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--budget",
+        "3,1e-5",
+        "--plot",
+        "k.png",
+    ]
     out, err = said(args, capsys)
     lines = [line.split("\t") for line in out.splitlines()]
     assert [line[0] for line in lines] == ["# Histogram of shop", "shop", "a", "b"]
     assert "Remaining: epsilon = 2, delta = 0.000009" in err
     assert Path("k.png").stat().st_size > 1000
-    out, _ = said(["t.parquet", "--axis", "n=0..10", "--width", "2.5", "--accuracy", "5", "--account", "w", "--budget", "1"], capsys)
+    out, _ = said(
+        [
+            "t.parquet",
+            "--axis",
+            "n=0..10",
+            "--width",
+            "2.5",
+            "--accuracy",
+            "5",
+            "--account",
+            "w",
+            "--budget",
+            "1",
+        ],
+        capsys,
+    )
     assert len(out.splitlines()) == 6
 
 
-def test_bins_by_records(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bins_by_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    out, _ = said(["--axis", "n=0..1000", "--records", "100", "--rows", "1000", "--epsilon", "1"], capsys)
+    out, _ = said(
+        ["--axis", "n=0..1000", "--records", "100", "--rows", "1000", "--epsilon", "1"], capsys
+    )
     assert "each of 10 counts" in out
     pq.write_table(pa.table({"n": list(range(1000))}), "t.parquet")
-    args = ["t.parquet", "--axis", "n=0..1000/1", "--records", "100", "--epsilon", "10", "--budget", "10", "--plot", "r.png"]
+    args = [
+        "t.parquet",
+        "--axis",
+        "n=0..1000/1",
+        "--records",
+        "100",
+        "--epsilon",
+        "10",
+        "--budget",
+        "10",
+        "--plot",
+        "r.png",
+    ]
     out, _ = said(args, capsys)
     assert 9 <= len(out.splitlines()) - 2 <= 11
     assert Path("r.png").stat().st_size > 1000
@@ -85,7 +135,16 @@ def test_labels_neither_break_rows_nor_steer_the_terminal(terminal, capsys, monk
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     table(["shop", "count"], [[label, 3] for label in LABELS], title="[/] of\tshops")
     out, _ = capsys.readouterr()
-    for shown in ("[red]a[/]", "[/b]", "tab\\there", "line\\nbreak", "\\x1b[31mred\\x07", "\\u202eabc", "plain", "[/] of\\tshops"):
+    for shown in (
+        "[red]a[/]",
+        "[/b]",
+        "tab\\there",
+        "line\\nbreak",
+        "\\x1b[31mred\\x07",
+        "\\u202eabc",
+        "plain",
+        "[/] of\\tshops",
+    ):
         assert shown in out
     assert not any(steering in out for steering in ("\x1b[31m", "\x07", "\u202e"))
     if not terminal:

@@ -29,7 +29,9 @@ PLAN = f"[source]\npath = 't.parquet'\n{DOMAIN}[budget]\naccount = 'a'\nepsilon 
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table, a package that is well, and three that are broken: in their module, in a type, in what they name."""
     found = tmp_path_factory.mktemp("outside")
-    installed(found / "site", "toy-tally", TALLY, tally="Tally", half_tally="HalfTally", histogram="Tally")
+    installed(
+        found / "site", "toy-tally", TALLY, tally="Tally", half_tally="HalfTally", histogram="Tally"
+    )
     installed(found / "site", "broken-one", "import a_module_that_nobody_has\n", broken="Gone")
     half_made = TALLY.replace("    law: Law\n", "    law: Lawn\n").replace('tag="', 'tag="un-')
     installed(found / "site", "half-made", half_made, unread="Tally")
@@ -60,7 +62,19 @@ def test_the_help_lists_it_by_its_metadata_alone(folder: Path) -> None:
 
 
 SAVED = "saved/01-tally-of-x.json"
-ASKED = ["tally", "t.parquet", "--axis", "x=0..3/1", "--parts", "2", "--marks", "a,b", "--marks", "c", "--positive"]
+ASKED = [
+    "tally",
+    "t.parquet",
+    "--axis",
+    "x=0..3/1",
+    "--parts",
+    "2",
+    "--marks",
+    "a,b",
+    "--marks",
+    "c",
+    "--positive",
+]
 ASKED += ["--epsilon", "1", "--budget", "2", "--ledger", "b.db", "--json", "--out", "saved"]
 COMMANDS = {
     "help": ["tally", "--help"],
@@ -70,18 +84,35 @@ COMMANDS = {
     "verify": ["verify", SAVED, "--ledger", "b.db"],
     "preview": ["preview", "plan.toml"],
     "release": ["release", "plan.toml", "--ledger", "p.db", "--json"],
-    "histogram": ["histogram", "t.parquet", "--axis", "x=0..3/1", "--epsilon", "1", "--ledger", "b.db"],
+    "histogram": [
+        "histogram",
+        "t.parquet",
+        "--axis",
+        "x=0..3/1",
+        "--epsilon",
+        "1",
+        "--ledger",
+        "b.db",
+    ],
     "audit": ["audit", "--only", "half-tally", "--json"],
 }
 OF_TABLE = ["tally", "t.parquet", "--axis", "x=0..3/1"]
 REFUSED = {
-    "it cannot be imported (ModuleNotFoundError: No module named 'a_module_that_nobody_has')": ["broken"],
+    "it cannot be imported (ModuleNotFoundError: No module named 'a_module_that_nobody_has')": [
+        "broken"
+    ],
     "'broken' of the package 'broken-one': it cannot be imported": ["preview", "broken.toml"],
     "the question 'broken' of the package": ["audit", "--only", "broken"],
     "its fields cannot be decoded (name 'Lawn' is not defined)": ["unread", "--help"],
     "not_one:Other is not a question": ["other", "--help"],
     "did you mean 'tally'?": ["tall"],
-    "it is about one axis, and 2 are left for it": [*OF_TABLE, "--axis", "y=0..3/1", "--epsilon", "1"],
+    "it is about one axis, and 2 are left for it": [
+        *OF_TABLE,
+        "--axis",
+        "y=0..3/1",
+        "--epsilon",
+        "1",
+    ],
     "is not a whole number": [*OF_TABLE, "--parts", "two", "--epsilon", "1"],
     "its answer has no picture": [*OF_TABLE, "--epsilon", "1", "--plot", "t.svg"],
 }
@@ -90,7 +121,13 @@ REFUSED = {
 @pytest.fixture(scope="module")
 def found(folder: Path) -> dict[str, tuple[int, str, str]]:
     """Exit code, stdout and stderr of all these commands, in one process."""
-    return dict(zip([*COMMANDS, *REFUSED], sfumato(folder, *COMMANDS.values(), *REFUSED.values()), strict=True))
+    return dict(
+        zip(
+            [*COMMANDS, *REFUSED],
+            sfumato(folder, *COMMANDS.values(), *REFUSED.values()),
+            strict=True,
+        )
+    )
 
 
 def test_its_fields_are_options(found: dict[str, tuple[int, str, str]]) -> None:
@@ -102,12 +139,22 @@ def test_its_fields_are_options(found: dict[str, tuple[int, str, str]]) -> None:
     assert "--parts INTEGER How many equal parts it has. [default: 3]" in text
     assert "--marks TEXT Words that change nothing." in text
     assert "--positive / --no-positive Show counts below nought as nought." in text
-    for common in ("--axis TEXT", "--epsilon TEXT", "--budget TEXT", "--ledger PATH", "--out PATH", "--plot PATH", "--json"):
+    for common in (
+        "--axis TEXT",
+        "--epsilon TEXT",
+        "--budget TEXT",
+        "--ledger PATH",
+        "--out PATH",
+        "--plot PATH",
+        "--json",
+    ):
         assert common in text
     assert "--by-mark" not in text  # a table by name has no form as an option
 
 
-def test_it_is_asked_stored_reported_and_verified(folder: Path, found: dict[str, tuple[int, str, str]]) -> None:
+def test_it_is_asked_stored_reported_and_verified(
+    folder: Path, found: dict[str, tuple[int, str, str]]
+) -> None:
     (answer,) = json.loads(found["asked"][1])
     assert (answer["type"], answer["axis"], len(answer["counts"])) == ("tally-release", "x", 2)
     assert all(count >= 0 for count in answer["counts"])
@@ -123,10 +170,14 @@ def test_a_plan_asks_it_by_its_tag(found: dict[str, tuple[int, str, str]]) -> No
     assert (answer["type"], len(answer["counts"])) == ("tally-release", 3)
 
 
-def test_the_audit_catches_its_twin_that_adds_half_the_noise(found: dict[str, tuple[int, str, str]]) -> None:
+def test_the_audit_catches_its_twin_that_adds_half_the_noise(
+    found: dict[str, tuple[int, str, str]],
+) -> None:
     code, out, _ = found["audit"]
     assert code == 70
-    assert {(one["subject"], one["verdict"]) for one in json.loads(out)} == {("half-tally: Tally of x", "EXCEEDS")}
+    assert {(one["subject"], one["verdict"]) for one in json.loads(out)} == {
+        ("half-tally: Tally of x", "EXCEEDS")
+    }
 
 
 def test_broken_packages_stand_in_nobodys_way(found: dict[str, tuple[int, str, str]]) -> None:
@@ -141,11 +192,19 @@ def test_what_cannot_be_asked_is_one_sentence(found: dict[str, tuple[int, str, s
         assert "fault of ours" not in err
 
 
-def test_only_what_is_installed_is_imported(folder: Path, found: dict[str, tuple[int, str, str]]) -> None:
+def test_only_what_is_installed_is_imported(
+    folder: Path, found: dict[str, tuple[int, str, str]]
+) -> None:
     """Python imports what it is told to, the command line what is installed; what the file holds decides nothing."""
     assert found["asked"][0] == 0
-    said = python(folder, f"import sfumato as sf\ntry: sf.load({SAVED!r})\nexcept sf.DataError as error: print(error)")
-    assert "it holds a 'tally-release', which no imported package has registered. Import the package that defines it" in said
+    said = python(
+        folder,
+        f"import sfumato as sf\ntry: sf.load({SAVED!r})\nexcept sf.DataError as error: print(error)",
+    )
+    assert (
+        "it holds a 'tally-release', which no imported package has registered. Import the package that defines it"
+        in said
+    )
     (elsewhere,) = sfumato(folder, ["verify", SAVED, "--key", "0"], site="nowhere")
     assert elsewhere[0] == 4
     assert "tally-release" in elsewhere[2]
@@ -172,7 +231,9 @@ def test_only_what_is_installed_is_imported(folder: Path, found: dict[str, tuple
 )
 def test_the_form_of_a_field(kind: object, reads: str | None, several: bool, flag: bool) -> None:
     form = form_of(type_info(kind))
-    assert (None if form is None else (form.reads.name, form.several, form.flag)) == (None if reads is None else (reads, several, flag))
+    assert (None if form is None else (form.reads.name, form.several, form.flag)) == (
+        None if reads is None else (reads, several, flag)
+    )
 
 
 def test_a_field_without_a_form_must_have_a_default() -> None:
@@ -180,7 +241,9 @@ def test_a_field_without_a_form_must_have_a_default() -> None:
         command_of("strict", Strict)
 
 
-class Strict(support.tally.Tally, frozen=True, kw_only=True, tag="strict-tally", forbid_unknown_fields=True):
+class Strict(
+    support.tally.Tally, frozen=True, kw_only=True, tag="strict-tally", forbid_unknown_fields=True
+):
     """By marks."""
 
     by_mark: dict[str, int] = msgspec.field()

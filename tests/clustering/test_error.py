@@ -49,7 +49,11 @@ DECLARED = sf.Interval(-1, 1.25, step=0.25)
 def counted(points: np.ndarray, question: sf.KMeans, axis: sf.Interval = UNDECLARED) -> Cube:
     """The rows on the question's own lattice, by their occupied cells alone."""
     lattice = question.needs(sf.Domain({f"x{i}": axis for i in range(points.shape[1])})).lattice
-    cells = [a.locate(x.copy()) for a, x in zip(lattice.axes, points.T, strict=True) if isinstance(a, GridAxis)]
+    cells = [
+        a.locate(x.copy())
+        for a, x in zip(lattice.axes, points.T, strict=True)
+        if isinstance(a, GridAxis)
+    ]
     return occupied(Cube.of_cells(lattice, np.stack(cells, axis=1)))
 
 
@@ -71,7 +75,10 @@ def errors(points: np.ndarray, cube: Cube, question: sf.KMeans, epsilon: str, no
     groups = release.predict(points)
     k, d = release.centers.shape
     rows = np.bincount(groups, minlength=k)
-    means = np.stack([np.bincount(groups, x, k) for x in points.T], axis=1) / np.maximum(rows, 1)[:, None]
+    means = (
+        np.stack([np.bincount(groups, x, k) for x in points.T], axis=1)
+        / np.maximum(rows, 1)[:, None]
+    )
     known = np.isfinite(release.standard_error).all(axis=1) & (rows > 0)
     if release.steps:
         alone = release.steps[-1].standard_error(d)
@@ -84,8 +91,12 @@ def errors(points: np.ndarray, cube: Cube, question: sf.KMeans, epsilon: str, no
     return Found(off[known], release.standard_error[known], alone[known], rounding[known])
 
 
-@pytest.mark.parametrize(("method", "rows", "trials"), [("privtree", 10_000, 100), ("eugkm", 2_000, 60)])
-def test_the_mean_of_the_nearest_rows_is_within_two_standard_errors(method: Literal["privtree", "eugkm"], rows: int, trials: int) -> None:
+@pytest.mark.parametrize(
+    ("method", "rows", "trials"), [("privtree", 10_000, 100), ("eugkm", 2_000, 60)]
+)
+def test_the_mean_of_the_nearest_rows_is_within_two_standard_errors(
+    method: Literal["privtree", "eugkm"], rows: int, trials: int
+) -> None:
     """One coordinate of each release, in turn: these are independent. With the noise alone the tree's holds six times in ten."""
     points, question = mixture(rows, 2, 5, 7), sf.KMeans(5, method=method)
     cube, noise = counted(points, question), PublicSeed(f"centres {method}")
@@ -132,13 +143,17 @@ def test_half_a_cell_counts_but_not_where_cells_are_steps() -> None:
     values = rng.integers(0, 16, (5_000, 1)).astype(float)
     found = []
     for step in (1, None):
-        lattice = sf.KMeans(2, method="dplloyd").needs(sf.Domain(x=sf.Interval(0, 16, step=1))).lattice
+        lattice = (
+            sf.KMeans(2, method="dplloyd").needs(sf.Domain(x=sf.Interval(0, 16, step=1))).lattice
+        )
         axis = lattice.axes[0]
         assert isinstance(axis, GridAxis)
         if step is None:
             axis = GridAxis("x", 0.0, 16.0, 16)
         cube = Cube.of_cells(type(lattice)((axis,)), axis.locate(values[:, 0].copy())[:, None])
-        release = sf.KMeans(2, method="dplloyd").answer(cube, sf.Unit(), sf.PureDP("1000000"), PublicSeed("lattice"))
+        release = sf.KMeans(2, method="dplloyd").answer(
+            cube, sf.Unit(), sf.PureDP("1000000"), PublicSeed("lattice")
+        )
         found.append(release.standard_error)
     assert (found[1] >= 0.5).all()
     assert (found[0] < found[1]).all()
@@ -148,20 +163,29 @@ def test_the_derivative_is_that_of_the_difference() -> None:
     """The variance of the estimated offset is what repeated noise on the partition's counts shows."""
     points = mixture(3_000, 2, 5, 3)
     question = sf.KMeans(3, method="privtree")
-    release = question.answer(counted(points, question), sf.Unit(), sf.PureDP("2"), PublicSeed("derivative"))
+    release = question.answer(
+        counted(points, question), sf.Unit(), sf.PureDP("2"), PublicSeed("derivative")
+    )
     assert release.partition is not None
     model = Cells.of(release.space, release.partition)
     weights = model.weights + 50  # far from 0, where counts are cut
     rng = np.random.default_rng(0)
 
     def offset(counts: np.ndarray) -> np.ndarray:
-        exact = Cells(model.middles, model.halves, model.room, counts, counts, np.zeros(len(counts)))
+        exact = Cells(
+            model.middles, model.halves, model.room, counts, counts, np.zeros(len(counts))
+        )
         return np.sqrt(exact.region(release._whole, release.steps))
 
     level = offset(weights)
     draws = np.stack([offset(weights + rng.normal(size=len(weights))) for _ in range(200)])
     one = np.ones(len(weights))
-    stated = Cells(model.middles, model.halves, model.room, weights, weights, one).region(release._whole, release.steps) - level**2
+    stated = (
+        Cells(model.middles, model.halves, model.room, weights, weights, one).region(
+            release._whole, release.steps
+        )
+        - level**2
+    )
     clear = level > 5 * draws.std(axis=0)  # where the absolute value does not matter
     assert clear.any()
     assert np.allclose(draws.std(axis=0)[clear], np.sqrt(stated[clear]), rtol=0.25)
@@ -227,7 +251,9 @@ def test_steps_see_rows_on_the_lattice(method: Method) -> None:
 
 def test_a_centre_that_no_row_is_near_has_no_error() -> None:
     points, question = np.zeros((3, 2)), sf.KMeans(5, method="dplloyd")
-    off, error, *_ = errors(points, counted(points, question), question, "0.01", PublicSeed("nobody"))
+    off, error, *_ = errors(
+        points, counted(points, question), question, "0.01", PublicSeed("nobody")
+    )
     assert len(off) == len(error) < 5
 
 

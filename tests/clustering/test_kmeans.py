@@ -17,7 +17,9 @@ from sfumato.random import PublicSeed
 from support.canary import overheard
 
 PLANE = sf.Domain(x=sf.Interval(0, 10), y=sf.Interval(-1, 1), kind=sf.Categories(["a"]))
-SPACE = sf.Domain(x=sf.Interval(0, 10), y=sf.Interval(-1, 1), z=sf.Interval(0, 1))  # three axes have a sparse cube, which is quick
+SPACE = sf.Domain(
+    x=sf.Interval(0, 10), y=sf.Interval(-1, 1), z=sf.Interval(0, 1)
+)  # three axes have a sparse cube, which is quick
 METHODS = ["auto", "eugkm", "dplloyd", "privtree"]
 CENTRES = np.array([[2.0, -0.5], [8.0, 0.5], [3.0, 0.6]])
 
@@ -28,7 +30,10 @@ def points(n, seed=0):
 
 
 def publisher(data, domain=None, **options):
-    return sf.Publisher(sf.source(data, domain or sf.Domain(x=PLANE["x"], y=PLANE["y"]), name="t", **options), budget="100")
+    return sf.Publisher(
+        sf.source(data, domain or sf.Domain(x=PLANE["x"], y=PLANE["y"]), name="t", **options),
+        budget="100",
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -38,10 +43,16 @@ def test_finds_clusters_and_says_how_well(method, cost, relation):
     data = np.concatenate([points(20_000), np.full((20_000, 1), 0.5)], axis=1)
     src = sf.source(data, SPACE, name="t", neighbours=relation)
     budget = sf.ZCDP(10) if "rho" in cost else sf.ApproxDP(10, "1e-6")
-    with sf.Publisher(src, budget=budget) as pub, sf.testing.deterministic(1):  # luck is to decide nothing
+    with (
+        sf.Publisher(src, budget=budget) as pub,
+        sf.testing.deterministic(1),
+    ):  # luck is to decide nothing
         release = pub.release(sf.KMeans(3, method=method), **cost)
     distance = (
-        np.abs(release.scaled_centers[:, None] - release.space.scale(np.concatenate([CENTRES, np.full((3, 1), 0.5)], axis=1)))
+        np.abs(
+            release.scaled_centers[:, None]
+            - release.space.scale(np.concatenate([CENTRES, np.full((3, 1), 0.5)], axis=1))
+        )
         .max(axis=2)
         .min(axis=0)
     )
@@ -118,7 +129,9 @@ def test_axes():
 
 
 def test_the_question_is_a_value():
-    question = from_plain({"type": "kmeans", "n_clusters": 4, "axes": ["x"], "method": "eugkm"}, AnyQuestion)
+    question = from_plain(
+        {"type": "kmeans", "n_clusters": 4, "axes": ["x"], "method": "eugkm"}, AnyQuestion
+    )
     assert question == sf.KMeans(4, axes=["x"], method="eugkm")
     assert question.title == "4 clusters of x"
     assert sf.KMeans().title == "5 clusters"
@@ -126,7 +139,9 @@ def test_the_question_is_a_value():
 
 @pytest.mark.parametrize("unit", [sf.Unit(), sf.Unit(2, "replace")], ids=str)
 @pytest.mark.parametrize("cost", [sf.PureDP(1), sf.ZCDP("0.5")], ids=str)
-@pytest.mark.parametrize(("method", "rows"), [("eugkm", 0), ("eugkm", 3000), ("dplloyd", 3000), ("auto", 100)])
+@pytest.mark.parametrize(
+    ("method", "rows"), [("eugkm", 0), ("eugkm", 3000), ("dplloyd", 3000), ("auto", 100)]
+)
 def test_the_preview_is_what_the_release_then_has(method, rows, cost, unit):
     question = sf.KMeans(3, ["x", "y"], method=method)
     preview = question.preview(PLANE, unit, cost, rows=rows)
@@ -148,14 +163,21 @@ def test_a_preview_without_rows_promises_no_more_than_holds():
         preview = sf.preview(sf.KMeans(3, method=method), domain=PLANE, unit=sf.Unit(), epsilon="1")
         assert str(preview)
     with pytest.raises(sf.UsageError, match="State rows="):
-        sf.preview(sf.KMeans(3, method="eugkm"), domain=PLANE, unit=sf.Unit(), epsilon="1").accuracy()
+        sf.preview(
+            sf.KMeans(3, method="eugkm"), domain=PLANE, unit=sf.Unit(), epsilon="1"
+        ).accuracy()
     worst = sf.KMeans(3, method="dplloyd").preview(PLANE, sf.Unit(), sf.PureDP(1))
-    assert worst.accuracy() >= sf.KMeans(3, method="dplloyd").preview(PLANE, sf.Unit(), sf.PureDP(1), 1000).accuracy()
+    assert (
+        worst.accuracy()
+        >= sf.KMeans(3, method="dplloyd").preview(PLANE, sf.Unit(), sf.PureDP(1), 1000).accuracy()
+    )
 
 
 def test_auto_takes_a_grid_where_rows_are_few():
     question = sf.KMeans(3, ["x", "y"])
-    few, many = (question.preview(PLANE, sf.Unit(), sf.PureDP(1), rows) for rows in (FEW // 2, 2 * FEW))
+    few, many = (
+        question.preview(PLANE, sf.Unit(), sf.PureDP(1), rows) for rows in (FEW // 2, 2 * FEW)
+    )
     assert "eugkm" in few.notes[-1]
     assert "privtree" in many.notes[-1]
 
@@ -207,7 +229,10 @@ def test_nothing_of_a_row_is_to_be_seen():
 def test_weights_of_steps_are_covered_as_often_as_they_say():
     """The groups of the last step were fixed before its noise was drawn."""
     lattice = Lattice((GridAxis("x", 0.0, 10.0, 64), GridAxis("y", -1.0, 1.0, 64)))
-    question, cube = sf.KMeans(2, method="dplloyd"), count(tuple(map(tuple, points(300).tolist())), lattice)
+    question, cube = (
+        sf.KMeans(2, method="dplloyd"),
+        count(tuple(map(tuple, points(300).tolist())), lattice),
+    )
     hits, noise = [], PublicSeed(1)  # luck is to decide nothing
     for _ in range(400):
         release = question.answer(cube, sf.Unit(), sf.PureDP("0.5"), noise)
@@ -220,5 +245,7 @@ def test_weights_of_steps_are_covered_as_often_as_they_say():
 
 def test_a_public_seed_is_stamped():
     question = sf.KMeans(2, ["x", "y"], method="eugkm")
-    release = question.answer(count(((1.0, 0.0),), question.needs(PLANE).lattice), sf.Unit(), sf.PureDP(1), PublicSeed(1))
+    release = question.answer(
+        count(((1.0, 0.0),), question.needs(PLANE).lattice), sf.Unit(), sf.PureDP(1), PublicSeed(1)
+    )
     assert not release.guarantee.private

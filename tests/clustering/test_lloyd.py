@@ -9,13 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.audit.runs import Scripted
-from sfumato.clustering.lloyd import Step, private_step, shortened, step_laws, steps_for, whole_reach
+from sfumato.clustering.lloyd import (
+    Step,
+    private_step,
+    shortened,
+    step_laws,
+    steps_for,
+    whole_reach,
+)
 from sfumato.errors import InternalError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 
-UNITS = [Unit(rows_per_person=r, neighbours=relation) for r in (1, 3) for relation in ("add-remove", "replace")]
+UNITS = [
+    Unit(rows_per_person=r, neighbours=relation)
+    for r in (1, 3)
+    for relation in ("add-remove", "replace")
+]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -36,7 +47,9 @@ def test_the_noise_spends_the_cost(unit, reach, d):
 def test_the_split_is_the_papers():
     """Of a step's epsilon the count takes (4 d rho^2)^(1/3) for 1 of each sum: the common code has it the other way round."""
     sums, counts = step_laws(PureDP(1), Unit(), 10, 10)
-    assert float(sums.scale * counts.scale**-1) == pytest.approx(10 * (4 * 10 * 0.225**2) ** (1 / 3) / 10, rel=1e-6)
+    assert float(sums.scale * counts.scale**-1) == pytest.approx(
+        10 * (4 * 10 * 0.225**2) ** (1 / 3) / 10, rel=1e-6
+    )
     assert float(1 / counts.scale) == pytest.approx(1.2651 / 11.2651, rel=1e-4)
 
 
@@ -52,7 +65,11 @@ def test_how_many_steps(rows, steps):
 
 
 @given(
-    st.lists(st.lists(st.integers(-(2**21), 2**21), min_size=3, max_size=3), min_size=1, max_size=20), st.integers(1, 2**22), st.booleans()
+    st.lists(
+        st.lists(st.integers(-(2**21), 2**21), min_size=3, max_size=3), min_size=1, max_size=20
+    ),
+    st.integers(1, 2**22),
+    st.booleans(),
 )
 def test_shortening_never_leaves_more_than_the_reach(rows, reach, euclidean):
     before = np.array(rows, dtype=np.int64)
@@ -64,7 +81,11 @@ def test_shortening_never_leaves_more_than_the_reach(rows, reach, euclidean):
         else:
             assert sum(map(abs, b)) <= reach
             near = sum(map(abs, a)) <= reach
-        assert a == b if near else all(abs(y) <= abs(x) and x * y >= 0 for x, y in zip(a, b, strict=True))
+        assert (
+            a == b
+            if near
+            else all(abs(y) <= abs(x) and x * y >= 0 for x, y in zip(a, b, strict=True))
+        )
 
 
 def test_a_step_adds_up_what_it_says():
@@ -73,13 +94,25 @@ def test_a_step_adds_up_what_it_says():
     laws = DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(1))
     step = private_step(rows, centres, centres, 4, laws, Scripted())
     assert step.counts.tolist() == [4, 2, 0]
-    assert step.sums.reshape(3, 2).tolist() == [[3 * 1 + 2, 0 + 1], [4, 2], [0, 0]]  # (3, 2) is shortened to (2, 1)
+    assert step.sums.reshape(3, 2).tolist() == [
+        [3 * 1 + 2, 0 + 1],
+        [4, 2],
+        [0, 0],
+    ]  # (3, 2) is shortened to (2, 1)
     assert rows[0].tolist() == [[10, 0], [12, 2], [-7, 1]]
 
 
 def test_a_group_that_cannot_be_told_from_nothing_keeps_its_centre():
     law = DiscreteLaplace(Fraction(10))
-    step = Step(np.array([5, 5, -5, -5]), np.zeros(4, np.int64), 100, np.array([4000, 0, 90, 90]), np.array([1000, 20]), law, law)
+    step = Step(
+        np.array([5, 5, -5, -5]),
+        np.zeros(4, np.int64),
+        100,
+        np.array([4000, 0, 90, 90]),
+        np.array([1000, 20]),
+        law,
+        law,
+    )
     assert step.moved(np.array([100, 3])).tolist() == [[4, 0], [-5, -3]]
 
 
@@ -94,9 +127,15 @@ def test_the_whole_reach_shortens_nobody():
 def test_the_standard_error_is_what_repeated_noise_shows():
     rng = np.random.default_rng(5)
     rows = rng.integers(-1000, 1000, (400, 2)), np.ones(400, np.int64)
-    centres, laws = np.array([[300, 0], [-300, 0]]), (DiscreteGaussian(Fraction(4000)), DiscreteGaussian(Fraction(9)))
+    centres, laws = (
+        np.array([[300, 0], [-300, 0]]),
+        (DiscreteGaussian(Fraction(4000)), DiscreteGaussian(Fraction(9))),
+    )
     from sfumato.random import current
 
-    steps = [private_step(rows, centres, np.zeros_like(centres), 10**6, laws, current()) for _ in range(2000)]
+    steps = [
+        private_step(rows, centres, np.zeros_like(centres), 10**6, laws, current())
+        for _ in range(2000)
+    ]
     means = np.stack([step.sums.reshape(2, 2) / step.counts[:, None] for step in steps])
     assert np.allclose(means.std(axis=0), steps[0].standard_error(2), rtol=0.2)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.audit.exact import pure_loss, renyi_loss
+from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Published, count, neighbours, of_counts, published
 from sfumato.clustering import KMeans, lloyd, methods
 from sfumato.clustering.lloyd import MEAN, private_step, step_laws
@@ -19,7 +19,11 @@ from support.laws import loss
 LINE = Lattice((GridAxis("x", 0.0, 3.0, 3),))
 PLANE = Lattice((GridAxis("x", 0.0, 3.0, 3), GridAxis("y", 0.0, 2.0, 2)))
 CORNERS = ((0.0, 0.0), (3.0, 2.0))
-UNITS = [Unit(rows_per_person=r, neighbours=relation) for r in (1, 2) for relation in ("add-remove", "replace")]
+UNITS = [
+    Unit(rows_per_person=r, neighbours=relation)
+    for r in (1, 2)
+    for relation in ("add-remove", "replace")
+]
 ONE = PureDP(1)
 
 
@@ -31,13 +35,18 @@ def asked(method, lattice, unit, cost, k=2):
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("method", ["eugkm", "dplloyd"])
 def test_the_whole_answer(method, unit):
-    found = pure_loss(asked(method, PLANE, unit, ONE), neighbours(CORNERS, unit, others=0), (-3, 40)).loss
+    found = pure_loss(
+        asked(method, PLANE, unit, ONE), neighbours(CORNERS, unit, others=0), (-3, 40)
+    ).loss
     assert 0.98 <= found <= 1 + 1e-9
 
 
 def short_steps(unit, cost, reach, laws=None, lattice=PLANE, step=private_step):
     """Two steps from given centres with a short reach, as they refine a tree's."""
-    space, start = Space(lattice), np.array([[-HALF // 4] * len(lattice.axes), [HALF // 3] * len(lattice.axes)])
+    space, start = (
+        Space(lattice),
+        np.array([[-HALF // 4] * len(lattice.axes), [HALF // 3] * len(lattice.axes)]),
+    )
     half = PureDP(cost.epsilon / 2) if isinstance(cost, PureDP) else ZCDP(cost.rho / 2)
     laws = laws or step_laws(half, unit, reach, space.d)
 
@@ -54,7 +63,9 @@ def short_steps(unit, cost, reach, laws=None, lattice=PLANE, step=private_step):
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("reach", [1000, HALF // 5, HALF // 2])
 def test_steps_of_a_short_reach(unit, reach):
-    pairs = neighbours(((0.0, 0.0), (1.5, 0.0), (3.0, 2.0)), unit, others=1 if unit.rows_per_person == 1 else 0)
+    pairs = neighbours(
+        ((0.0, 0.0), (1.5, 0.0), (3.0, 2.0)), unit, others=1 if unit.rows_per_person == 1 else 0
+    )
     found = pure_loss(short_steps(unit, ONE, reach), pairs).loss
     assert 0.95 <= found <= 1 + 1e-9
 
@@ -63,13 +74,18 @@ def test_steps_of_a_short_reach(unit, reach):
 def test_steps_of_a_short_reach_concentrated(unit):
     pairs = neighbours(((0.0, 0.0), (1.5, 0.0), (3.0, 2.0)), unit, others=0)
     rho = renyi_loss(short_steps(unit, ZCDP(1), HALF // 5), pairs, alphas=(1.5, 8.0)).loss
-    assert 0.4 <= rho <= 1 + 1e-9  # under replace the worst pair shares a group and lies on both sides of its centre
+    assert (
+        0.4 <= rho <= 1 + 1e-9
+    )  # under replace the worst pair shares a group and lies on both sides of its centre
 
 
 def test_concentrated_lloyd():
     for unit in UNITS[:2]:
         found = renyi_loss(
-            asked("dplloyd", LINE, unit, ZCDP(8)), neighbours(((0.5,), (3.0,)), unit, others=0), (1.5, 8.0), decides=True
+            asked("dplloyd", LINE, unit, ZCDP(8)),
+            neighbours(((0.5,), (3.0,)), unit, others=0),
+            (1.5, 8.0),
+            decides=True,
         ).loss
         assert 0.98 * 8 <= found <= 8 * (1 + 1e-9)
 
@@ -81,15 +97,21 @@ def swapped(cost, unit, reach, d):
     """The split between a sum and the count the wrong way round, as in the field's common code."""
     typical = (4 * d * MEAN**2) ** (1 / 3)
     one = cost.epsilon / Fraction(d + typical)
-    return DiscreteLaplace(unit.counts_l1 * Fraction(reach, d) / (one * Fraction(typical))), DiscreteLaplace(unit.counts_l1 / one)
+    return DiscreteLaplace(
+        unit.counts_l1 * Fraction(reach, d) / (one * Fraction(typical))
+    ), DiscreteLaplace(unit.counts_l1 / one)
 
 
 def test_the_swapped_split_is_found_out(monkeypatch):
     lattice = Lattice(tuple(GridAxis(f"a{i}", 0.0, 2.0, 2) for i in range(10)))
     pairs = [((), ((0.0,) * 10,)), (((2.0,) * 10,), ())]
-    assert pure_loss(asked("dplloyd", lattice, Unit(), ONE), pairs).loss == pytest.approx(1, rel=0.01)
+    assert pure_loss(asked("dplloyd", lattice, Unit(), ONE), pairs).loss == pytest.approx(
+        1, rel=0.01
+    )
     monkeypatch.setattr(methods, "step_laws", swapped)
-    assert pure_loss(asked("dplloyd", lattice, Unit(), ONE), pairs).loss == pytest.approx(0.02 + 0.98 * 1.21, rel=0.01)
+    assert pure_loss(asked("dplloyd", lattice, Unit(), ONE), pairs).loss == pytest.approx(
+        0.02 + 0.98 * 1.21, rel=0.01
+    )
 
 
 def test_rows_that_are_not_shortened_are_found_out(monkeypatch):
@@ -110,12 +132,17 @@ def skipping(where, centres, about, reach, laws, noise):
     k, d = centres.shape
     sums, counts = np.zeros((k, d), np.int64), np.zeros(k, np.int64)
     sums[held], counts[held] = part.sums.reshape(-1, d), part.counts
-    return lloyd.Step(centres.reshape(-1), about.reshape(-1), reach, sums.reshape(-1), counts, *laws)
+    return lloyd.Step(
+        centres.reshape(-1), about.reshape(-1), reach, sums.reshape(-1), counts, *laws
+    )
 
 
 def test_skipping_empty_clusters_is_found_out():
     with pytest.raises(NotAdditive):
-        pure_loss(short_steps(Unit(), ONE, HALF // 5, step=skipping), neighbours(CORNERS, Unit(), others=1))
+        pure_loss(
+            short_steps(Unit(), ONE, HALF // 5, step=skipping),
+            neighbours(CORNERS, Unit(), others=1),
+        )
 
 
 def labels(release, cube):
@@ -125,7 +152,10 @@ def labels(release, cube):
 
 def inertia(release, cube):
     where, number = Space(cube.lattice).rows(cube)
-    return float((((where / HALF)[:, None, :] - release.scaled_centers) ** 2).sum(axis=2).min(axis=1) @ number)
+    return float(
+        (((where / HALF)[:, None, :] - release.scaled_centers) ** 2).sum(axis=2).min(axis=1)
+        @ number
+    )
 
 
 @pytest.mark.parametrize("fact", [labels, inertia])
@@ -161,7 +191,11 @@ class Recorded:
 @pytest.mark.parametrize("rows_per_person", [1, 3])
 def test_what_counting_the_rows_spends_the_rest_leaves(cost, rows_per_person):
     whole = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
-    for method, relation in (("dplloyd", "add-remove"), ("auto", "add-remove"), ("auto", "replace")):
+    for method, relation in (
+        ("dplloyd", "add-remove"),
+        ("auto", "add-remove"),
+        ("auto", "replace"),
+    ):
         unit = Unit(rows_per_person, relation)
         law, rest = KMeans(2, method=method)._looks(cost, unit)
         assert loss(law, unit) + (rest.rho if isinstance(rest, ZCDP) else rest.epsilon) == whole

@@ -15,7 +15,10 @@ FAR = 2**40
 
 def rough(rows, spread=0.05, stray=0.0):
     rng = np.random.default_rng(2)
-    middles = np.concatenate([centre + rng.normal(size=(500, 2)) * spread for centre in CENTRES] + [rng.uniform(-1, 1, (100, 2))])
+    middles = np.concatenate(
+        [centre + rng.normal(size=(500, 2)) * spread for centre in CENTRES]
+        + [rng.uniform(-1, 1, (100, 2))]
+    )
     weights = np.concatenate([np.full(1000, rows / 1000), np.full(100, stray * rows / 100)])
     return Rough(middles, np.full(middles.shape, 0.01), weights)
 
@@ -30,14 +33,19 @@ def test_more_rows_allow_more_steps(cost):
 
 
 def test_the_reach_follows_the_spread_and_shrinks_with_few_rows():
-    near, far = (course(rough(10**5, spread), CENTRES, Unit(), PureDP(1), FAR).reach for spread in (0.02, 0.1))
+    near, far = (
+        course(rough(10**5, spread), CENTRES, Unit(), PureDP(1), FAR).reach
+        for spread in (0.02, 0.1)
+    )
     assert near < far < HALF
     assert course(rough(50), CENTRES, Unit(), PureDP("0.01"), FAR).reach < near
 
 
 def test_where_rows_are_many_strays_are_not_shortened():
     """They pull the centres that k-means without privacy would find."""
-    few, many = (course(rough(n, stray=0.1), CENTRES, Unit(), PureDP(1), FAR).reach for n in (300, 10**8))
+    few, many = (
+        course(rough(n, stray=0.1), CENTRES, Unit(), PureDP(1), FAR).reach for n in (300, 10**8)
+    )
     assert many > 2 * few
 
 

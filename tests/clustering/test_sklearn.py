@@ -12,7 +12,9 @@ from sklearn.preprocessing import FunctionTransformer
 import sfumato as sf
 from sfumato.sklearn import KMeans
 
-ROWS = np.repeat([[1.0, 5.0, 0.0], [8.0, 1.0, 0.5], [4.0, 9.0, 1.0]], 400, axis=0) + np.tile([[-0.1], [0.1]], (600, 1))
+ROWS = np.repeat([[1.0, 5.0, 0.0], [8.0, 1.0, 0.5], [4.0, 9.0, 1.0]], 400, axis=0) + np.tile(
+    [[-0.1], [0.1]], (600, 1)
+)
 BOUNDS = ([0, 0, -1], 10)
 
 
@@ -96,7 +98,9 @@ def test_scikit_learns_own_manners():
         estimator.transform(ROWS)
     fitted = make_pipeline(FunctionTransformer(), model()).fit(ROWS)
     assert fitted.predict(ROWS[:2]).shape == (2,)
-    assert clone(estimator.fit(ROWS)).fit(ROWS)  # a clone is a new object with a budget of its own, as its parameters say
+    assert clone(estimator.fit(ROWS)).fit(
+        ROWS
+    )  # a clone is a new object with a budget of its own, as its parameters say
 
 
 def test_a_pickle_holds_no_row():

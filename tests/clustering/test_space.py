@@ -16,7 +16,11 @@ PLANE = Lattice((GridAxis("x", 0.0, 10.0, 4), GridAxis("y", -1.0, 1.0, 3)))
 def brute(rows, centres):
     """Exact squared distances in Python's own integers, the first of equals."""
     return [
-        min(range(len(centres)), key=lambda j: sum((int(a) - int(b)) ** 2 for a, b in zip(row, centres[j], strict=True))) for row in rows
+        min(
+            range(len(centres)),
+            key=lambda j: sum((int(a) - int(b)) ** 2 for a, b in zip(row, centres[j], strict=True)),
+        )
+        for row in rows
     ]
 
 
@@ -50,9 +54,15 @@ def test_cells_stand_at_their_middles_the_same_on_both_sides():
     space = Space(PLANE)
     assert space.extent.tolist() == [3 * HALF // 4, 2 * HALF // 3]
     where, number = space.rows(count(((0.0, -1.0), (9.9, 0.9), (9.9, 0.9)), PLANE))
-    assert where.tolist() == [[-space.extent[0], -space.extent[1]], [space.extent[0], space.extent[1]]]
+    assert where.tolist() == [
+        [-space.extent[0], -space.extent[1]],
+        [space.extent[0], space.extent[1]],
+    ]
     assert number.tolist() == [1, 2]
-    assert space.place(where).tolist() == [[1.25, pytest.approx(-2 / 3, abs=1e-5)], [8.75, pytest.approx(2 / 3, abs=1e-5)]]
+    assert space.place(where).tolist() == [
+        [1.25, pytest.approx(-2 / 3, abs=1e-5)],
+        [8.75, pytest.approx(2 / 3, abs=1e-5)],
+    ]
 
 
 def test_dense_and_sparse_cubes_stand_alike():
@@ -94,7 +104,9 @@ def test_values_with_steps_stand_where_they_are():
 
 
 @pytest.mark.parametrize(
-    "axis", [Interval(0, 100, step=1), Interval("2026-01-01", "2026-04-11"), Interval(0, 100)], ids=["step", "date", "none"]
+    "axis",
+    [Interval(0, 100, step=1), Interval("2026-01-01", "2026-04-11"), Interval(0, 100)],
+    ids=["step", "date", "none"],
 )
 @pytest.mark.parametrize("method", ["eugkm", "dplloyd", "privtree"])
 def test_centres_are_not_half_a_step_off(axis, method):
@@ -108,6 +120,8 @@ def test_centres_are_not_half_a_step_off(axis, method):
     low = lattice.axes[0].lower
     rows = ((low + 37.0,),) * 4000 + ((low + 80.0,),) * 2000
     found = KMeans(2, method=method).answer(count(rows, lattice), Unit(), PureDP(50), PublicSeed(3))
-    width = 100 / len(found.partition.counts) if method == "eugkm" else 0.1  # a grid knows no more than its cells
+    width = (
+        100 / len(found.partition.counts) if method == "eugkm" else 0.1
+    )  # a grid knows no more than its cells
     assert np.sort(found.centers[:, 0]) - low == pytest.approx([37, 80], abs=width)
     assert sorted(found.predict(np.array([[low + 37.0], [low + 80.0]]))) == [0, 1]

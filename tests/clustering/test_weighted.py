@@ -16,7 +16,9 @@ def blobs(k, d, n, seed=0):
     return centres, centres[rng.integers(0, k, n)] + rng.normal(size=(n, d)) * 0.01
 
 
-@pytest.mark.parametrize(("k", "d", "n"), [(3, 1, 500), (8, 2, 2_000), (12, 5, 3_000), (6, 2, SAMPLE + 5_000)])
+@pytest.mark.parametrize(
+    ("k", "d", "n"), [(3, 1, 500), (8, 2, 2_000), (12, 5, 3_000), (6, 2, SAMPLE + 5_000)]
+)
 def test_finds_clusters(k, d, n):
     centres, points = blobs(k, d, n)
     found = weighted_kmeans(points, np.ones(n), packing(k, d))
@@ -28,7 +30,10 @@ def test_weights_are_as_good_as_copies():
     points = np.array([[0.0], [0.1], [0.9]])
     weights = np.array([5.0, 1.0, 3.0])
     copies = np.repeat(points, weights.astype(int), axis=0)
-    assert np.allclose(weighted_kmeans(points, weights, packing(2, 1)), weighted_kmeans(copies, np.ones(9), packing(2, 1)))
+    assert np.allclose(
+        weighted_kmeans(points, weights, packing(2, 1)),
+        weighted_kmeans(copies, np.ones(9), packing(2, 1)),
+    )
 
 
 def test_centres_come_by_falling_weight():
@@ -66,7 +71,9 @@ def test_non_negative_counts_keep_their_sum_and_order(counts):
     if counts.sum() > 0:
         assert found.sum() == pytest.approx(counts.sum())
         kept = found > 0
-        assert np.allclose(counts[kept] - found[kept], (counts[kept] - found[kept])[0])  # one number off all that stay
+        assert np.allclose(
+            counts[kept] - found[kept], (counts[kept] - found[kept])[0]
+        )  # one number off all that stay
         assert (found[counts == counts.max()] > 0).all()
 
 

@@ -16,7 +16,7 @@ from sfumato.answers.counts import Needs
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
-from sfumato.audit.exact import check_additive, pure_loss
+from sfumato.audit.likelihoods import check_additive, pure_loss
 from sfumato.audit.runs import NotAdditive, count, of_question, published
 from sfumato.charts import style
 from sfumato.errors import UsageError

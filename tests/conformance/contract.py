@@ -19,7 +19,10 @@ from sfumato.data.columns import decoded, ids_form, misfit, plain_type
 from sfumato.data.reader import Columns, CountingReader, Reader, RowReader
 from sfumato.domain import Categories, Domain, KeyAxis, Keys, LabelAxis, Lattice
 
-COLUMNS: Columns = {**{axis.name: axis for lattice in made.LATTICES for axis in lattice.axes}, "who": None}
+COLUMNS: Columns = {
+    **{axis.name: axis for lattice in made.LATTICES for axis in lattice.axes},
+    "who": None,
+}
 PERSONS = Domain(**made.DOMAIN, who=Keys())
 BY_PERSON = Lattice((KeyAxis("who"),))
 KEYS = (bytes(range(32)), bytes(32))
@@ -47,7 +50,9 @@ def says_what_it_has(opened: Callable[[], Reader], columns: Columns = COLUMNS) -
 # --- readers of rows --------------------------------------------------------------------------------------------------
 
 
-def gives_all_rows_twice(opened: Callable[[], RowReader], rows: int, columns: Columns = COLUMNS, *, once: bool = False) -> None:
+def gives_all_rows_twice(
+    opened: Callable[[], RowReader], rows: int, columns: Columns = COLUMNS, *, once: bool = False
+) -> None:
     """Two scans give all rows, in one order, with the types that were said; so does a scan of fewer columns."""
     reader = opened()
     assert reader.rows() in (None, rows)
@@ -67,7 +72,9 @@ def _scanned(reader: RowReader, columns: Columns) -> dict[str, list[str]]:
         assert isinstance(batch, pa.RecordBatch)
         for name in columns:
             assert batch.schema.names.count(name) == 1
-            assert plain_type(batch.schema.field(name).type) in said[name], f"{name} changes its type"
+            assert plain_type(batch.schema.field(name).type) in said[name], (
+                f"{name} changes its type"
+            )
             found[name] += map(repr, decoded(batch[name]).to_pylist())
     return found
 
@@ -92,8 +99,12 @@ def says_types_without_values(made_of: Callable[[Rows], RowReader], rows: Rows) 
 def counts_as_a_scan(opened: Callable[[], CountingReader], scanned: RowReader) -> None:
     """Where nobody's rows are cut, its cubes are those of a scan of the same rows, bit for bit."""
     for person, limit in ((None, 1), ("who", 10**6)):
-        own = count(source(opened(), made.DOMAIN, person=person, rows_per_person=limit), made.LATTICES)
-        scan = count(source(scanned, made.DOMAIN, person=person, rows_per_person=limit), made.LATTICES)
+        own = count(
+            source(opened(), made.DOMAIN, person=person, rows_per_person=limit), made.LATTICES
+        )
+        scan = count(
+            source(scanned, made.DOMAIN, person=person, rows_per_person=limit), made.LATTICES
+        )
         for one, other in zip(own, scan, strict=True):
             _same(one, other)
     by_key = [count(source(each, PERSONS), [BY_PERSON])[0] for each in (opened(), scanned)]
@@ -115,21 +126,30 @@ def _keyed(cube: Cube) -> dict[object, int]:
     assert cube.coordinates is not None
     keys = list(cube.keys["who"])
     assert keys == sorted(set(keys), key=str)
-    return {keys[place]: number for (place,), number in zip(cube.coordinates.tolist(), cube.counts.tolist(), strict=True)}
+    return {
+        keys[place]: number
+        for (place,), number in zip(cube.coordinates.tolist(), cube.counts.tolist(), strict=True)
+    }
 
 
 def bounds_persons(opened: Callable[[], CountingReader], rows: Rows, limit: int) -> None:
     """Each person keeps the limit, or all rows that count; the same ones on every lattice and in every run of one key."""
     own = Counter(row["who"] for row in rows if row["who"] is not None)
     src = source(opened(), PERSONS, person="who", rows_per_person=limit)
-    assert _keyed(count(src, [BY_PERSON])[0]) == {who: min(number, limit) for who, number in own.items()}
+    assert _keyed(count(src, [BY_PERSON])[0]) == {
+        who: min(number, limit) for who, number in own.items()
+    }
     fine = made.grid("x", 64)
     coarse = made.grid("x", 8)
     seen = []
     for key in KEYS:
         one, other = count(src, [Lattice((fine,)), Lattice((coarse,))], key=key)
         assert one.on(Lattice((coarse,))).counts.tolist() == other.counts.tolist()
-        again = count(source(opened(), PERSONS, person="who", rows_per_person=limit), [Lattice((fine,))], key=key)[0]
+        again = count(
+            source(opened(), PERSONS, person="who", rows_per_person=limit),
+            [Lattice((fine,))],
+            key=key,
+        )[0]
         assert again.counts.tolist() == one.counts.tolist(), "another run keeps other rows"
         seen.append(one.counts.tolist())
     assert seen[0] != seen[1], "the key does not choose"
@@ -145,5 +165,7 @@ def chooses_alike(made_of: Callable[[Rows], CountingReader], runs: int = 400) ->
     reader = made_of([{**blank, "word": word} for word in ("a", "a", "a", "ß")])
     lattice = Lattice((LabelAxis("word", ("a", "ß")),))
     src = source(reader, {"word": Categories(["a", "ß"])}, person="who", rows_per_person=1)
-    kept = sum(int(count(src, [lattice], key=run.to_bytes(32, "big"))[0].counts[1]) for run in range(runs))
+    kept = sum(
+        int(count(src, [lattice], key=run.to_bytes(32, "big"))[0].counts[1]) for run in range(runs)
+    )
     assert abs(kept / runs - 0.25) < (np.log(2e9) / (2 * runs)) ** 0.5

@@ -25,7 +25,13 @@ from sfumato.domain import Lattice
 
 Rows = list[dict[str, Any]]
 TYPES = {**made.TYPES, "who": pa.string()}
-CODES = [1, 2, 3, 4, None]  # values of the column that becomes a folder, in the order in which folders are sorted
+CODES = [
+    1,
+    2,
+    3,
+    4,
+    None,
+]  # values of the column that becomes a folder, in the order in which folders are sorted
 CUTS = (0, 140, 141, 400)
 
 
@@ -33,12 +39,20 @@ def people(count: int, seed: int) -> Rows:
     """Rows with a person each, a few of whom have most of them; in the order of ``code``, so that folders keep it."""
     draw = random.Random(seed)
     names = ["Ada", "Ada ", "ada", "Zoë", "日本", "7", "07", 'q"\n,', *(f"p{i}" for i in range(60))]
-    rows = [{**row, "who": None if draw.random() < 0.05 else draw.choice(names)} for row in made.rows(count, seed)]
+    rows = [
+        {**row, "who": None if draw.random() < 0.05 else draw.choice(names)}
+        for row in made.rows(count, seed)
+    ]
     return sorted(rows, key=lambda row: CODES.index(row["code"]))
 
 
 def table(rows: Rows, **types: Any) -> pa.Table:
-    return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in {**TYPES, **types}.items()})
+    return pa.table(
+        {
+            name: pa.array([row[name] for row in rows], type_)
+            for name, type_ in {**TYPES, **types}.items()
+        }
+    )
 
 
 def _pieces(rows: Rows) -> list[Rows]:
@@ -50,7 +64,9 @@ def write_csv(rows: Rows, path: Path) -> Path:
     with opener(path, "wt", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(TYPES)
-        writer.writerows([["" if row[name] is None else row[name] for name in TYPES] for row in rows])
+        writer.writerows(
+            [["" if row[name] is None else row[name] for name in TYPES] for row in rows]
+        )
     return path
 
 
@@ -61,9 +77,16 @@ def _parquet(rows: Rows, folder: Path, group: int = 1000) -> Path:
 
 def _several(rows: Rows, folder: Path) -> list[Path]:
     paths = [folder / f"part-{i}.parquet" for i in range(len(CUTS))]
-    types: list[dict[str, Any]] = [{}, {"who": pa.large_string(), "code": pa.int64()}, {"at": pa.timestamp("ns", "UTC")}, {}]
+    types: list[dict[str, Any]] = [
+        {},
+        {"who": pa.large_string(), "code": pa.int64()},
+        {"at": pa.timestamp("ns", "UTC")},
+        {},
+    ]
     for path, piece, type_ in zip(paths, _pieces(rows), types, strict=True):
-        whole = table(piece, **type_).select(sorted(TYPES) if path.stem.endswith("2") else list(TYPES))
+        whole = table(piece, **type_).select(
+            sorted(TYPES) if path.stem.endswith("2") else list(TYPES)
+        )
         pq.write_table(whole, path, row_group_size=50, use_dictionary=path.stem.endswith("1"))
     return paths
 
@@ -77,7 +100,11 @@ def _hive(rows: Rows, folder: Path) -> Path:
     """``code`` is in the names of folders only, and of each folder the rows lie in two files."""
     for value in CODES:
         piece = [row for row in rows if row["code"] == value]
-        below = folder / "table" / ("code=__HIVE_DEFAULT_PARTITION__" if value is None else f"code={value}")
+        below = (
+            folder
+            / "table"
+            / ("code=__HIVE_DEFAULT_PARTITION__" if value is None else f"code={value}")
+        )
         below.mkdir(parents=True)
         for i, part in enumerate((piece[:30], piece[30:])):
             pq.write_table(table(part).drop_columns("code"), below / f"part-{i}.parquet")
@@ -88,19 +115,35 @@ def _hive(rows: Rows, folder: Path) -> Path:
 
 def _csv_files(rows: Rows, folder: Path) -> list[str]:
     ends = ["csv", "csv.gz", "CSV", "csv"]
-    return [str(write_csv(piece, folder / f"{i}.{end}")) for i, (piece, end) in enumerate(zip(_pieces(rows), ends, strict=True))]
+    return [
+        str(write_csv(piece, folder / f"{i}.{end}"))
+        for i, (piece, end) in enumerate(zip(_pieces(rows), ends, strict=True))
+    ]
 
 
 def _empty_chunks(rows: Rows, folder: Path) -> pa.Table:
     whole = table(rows)
-    return pa.concat_tables([whole.slice(0, 0), whole.slice(0, 33), whole.slice(5, 0), whole.slice(33), whole.slice(0, 0)])
+    return pa.concat_tables(
+        [
+            whole.slice(0, 0),
+            whole.slice(0, 33),
+            whole.slice(5, 0),
+            whole.slice(33),
+            whole.slice(0, 0),
+        ]
+    )
 
 
 def _dictionaries(rows: Rows, folder: Path) -> pa.Table:
     whole = table(rows)
     for i, name in enumerate(whole.column_names):
-        parts = [piece.dictionary_encode(null_encoding="encode") for piece in (whole[name].slice(0, 41), whole[name].slice(41))]
-        whole = whole.set_column(i, name, pa.chunked_array([chunk for piece in parts for chunk in piece.chunks]))
+        parts = [
+            piece.dictionary_encode(null_encoding="encode")
+            for piece in (whole[name].slice(0, 41), whole[name].slice(41))
+        ]
+        whole = whole.set_column(
+            i, name, pa.chunked_array([chunk for piece in parts for chunk in piece.chunks])
+        )
     return whole
 
 
@@ -161,7 +204,11 @@ KINDS: dict[str, Callable[[Rows, Path], Any]] = {
 
 def bounded(rows: Rows, lattice: Lattice, key: bytes, most: int) -> dict[tuple[int, ...], int]:
     """Count at most so many rows of each person: those of least priority, row i having word i of AES-256-CTR under the key."""
-    stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor().update(bytes(8 * len(rows)))
+    stream = (
+        Cipher(algorithms.AES256(key), modes.CTR(bytes(16)))
+        .encryptor()
+        .update(bytes(8 * len(rows)))
+    )
     priorities = np.frombuffer(stream, np.uint64).tolist()
     own: dict[str, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
     for row, priority in zip(rows, priorities, strict=True):

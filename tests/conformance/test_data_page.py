@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 
-def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

@@ -59,14 +59,29 @@ def folder(tmp_path: Path) -> Path:
 
 
 def tens(data: object, lattice: Lattice = BY_AGE) -> dict[int, int]:
-    return {cell[0]: count for cell, count in made.found(count(source(data, AGE), [lattice])[0]).items()}
+    return {
+        cell[0]: count for cell, count in made.found(count(source(data, AGE), [lattice])[0]).items()
+    }
 
 
 def test_patterns_and_directories(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     every = {1: 1, 2: 2, 3: 3}
-    for data in (folder, f"{folder}/", f"{folder}/**/*.parquet", f"{folder}/**", f"{folder}/*", f"file://{folder}/**/*", folder.as_uri()):
+    for data in (
+        folder,
+        f"{folder}/",
+        f"{folder}/**/*.parquet",
+        f"{folder}/**",
+        f"{folder}/*",
+        f"file://{folder}/**/*",
+        folder.as_uri(),
+    ):
         assert tens(data) == every, data
-    for data in (f"{folder}/*.parquet", f"{folder}/[ab].parquet", folder / "?.parquet", [f"{folder}/b*", f"{folder}/a.parquet"]):
+    for data in (
+        f"{folder}/*.parquet",
+        f"{folder}/[ab].parquet",
+        folder / "?.parquet",
+        [f"{folder}/b*", f"{folder}/a.parquet"],
+    ):
         assert tens(data) == {1: 1, 2: 2}, data
     assert tens(f"{folder}/*/*/c.parquet") == tens(f"{folder}/**/er") == {3: 3}
     monkeypatch.chdir(folder.parent)
@@ -104,7 +119,12 @@ def test_what_is_refused_of_files(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     refused(source(tmp_path / "empty", AGE), DataError, "holds no Parquet or CSV file")
     refused(source([folder / "a.parquet", f"{folder}/*.parquet"], AGE), DataError, "there twice")
-    refused(source([folder / "a.parquet", folder / "none.parquet"], AGE), DataError, "no such file", "none.parquet")
+    refused(
+        source([folder / "a.parquet", folder / "none.parquet"], AGE),
+        DataError,
+        "no such file",
+        "none.parquet",
+    )
     (folder / "z.csv").write_text("age\n1\n")
     refused(source(folder, AGE), DataError, "both Parquet and CSV")
     for bad in ("s3://bucket/t.parquet", "https://example.org/t.csv"):
@@ -114,11 +134,15 @@ def test_what_is_refused_of_files(folder: Path, tmp_path: Path) -> None:
         source([], AGE)
 
 
-@pytest.mark.parametrize("fault", [{"aeg": [1]}, {"age": [CANARY]}, {"age": [1], "who": [[1]]}, None])
+@pytest.mark.parametrize(
+    "fault", [{"aeg": [1]}, {"age": [CANARY]}, {"age": [1], "who": [[1]]}, None]
+)
 def test_one_bad_file_refuses_all_before_the_charge(fault: Any, tmp_path: Path) -> None:
     parquet(tmp_path / "a.parquet", [1], who=["p"])
     bad = tmp_path / f"{CANARY}.parquet"  # a name that was listed may be a value
-    bad.write_bytes(b"") if fault is None else pq.write_table(pa.table({"who": ["p"], **fault}), bad)
+    bad.write_bytes(b"") if fault is None else pq.write_table(
+        pa.table({"who": ["p"], **fault}), bad
+    )
     src = source(f"{tmp_path}/*.parquet", AGE, person="who")
     refused(src, DataError, "*.parquet, file 1 in sorted order")
     with sf.Publisher(src, budget="1") as publisher:
@@ -129,7 +153,12 @@ def test_one_bad_file_refuses_all_before_the_charge(fault: Any, tmp_path: Path) 
 
 def test_ids_of_several_files(tmp_path: Path) -> None:
     """Equal ids are one person in whatever file, or the source is refused."""
-    alike = [pa.array(["p"]), pa.array(["p"], pa.large_string()), pa.array(["p"]).dictionary_encode(), pa.array([None], pa.null())]
+    alike = [
+        pa.array(["p"]),
+        pa.array(["p"], pa.large_string()),
+        pa.array(["p"]).dictionary_encode(),
+        pa.array([None], pa.null()),
+    ]
     whole = [pa.array([7], type_) for type_ in (pa.int8(), pa.uint32(), pa.int64())]
     for ids, total in ((alike, 1), (whole, 1)):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -140,7 +169,11 @@ def test_ids_of_several_files(tmp_path: Path) -> None:
     refused(source(folder, AGE, person="who"), DataError, "different types in different files")
     for i, width in enumerate((pa.float32(), pa.float64())):  # 0.1 of one is not 0.1 of the other
         parquet(tmp_path / "floats" / f"{i}.parquet", [1], who=pa.array([0.1], width))
-    refused(source(tmp_path / "floats", AGE, person="who"), DataError, "different types in different files")
+    refused(
+        source(tmp_path / "floats", AGE, person="who"),
+        DataError,
+        "different types in different files",
+    )
 
 
 def test_folders_are_columns_of_the_declared_types(tmp_path: Path) -> None:
@@ -150,7 +183,12 @@ def test_folders_are_columns_of_the_declared_types(tmp_path: Path) -> None:
         "year=02015/place=2013/day=__HIVE_DEFAULT_PARTITION__",
     ):
         parquet(tmp_path / "d" / below / "part-0.parquet", [1, 2])
-    for data in (tmp_path / "d", f"{tmp_path}/d/*", f"{tmp_path}/d/**/*.parquet", f"{tmp_path}/d/year=*/place=*/*/part-?.parquet"):
+    for data in (
+        tmp_path / "d",
+        f"{tmp_path}/d/*",
+        f"{tmp_path}/d/**/*.parquet",
+        f"{tmp_path}/d/year=*/place=*/*/part-?.parquet",
+    ):
         assert tens(data, BY_YEAR) == {13: 2, 14: 2, 15: 2}, data
         assert tens(data, BY_PLACE) == {0: 2, 1: 2, 2: 2}
         assert tens(data, BY_DAY) == {1: 2, 2: 2}
@@ -159,7 +197,11 @@ def test_folders_are_columns_of_the_declared_types(tmp_path: Path) -> None:
     src = source(tmp_path / "d", AGE, person="year", rows_per_person=1)
     assert count(src, [BY_AGE, BY_YEAR])[0].total == 3
     parquet(tmp_path / "d" / f"year=x{CANARY}" / "place=a" / "day=2020-01-02" / "t.parquet", [1])
-    assert tens(tmp_path / "d", BY_YEAR) == {13: 2, 14: 2, 15: 2}  # the folder's value does not parse: missing
+    assert tens(tmp_path / "d", BY_YEAR) == {
+        13: 2,
+        14: 2,
+        15: 2,
+    }  # the folder's value does not parse: missing
 
 
 def test_folders_that_do_not_name_all_columns_alike(tmp_path: Path) -> None:
@@ -208,7 +250,8 @@ def test_the_label_changes_with_every_file(folder: Path, tmp_path: Path) -> None
     moved = shutil.copytree(folder, tmp_path / "moved", copy_function=shutil.copy2)
     assert source(moved, AGE, name="n").label == before
     assert (
-        source([folder / "a.parquet", folder / "b.parquet"], AGE).label == source([folder / "b.parquet", folder / "a.parquet"], AGE).label
+        source([folder / "a.parquet", folder / "b.parquet"], AGE).label
+        == source([folder / "b.parquet", folder / "a.parquet"], AGE).label
     )
 
 
@@ -223,14 +266,23 @@ def test_what_several_files_are_called(folder: Path) -> None:
 def test_a_dataset_whose_fragments_differ_is_refused(folder: Path) -> None:
     schema = pa.schema({"age": pa.int64(), "year": pa.int32()})
     parquet(folder / "b.parquet", [1], year=pa.array([2013], pa.int32()))
-    refused(source(ds.dataset(folder, schema=schema), AGE), DataError, "fragment 1", "'year'", lattice=BY_YEAR)
+    refused(
+        source(ds.dataset(folder, schema=schema), AGE),
+        DataError,
+        "fragment 1",
+        "'year'",
+        lattice=BY_YEAR,
+    )
     assert count(source(ds.dataset(folder, schema=schema), AGE), [BY_AGE])[0].total == 5
 
 
 def test_datasets_with_folders_filters_children_and_in_memory(tmp_path: Path) -> None:
     whole = pa.table({"age": [11, 12, 21], "year": pa.array([2013, 2013, 2014], pa.int32())})
     ds.write_dataset(
-        whole, tmp_path / "d", format="parquet", partitioning=ds.partitioning(pa.schema([("year", pa.int32())]), flavor="hive")
+        whole,
+        tmp_path / "d",
+        format="parquet",
+        partitioning=ds.partitioning(pa.schema([("year", pa.int32())]), flavor="hive"),
     )
     dataset = ds.dataset(tmp_path / "d", partitioning="hive")
     assert tens(dataset, BY_YEAR) == tens(tmp_path / "d", BY_YEAR) == {13: 2, 14: 1}

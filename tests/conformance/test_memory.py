@@ -14,7 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 FEW, FILES, ROWS = 4, 16, 2**20
-THREADS = {"OMP_NUM_THREADS": "2", "POLARS_MAX_THREADS": "2"}  # memory for each core is another matter
+THREADS = {
+    "OMP_NUM_THREADS": "2",
+    "POLARS_MAX_THREADS": "2",
+}  # memory for each core is another matter
 
 # Counting pauses once: time for an engine to read ahead without bound, if it does. No outcome needs that time.
 MEASURE = """
@@ -59,7 +62,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_memory_does_not_grow_with_the_rows(kind: str, folder: Path) -> None:
     words = [sys.executable, "-c", MEASURE.format(make=MAKE[kind])]
     environment = {**os.environ, **THREADS}
-    output = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     few_rows, first, all_rows, second = map(int, output.split())
     assert (few_rows, all_rows) == (FEW * ROWS, FILES * ROWS)
     assert second - first < 120  # MB; the further rows are 200

@@ -21,14 +21,14 @@ from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.release import CountsRelease, Release
 from sfumato.audit.runs import Rescanned, count
+from sfumato.counters.question import CounterRelease
 from sfumato.domain import GridAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.publisher import _Counts
+from sfumato.publishing.publisher import _Counts
 from sfumato.random.bits import Bits, PublicSeed, override
-from sfumato.streaming.counter import CounterRelease
 
 EXAMPLES = [example for kind in registry.questions() for example in kind.examples]
 answered = cache(answering.answered)

@@ -85,7 +85,9 @@ def test_every_reader_that_is_registered_is_in_this_suite(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("twin", toys.ROWS_BROKEN)
-def test_a_reader_of_rows_that_breaks_the_contract_is_caught(twin: Callable[[Pile], PileReader]) -> None:
+def test_a_reader_of_rows_that_breaks_the_contract_is_caught(
+    twin: Callable[[Pile], PileReader],
+) -> None:
     def keep_it() -> None:
         contract.gives_all_rows_twice(lambda: twin(Pile(ROWS)), len(ROWS))
         contract.says_types_without_values(lambda rows: twin(Pile(rows)), ROWS)
@@ -96,9 +98,15 @@ def test_a_reader_of_rows_that_breaks_the_contract_is_caught(twin: Callable[[Pil
 
 @pytest.mark.parametrize(
     ("twin", "words"),
-    [(toys.OtherType, "'x'"), (toys.OtherIds, "ids of persons"), (toys.OtherColumns, "without the column")],
+    [
+        (toys.OtherType, "'x'"),
+        (toys.OtherIds, "ids of persons"),
+        (toys.OtherColumns, "without the column"),
+    ],
 )
-def test_types_that_change_while_rows_are_read_are_refused(twin: Callable[[Pile], PileReader], words: str) -> None:
+def test_types_that_change_while_rows_are_read_are_refused(
+    twin: Callable[[Pile], PileReader], words: str
+) -> None:
     """Whether a cast succeeds would tell a value; and an id of another type would be another person."""
     src = source(twin(Pile(ROWS)), made.DOMAIN, person="who")
     src.require(X)
@@ -145,7 +153,9 @@ def test_a_release_from_an_engine_that_counts() -> None:
     queries: list[str] = []
     database.connection.set_trace_callback(queries.append)
     reader = DatabaseReader(database)
-    with sf.Publisher(source(reader, made.DOMAIN, person="who", rows_per_person=2), budget=10**7) as publisher:
+    with sf.Publisher(
+        source(reader, made.DOMAIN, person="who", rows_per_person=2), budget=10**7
+    ) as publisher:
         publisher.release(sf.UniformPartitioner(["x", "price"]), epsilon=10**5)
         key = publisher._choice
         with pytest.raises(sf.UsageError, match="hands out no rows"):
@@ -155,8 +165,12 @@ def test_a_release_from_an_engine_that_counts() -> None:
     assert reader.inside == 0
     assert len(key) == 32
     assert not any(key.hex() in query.lower() or repr(key) in query for query in queries)
-    histogram = sf.Publisher(source(database, made.DOMAIN), budget=10**7).release(sf.Histogram("x", bins=7), epsilon=10**6)
-    assert {(i,): n for i, n in enumerate(histogram.values.tolist()) if n} == made.expected(ROWS, X[0])
+    histogram = sf.Publisher(source(database, made.DOMAIN), budget=10**7).release(
+        sf.Histogram("x", bins=7), epsilon=10**6
+    )
+    assert {(i,): n for i, n in enumerate(histogram.values.tolist()) if n} == made.expected(
+        ROWS, X[0]
+    )
 
 
 def test_a_reader_of_both_kinds_counts_by_itself_and_can_be_checked() -> None:
@@ -191,7 +205,9 @@ def test_what_is_registered_reads_before_any_stream_does(monkeypatch: pytest.Mon
     assert not isinstance(opened(pa.table({"x": [1.0]})), Own)
 
 
-def test_a_class_that_is_defined_again_replaces_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_that_is_defined_again_replaces_the_old_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(registry, "_outside", [])
 
     def define() -> type[Reader]:
@@ -225,7 +241,12 @@ def test_classes_that_cannot_be_registered() -> None:
         def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
             yield from ()
 
-    for bad, words in ((Half, "batches and names and schema"), (Neither, "neither"), (5, "neither"), (Blind, "does not implement of")):
+    for bad, words in (
+        (Half, "batches and names and schema"),
+        (Neither, "neither"),
+        (5, "neither"),
+        (Blind, "does not implement of"),
+    ):
         with pytest.raises(sf.UsageError, match=words):
             register_reader(bad)  # type: ignore[type-var]
     assert {Half, Neither, Blind} & set(registry.readers()) == set()
@@ -323,7 +344,9 @@ PLACES = ("names", "schema", "label", "rows", "snapshot", "batches", "second bat
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("error", [partial(RuntimeError, CANARY), partial(sf.DataError, "t", "refused", "Mend it")])
+@pytest.mark.parametrize(
+    "error", [partial(RuntimeError, CANARY), partial(sf.DataError, "t", "refused", "Mend it")]
+)
 def test_what_an_engine_says_is_withheld(place: str, error: Callable[[], BaseException]) -> None:
     kind = FailingCount if place == "count" else Failing
     src = source(kind(place, error), made.DOMAIN)

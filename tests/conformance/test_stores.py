@@ -14,14 +14,24 @@ from typing import Any
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Binding, Book, Entry, Step, Store, holder, journal
+from sfumato.ledger import Binding, Book, Entry, Step, Store, journal
+from sfumato.ledger import process_identity as holder
 from sfumato.ledger import secrets as naming
 from sfumato.ledger.audit import audit
 from sfumato.ledger.chain import fields, link, linked, opened, payload_digest, sealed
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.memory import MemoryPublicRows, MemorySecretRows, MemorySecretStore, MemoryStore
 from sfumato.ledger.sqlite import SQLiteStore
-from sfumato.ledger.store import NameRow, Part, Position, PublicRows, SecretRows, SecretStore, StreamRow, StreamRows
+from sfumato.ledger.store import (
+    NameRow,
+    Part,
+    Position,
+    PublicRows,
+    SecretRows,
+    SecretStore,
+    StreamRow,
+    StreamRows,
+)
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "SQLite in a file": lambda folder: SQLiteStore(folder / "book.db"),
@@ -92,22 +102,32 @@ def filled_secrets(secrets: SecretStore) -> SecretStore:
 
 
 def reserve(key: str, cost: tuple[int, int] = (1, 0)) -> journal.Draft:
-    return journal.Draft("trips", "reserve", key, "digest", cost, "note", until="until", holder="holder")
+    return journal.Draft(
+        "trips", "reserve", key, "digest", cost, "note", until="until", holder="holder"
+    )
 
 
 def seal(step: int, state: bytes, tallied: int, head: str) -> str:
-    return sealed(5, opened(b"spec", b"" if state == OVER else b"secret"), step, state, tallied, head)
+    return sealed(
+        5, opened(b"spec", b"" if state == OVER else b"secret"), step, state, tallied, head
+    )
 
 
-BEGUN = StreamRow(5, b"spec", b"secret", Position(0, b"state 0", 0, "charge", seal(0, b"state 0", 0, "charge")))
+BEGUN = StreamRow(
+    5, b"spec", b"secret", Position(0, b"state 0", 0, "charge", seal(0, b"state 0", 0, "charge"))
+)
 
 
-def step_after(at: Position, event: str, output: bytes, state: bytes = b"state", tallied: int | None = None) -> tuple[Step, Position]:
+def step_after(
+    at: Position, event: str, output: bytes, state: bytes = b"state", tallied: int | None = None
+) -> tuple[Step, Position]:
     """A step, and the position that it leaves behind."""
     number = at.step + 1
     head = linked(at.head, 5, number, event, output)
     counted = 0 if state == OVER else at.tallied if tallied is None else tallied
-    return Step(number, event, output, head), Position(number, state, counted, head, seal(number, state, counted, head))
+    return Step(number, event, output, head), Position(
+        number, state, counted, head, seal(number, state, counted, head)
+    )
 
 
 def move(rows: StreamRows, event: str, output: bytes, state: bytes = b"state") -> bool:
@@ -158,11 +178,24 @@ def test_public_rows_come_back_as_they_were_written(make, store):
         first = one.reading(lambda rows: rows.of_key("trips", "k"))[0]
         found = one.reading(lambda rows: (rows.entry(4), rows.entry(0), rows.entry(99)))
         assert found == (first, None, None)
-        assert (first.sequence, first.cost, first.spent, first.until, first.holder) == (4, (30, 2), (30, 2), "until", "holder")
+        assert (first.sequence, first.cost, first.spent, first.until, first.holder) == (
+            4,
+            (30, 2),
+            (30, 2),
+            "until",
+            "holder",
+        )
         assert first.hash == link(*fields(first))
         seen = public(one)
         assert seen["identity"] == "a book"
-        assert [entry.kind for entry in seen["entries"]] == ["open", "bind", "cap", "reserve", "store", "reserve"]
+        assert [entry.kind for entry in seen["entries"]] == [
+            "open",
+            "bind",
+            "cap",
+            "reserve",
+            "store",
+            "reserve",
+        ]
         assert seen["totals"] == {"trips": ("marbles", (100, 7))}
         assert seen["bindings"] == {"trips": ("one row", "n")}
         assert seen["ceilings"] == {"n": ("marbles", (90, 7))}
@@ -171,11 +204,23 @@ def test_public_rows_come_back_as_they_were_written(make, store):
 
         def look(rows: PublicRows) -> tuple[object, ...]:
             kinds = [rows.has("trips", "k", kind) for kind in ("reserve", "store", "hand")]
-            return (rows.charged(), kinds, rows.answer(5), rows.answer(4), rows.account("none"), rows.of_key("none", "k"))
+            return (
+                rows.charged(),
+                kinds,
+                rows.answer(5),
+                rows.answer(4),
+                rows.account("none"),
+                rows.of_key("none", "k"),
+            )
 
         assert one.reading(look) == (True, [True, True, False], b"\0answer\xff", None, None, [])
         account = one.reading(lambda rows: rows.account("trips"))
-        assert (account.spent, account.remaining, account.protects, account.data) == ((31, 2), (69, 5), "one row", "n")
+        assert (account.spent, account.remaining, account.protects, account.data) == (
+            (31, 2),
+            (69, 5),
+            "one row",
+            "n",
+        )
         tips = one.reading(lambda rows: (rows.tip("trips"), rows.tip("none")))
         assert [tip.sequence for tip in tips] == [6, 6]
         assert [tip.spent for tip in tips] == [(31, 2), (0, 0)]
@@ -200,14 +245,21 @@ def test_entries_and_accounts_are_chosen_and_in_order(store):
     assert numbers(0, "a") == [8, 10, 11]
     assert numbers(8, "a", 1) == [10]
     assert numbers(2, None, 3) == [3, 4, 5]
-    assert [one.name for one in store.reading(lambda rows: rows.accounts())] == ["trips", "b", "a", "c"]
+    assert [one.name for one in store.reading(lambda rows: rows.accounts())] == [
+        "trips",
+        "b",
+        "a",
+        "c",
+    ]
     assert [one.name for one in store.reading(lambda rows: rows.accounts("m"))] == ["a"]
     assert store.reading(lambda rows: rows.accounts("none")) == []
 
 
 def test_an_empty_store(make):
     store = make()
-    assert store.reading(lambda rows: (rows.tip("x"), rows.identity(), rows.charged(), rows.highest())) == ((0, "", (0, 0)), None, False, 0)
+    assert store.reading(
+        lambda rows: (rows.tip("x"), rows.identity(), rows.charged(), rows.highest())
+    ) == ((0, "", (0, 0)), None, False, 0)
     assert public(store)["entries"] == []
     assert not store.has_secrets()
     store.secrets(create=True).close()
@@ -220,7 +272,10 @@ def test_secret_rows_come_back_as_they_were_written(secrets):
     assert seen["replaced"] == [None, "old 1", "old 2", None, None]
     assert seen["tallies"] == {5: 3}
     assert list(seen["steps"]) == [5]
-    assert [(step.number, step.event, step.output) for step in seen["steps"][5]] == [(1, "a", b"one"), (2, "", b"two")]
+    assert [(step.number, step.event, step.output) for step in seen["steps"][5]] == [
+        (1, "a", b"one"),
+        (2, "", b"two"),
+    ]
 
     def look(rows: SecretRows) -> tuple[object, ...]:
         row = rows.stream(5)
@@ -228,7 +283,13 @@ def test_secret_rows_come_back_as_they_were_written(secrets):
         assert row.at == rows.position(5)
         assert [row] == list(rows.streams())
         assert rows.step_of(5, "a") == rows.step(5, 1)
-        assert (rows.stream(6), rows.position(6), rows.step(5, 3), rows.step_of(5, "b"), rows.step_of(5, "")) == (None,) * 5
+        assert (
+            rows.stream(6),
+            rows.position(6),
+            rows.step(5, 3),
+            rows.step_of(5, "b"),
+            rows.step_of(5, ""),
+        ) == (None,) * 5
         assert [step.number for step in rows.steps(5, 1)] == [2]
         assert rows.any_stream()
         assert rows.damage() == []
@@ -239,7 +300,9 @@ def test_secret_rows_come_back_as_they_were_written(secrets):
 
 def test_names_of_questions_give_way(secrets):
     def found() -> list[NameRow | None]:
-        return secrets.reading(lambda rows: [rows.of_tag("trips", tag) for tag in (b"tag", b"other", b"new")])
+        return secrets.reading(
+            lambda rows: [rows.of_tag("trips", tag) for tag in (b"tag", b"other", b"new")]
+        )
 
     derived = NameRow("k", b"tag", "digest")
     assert found() == [derived, None, None]  # a key that a user gave is not found by its question
@@ -249,7 +312,10 @@ def test_names_of_questions_give_way(secrets):
     secrets.writing(lambda rows: rows.keep("trips", NameRow("p", b"new", "digest 4"), derived=True))
     secrets.writing(lambda rows: rows.keep("trips", NameRow("q", b"new", "digest 5"), derived=True))
     assert found() == [None, None, NameRow("q", b"new", "digest 5")]
-    assert secrets.reading(lambda rows: (rows.of_key("trips", "p"), rows.of_key("trips", "k"))) == (None, again)
+    assert secrets.reading(lambda rows: (rows.of_key("trips", "p"), rows.of_key("trips", "k"))) == (
+        None,
+        again,
+    )
     assert secrets.reading(lambda rows: rows.of_key("visits", "k")) is None
 
 
@@ -281,13 +347,17 @@ class Stopping:
         return call
 
 
-def stopped_everywhere(part: Part[Any], action: Callable[[Any], object], look: Callable[[], object]) -> int:
+def stopped_everywhere(
+    part: Part[Any], action: Callable[[Any], object], look: Callable[[], object]
+) -> int:
     """Stop a transaction at each of its calls, and see that nothing of it was done; how many calls it has."""
     before = look()
     for calls in itertools.count(1):
         for after in (False, True):
             try:
-                part.writing(lambda rows, calls=calls, after=after: action(Stopping(rows, calls, after)))
+                part.writing(
+                    lambda rows, calls=calls, after=after: action(Stopping(rows, calls, after))
+                )
             except Stopped:
                 assert look() == before, (calls, after)
             else:
@@ -325,7 +395,9 @@ def test_a_secret_transaction_that_is_stopped_anywhere_does_nothing(secrets):
     assert stopped_everywhere(secrets, steps, lambda: secret(secrets)) > 10
 
 
-@pytest.mark.parametrize("failure", [ZeroDivisionError, KeyboardInterrupt, GeneratorExit, SystemExit])
+@pytest.mark.parametrize(
+    "failure", [ZeroDivisionError, KeyboardInterrupt, GeneratorExit, SystemExit]
+)
 def test_what_a_transaction_raises_comes_out(store, failure):
     def fail(rows: PublicRows) -> None:
         journal.append(rows, reserve("new"))
@@ -363,7 +435,9 @@ def test_no_update_is_lost(make, store):
 
     def work(who: int) -> None:
         for number in range(8):
-            stores[who].writing(lambda rows, key=f"{who} {number}": journal.append(rows, reserve(key)))
+            stores[who].writing(
+                lambda rows, key=f"{who} {number}": journal.append(rows, reserve(key))
+            )
 
     in_threads([lambda who=who: work(who) for who in range(3)])
     assert store.reading(lambda rows: rows.account("trips")).spent == (31 + 24, 2)
@@ -390,7 +464,9 @@ def test_no_step_is_lost(make, store, secrets):
     steps = secrets.reading(lambda rows: rows.steps(5))
     assert [step.number for step in steps] == list(range(1, 27))
     assert len({step.event for step in steps}) == 2 + 24
-    assert [step.hash for step in steps[2:]] == [linked(a.hash, 5, b.number, b.event, b.output) for a, b in itertools.pairwise(steps[1:])]
+    assert [step.hash for step in steps[2:]] == [
+        linked(a.hash, 5, b.number, b.event, b.output) for a, b in itertools.pairwise(steps[1:])
+    ]
     for other in stores[1:]:
         other.close()
 
@@ -423,7 +499,12 @@ def test_a_thread_that_is_using_it_may_not_use_it(store, secrets):
     """As a signal handler would. The secrets may be used within a transaction of the public part."""
     before = public(store)
     with pytest.raises(LedgerError, match="in the middle of using it"):
-        store.writing(lambda rows: (journal.append(rows, reserve("new")), store.reading(lambda rows: rows.charged())))
+        store.writing(
+            lambda rows: (
+                journal.append(rows, reserve("new")),
+                store.reading(lambda rows: rows.charged()),
+            )
+        )
     for way in (secrets.reading, secrets.writing, secrets.singly):
         with pytest.raises(LedgerError, match="in the middle of using it"):
             way(lambda rows: secrets.writing(lambda rows: rows.any_stream()))
@@ -477,7 +558,22 @@ def test_an_entry_that_is_not_the_next_is_refused(make, store):
 def chained(rows: PublicRows, **changes: Any) -> Entry:
     """The next entry, with changes, and hashed as it should be."""
     tip = rows.tip("trips")
-    plain = Entry(tip.sequence + 1, "trips", "reserve", "time", "new", "digest", (0, 0), "", "", tip.spent, "", "", tip.hash, "")
+    plain = Entry(
+        tip.sequence + 1,
+        "trips",
+        "reserve",
+        "time",
+        "new",
+        "digest",
+        (0, 0),
+        "",
+        "",
+        tip.spent,
+        "",
+        "",
+        tip.hash,
+        "",
+    )
     entry = dataclasses.replace(plain, **changes)
     return dataclasses.replace(entry, hash=link(*fields(entry)))
 
@@ -491,7 +587,12 @@ BROKEN = {
     "over the total": {"cost": (70, 0), "spent": (101, 2)},
     "over the second total": {"cost": (0, 6), "spent": (31, 8)},
     "a negative cost": {"cost": (-1, 0), "spent": (30, 2)},
-    "a cost that is no reservation's": {"kind": "resume", "key": "left", "cost": (1, 0), "spent": (32, 2)},
+    "a cost that is no reservation's": {
+        "kind": "resume",
+        "key": "left",
+        "cost": (1, 0),
+        "spent": (32, 2),
+    },
     "a key that is taken": {"key": "k"},
     "an account opened again": {"kind": "open", "key": ""},
     "what was never reserved": {"kind": "store"},
@@ -538,7 +639,9 @@ ONCE_SECRET: dict[str, Callable[[SecretRows], object]] = {
     "value": lambda rows: rows.add_value("identity", b"another"),
     "replaced": lambda rows: rows.add_replaced([(3, "old 3"), (2, "another")]),
     "stream": lambda rows: rows.add_stream(BEGUN),
-    "a stream that has begun": lambda rows: rows.add_stream(BEGUN._replace(number=9, at=BEGUN.at._replace(step=1))),
+    "a stream that has begun": lambda rows: rows.add_stream(
+        BEGUN._replace(number=9, at=BEGUN.at._replace(step=1))
+    ),
     "a tally of no stream": lambda rows: rows.count(9, b"who"),
 }
 
@@ -587,33 +690,67 @@ def test_the_last_step_wipes_what_stood_for_persons(secrets, way):
 
 def live(book: Book) -> list[object]:
     """A charge from reservation to replay, refusals, a charge that is taken over, ceilings, and a stream to its last step."""
-    seen: list[object] = [book.open_account("a", "pure", (10 * 10**9, 0)), book.open_account("b", "pure", (10**9, 0))]
+    seen: list[object] = [
+        book.open_account("a", "pure", (10 * 10**9, 0)),
+        book.open_account("b", "pure", (10**9, 0)),
+    ]
     for _ in range(2):  # paid for, then replayed
-        with book.reserve("a", None, "question", (10**9, 0), "a histogram", binding=Binding("one row", "n", (6 * 10**9, 0))) as hold:
+        with book.reserve(
+            "a",
+            None,
+            "question",
+            (10**9, 0),
+            "a histogram",
+            binding=Binding("one row", "n", (6 * 10**9, 0)),
+        ) as hold:
             seen += [hold.entry, hold.stored, hold.store(b"answer")]
     refused = {
         "over the total": lambda: book.reserve("b", "k", "q", (2 * 10**9, 0), ""),
-        "over the ceiling": lambda: book.reserve("a", "k", "q", (6 * 10**9, 0), "", binding=Binding("one row", "n")),
+        "over the ceiling": lambda: book.reserve(
+            "a", "k", "q", (6 * 10**9, 0), "", binding=Binding("one row", "n")
+        ),
         "another question": lambda: book.reserve("a", hold.entry.key, "other", (1, 0), ""),
-        "another person": lambda: book.reserve("a", "k", "q", (1, 0), "", binding=Binding("one person", "n")),
+        "another person": lambda: book.reserve(
+            "a", "k", "q", (1, 0), "", binding=Binding("one person", "n")
+        ),
         "no account": lambda: book.reserve("c", "k", "q", (1, 0), ""),
         "another total": lambda: book.open_account("a", "pure", (1, 0)),
     }
     for what, ask in refused.items():
         with pytest.raises((BudgetExceeded, UsageError)) as refusal:
             ask()
-        seen.append((what, type(refusal.value), refusal.value.args[1].replace(book._store.label, "the ledger")))
+        seen.append(
+            (
+                what,
+                type(refusal.value),
+                refusal.value.args[1].replace(book._store.label, "the ledger"),
+            )
+        )
     with pytest.raises(ZeroDivisionError), book.reserve("b", "left", "q", (10**9, 0), ""):
         raise ZeroDivisionError
     with book.reserve("b", "left", "q", (10**9, 0), "") as again:
         seen += [again.entry, again.store(b"at last")]
     with pytest.raises(BudgetExceeded):
         book.reserve("b", "more", "q", (1, 0), "")
-    with book.reserve("b", "free", "q", (0, 0), "") as running, pytest.raises(LedgerError, match="another process"):
+    with (
+        book.reserve("b", "free", "q", (0, 0), "") as running,
+        pytest.raises(LedgerError, match="another process"),
+    ):
         book.reserve("b", "free", "q", (0, 0), "", wait=0)
     seen.append(running.entry)
-    seen += [stream(book), stream(book), book.signer(), book.signer(create=True), book.sign(b"message")]
-    seen += [list(book.log()), book.accounts(), [book.answer(number) for number in range(1, 20)], book.verify()]
+    seen += [
+        stream(book),
+        stream(book),
+        book.signer(),
+        book.signer(create=True),
+        book.sign(b"message"),
+    ]
+    seen += [
+        list(book.log()),
+        book.accounts(),
+        [book.answer(number) for number in range(1, 20)],
+        book.verify(),
+    ]
     assert book.verify().ok, book.verify().faults
     assert book.verify(hold.entry).ok
     return seen
@@ -625,8 +762,13 @@ def stream(book: Book) -> list[object]:
     def work(number: int, state: bytes, counts: list[int]) -> tuple[bytes, bytes]:
         return (OVER if number == 4 else b"%s+%d" % (state, sum(counts))), b"%d" % number
 
-    steps = book.stream("a", "s", "stream", (10**9, 0), "steps", spec=b"spec", state=b"0", secret=b"secret")
-    taken = [steps.take("", work, [b"who", b"other", b"who"]), steps.take(f"e{steps.head()[0]}", work)]
+    steps = book.stream(
+        "a", "s", "stream", (10**9, 0), "steps", spec=b"spec", state=b"0", secret=b"secret"
+    )
+    taken = [
+        steps.take("", work, [b"who", b"other", b"who"]),
+        steps.take(f"e{steps.head()[0]}", work),
+    ]
     assert steps.take(taken[1][0].event, work) == (taken[1][0], False)
     return [taken, steps.since(None), steps.head(), steps.spec]
 
@@ -644,8 +786,16 @@ def test_every_store_keeps_the_same_book(tmp_path, monkeypatch):
     for name, make in STORES.items():
         numbers = itertools.count()
         with monkeypatch.context() as patch:
-            patch.setattr(naming.secrets, "token_hex", lambda count, numbers=numbers: f"{next(numbers):0{2 * count}x}")
-            patch.setattr(naming.secrets, "token_bytes", lambda count, numbers=numbers: next(numbers).to_bytes(count))
+            patch.setattr(
+                naming.secrets,
+                "token_hex",
+                lambda count, numbers=numbers: f"{next(numbers):0{2 * count}x}",
+            )
+            patch.setattr(
+                naming.secrets,
+                "token_bytes",
+                lambda count, numbers=numbers: next(numbers).to_bytes(count),
+            )
             patch.setattr(PublicRows, "clock", lambda rows: datetime(2026, 1, 1, tzinfo=UTC))
             patch.setattr(holder, "current", lambda: "")
             patch.setattr("sfumato.ledger.book.signing.new_key", lambda: bytes(32))
@@ -722,7 +872,9 @@ class Keeping(MemorySecretRows):
         return moved
 
 
-def with_rows(monkeypatch: pytest.MonkeyPatch, rows: type[MemoryPublicRows] | type[MemorySecretRows]) -> Store:
+def with_rows(
+    monkeypatch: pytest.MonkeyPatch, rows: type[MemoryPublicRows] | type[MemorySecretRows]
+) -> Store:
     """A store in memory whose rows are of another class."""
     name = rows.__mro__[1].__name__
     monkeypatch.setattr(f"sfumato.ledger.memory.{name}", rows)
@@ -733,7 +885,9 @@ def test_half_a_transaction_is_found():
     with pytest.raises(AssertionError):
         test_a_transaction_that_is_stopped_anywhere_does_nothing(filled(Halved()))
     with pytest.raises(AssertionError):
-        test_a_secret_transaction_that_is_stopped_anywhere_does_nothing(filled_secrets(HalvedSecrets()))
+        test_a_secret_transaction_that_is_stopped_anywhere_does_nothing(
+            filled_secrets(HalvedSecrets())
+        )
 
 
 def test_an_entry_that_is_not_compared_is_found(monkeypatch):

@@ -30,12 +30,19 @@ def rows(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def wanted(rows: list[dict[str, Any]]) -> list[tuple[dict[tuple[int, ...], int], dict[tuple[int, ...], int]]]:
-    return [(made.expected(rows, lattice), bounded(rows, lattice, KEY, MOST)) for lattice in made.LATTICES]
+def wanted(
+    rows: list[dict[str, Any]],
+) -> list[tuple[dict[tuple[int, ...], int], dict[tuple[int, ...], int]]]:
+    return [
+        (made.expected(rows, lattice), bounded(rows, lattice, KEY, MOST))
+        for lattice in made.LATTICES
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_table_gives_the_cube_of_plain_python(kind: str, rows: Any, wanted: Any, tmp_path: Path) -> None:
+def test_every_kind_of_table_gives_the_cube_of_plain_python(
+    kind: str, rows: Any, wanted: Any, tmp_path: Path
+) -> None:
     data = KINDS[kind](rows, tmp_path)
     plain = source(data, made.DOMAIN)
     plain.require(made.LATTICES)
@@ -101,7 +108,11 @@ def test_many_batches_are_as_one(tmp_path: Path) -> None:
         "reader": frame.to_reader(777),
     }
     cubes = {
-        kind: count(source(data, {"x": made.DOMAIN["x"]}, person="who", rows_per_person=4), [lattice], key=KEY)[0]
+        kind: count(
+            source(data, {"x": made.DOMAIN["x"]}, person="who", rows_per_person=4),
+            [lattice],
+            key=KEY,
+        )[0]
         for kind, data in kinds.items()
     }
     assert 0 < cubes["arrow"].total <= 4 * 9000
@@ -144,7 +155,9 @@ MAKE = {
 def test_one_engine_needs_no_other(engine: str, tmp_path: Path) -> None:
     others = [name for name in ("polars", "duckdb", "pandas") if name != engine]
     script = ALONE.format(others=others, make=MAKE[engine])
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -153,6 +166,8 @@ def test_no_rows_at_all(tmp_path: Path) -> None:
         (tmp_path / kind).mkdir()
         if kind in ("arrow, record batch", "arrow, dictionaries"):
             continue
-        cubes = count(source(make([], tmp_path / kind), made.DOMAIN, person="who"), made.LATTICES[:3])
+        cubes = count(
+            source(make([], tmp_path / kind), made.DOMAIN, person="who"), made.LATTICES[:3]
+        )
         assert [cube.total for cube in cubes] == [0, 0, 0], kind
     assert count(source(table([]).to_pandas(), made.DOMAIN), made.LATTICES[:1])[0].total == 0

@@ -50,7 +50,9 @@ class PileReader(RowReader):
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(self.pile.rows), BATCH):
-            (batch,) = table(self.pile.rows[start : start + BATCH]).select(list(columns)).to_batches()
+            (batch,) = (
+                table(self.pile.rows[start : start + BATCH]).select(list(columns)).to_batches()
+            )
             yield batch
 
 
@@ -127,7 +129,12 @@ class TypeOfValues(PileReader):
 
     def schema(self, columns: Columns) -> pa.Schema:
         first = self.pile.rows[:1]
-        return pa.schema([(name, pa.array([row[name] for row in first]).type if name == "n" else TYPES[name]) for name in columns])
+        return pa.schema(
+            [
+                (name, pa.array([row[name] for row in first]).type if name == "n" else TYPES[name])
+                for name in columns
+            ]
+        )
 
 
 ROWS_BROKEN = (OtherOrder, LosesOne, LosesAlways, OtherType, OtherIds, OtherColumns, TypeOfValues)
@@ -187,10 +194,14 @@ class DatabaseReader(CountingReader):
             self.inside -= 1
             self.connection.execute("COMMIT")
 
-    def count(self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None) -> list[Cube]:
+    def count(
+        self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
+    ) -> list[Cube]:
         self.seen.append(self.inside)
         # The key is in the function, and never in the text of a query.
-        self.connection.create_function("priority", -1, lambda *values: self.priority(key, values), deterministic=True)
+        self.connection.create_function(
+            "priority", -1, lambda *values: self.priority(key, values), deterministic=True
+        )
         return [self._counted(each.lattice, unit) for each in needs]
 
     @staticmethod
@@ -199,7 +210,9 @@ class DatabaseReader(CountingReader):
 
     def _counted(self, lattice: Lattice, unit: Unit) -> Cube:
         for i, axis in enumerate(lattice.axes):
-            self.connection.create_function(f"cell{i}", 1, lambda value, axis=axis: self.cell(axis, value), deterministic=True)
+            self.connection.create_function(
+                f"cell{i}", 1, lambda value, axis=axis: self.cell(axis, value), deterministic=True
+            )
         places = [f"c{i}" for i in range(len(lattice.axes))]
         located = ", ".join(f"cell{i}({axis.name}) AS c{i}" for i, axis in enumerate(lattice.axes))
         query = f"SELECT *, {located} FROM t"
@@ -217,7 +230,9 @@ class DatabaseReader(CountingReader):
                     )
                 ) WHERE {self.kept}"""
         groups = f"SELECT {', '.join(places)}, count(*) FROM ({query}) GROUP BY {', '.join(places)}"
-        found = self.connection.execute(groups, {"most": unit.rows_per_person} if unit.person else {}).fetchall()
+        found = self.connection.execute(
+            groups, {"most": unit.rows_per_person} if unit.person else {}
+        ).fetchall()
         *cells, counts = zip(*found, strict=True) if found else [()] * (len(places) + 1)
         return cube_of_groups(lattice, cells, counts)
 
@@ -267,15 +282,29 @@ class Unclamped(DatabaseReader):
     """A value outside the bounds has no cell."""
 
     def cell(self, axis: LatticeAxis, value: Any) -> int | str | None:
-        outside = isinstance(axis, GridAxis) and value is not None and not axis.lower <= value <= axis.upper
+        outside = (
+            isinstance(axis, GridAxis)
+            and value is not None
+            and not axis.lower <= value <= axis.upper
+        )
         return DROPPED if outside else super().cell(axis, value)
 
 
 class Swaps(DatabaseReader):
     """Gives the cubes in another order than they were asked for."""
 
-    def count(self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None) -> list[Cube]:
+    def count(
+        self, needs: Sequence[Needs], unit: Unit, key: bytes, progress: Progress | None
+    ) -> list[Cube]:
         return super().count(needs, unit, key, progress)[::-1]
 
 
-COUNTING_BROKEN = (OneMore, OwnChoice, NewChoice, CopiesTogether, NobodyIsSomebody, Unclamped, Swaps)
+COUNTING_BROKEN = (
+    OneMore,
+    OwnChoice,
+    NewChoice,
+    CopiesTogether,
+    NobodyIsSomebody,
+    Unclamped,
+    Swaps,
+)

@@ -13,7 +13,17 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, EdgesAxis, GridAxis, Interval, LabelAxis, Lattice, LatticeAxis, grid_axis
+from sfumato.domain import (
+    Categories,
+    Domain,
+    EdgesAxis,
+    GridAxis,
+    Interval,
+    LabelAxis,
+    Lattice,
+    LatticeAxis,
+    grid_axis,
+)
 
 UTC = dt.UTC
 DOMAIN = Domain(
@@ -60,7 +70,9 @@ LATTICES = [
     Lattice((grid("day", 62), labels("code"))),
     Lattice((grid("at", 48 * 60), labels("yes"))),
     Lattice((grid("x", 2**12), grid("n", 2**12), grid("price", 2**12))),  # sparse
-    Lattice((*(grid(name, 2**20) for name in ("price", "x", "n", "at")), labels("word"))),  # beyond one packed word
+    Lattice(
+        (*(grid(name, 2**20) for name in ("price", "x", "n", "at")), labels("word"))
+    ),  # beyond one packed word
     Lattice((grid("x", 2**40), grid("price", 2**27))),  # just beyond
 ]
 
@@ -72,9 +84,24 @@ def rows(count: int, seed: int) -> list[dict[str, Any]]:
 
 def _row(draw: random.Random) -> dict[str, Any]:
     day = dt.date(2020, 1, 1) + dt.timedelta(days=draw.randint(-9, 70))
-    at = dt.datetime(2020, 1, 1) + dt.timedelta(microseconds=draw.choice([1, 10**6, 60 * 10**6]) * draw.randint(-2000, 2000))
+    at = dt.datetime(2020, 1, 1) + dt.timedelta(
+        microseconds=draw.choice([1, 10**6, 60 * 10**6]) * draw.randint(-2000, 2000)
+    )
     row = {
-        "x": draw.choice([draw.gauss(3, 4), draw.randint(-3, 10) / 2, -1.5, 8.5, 0.1, math.nan, math.inf, -math.inf, -0.0, 5e-324]),
+        "x": draw.choice(
+            [
+                draw.gauss(3, 4),
+                draw.randint(-3, 10) / 2,
+                -1.5,
+                8.5,
+                0.1,
+                math.nan,
+                math.inf,
+                -math.inf,
+                -0.0,
+                5e-324,
+            ]
+        ),
         "n": draw.choice([draw.randint(0, 2**60), 2**53 + 1, 2**54 + 3, 0, -5, 2**62]),
         "price": Decimal(draw.randint(-20, 12000)).scaleb(-4),
         "flag": draw.random() < 0.5,
@@ -89,7 +116,9 @@ def _row(draw: random.Random) -> dict[str, Any]:
 
 def table(rows_: list[dict[str, Any]], **types: Any) -> pa.Table:
     chosen = {**TYPES, **types}
-    return pa.table({name: pa.array([row[name] for row in rows_], type_) for name, type_ in chosen.items()})
+    return pa.table(
+        {name: pa.array([row[name] for row in rows_], type_) for name, type_ in chosen.items()}
+    )
 
 
 def expected(rows_: Iterable[dict[str, Any]], lattice: Lattice) -> dict[tuple[int, ...], int]:
@@ -125,7 +154,10 @@ def found(cube: Cube) -> dict[tuple[int, ...], int]:
     if cube.coordinates is None:
         occupied = np.flatnonzero(cube.counts)
         where = np.stack(np.unravel_index(occupied, cube.lattice.shape), axis=1)
-        return {tuple(cell): count for cell, count in zip(where.tolist(), cube.counts[occupied].tolist(), strict=True)}
+        return {
+            tuple(cell): count
+            for cell, count in zip(where.tolist(), cube.counts[occupied].tolist(), strict=True)
+        }
     listed = [tuple(cell) for cell in cube.coordinates.tolist()]
     assert listed == sorted(set(listed))
     return dict(zip(listed, cube.counts.tolist(), strict=True))

@@ -74,26 +74,39 @@ def _uniform(chosen: np.ndarray, persons: int, per_person: int, r: int) -> bool:
     found = Counter(tuple(sorted(subset)) for subset in subsets)
     every = list(combinations(range(per_person), r))
     each = persons / len(every)
-    return sum((found[subset] - each) ** 2 / each for subset in every) < chi2.isf(FALSE_ALARM, len(every) - 1)
+    return sum((found[subset] - each) ** 2 / each for subset in every) < chi2.isf(
+        FALSE_ALARM, len(every) - 1
+    )
 
 
 def test_every_subset_is_as_likely() -> None:
     persons, per_person, r = 30_000, 6, 2
     who = np.tile(np.arange(persons), per_person)
     counts = np.ones(len(who), bool)
-    assert _uniform(kept(who, Priorities(fresh_key()).take(len(who)), counts, r), persons, per_person, r)
+    assert _uniform(
+        kept(who, Priorities(fresh_key()).take(len(who)), counts, r), persons, per_person, r
+    )
     # Broken twins: the first r in file order, and a choice that leans on the first row a little.
-    assert not _uniform(kept(who, np.arange(len(who), dtype=np.uint64), counts, r), persons, per_person, r)
+    assert not _uniform(
+        kept(who, np.arange(len(who), dtype=np.uint64), counts, r), persons, per_person, r
+    )
     leaning = Priorities(fresh_key()).take(len(who)).copy()
     leaning[:persons] -= leaning[:persons] // np.uint64(10)
     assert not _uniform(kept(who, leaning, counts, r), persons, per_person, r)
 
 
 @pytest.mark.parametrize("allowed", ["100K", "1G"])
-def test_through_a_source_the_kept_rows_are_uniform_and_few(allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_through_a_source_the_kept_rows_are_uniform_and_few(
+    allowed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", allowed)  # through files, and in memory
     persons, per_person = 20_000, 5
-    frame = pa.table({"x": np.repeat(np.arange(per_person), persons), "p": np.tile(np.arange(persons), per_person)})
+    frame = pa.table(
+        {
+            "x": np.repeat(np.arange(per_person), persons),
+            "p": np.tile(np.arange(persons), per_person),
+        }
+    )
     counts = count(source(frame, Domain(x=DOMAIN["x"]), person="p"), [FINE])[0].counts
     assert counts.sum() == persons
     each = persons / per_person
@@ -106,7 +119,13 @@ def _frame(rows: int = 3000, seed: int = 0) -> pa.Table:
     person = draw.zipf(1.5, rows).clip(max=400).astype(object)
     for column in (x, y, person):
         column[draw.random(rows) < 0.1] = None
-    return pa.table({"x": pa.array(x, pa.int32()), "y": pa.array(y, pa.float64()), "p": pa.array(person, pa.int64())})
+    return pa.table(
+        {
+            "x": pa.array(x, pa.int32()),
+            "y": pa.array(y, pa.float64()),
+            "p": pa.array(person, pa.int64()),
+        }
+    )
 
 
 IDS: dict[str, Any] = {
@@ -129,14 +148,27 @@ IDS: dict[str, Any] = {
 def test_each_lattice_keeps_as_many_rows_as_it_may(kind: str, r: int, tmp_path: Path) -> None:
     plain = _frame()
     frame = plain.set_column(2, "p", IDS[kind](plain["p"]))
-    tables: list[Any] = [frame, pa.concat_tables([frame.slice(0, 100), frame.slice(100, 0), frame.slice(100)]), pl.from_arrow(frame)]
-    if kind not in ("text view", "dictionary"):  # which Parquet cannot hold, the second because of its null
+    tables: list[Any] = [
+        frame,
+        pa.concat_tables([frame.slice(0, 100), frame.slice(100, 0), frame.slice(100)]),
+        pl.from_arrow(frame),
+    ]
+    if kind not in (
+        "text view",
+        "dictionary",
+    ):  # which Parquet cannot hold, the second because of its null
         pq.write_table(frame, tmp_path / "t.parquet", row_group_size=700)
         tables.append(tmp_path / "t.parquet")
     rows = plain.to_pylist()
     for data in tables:
-        for cube, axis in zip(count(source(data, DOMAIN, person="p", rows_per_person=r), [FINE, OTHER]), "xy", strict=True):
-            own = Counter(row["p"] for row in rows if row["p"] is not None and row[axis] is not None)
+        for cube, axis in zip(
+            count(source(data, DOMAIN, person="p", rows_per_person=r), [FINE, OTHER]),
+            "xy",
+            strict=True,
+        ):
+            own = Counter(
+                row["p"] for row in rows if row["p"] is not None and row[axis] is not None
+            )
             assert cube.total == sum(min(r, count) for count in own.values())
             everyone = made.expected([row for row in rows if row["p"] is not None], cube.lattice)
             assert all(count <= everyone[cell] for cell, count in made.found(cube).items())
@@ -145,16 +177,23 @@ def test_each_lattice_keeps_as_many_rows_as_it_may(kind: str, r: int, tmp_path: 
 def test_no_cell_holds_more_than_r_rows_of_one_person() -> None:
     frame = pa.table({"x": [5] * 50_000, "y": [0.1] * 50_000, "p": ["one"] * 50_000})
     for r in (1, 7):
-        assert [cube.total for cube in count(source(frame, DOMAIN, person="p", rows_per_person=r), [FINE, OTHER])] == [r, r]
+        assert [
+            cube.total
+            for cube in count(source(frame, DOMAIN, person="p", rows_per_person=r), [FINE, OTHER])
+        ] == [r, r]
 
 
 def test_ids_of_every_length_stay_apart_in_csv(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("x,p\n1,9007199254740992\n1,9007199254740993\n1,NA\n1,\n1,9007199254740993\n")
+    (tmp_path / "t.csv").write_text(
+        "x,p\n1,9007199254740992\n1,9007199254740993\n1,NA\n1,\n1,9007199254740993\n"
+    )
     domain = Domain(x=DOMAIN["x"], p=Interval(0, 2**62))
     by_person = Lattice((grid_axis("p", domain["p"], 4),))
     with pytest.raises(DataError, match="an axis of numbers at the same time"):
         source(tmp_path / "t.csv", domain, person="p").require([FINE, by_person])
-    assert count(source(tmp_path / "t.csv", Domain(x=DOMAIN["x"]), person="p"), [FINE])[0].total == 2
+    assert (
+        count(source(tmp_path / "t.csv", Domain(x=DOMAIN["x"]), person="p"), [FINE])[0].total == 2
+    )
 
 
 def test_the_two_zeros_are_one_person() -> None:
@@ -172,7 +211,11 @@ def test_one_key_is_one_choice_for_every_lattice_and_scan() -> None:
 def test_keys_are_fresh() -> None:
     assert len({fresh_key() for _ in range(100)}) == 100
     assert len(fresh_key()) == KEY_BYTES
-    src = source(pa.table({"x": np.arange(1000), "p": np.arange(1000) % 20}), Domain(x=DOMAIN["x"]), person="p")
+    src = source(
+        pa.table({"x": np.arange(1000), "p": np.arange(1000) % 20}),
+        Domain(x=DOMAIN["x"]),
+        person="p",
+    )
     assert made.found(count(src, [FINE])[0]) != made.found(count(src, [FINE])[0])
 
 

@@ -45,9 +45,16 @@ def test_everything_that_would_be_lost_is_counted(tmp_path: Path) -> None:
     age, yes, kind = found.axes
     assert (age.missing, age.unparsed, age.below, age.above) == (2, 1, 1, 1)
     assert (yes.missing, yes.unmatched) == (0, 3)
-    assert [(each.label, each.rows, each.nearest) for each in yes.labels] == [("True", 2, "true"), ("False", 1, "false")]
+    assert [(each.label, each.rows, each.nearest) for each in yes.labels] == [
+        ("True", 2, "true"),
+        ("False", 1, "false"),
+    ]
     assert (kind.missing, kind.unparsed, kind.not_utf8, kind.unmatched) == (1, 1, 1, 3)
-    assert {each.label: each.nearest for each in kind.labels} == {"South ": "south", "nort": "north", "west": None}
+    assert {each.label: each.nearest for each in kind.labels} == {
+        "South ": "south",
+        "nort": "north",
+        "west": None,
+    }
     assert any("Latin-1" in hint for hint in found.hints)
 
 
@@ -69,7 +76,9 @@ def test_rows_and_persons_beyond_the_limit(tmp_path: Path) -> None:
 
 def test_persons_are_counted_alike_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
-    frame = pa.table({"x": rng.random(60_000), "p": [f"person {i}" for i in rng.integers(0, 9000, 60_000)]})
+    frame = pa.table(
+        {"x": rng.random(60_000), "p": [f"person {i}" for i in rng.integers(0, 9000, 60_000)]}
+    )
     domain = sf.Domain(x=sf.Interval(0, 1))
     whole = seen(frame, domain, person="p", rows_per_person=5)
     monkeypatch.setenv("SFUMATO_MEMORY", "64K")
@@ -82,7 +91,9 @@ def test_each_question_of_a_plan_is_looked_at(tmp_path: Path) -> None:
     assert [(each.counted, each.dropped) for each in found.questions] == [(4, 2), (2, 4)]
     assert (found.axes[0].below, found.axes[0].above) == (1, 1)
     assert "1 rows lie below the first edge, and are counted in the bin there" in str(found)
-    assert "1 rows lie below the lower bound, and are clamped to it" in str(publisher.check(sf.Histogram("age", bins=4)))
+    assert "1 rows lie below the lower bound, and are clamped to it" in str(
+        publisher.check(sf.Histogram("age", bins=4))
+    )
     assert publisher.remaining == 1
     assert publisher.check().questions[0].title == "all axes"
 
@@ -122,7 +133,11 @@ def test_tables_of_every_kind(tmp_path: Path) -> None:
     domain = sf.Domain(x=sf.Interval(0, 1), k=sf.Keys(), flag=sf.Categories([True]))
     for data in (frame, tmp_path / "t.parquet", frame.to_pandas(), frame.to_reader()):
         found = seen(data, domain)
-        assert [(each.missing, each.above, each.unmatched) for each in found.axes] == [(1, 1, 0), (1, 0, 0), (1, 0, 1)]
+        assert [(each.missing, each.above, each.unmatched) for each in found.axes] == [
+            (1, 1, 0),
+            (1, 0, 0),
+            (1, 0, 1),
+        ]
         assert found.questions == (QuestionCheck("all axes", 1, 2),)
 
 
@@ -148,7 +163,9 @@ def test_a_failure_shows_nothing_of_the_rows(tmp_path: Path) -> None:
 
         with pytest.raises((KeyboardInterrupt, sf.InternalError)) as caught:
             check(src, progress=stop)
-        told = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+        told = "".join(
+            traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
+        )
         assert "_at" not in told
         assert "8675309" not in told
         assert caught.value.__context__ is None
@@ -179,7 +196,9 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_nothing_of_it_is_in_the_ledger(tmp_path: Path) -> None:
     path = tmp_path / "b.db"
-    with sf.Publisher(sf.source(table(tmp_path), DOMAIN), ledger=path, account="a", budget="1") as publisher:
+    with sf.Publisher(
+        sf.source(table(tmp_path), DOMAIN), ledger=path, account="a", budget="1"
+    ) as publisher:
         before = path.read_bytes()
         publisher.check()
         assert path.read_bytes() == before

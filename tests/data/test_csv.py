@@ -12,7 +12,8 @@ import pyarrow.csv as arrow
 import pytest
 
 import sfumato as sf
-from sfumato.data import count, feed
+from sfumato.data import count
+from sfumato.data import step_reader as feed
 from sfumato.data.reader import Losses
 from sfumato.data.readers import csvrows
 from sfumato.data.readers.csv import CsvFile, _rows
@@ -29,7 +30,11 @@ HEAD = b"age,at,kind,yes,code\n"
 GOOD = b"31,2020-01-01T05:00,a,true,1\n"
 TENS = Lattice((grid_axis("age", AXES["age"], 10),))  # type: ignore[arg-type]
 HOURS = Lattice((grid_axis("at", AXES["at"], 24),))  # type: ignore[arg-type]
-LATTICES = [TENS, HOURS, *(sf.Histogram(name).needs(AXES).lattice for name in ("kind", "yes", "code"))]
+LATTICES = [
+    TENS,
+    HOURS,
+    *(sf.Histogram(name).needs(AXES).lattice for name in ("kind", "yes", "code")),
+]
 
 
 def counts(path: Path, content: bytes) -> list[list[int]]:
@@ -61,17 +66,31 @@ ROWS: dict[str, tuple[bytes, list[dict[int, int]]]] = {
         [{3: 1}, {5: 1}, {0: 1}, {0: 1}, {0: 1}],
     ),
     "a date among times": (b'true,2020-01-01,"b",0,2\n', [{0: 1}, {0: 1}, {1: 1}, {1: 1}, {1: 1}]),
-    "numbers of every make": (b"+5e1,2020-01-01T23,b,1,3\n", [{5: 1}, {23: 1}, {1: 1}, {0: 1}, {2: 1}]),
+    "numbers of every make": (
+        b"+5e1,2020-01-01T23,b,1,3\n",
+        [{5: 1}, {23: 1}, {1: 1}, {0: 1}, {2: 1}],
+    ),
     "infinities": (b"-inf,2020-01-01T05Z,z,1,inf\n", [{0: 1}, {5: 1}, {2: 1}, {0: 1}, {2: 1}]),
-    "too large": (b"1e999,9999-12-31,z,1,99999999999999999999\n", [{9: 1}, {23: 1}, {2: 1}, {0: 1}, {2: 1}]),
-    "zero characters": (b"3\x001,2020\x00,a\x00,\x00,1\x00\n", [{9: 1}, {23: 1}, {2: 1}, {2: 1}, {3: 1}]),
-    "digits of other scripts": ("٣,２０２０-01-01,a,1,١\n".encode(), [{9: 1}, {23: 1}, {0: 1}, {0: 1}, {3: 1}]),
+    "too large": (
+        b"1e999,9999-12-31,z,1,99999999999999999999\n",
+        [{9: 1}, {23: 1}, {2: 1}, {0: 1}, {2: 1}],
+    ),
+    "zero characters": (
+        b"3\x001,2020\x00,a\x00,\x00,1\x00\n",
+        [{9: 1}, {23: 1}, {2: 1}, {2: 1}, {3: 1}],
+    ),
+    "digits of other scripts": (
+        "٣,２０２０-01-01,a,1,١\n".encode(),
+        [{9: 1}, {23: 1}, {0: 1}, {0: 1}, {3: 1}],
+    ),
 }
 
 
 @pytest.mark.parametrize("place", ["first", "middle", "last, without a line break"])
 @pytest.mark.parametrize("row", ROWS)
-def test_one_row_moves_itself_alone(row: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_row_moves_itself_alone(
+    row: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(csvrows, "LONGEST", 256)
     monkeypatch.setattr(csvrows, "WINDOW", 512)
     text, more = ROWS[row]
@@ -89,7 +108,9 @@ def test_one_row_moves_itself_alone(row: str, place: str, tmp_path: Path, monkey
         assert counts(tmp_path / "t.csv", b"\xef\xbb\xbf" + other) == after
 
 
-def test_a_row_without_an_end_costs_its_first_line_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_without_an_end_costs_its_first_line_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(csvrows, "LONGEST", 256)
     monkeypatch.setattr(csvrows, "WINDOW", 512)
     before = counts(tmp_path / "t.csv", HEAD + GOOD * 40)
@@ -110,7 +131,12 @@ def test_a_row_of_almost_a_megabyte_is_a_row(tmp_path: Path) -> None:
 def test_in_a_file_of_one_column_a_blank_line_is_a_missing_value(tmp_path: Path) -> None:
     domain = sf.Domain(age=sf.Interval(0, 100, missing=99))
     path = tmp_path / "t.csv"
-    for content, cells in ((b"\n\nage\n5\n\n5\n", [2, 1]), (b"age\r\n5\r\n5\r\n\r\n", [2, 1]), (b"age\n5\n5", [2, 0]), (b"age", [0, 0])):
+    for content, cells in (
+        (b"\n\nage\n5\n\n5\n", [2, 1]),
+        (b"age\r\n5\r\n5\r\n\r\n", [2, 1]),
+        (b"age\n5\n5", [2, 0]),
+        (b"age", [0, 0]),
+    ):
         path.write_bytes(content)
         found = count(sf.source(path, domain), [Lattice((grid_axis("age", domain["age"], 2),))])  # type: ignore[arg-type]
         assert found[0].counts.tolist() == cells, content
@@ -124,8 +150,14 @@ def test_a_word_for_missing_that_one_column_lists_is_missing_in_the_others(tmp_p
         two=sf.Categories(["z"], other="else", missing="unknown"),
         x=sf.Interval(0, 1, missing=0),
     )
-    lattices = [sf.Histogram(name, bins=2 if name == "x" else None).needs(domain).lattice for name in domain]
-    assert [cube.counts.tolist() for cube in count(sf.source(path, domain), lattices)] == [[1, 0, 1], [0, 0, 2], [2, 0]]
+    lattices = [
+        sf.Histogram(name, bins=2 if name == "x" else None).needs(domain).lattice for name in domain
+    ]
+    assert [cube.counts.tolist() for cube in count(sf.source(path, domain), lattices)] == [
+        [1, 0, 1],
+        [0, 0, 2],
+        [2, 0],
+    ]
 
 
 def test_persons_and_keys_that_are_no_text_are_missing(tmp_path: Path) -> None:
@@ -142,7 +174,9 @@ def test_nothing_in_the_rows_refuses_before_a_charge(tmp_path: Path) -> None:
     rng = random.Random(1)
     path = tmp_path / "t.csv"
     for _ in range(60):
-        path.write_bytes(HEAD + bytes(rng.choice(b'",\n\r a1-:T\xff\x00') for _ in range(rng.randrange(400))))
+        path.write_bytes(
+            HEAD + bytes(rng.choice(b'",\n\r a1-:T\xff\x00') for _ in range(rng.randrange(400)))
+        )
         src = sf.source(path, AXES)
         src.require(LATTICES)
         assert all(cube.total >= 0 for cube in count(src, LATTICES))
@@ -218,7 +252,9 @@ def parsed(rows: list[bytes], names: list[str]) -> Iterator[tuple[bytes | None, 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Random text of marks, commas and line breaks, in pieces of every size, beside each row parsed alone."""
     rng = random.Random(seed)
     for _ in range(250):
@@ -264,6 +300,17 @@ def test_losses_are_counted_for_the_custodian(tmp_path: Path) -> None:
 
 def test_rows_of_a_stream_that_do_not_parse_are_dropped() -> None:
     columns = feed.Columns("day", "x")
-    rows = ["day,x", "1,2", "1", "1,2,3", "1,two", "1,nan", "1,", "2,1e3", '2,"' + "9" * 200_000 + '"', "2,4"]
+    rows = [
+        "day,x",
+        "1,2",
+        "1",
+        "1,2,3",
+        "1,two",
+        "1,nan",
+        "1,",
+        "2,1e3",
+        '2,"' + "9" * 200_000 + '"',
+        "2,4",
+    ]
     found = [(each.event, each.increment) for each in feed.from_csv(rows, columns)]
     assert found == [("1", [2.0]), ("2", [1000.0, 4.0])]

@@ -31,9 +31,13 @@ def test_flights(missing: dict[str, int]) -> None:
         assert cube.total == 336_776 - missing.get(cube.lattice.names[0], 0)
     tails = pq.read_table(flights_path(), columns=["tailnum"])["tailnum"]
     assert tails.null_count == 2512
-    for cube in count(source(flights_path(), flights_domain(), person="tailnum", rows_per_person=2), lattices[:1]):
+    for cube in count(
+        source(flights_path(), flights_domain(), person="tailnum", rows_per_person=2), lattices[:1]
+    ):
         counts = tails.value_counts().to_pylist()
-        assert cube.total == sum(min(2, each["counts"]) for each in counts if each["values"] is not None)
+        assert cube.total == sum(
+            min(2, each["counts"]) for each in counts if each["values"] is not None
+        )
 
 
 def test_cities() -> None:

@@ -34,7 +34,23 @@ NUMBERS = st.one_of(
     st.floats().map(repr),
     st.integers().map(str),
     st.text("0123456789+-.eE ", max_size=7),
-    st.sampled_from(["inf", "-Infinity", "NaN", "nan(1)", "true", " FALSE", "0x1", "1_0", "٣", "1e999", "+1", "1.", ".5"]),
+    st.sampled_from(
+        [
+            "inf",
+            "-Infinity",
+            "NaN",
+            "nan(1)",
+            "true",
+            " FALSE",
+            "0x1",
+            "1_0",
+            "٣",
+            "1e999",
+            "+1",
+            "1.",
+            ".5",
+        ]
+    ),
 )
 TIMES = st.one_of(
     st.builds(
@@ -42,11 +58,25 @@ TIMES = st.one_of(
         st.integers(0, 9999),
         st.integers(0, 13),
         st.integers(0, 32),
-        st.sampled_from(["", "T05", " 23:59", "T23:59:59", " 05:00:00.123", " 05:00:00.123456789", " 24:00", "T00:60", "t05"]),
+        st.sampled_from(
+            [
+                "",
+                "T05",
+                " 23:59",
+                "T23:59:59",
+                " 05:00:00.123",
+                " 05:00:00.123456789",
+                " 24:00",
+                "T00:60",
+                "t05",
+            ]
+        ),
         st.sampled_from(["", "", "Z", "+01", "-0130", "+23:59", "+24:00", "+01:60", " Z"]),
         st.sampled_from(["", "", "", " "]),
     ),
-    st.datetimes(dt.datetime(1600, 1, 1), dt.datetime(2500, 1, 1)).map(lambda when: when.isoformat(" ")),
+    st.datetimes(dt.datetime(1600, 1, 1), dt.datetime(2500, 1, 1)).map(
+        lambda when: when.isoformat(" ")
+    ),
 )
 RAW = st.one_of(
     st.one_of(NUMBERS, TIMES).map(str.encode),
@@ -65,13 +95,18 @@ PLAIN = st.one_of(
 def plain(array: pa.Array) -> list[object]:
     """Values that compare as they are meant: NaN is missing."""
     values = array.cast(pa.int64()) if pa.types.is_timestamp(array.type) else array
-    return [None if isinstance(value, float) and math.isnan(value) else value for value in values.to_pylist()]
+    return [
+        None if isinstance(value, float) and math.isnan(value) else value
+        for value in values.to_pylist()
+    ]
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
 @settings(max_examples=150, deadline=None)
 @given(PLAIN, RAW)
-def test_a_field_is_read_alike_alone_and_among_others(kind: str, column: list[bytes | None], odd: bytes | None) -> None:
+def test_a_field_is_read_alike_alone_and_among_others(
+    kind: str, column: list[bytes | None], odd: bytes | None
+) -> None:
     axis = COLUMNS[kind]
     alone = [plain(parse(pa.array([raw], pa.binary()), axis))[0] for raw in column]
     assert plain(parse(pa.array(column, pa.binary()), axis)) == alone
@@ -111,4 +146,7 @@ def test_times_are_those_of_the_calendar(when: dt.datetime, minutes: int) -> Non
 
 def test_a_column_that_hardly_parses_keeps_what_does() -> None:
     column = [b"1", b"two", b"\xff", None, b" 3 "] * 1000
-    assert parse(pa.array(column, pa.binary()), NUMBER).to_pylist() == [1.0, None, None, None, 3.0] * 1000
+    assert (
+        parse(pa.array(column, pa.binary()), NUMBER).to_pylist()
+        == [1.0, None, None, None, 3.0] * 1000
+    )

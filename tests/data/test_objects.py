@@ -86,16 +86,41 @@ def test_one_object_moves_itself_alone(name: str) -> None:
 
 
 def test_what_objects_are_read_as() -> None:
-    assert counted("x", [True, 3, 10**400, -math.inf, Decimal("0.5"), "text", 1j]) == [2, 1, 0, 1, 0, 0, 0, 0, 0, 3]
+    assert counted("x", [True, 3, 10**400, -math.inf, Decimal("0.5"), "text", 1j]) == [
+        2,
+        1,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        3,
+    ]
     assert counted("code", [3.0, True, 4, "3", None]) == [0, 1, 1, 3]
     assert counted("word", ["text", 3, "x", b"text"]) == [1, 0, 1, 2]
-    keys = count(sf.source(frame("key", [5, "5", True, 2.5, "\ud800"]), DOMAIN), [sf.Histogram("key").needs(DOMAIN).lattice])[0]
-    assert dict(zip(keys.keys["key"].to_pylist(), keys.counts.tolist(), strict=True)) == {"5": 2, "True": 1}  # type: ignore[index]
+    keys = count(
+        sf.source(frame("key", [5, "5", True, 2.5, "\ud800"]), DOMAIN),
+        [sf.Histogram("key").needs(DOMAIN).lattice],
+    )[0]
+    assert dict(zip(keys.keys["key"].to_pylist(), keys.counts.tolist(), strict=True)) == {
+        "5": 2,
+        "True": 1,
+    }  # type: ignore[index]
 
 
 def test_persons_among_objects() -> None:
     assert person(7) == person(7.0) == person(Decimal(7)) == person(np.int8(7))
-    assert len({person(each) for each in (7, "7", b"7", 7.5, "n7", uuid.UUID(int=7), dt.date(2020, 1, 7))}) == 7
+    assert (
+        len(
+            {
+                person(each)
+                for each in (7, "7", b"7", 7.5, "n7", uuid.UUID(int=7), dt.date(2020, 1, 7))
+            }
+        )
+        == 7
+    )
     assert [person(each) for each in (None, math.nan, pd.NaT, object(), {})] == [None] * 5
     domain = sf.Domain(x=sf.Interval(0, 1))
     for odd in ODD:
@@ -107,7 +132,9 @@ def test_persons_among_objects() -> None:
 def test_numpy_text_that_is_no_unicode_is_missing() -> None:
     domain = sf.Domain(word=sf.Categories(["a"], missing="unknown"))
     rows = np.array([["a"], ["\ud800"], ["a"]])
-    assert count(sf.source(rows, domain), [sf.Histogram("word").needs(domain).lattice])[0].counts.tolist() == [2, 1]
+    assert count(sf.source(rows, domain), [sf.Histogram("word").needs(domain).lattice])[
+        0
+    ].counts.tolist() == [2, 1]
 
 
 def test_keys_that_pandas_widened_are_the_whole_numbers_that_they_were() -> None:
@@ -118,5 +145,8 @@ def test_keys_that_pandas_widened_are_the_whole_numbers_that_they_were() -> None
         frame = pd.DataFrame({"shop": plain + more})
         (cube,) = count(sf.source(frame, domain), [sf.Histogram("shop").needs(domain).lattice])
         assert cube.counts.sum() == 4
-    (cube,) = count(sf.source(pd.DataFrame({"shop": [3, 2**63]}), domain), [sf.Histogram("shop").needs(domain).lattice])
+    (cube,) = count(
+        sf.source(pd.DataFrame({"shop": [3, 2**63]}), domain),
+        [sf.Histogram("shop").needs(domain).lattice],
+    )
     assert cube.counts.sum() == 1

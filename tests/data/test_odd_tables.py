@@ -30,9 +30,16 @@ def test_a_wide_file_is_read_by_the_columns_that_are_needed(columns: int, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "nested", [pa.array([[0.1], [0.6]]), pa.array([{"x": 0.1}, {"x": 0.6}]), pa.array([[(1, 0.5)], []], pa.map_(pa.int64(), pa.float64()))]
+    "nested",
+    [
+        pa.array([[0.1], [0.6]]),
+        pa.array([{"x": 0.1}, {"x": 0.6}]),
+        pa.array([[(1, 0.5)], []], pa.map_(pa.int64(), pa.float64())),
+    ],
 )
-def test_a_nested_column_is_refused_where_it_is_asked_for_and_left_alone_where_not(nested: pa.Array, tmp_path: Path) -> None:
+def test_a_nested_column_is_refused_where_it_is_asked_for_and_left_alone_where_not(
+    nested: pa.Array, tmp_path: Path
+) -> None:
     table = pa.table({"x": [0.1, 0.6], "n": nested})
     pq.write_table(table, tmp_path / "nested.parquet")
     for data in (table, tmp_path / "nested.parquet"):
@@ -48,5 +55,7 @@ def test_a_million_distinct_words_on_an_axis_of_three(encoded: bool, tmp_path: P
     axis = Categories(["5", "77", "absent"])
     pq.write_table(table, tmp_path / "words.parquet")
     for data in (table, tmp_path / "words.parquet"):
-        cube = count(source(data, Domain(kind=axis)), [Lattice((LabelAxis("kind", axis.labels),))])[0]
+        cube = count(source(data, Domain(kind=axis)), [Lattice((LabelAxis("kind", axis.labels),))])[
+            0
+        ]
         assert cube.counts.tolist() == [1, 1, 0]

@@ -44,7 +44,12 @@ def test_one_date_among_times_leaves_the_times_as_they_are() -> None:
     assert counts(objects([date, *hours]), "when", TIMES, 4) == [7, 6, 6, 6]
     assert counts(objects([*hours, date, None, pd.NaT]), "when", TIMES, 4) == [7, 6, 6, 6]
     assert counts(objects([*hours, last.tz_localize("UTC")]), "when", TIMES, 4) == [6, 6, 6, 7]
-    for persons, number in ((hours, 24), ([date, *hours], 24), ([pd.Timestamp(i) for i in range(50)], 50), ([date, date, None], 1)):
+    for persons, number in (
+        (hours, 24),
+        ([date, *hours], 24),
+        ([pd.Timestamp(i) for i in range(50)], 50),
+        ([date, date, None], 1),
+    ):
         assert sum(counts(objects(persons), "x", X, 2, person="when")) == number
 
 
@@ -59,9 +64,16 @@ def test_python_objects_of_polars_are_no_ids(frame: Any) -> None:
 @pytest.mark.parametrize("extra", ["0.5", "1e3", "inf", "99999999999999999999", "7", "nan"])
 def test_one_odd_number_in_a_csv_leaves_long_labels_apart(tmp_path: Path, extra: str) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("\n".join(["code", *[str(HUGE)] * 5, *[f"{HUGE + 1}"] * 4, "9007199254740992.0", extra]) + "\n")
+    path.write_text(
+        "\n".join(["code", *[str(HUGE)] * 5, *[f"{HUGE + 1}"] * 4, "9007199254740992.0", extra])
+        + "\n"
+    )
     assert counts(path, "code", sf.Categories([HUGE, HUGE + 1])) == [6, 4]
-    assert counts(path, "code", sf.Categories([HUGE, HUGE + 1], other="rest")) == [6, 4, 0 if extra == "nan" else 1]
+    assert counts(path, "code", sf.Categories([HUGE, HUGE + 1], other="rest")) == [
+        6,
+        4,
+        0 if extra == "nan" else 1,
+    ]
     path.write_text("code\n1\nx\n")
     assert counts(path, "code", sf.Categories([1, 2], missing="unknown")) == [1, 0, 1]
 
@@ -69,11 +81,15 @@ def test_one_odd_number_in_a_csv_leaves_long_labels_apart(tmp_path: Path, extra:
 def test_a_choice_of_rows_from_a_public_seed_is_not_kept(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"p": np.repeat(np.arange(200), 2), "x": np.arange(400.0)}), path)
-    domain = sf.Domain(x=sf.Interval(0, 400, step=1))  # two choices are alike with a chance of 2^-200
+    domain = sf.Domain(
+        x=sf.Interval(0, 400, step=1)
+    )  # two choices are alike with a chance of 2^-200
     publisher = sf.Publisher(sf.source(path, domain, person="p"), budget=10**7)
 
     def release(bins: int) -> list[int]:
-        return publisher.release(sf.Histogram("x", bins=bins), epsilon=10**5, fresh=True).values.tolist()
+        return publisher.release(
+            sf.Histogram("x", bins=bins), epsilon=10**5, fresh=True
+        ).values.tolist()
 
     with testing.deterministic(7):
         public = release(400)
@@ -82,7 +98,9 @@ def test_a_choice_of_rows_from_a_public_seed_is_not_kept(tmp_path: Path) -> None
     assert first == release(400)  # the same rows again, by a secret
 
 
-def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_while_it_is_read_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": [0.5, 1.5]}), path)
     source = sf.source(path, sf.Domain(x=X))
@@ -92,7 +110,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path, monkeyp
         pq.write_table(pa.table({"x": [0.5, 1.5, 1.5]}), path)
         return count(*arguments, **more)
 
-    monkeypatch.setattr("sfumato.publisher.count", meanwhile)
+    monkeypatch.setattr("sfumato.publishing.publisher.count", meanwhile)
     with pytest.raises(sf.DataError, match="changed while it was read"):
         publisher.release(sf.Histogram("x", bins=2), epsilon=1)
 
@@ -122,15 +140,25 @@ def test_times_of_one_day_in_date64_are_one_person() -> None:
     assert sum(counts(pa.table({"p": days, "x": [1.0] * 5}), "x", X, 2, person="p")) == 3
 
 
-def test_a_bad_limit_on_memory_is_refused_before_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_limit_on_memory_is_refused_before_the_charge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", "a lot")
-    publisher = sf.Publisher(sf.source(pa.table({"p": ["a"], "x": [1.0]}), sf.Domain(x=X), person="p"), budget=1)
+    publisher = sf.Publisher(
+        sf.source(pa.table({"p": ["a"], "x": [1.0]}), sf.Domain(x=X), person="p"), budget=1
+    )
     with pytest.raises(sf.UsageError, match="SFUMATO_MEMORY"):
         publisher.release(sf.Histogram("x"), epsilon=1)
     assert publisher.remaining == 1
 
 
 def test_times_beyond_the_range_of_nanoseconds_stay_where_they_are(tmp_path: Path) -> None:
-    table = pa.table({"when": pa.array([dt.datetime(9999, 12, 31), dt.datetime(2020, 1, 1, 1)], pa.timestamp("us"))})
+    table = pa.table(
+        {
+            "when": pa.array(
+                [dt.datetime(9999, 12, 31), dt.datetime(2020, 1, 1, 1)], pa.timestamp("us")
+            )
+        }
+    )
     pq.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
     assert counts(tmp_path / "t.parquet", "when", TIMES, 2) == [1, 1]

@@ -26,7 +26,9 @@ def parquet(tmp_path: Path) -> Path:
     return tmp_path / "t.parquet"
 
 
-def test_three_lattices_take_one_scan_of_the_columns_they_need(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_lattices_take_one_scan_of_the_columns_they_need(
+    parquet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[list[str]] = []
     plain = pq.ParquetFile.iter_batches
 
@@ -62,7 +64,10 @@ def test_what_is_given_is_not_changed() -> None:
     values = np.random.default_rng(0).random((1000, 1))
     before = values.copy()
     frame = pa.table({"x": values[:, 0]})
-    count(source(frame, {"x": made.DOMAIN["x"]}), [Lattice((made.grid("x", 5),)), Lattice((made.grid("x", 7), made.grid("x", 5)))])
+    count(
+        source(frame, {"x": made.DOMAIN["x"]}),
+        [Lattice((made.grid("x", 5),)), Lattice((made.grid("x", 7), made.grid("x", 5)))],
+    )
     assert (values == before).all()
 
 
@@ -110,8 +115,13 @@ def test_memory_does_not_grow_with_the_rows(ending: str, tmp_path: Path) -> None
     small, large = tmp_path / f"small.{ending}", tmp_path / f"large.{ending}"
     _write(part, small, 4)
     _write(part, large, 48 if ending == "parquet" else 16)
-    words, environment = [sys.executable, "-c", MEASURE, str(small), str(large)], {**os.environ, "OMP_NUM_THREADS": "2"}
-    output = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+    words, environment = (
+        [sys.executable, "-c", MEASURE, str(small), str(large)],
+        {**os.environ, "OMP_NUM_THREADS": "2"},
+    )
+    output = subprocess.run(
+        words, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     first, second = (int(line) / 1024 for line in output.split())
     assert second - first < 40  # MB; all rows together are 100 MB as doubles, 70 MB as text
 
@@ -119,7 +129,11 @@ def test_memory_does_not_grow_with_the_rows(ending: str, tmp_path: Path) -> None
 def _write(part: pa.Table, path: Path, times: int) -> None:
     from pyarrow import csv
 
-    writer = pq.ParquetWriter(path, part.schema) if path.suffix == ".parquet" else csv.CSVWriter(path, part.schema)
+    writer = (
+        pq.ParquetWriter(path, part.schema)
+        if path.suffix == ".parquet"
+        else csv.CSVWriter(path, part.schema)
+    )
     with writer:
         for _ in range(times):
             writer.write_table(part)

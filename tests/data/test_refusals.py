@@ -32,7 +32,12 @@ def _no_value(error: BaseException) -> None:
     """Neither the error nor what it hangs from holds the canary."""
     assert error.__cause__ is None
     assert error.__context__ is None
-    for text in (str(error), repr(error), "".join(traceback.format_exception(error)), repr(vars(error))):
+    for text in (
+        str(error),
+        repr(error),
+        "".join(traceback.format_exception(error)),
+        repr(vars(error)),
+    ):
         assert CANARY not in text
 
 
@@ -43,7 +48,9 @@ def refused(action: Callable[[], object], kind: type[SfumatoError], *words: str)
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
-def refuses(data: object, *words: str, domain: Domain = AGE, lattice: Lattice = BY_AGE, **more: Any) -> None:
+def refuses(
+    data: object, *words: str, domain: Domain = AGE, lattice: Lattice = BY_AGE, **more: Any
+) -> None:
     """Both before the charge and in the count."""
     src = source(data, domain, **more)
     refused(lambda: src.require([lattice]), DataError, *words)
@@ -67,7 +74,9 @@ def test_files_that_are_not_there(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
-def test_files_that_may_not_be_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_may_not_be_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path, "age\n1\n", name)
 
     def forbidden(self: Path, *args: object) -> None:
@@ -87,20 +96,32 @@ def test_files_that_are_no_parquet(tmp_path: Path) -> None:
 
 
 def test_parquet_with_damaged_pages_is_refused_in_the_count(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"age": np.random.default_rng(0).integers(0, 100, 50_000)}), tmp_path / "t.parquet", compression="zstd")
+    pq.write_table(
+        pa.table({"age": np.random.default_rng(0).integers(0, 100, 50_000)}),
+        tmp_path / "t.parquet",
+        compression="zstd",
+    )
     whole = bytearray((tmp_path / "t.parquet").read_bytes())
     whole[200:5000] = bytes(4800)
-    refused(lambda: count(source(write(tmp_path, bytes(whole), "t.parquet"), AGE), [BY_AGE]), DataError)
+    refused(
+        lambda: count(source(write(tmp_path, bytes(whole), "t.parquet"), AGE), [BY_AGE]), DataError
+    )
 
 
 CSV: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "no such column": (f"agee,p\n{CANARY},u\n".encode(), ("no column", "did you mean 'agee'")),
     "twice the same column": (f"age,age\n{CANARY},2\n".encode(), ("several columns",)),
-    "a header in Latin-1": (f"age,Gr\xf6\xdfe\n{CANARY},2\n".encode("latin-1"), ("first line", "not UTF-8")),
+    "a header in Latin-1": (
+        f"age,Gr\xf6\xdfe\n{CANARY},2\n".encode("latin-1"),
+        ("first line", "not UTF-8"),
+    ),
     "UTF-16": (f"age,p\n{CANARY},2\n".encode("utf-16"), ("first line", "not UTF-8")),
     "blank lines only": (b"\n\r\n\n", ("no header",)),
     "a mark alone": (b"\xef\xbb\xbf", ("no header",)),
-    "an open mark in the header": (f'age,"p\n{CANARY},2\n'.encode(), ("first line", "quotation mark")),
+    "an open mark in the header": (
+        f'age,"p\n{CANARY},2\n'.encode(),
+        ("first line", "quotation mark"),
+    ),
     "a header without an end": (b"age," + b"p" * 2**20, ("first line", "1 MB")),
 }
 
@@ -115,7 +136,11 @@ def test_csv_that_is_not_what_its_name_says(tmp_path: Path) -> None:
     refuses(write(tmp_path, b"\x1f\x8b" + CANARY.encode(), "t.csv.gz"), "t.csv.gz", "compression")
 
 
-NUMBER, DATES, TIMES = Interval(0, 9), Interval("2020-01-01", "2021-01-01"), Interval("2020-01-01T00:00", "2021-01-01T00:00")
+NUMBER, DATES, TIMES = (
+    Interval(0, 9),
+    Interval("2020-01-01", "2021-01-01"),
+    Interval("2020-01-01T00:00", "2021-01-01T00:00"),
+)
 MISFITS: list[tuple[Any, pa.Array]] = [
     (NUMBER, pa.array([CANARY])),
     (NUMBER, pa.array([CANARY]).dictionary_encode()),
@@ -140,15 +165,28 @@ MISFITS: list[tuple[Any, pa.Array]] = [
 def test_columns_of_the_wrong_type(case: int, tmp_path: Path) -> None:
     axis, column = MISFITS[case]
     domain = Domain(v=axis)
-    lattice = Lattice((grid_axis("v", axis, 2) if isinstance(axis, Interval) else LabelAxis("v", axis.all_labels, axis.other is not None),))
+    lattice = Lattice(
+        (
+            grid_axis("v", axis, 2)
+            if isinstance(axis, Interval)
+            else LabelAxis("v", axis.all_labels, axis.other is not None),
+        )
+    )
     table = pa.table({"v": column})
-    pq.write_table(table.set_column(0, "v", column) if not pa.types.is_duration(column.type) else table, tmp_path / "t.parquet")
+    pq.write_table(
+        table.set_column(0, "v", column) if not pa.types.is_duration(column.type) else table,
+        tmp_path / "t.parquet",
+    )
     for data in (table, tmp_path / "t.parquet"):
         refuses(data, "column 'v'", "it is of type", domain=domain, lattice=lattice)
 
 
 def test_columns_that_are_missing_or_doubled() -> None:
-    for frame in (pd.DataFrame({"agge": [1]}), pl.DataFrame({"agge": [1]}), pa.table({"agge": [1]})):
+    for frame in (
+        pd.DataFrame({"agge": [1]}),
+        pl.DataFrame({"agge": [1]}),
+        pa.table({"agge": [1]}),
+    ):
         refuses(frame, "no column of that name", "did you mean 'agge'")
     refuses(pa.table([[1], [2]], names=["age", "age"]), "several columns")
     refuses(pd.DataFrame([[1, 2]], columns=["age", "age"]), "several columns")
@@ -165,7 +203,9 @@ def test_what_source_refuses_at_once() -> None:
     refused(lambda: source(frame, None), UsageError, "Domain")
     refused(lambda: source(frame, {}), UsageError)
     refused(lambda: source(frame, {"age": Interval}), BoundsRequired)
-    refused(lambda: source(frame, AGE, person="p", rows_per_person=0), UsageError, "rows_per_person")
+    refused(
+        lambda: source(frame, AGE, person="p", rows_per_person=0), UsageError, "rows_per_person"
+    )
     refused(lambda: source(frame, AGE, neighbours="both"), UsageError, "neighbours")  # type: ignore[arg-type]
     for bad in ("", 3):
         refused(lambda bad=bad: source(frame, AGE, person=bad), UsageError, "person")
@@ -205,7 +245,10 @@ def test_labels_tell_data_sets_apart(tmp_path: Path) -> None:
     assert str(path.resolve()) not in before[1]
     assert before[1].startswith("census modified ")
     os.utime(path, ns=(1, 1))
-    assert (src.label, named.label) == (f"{path.resolve()} modified 1 of 6 bytes", "census modified 1 of 6 bytes")
+    assert (src.label, named.label) == (
+        f"{path.resolve()} modified 1 of 6 bytes",
+        "census modified 1 of 6 bytes",
+    )
     assert before[0] != src.label
     path.write_text("age\n1\n2\n")
     os.utime(path, ns=(1, 1))
@@ -213,14 +256,37 @@ def test_labels_tell_data_sets_apart(tmp_path: Path) -> None:
 
 
 def test_only_files_are_pickled(tmp_path: Path) -> None:
-    for data in (pa.table({"age": [1]}), np.zeros((2, 1)), pd.DataFrame({"age": [1]}), pl.DataFrame({"age": [1]})):
+    for data in (
+        pa.table({"age": [1]}),
+        np.zeros((2, 1)),
+        pd.DataFrame({"age": [1]}),
+        pl.DataFrame({"age": [1]}),
+    ):
         refused(lambda data=data: pickle.dumps(source(data, AGE)), UsageError, "in memory")
         refused(lambda data=data: copy.copy(source(data, AGE)), UsageError, "in memory")
-    again = pickle.loads(pickle.dumps(source(write(tmp_path, "age,p\n1,u\n"), AGE, person="p", rows_per_person=2, name="n")))
+    again = pickle.loads(
+        pickle.dumps(
+            source(write(tmp_path, "age,p\n1,u\n"), AGE, person="p", rows_per_person=2, name="n")
+        )
+    )
     assert isinstance(again, Source)
-    assert (again.unit.rows_per_person, again.label.split()[0], count(again, [BY_AGE])[0].total) == (2, "n", 1)
+    assert (
+        again.unit.rows_per_person,
+        again.label.split()[0],
+        count(again, [BY_AGE])[0].total,
+    ) == (2, "n", 1)
 
 
 def test_the_first_row_of_a_file_without_a_header_is_not_quoted(tmp_path: Path) -> None:
-    refuses(write(tmp_path, f"x{CANARY},a\nx31,b\n"), "column 'age'", "no column of that name", "give the file a header")
-    refuses(write(tmp_path, f"{CANARY},a\n31,b\n"), "column 'age'", "no column of that name", "give the file a header")
+    refuses(
+        write(tmp_path, f"x{CANARY},a\nx31,b\n"),
+        "column 'age'",
+        "no column of that name",
+        "give the file a header",
+    )
+    refuses(
+        write(tmp_path, f"{CANARY},a\n31,b\n"),
+        "column 'age'",
+        "no column of that name",
+        "give the file a header",
+    )

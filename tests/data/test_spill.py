@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from data import made
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, Bounder, Priorities
+from sfumato.data.external_partitions import MEMORY, PARTS, Parts, memory
 from sfumato.data.persons import Words
 from sfumato.data.scan import CHUNK_ROWS
-from sfumato.data.spill import MEMORY, PARTS, Parts, memory
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 from sfumato.errors import DataError, UsageError
 from support.workers import HANG
@@ -41,16 +41,24 @@ SMALL = "20K"
 
 def _frame(rows: int, seed: int = 0) -> pa.Table:
     draw = np.random.default_rng(seed)
-    x, person = draw.integers(0, 1000, rows).astype(object), draw.zipf(1.3, rows).clip(max=10**6).astype(object)
+    x, person = (
+        draw.integers(0, 1000, rows).astype(object),
+        draw.zipf(1.3, rows).clip(max=10**6).astype(object),
+    )
     x[draw.random(rows) < 0.1], person[draw.random(rows) < 0.1] = None, None
-    return pa.table({"x": pa.array(x, pa.int32()), "y": draw.random(rows), "p": pa.array(person, pa.int64())})
+    return pa.table(
+        {"x": pa.array(x, pa.int32()), "y": draw.random(rows), "p": pa.array(person, pa.int64())}
+    )
 
 
 FRAME = _frame(20_000)
 
 
 def _cubes(data: object, r: int = 2) -> list[dict[tuple[int, ...], int]]:
-    return [made.found(cube) for cube in count(source(data, DOMAIN, person="p", rows_per_person=r), LATTICES, key=KEY)]
+    return [
+        made.found(cube)
+        for cube in count(source(data, DOMAIN, person="p", rows_per_person=r), LATTICES, key=KEY)
+    ]
 
 
 def _in_plain_python(frame: pa.Table, r: int) -> list[dict[tuple[int, ...], int]]:
@@ -62,32 +70,47 @@ def _in_plain_python(frame: pa.Table, r: int) -> list[dict[tuple[int, ...], int]
         for row, priority in rows:
             if row["p"] is not None and all(row[name] is not None for name in lattice.names):
                 own[row["p"]].append((priority, row))
-        chosen = [row for several in own.values() for _, row in sorted(several, key=lambda pair: pair[0])[:r]]
+        chosen = [
+            row
+            for several in own.values()
+            for _, row in sorted(several, key=lambda pair: pair[0])[:r]
+        ]
         found.append(made.expected(chosen, lattice))
     return found
 
 
 @pytest.mark.parametrize("r", [1, 3, 10_000])
 @pytest.mark.parametrize("allowed", ["1", SMALL, "300K", "1G"])
-def test_the_rows_kept_are_those_of_plain_python(allowed: str, r: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rows_kept_are_those_of_plain_python(
+    allowed: str, r: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", allowed)
     assert _cubes(FRAME, r) == _in_plain_python(FRAME, r)
 
 
 @pytest.mark.parametrize("ids", [pa.string(), pa.decimal128(12, 0), pa.float64(), pa.date32()])
 @pytest.mark.parametrize("chunk", [1000, 4096, CHUNK_ROWS])
-def test_neither_batches_nor_the_type_of_ids_change_what_is_kept(ids: Any, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_batches_nor_the_type_of_ids_change_what_is_kept(
+    ids: Any, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame = FRAME.set_column(2, "p", FRAME["p"].cast(pa.int32()).cast(ids))
     expected = _cubes(FRAME)
     monkeypatch.setattr("sfumato.data.scan.CHUNK_ROWS", chunk)
     assert _cubes(frame) == expected
     monkeypatch.setenv("SFUMATO_MEMORY", SMALL)
-    assert _cubes(pa.concat_tables([frame.slice(0, 1), frame.slice(1, 9000), frame.slice(9001)])) == expected
+    assert (
+        _cubes(pa.concat_tables([frame.slice(0, 1), frame.slice(1, 9000), frame.slice(9001)]))
+        == expected
+    )
 
 
-def test_one_person_with_all_rows_is_reduced_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_person_with_all_rows_is_reduced_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rows, kept = 200_000, []
-    frame = pa.table({"x": np.arange(rows) % 1000, "y": np.zeros(rows), "p": np.zeros(rows, np.int64)})
+    frame = pa.table(
+        {"x": np.arange(rows) % 1000, "y": np.zeros(rows), "p": np.zeros(rows, np.int64)}
+    )
     plain = Parts.close
     monkeypatch.setattr(Parts, "close", lambda self: (kept.append(self.written), plain(self)))
     monkeypatch.setenv("SFUMATO_MEMORY", "1M")
@@ -110,12 +133,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[IO[bytes]]:
     files: list[IO[bytes]] = []
     plain = tempfile.TemporaryFile
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **kwargs: files.append(plain(**kwargs)) or files[-1])
+    monkeypatch.setattr(
+        tempfile, "TemporaryFile", lambda **kwargs: files.append(plain(**kwargs)) or files[-1]
+    )
     return files
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind")
-def test_files_are_the_owners_and_have_no_name(place: Path, opened: list[IO[bytes]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_the_owners_and_have_no_name(
+    place: Path, opened: list[IO[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked: list[os.stat_result] = []
     plain = Parts.close
 
@@ -135,7 +162,11 @@ def test_files_are_the_owners_and_have_no_name(place: Path, opened: list[IO[byte
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError, SystemExit])
 @pytest.mark.parametrize("where", ["reading", "counting"])
 def test_files_are_closed_whatever_happens(
-    place: Path, opened: list[IO[bytes]], error: type[BaseException], where: str, monkeypatch: pytest.MonkeyPatch
+    place: Path,
+    opened: list[IO[bytes]],
+    error: type[BaseException],
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def stop(*_: object) -> None:
         if opened:
@@ -156,7 +187,8 @@ SCAN = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 import pyarrow as pa, numpy as np
-from sfumato.data import count, source, spill
+from sfumato.data import count, source
+from sfumato.data import external_partitions as spill
 from sfumato.domain import Domain, Interval, Lattice, grid_axis
 domain = Domain(x=Interval(0, 1))
 frame = pa.table({"x": np.random.default_rng(0).random(400_000), "p": np.arange(400_000)})
@@ -193,7 +225,11 @@ def test_nothing_is_left_after_a_signal(name: str, place: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_a_full_disk_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", SMALL)
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115
+    monkeypatch.setattr(
+        tempfile,
+        "TemporaryFile",
+        lambda **_: open("/dev/full", "r+b", buffering=0),  # noqa: SIM115
+    )
     with pytest.raises(DataError) as caught:
         _cubes(FRAME)
     assert os.strerror(errno.ENOSPC) in caught.value.obstacle
@@ -202,7 +238,15 @@ def test_a_full_disk_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"), [("", MEMORY), ("4096", 4096), ("256M", 2**28), ("2g", 2**31), ("1 KiB", 1024), ("3MB", 3 * 2**20)]
+    ("text", "wanted"),
+    [
+        ("", MEMORY),
+        ("4096", 4096),
+        ("256M", 2**28),
+        ("2g", 2**31),
+        ("1 KiB", 1024),
+        ("3MB", 3 * 2**20),
+    ],
 )
 def test_how_much_memory(text: str, wanted: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", text)
@@ -216,11 +260,15 @@ def test_what_is_no_amount_of_memory(text: str, monkeypatch: pytest.MonkeyPatch)
         memory()
 
 
-BATCHES = st.lists(st.lists(st.tuples(st.integers(0, PARTS - 1), st.integers(0, 2**40)), max_size=50), max_size=12)
+BATCHES = st.lists(
+    st.lists(st.tuples(st.integers(0, PARTS - 1), st.integers(0, 2**40)), max_size=50), max_size=12
+)
 
 
 @given(BATCHES, st.sampled_from([1, 100, 1000, 10**6]), st.integers(1, 200))
-def test_each_part_gives_back_what_was_put_in(batches: list[list[tuple[int, int]]], limit: int, block: int) -> None:
+def test_each_part_gives_back_what_was_put_in(
+    batches: list[list[tuple[int, int]]], limit: int, block: int
+) -> None:
     parts, wanted = Parts(limit), Counter(pair for batch in batches for pair in batch)
     for batch in batches:
         records = np.array([(value,) for _, value in batch], [("v", np.int64)])
@@ -238,7 +286,23 @@ def test_each_part_gives_back_what_was_put_in(batches: list[list[tuple[int, int]
 
 # --- who is who ---------------------------------------------------------------------------------------------------------
 
-HARD = ["", "\0", "a", "a\0", "a\0\0", "b", "é", "x" * 15, "x" * 16, "x" * 17, "x" * 64, "x" * 65, "x" * 5000, "x" * 5001, "x" * 16 + "\0"]
+HARD = [
+    "",
+    "\0",
+    "a",
+    "a\0",
+    "a\0\0",
+    "b",
+    "é",
+    "x" * 15,
+    "x" * 16,
+    "x" * 17,
+    "x" * 64,
+    "x" * 65,
+    "x" * 5000,
+    "x" * 5001,
+    "x" * 16 + "\0",
+]
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
@@ -283,10 +347,18 @@ def test_memory_does_not_grow_with_the_persons(tmp_path: Path) -> None:
     draw, paths = np.random.default_rng(0), []
     for rows in (2**18, 2**21):
         paths.append(str(tmp_path / f"{rows}.parquet"))
-        pq.write_table(pa.table({"x": draw.random(rows), "p": draw.integers(0, rows, rows)}), paths[-1], row_group_size=2**17)
+        pq.write_table(
+            pa.table({"x": draw.random(rows), "p": draw.integers(0, rows, rows)}),
+            paths[-1],
+            row_group_size=2**17,
+        )
     words = [sys.executable, "-c", MEASURE, *paths]
     output = subprocess.run(
-        words, env={**os.environ, "SFUMATO_MEMORY": "4M", "OMP_NUM_THREADS": "2"}, capture_output=True, text=True, check=True
+        words,
+        env={**os.environ, "SFUMATO_MEMORY": "4M", "OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     first, second = (int(line) / 1024 for line in output.split())
     assert second - first < 25  # MB; the records of all rows are 42 MB

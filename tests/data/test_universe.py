@@ -55,7 +55,11 @@ def test_missing_records(people):
 
 
 def test_refusals(people, tmp_path):
-    for columns, words in ((["wages"], "did you mean 'wage'"), (["name"], "numbers"), (["member"], "numbers")):
+    for columns, words in (
+        (["wages"], "did you mean 'wage'"),
+        (["name"], "numbers"),
+        (["member"], "numbers"),
+    ):
         with pytest.raises(DataError, match=words) as caught:
             sf.choose(people, columns=columns)
         assert CANARY not in str(caught.value)

@@ -60,9 +60,13 @@ def test_versions_and_names_that_are_refused(bad: object) -> None:
 def test_a_new_version_of_a_named_table_is_counted_and_paid_for(tmp_path: Path) -> None:
     more = pa.table({"x": [3.5] * 1000})
     for path in (None, tmp_path / "budget.db"):
-        with sf.Publisher(made(name="t", version=1), ledger=path, account="a", budget="100000") as publisher:
+        with sf.Publisher(
+            made(name="t", version=1), ledger=path, account="a", budget="100000"
+        ) as publisher:
             publisher.release(sf.Histogram("x", bins=4), epsilon="1000")
-    with sf.Publisher(sf.source(more, X, name="t", version=2), ledger=tmp_path / "budget.db", account="a") as publisher:
+    with sf.Publisher(
+        sf.source(more, X, name="t", version=2), ledger=tmp_path / "budget.db", account="a"
+    ) as publisher:
         answer = publisher.release(sf.Histogram("x", bins=4), epsilon="1000")
         assert answer.values.tolist() == [0, 0, 0, 1000]
         assert publisher.remaining == 98_000
@@ -70,11 +74,23 @@ def test_a_new_version_of_a_named_table_is_counted_and_paid_for(tmp_path: Path) 
         assert answer.receipt.source == "t, version 2"
 
 
-def test_versions_on_the_command_line_and_in_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_versions_on_the_command_line_and_in_plans(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "t.csv"
     path.write_text("x\n1\n")
     ledger = ["--ledger", str(tmp_path / "b.db"), "--json"]
-    asked = ["histogram", str(path), "--axis", "x=0..4/1", "--epsilon", "1", "--budget", "9", *ledger]
+    asked = [
+        "histogram",
+        str(path),
+        "--axis",
+        "x=0..4/1",
+        "--epsilon",
+        "1",
+        "--budget",
+        "9",
+        *ledger,
+    ]
     spent = []
     for more in (["--data-version", "1"], ["--data-version", "1"], ["--data-version", "2"]):
         assert run([*asked, *more]) == 0
@@ -91,4 +107,6 @@ def test_versions_on_the_command_line_and_in_plans(tmp_path: Path, capsys: pytes
             '[[questions]]\ntype = "histogram"\naxes = ["x"]\n'
         )
         assert run(["release", str(plan), *ledger]) == 0
-        assert json.loads(capsys.readouterr().out)[0]["receipt"]["source"] == f"t.csv, version {shown}"
+        assert (
+            json.loads(capsys.readouterr().out)[0]["receipt"]["source"] == f"t.csv, version {shown}"
+        )

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.demo import CARRIERS, cities_path, flights_path, run
-from sfumato.quantiles.reach import half_width
+from sfumato.quantiles.rank_error import half_width
 
 SURE = 1 - Fraction(1, 10**9)
 ALPHA = 1e-9
@@ -51,8 +51,14 @@ def text(demo: run.Demo) -> str:
 def pages(text: str) -> list[Read]:
     found = []
     for part in re.findall(r'<section aria-labelledby="answer-\d+">.*?</section>', text, re.DOTALL):
-        rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", part, re.DOTALL)]
-        title, caption = (re.search(rf"<{tag}[^>]*>(.*?)</{tag}>", part, re.DOTALL)[1] for tag in ("h2", "figcaption"))  # type: ignore[index]
+        rows = [
+            re.findall(r"<td[^>]*>(.*?)</td>", row)
+            for row in re.findall(r"<tr>(.*?)</tr>", part, re.DOTALL)
+        ]
+        title, caption = (
+            re.search(rf"<{tag}[^>]*>(.*?)</{tag}>", part, re.DOTALL)[1]
+            for tag in ("h2", "figcaption")
+        )  # type: ignore[index]
         accuracy = re.search(r"<h3>How accurate it is</h3>\s*<p>(.*?)</p>", part, re.DOTALL)
         assert accuracy is not None
         found.append(Read(title, caption, accuracy[1], [row for row in rows if row]))
@@ -93,7 +99,9 @@ def test_at_most_one_aircraft_in_a_hundred_is_beyond_the_limit(flights: pd.DataF
     assert np.minimum(of_each, LIMIT).sum() / of_each.sum() > 0.99
 
 
-def test_each_caption_names_its_limit_and_what_is_not_counted(pages: list[Read], demo: run.Demo) -> None:
+def test_each_caption_names_its_limit_and_what_is_not_counted(
+    pages: list[Read], demo: run.Demo
+) -> None:
     limits = [LIMIT] * 4 + [OF_DESTINATIONS, None, None]
     for page, limit in zip(pages, limits, strict=True):
         if limit is None:
@@ -103,15 +111,23 @@ def test_each_caption_names_its_limit_and_what_is_not_counted(pages: list[Read],
             said = f"Of each tailnum at most {limit} rows are counted, chosen at random, and any further ones are not."
             assert said in page.caption
             assert "Rows without a tailnum or without a value" in page.caption
-            assert page.accuracy.startswith(f"Of the rows counted (at most {limit} a tailnum), each ")
+            assert page.accuracy.startswith(
+                f"Of the rows counted (at most {limit} a tailnum), each "
+            )
         assert "Every accuracy is about the rows counted." in page.caption
     assert len(demo.releases) == len(pages)
 
 
 def test_no_accuracy_on_the_page_is_about_anything_else(text: str) -> None:
     """Every claim of an accuracy stands in a sentence about the rows counted, in pictures as on the page."""
-    joined = re.sub(r"</text>[^<]*(?:<(?!text|/svg)[^<]*)*<text[^>]*>", " ", text)  # lines of one note in a picture
-    claims = [said for said in re.split(r"[.<>]", joined) if re.search("within ±|off by at most|hold within", said)]
+    joined = re.sub(
+        r"</text>[^<]*(?:<(?!text|/svg)[^<]*)*<text[^>]*>", " ", text
+    )  # lines of one note in a picture
+    claims = [
+        said
+        for said in re.split(r"[.<>]", joined)
+        if re.search("within ±|off by at most|hold within", said)
+    ]
     assert len(claims) > 10
     assert [claim for claim in claims if "rows counted" not in claim] == []
 
@@ -130,9 +146,16 @@ def test_accounts_say_what_they_protect(text: str, demo: run.Demo) -> None:
     assert "It protects any one tailnum, added or removed, with all its rows." in of_aircraft
     assert "bounded by epsilon = 3.5, delta = 0.000001." in of_aircraft
     assert of_flights.startswith("single-flights-2013")
-    assert "It protects any single row, added or removed. Whoever has several rows is not protected as a whole." in of_flights
+    assert (
+        "It protects any single row, added or removed. Whoever has several rows is not protected as a whole."
+        in of_flights
+    )
     assert "any single row" in of_cities
-    units = {release.receipt.account: release.guarantee.unit.person for release in demo.releases if release.receipt is not None}
+    units = {
+        release.receipt.account: release.guarantee.unit.person
+        for release in demo.releases
+        if release.receipt is not None
+    }
     assert units == {"aircraft-2013": "tailnum", "cities": None, "single-flights-2013": None}
 
 
@@ -145,32 +168,49 @@ def test_delays(pages: list[Read], demo: run.Demo, delays: pd.DataFrame) -> None
     where = np.digitize(delays.dep_delay, edges[1:-1])
     all_rows = np.bincount(where, minlength=30)
     kept = np.bincount(where[~delays.beyond], minlength=30)
-    assert [row[0] for row in shown] == ["below -50", *[f"{a:g} to {a + 10:g}" for a in edges[1:-2]], "230 and above"]
+    assert [row[0] for row in shown] == [
+        "below -50",
+        *[f"{a:g} to {a + 10:g}" for a in edges[1:-2]],
+        "230 and above",
+    ]
     assert near(numbers(shown, 1), release.accuracy(SURE, simultaneous=True), kept, all_rows)
     assert all_rows[0] == (delays.dep_delay < -50).sum()  # as the names of the bins say
     assert all_rows[-1] == (delays.dep_delay >= 230).sum()
 
 
-def test_delays_by_carrier_and_by_time_of_day(pages: list[Read], demo: run.Demo, delays: pd.DataFrame) -> None:
+def test_delays_by_carrier_and_by_time_of_day(
+    pages: list[Read], demo: run.Demo, delays: pd.DataFrame
+) -> None:
     hours = [f"{h} to {h + 3}" for h in range(3, 21, 3)]
     by_carrier = delays.carrier.map({name: i for i, name in enumerate(CARRIERS)}).to_numpy()
-    for place, first, names in ((1, by_carrier, list(CARRIERS)), (2, delays.hour.to_numpy() // 3, ["below 3", *hours, "21 and above"])):
+    for place, first, names in (
+        (1, by_carrier, list(CARRIERS)),
+        (2, delays.hour.to_numpy() // 3, ["below 3", *hours, "21 and above"]),
+    ):
         release, shown = demo.releases[place], pages[place].rows
-        assert [row[:2] for row in shown] == [[name, late] for name in names for late in DELAY_NAMES]
+        assert [row[:2] for row in shown] == [
+            [name, late] for name in names for late in DELAY_NAMES
+        ]
         cell, size = first * 4 + delays.late.to_numpy(), len(names) * 4
         all_rows = np.bincount(cell, minlength=size)
         kept = np.bincount(cell[~delays.beyond.to_numpy()], minlength=size)
         half = release.accuracy(SURE, simultaneous=True).reshape(-1)
         assert near(numbers(shown, 2), half, kept, all_rows)
-        assert 0.25 <= float(np.mean(all_rows > release.accuracy().max())) <= 1  # the picture shows something
+        assert (
+            0.25 <= float(np.mean(all_rows > release.accuracy().max())) <= 1
+        )  # the picture shows something
 
 
-def test_medians_that_are_known_are_near_and_others_are_marked(pages: list[Read], demo: run.Demo, delays: pd.DataFrame) -> None:
+def test_medians_that_are_known_are_near_and_others_are_marked(
+    pages: list[Read], demo: run.Demo, delays: pd.DataFrame
+) -> None:
     release: Any = demo.releases[3]
     (way,) = release.ways.values()
     reach, lost = half_width(way, ALPHA / 16), int(delays.beyond.sum())
     sizes = delays.groupby("carrier").size().reindex(CARRIERS, fill_value=0).to_numpy()
-    kept = delays[~delays.beyond].groupby("carrier").size().reindex(CARRIERS, fill_value=0).to_numpy()
+    kept = (
+        delays[~delays.beyond].groupby("carrier").size().reindex(CARRIERS, fill_value=0).to_numpy()
+    )
     assert near(release.rows, release.rows_law.half_width(ALPHA / 16), kept, sizes)
     for carrier, row in zip(CARRIERS, pages[3].rows, strict=True):
         assert (row[0], row[1]) == (carrier, "0.5")
@@ -180,8 +220,12 @@ def test_medians_that_are_known_are_near_and_others_are_marked(pages: list[Read]
             below, up_to = (values < shown).sum(), (values <= shown).sum()
             assert below - reach - lost <= len(values) / 2 <= up_to + reach + lost
     marked = int((~release.known).sum())
-    assert f"{marked} of 16 values are not known: their labels have too few rows." in pages[3].accuracy
-    assert [row[-1] for row in pages[3].rows] == ["yes" if known else "no" for known in release.known.reshape(-1)]
+    assert (
+        f"{marked} of 16 values are not known: their labels have too few rows." in pages[3].accuracy
+    )
+    assert [row[-1] for row in pages[3].rows] == [
+        "yes" if known else "no" for known in release.known.reshape(-1)
+    ]
     surely = release.rows - release.rows_law.half_width(0.05)
     assert release.known.reshape(-1).tolist() == (surely / 2 > half_width(way, 0.025)).tolist()
 
@@ -211,7 +255,9 @@ def test_cities(demo: run.Demo) -> None:
 def test_running_totals(pages: list[Read], demo: run.Demo, flights: pd.DataFrame) -> None:
     release: Any = demo.releases[6]
     days = pd.date_range("2013-01-01", "2013-12-31").date
-    counted = flights.groupby(["date", "origin"]).size().unstack(fill_value=0).reindex(days, fill_value=0)
+    counted = (
+        flights.groupby(["date", "origin"]).size().unstack(fill_value=0).reindex(days, fill_value=0)
+    )
     true = counted[list(release.names)].cumsum().to_numpy()
     assert list(release.events) == [str(day) for day in days]
     assert near(release.values, release.accuracy(SURE, simultaneous=True), true, true)
@@ -219,11 +265,16 @@ def test_running_totals(pages: list[Read], demo: run.Demo, flights: pd.DataFrame
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 4])
-def test_the_sentences_of_the_captions_are_those_of_the_numbers(pages: list[Read], demo: run.Demo, place: int) -> None:
+def test_the_sentences_of_the_captions_are_those_of_the_numbers(
+    pages: list[Read], demo: run.Demo, place: int
+) -> None:
     release: Any = demo.releases[place]
     counts = release.counts
     low, high = (np.asarray(end).reshape(-1) for end in release.interval(simultaneous=True))
     top, seen = int(np.argmax(counts)), int((low > 0).sum())
     words = f"the largest noisy count is {counts[top]:,} (between {low[top]:,} and {high[top]:,}) with 95% confidence"
     assert words.replace("-", "−") in pages[place].caption
-    assert f"{seen} of {len(counts)} counts can be told from 0, judged all at once." in pages[place].caption
+    assert (
+        f"{seen} of {len(counts)} counts can be told from 0, judged all at once."
+        in pages[place].caption
+    )

@@ -36,24 +36,50 @@ def test_the_vectors(mechanism: str, asked: dict, expected: float) -> None:
 
 
 def test_the_vectors_of_the_inverse() -> None:
-    assert sf.histogram_epsilon("laplace", accuracy=0.5, alpha=0.05) == pytest.approx(11.9829290942, abs=1e-10)
-    assert sf.histogram_epsilon("stability", accuracy=2, delta=1e-6) == pytest.approx(35.0087800242, abs=1e-10)
+    assert sf.histogram_epsilon("laplace", accuracy=0.5, alpha=0.05) == pytest.approx(
+        11.9829290942, abs=1e-10
+    )
+    assert sf.histogram_epsilon("stability", accuracy=2, delta=1e-6) == pytest.approx(
+        35.0087800242, abs=1e-10
+    )
 
 
 @pytest.mark.parametrize("mechanism", CONTINUOUS)
-@pytest.mark.parametrize("more", [{}, {"neighbours": "add-remove"}, {"n_bins": 40, "simultaneous": True}, {"rows_per_person": 3}], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"neighbours": "add-remove"},
+        {"n_bins": 40, "simultaneous": True},
+        {"rows_per_person": 3},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("epsilon", [1e-3, 0.2, 1.0, 17.3])
 def test_inverses_of_continuous_laws(mechanism: str, more: dict, epsilon: float) -> None:
     if mechanism == "stability" and more.get("rows_per_person"):
         pytest.skip("by the law that selects, which is discrete")
     accuracy = sf.histogram_accuracy(mechanism, epsilon=epsilon, **more)
-    assert sf.histogram_epsilon(mechanism, accuracy=accuracy, **more) == pytest.approx(epsilon, rel=1e-12)
+    assert sf.histogram_epsilon(mechanism, accuracy=accuracy, **more) == pytest.approx(
+        epsilon, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("mechanism", DISCRETE)
-@pytest.mark.parametrize("more", [{}, {"neighbours": "add-remove"}, {"n_bins": 40, "simultaneous": True}, {"rows_per_person": 3}], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"neighbours": "add-remove"},
+        {"n_bins": 40, "simultaneous": True},
+        {"rows_per_person": 3},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("accuracy", [7, 30, 121.5])
-def test_inverses_of_discrete_laws_are_the_smallest(mechanism: str, more: dict, accuracy: float) -> None:
+def test_inverses_of_discrete_laws_are_the_smallest(
+    mechanism: str, more: dict, accuracy: float
+) -> None:
     epsilon = sf.histogram_epsilon(mechanism, accuracy=accuracy, **more)
     assert sf.histogram_accuracy(mechanism, epsilon=epsilon, **more) <= accuracy
     assert sf.histogram_accuracy(mechanism, epsilon=epsilon * (1 - 1e-11), **more) > accuracy
@@ -62,10 +88,15 @@ def test_inverses_of_discrete_laws_are_the_smallest(mechanism: str, more: dict, 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("rows", [1, 3, 50])
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "10"])
-def test_stability_is_as_accurate_as_the_law_that_selects(neighbours: str, rows: int, epsilon: str) -> None:
+def test_stability_is_as_accurate_as_the_law_that_selects(
+    neighbours: str, rows: int, epsilon: str
+) -> None:
     more = {"neighbours": neighbours, "rows_per_person": rows}
     accuracy = sf.histogram_accuracy("stability", epsilon=epsilon, **more)
-    assert key_law(sf.ApproxDP(epsilon, "1e-6"), sf.Unit(**more), "stability").misses(int(accuracy)) <= 0.05
+    assert (
+        key_law(sf.ApproxDP(epsilon, "1e-6"), sf.Unit(**more), "stability").misses(int(accuracy))
+        <= 0.05
+    )
     least = sf.histogram_epsilon("stability", accuracy=accuracy, **more)
     assert least <= float(epsilon) * (1 + 1e-12)
     assert sf.histogram_accuracy("stability", epsilon=least * (1 + 1e-12), **more) <= accuracy
@@ -73,11 +104,16 @@ def test_stability_is_as_accurate_as_the_law_that_selects(neighbours: str, rows:
 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 @pytest.mark.parametrize("epsilon", ["0.13", "1", "4"])
-def test_discrete_accuracy_is_that_of_the_noise_that_is_added(neighbours: str, epsilon: str) -> None:
+def test_discrete_accuracy_is_that_of_the_noise_that_is_added(
+    neighbours: str, epsilon: str
+) -> None:
     unit = sf.Unit(neighbours=neighbours)
     law = count_law(sf.PureDP(epsilon), unit)
     assert isinstance(law, DiscreteLaplace)
-    k, values = sf.histogram_accuracy("geometric", epsilon=epsilon, neighbours=neighbours), support(law)
+    k, values = (
+        sf.histogram_accuracy("geometric", epsilon=epsilon, neighbours=neighbours),
+        support(law),
+    )
     mass = masses(law, values)
     assert mass[np.abs(values) > k].sum() <= 0.05 < mass[np.abs(values) > k - 1].sum()
     keys = key_law(sf.ApproxDP(epsilon, "1e-6"), unit)
@@ -120,7 +156,12 @@ def test_a_delta_that_a_stated_number_of_rows_allows() -> None:
 
 
 def test_accuracies_that_no_epsilon_reaches() -> None:
-    for mechanism, accuracy in (("stability", 1), ("laplace", 0), ("geometric", -1), ("truncated-geometric", 0)):
+    for mechanism, accuracy in (
+        ("stability", 1),
+        ("laplace", 0),
+        ("geometric", -1),
+        ("truncated-geometric", 0),
+    ):
         with pytest.raises(sf.UsageError):
             sf.histogram_epsilon(mechanism, accuracy=accuracy)
 
@@ -134,7 +175,9 @@ def test_all_mechanisms_get_better_with_epsilon() -> None:
 def test_no_noise_at_all_is_an_accuracy_too():
     least = sf.histogram_epsilon("geometric", accuracy=0, neighbours="add-remove")
     assert sf.histogram_accuracy("geometric", epsilon=least, neighbours="add-remove") == 0
-    assert sf.histogram_accuracy("geometric", epsilon=least * (1 - 1e-9), neighbours="add-remove") == 1
+    assert (
+        sf.histogram_accuracy("geometric", epsilon=least * (1 - 1e-9), neighbours="add-remove") == 1
+    )
     with pytest.raises(sf.UsageError, match="above 0"):
         sf.histogram_epsilon("laplace", accuracy=0)
 

@@ -13,14 +13,20 @@ from sfumato.cli import run
 from sfumato.domain import bin_names
 from sfumato.pages import page
 
-DOMAIN = sf.Domain(age=sf.Interval(0, 200), day=sf.Interval("2013-01-01", "2013-01-15"), kind=sf.Categories(["a", "b"]))
+DOMAIN = sf.Domain(
+    age=sf.Interval(0, 200),
+    day=sf.Interval("2013-01-01", "2013-01-15"),
+    kind=sf.Categories(["a", "b"]),
+)
 AGES = np.array([[5.0], [50.0], [110.0], [130.0], [199.0], [-3.0], [1e9]])
 
 
 @pytest.fixture(scope="module")
 def release():
     """Edges narrower than the bounds: three rows lie below 120 that are not from 100 to 120."""
-    with sf.Publisher(sf.source(AGES, sf.Domain(age=DOMAIN["age"]), name="t"), budget="9999") as publisher:
+    with sf.Publisher(
+        sf.source(AGES, sf.Domain(age=DOMAIN["age"]), name="t"), budget="9999"
+    ) as publisher:
         return publisher.release(sf.Histogram("age", bins=[100, 120, 140]), epsilon="5000")
 
 
@@ -33,7 +39,10 @@ def test_the_outer_edges_of_the_public_bounds_are_open_too() -> None:
     assert bin_names(["0", "1", "2"]) == ["below 1", "1 and above"]
     assert bin_names(["0", "1", "2", "3"]) == ["below 1", "1 to 2", "2 and above"]
     assert bin_names(["0", "1"]) == ["all values"]
-    assert bin_names(["2013-01-01", "2013-01-08", "2013-01-15"], "day") == ["before 2013-01-08", "2013-01-08 and later"]
+    assert bin_names(["2013-01-01", "2013-01-08", "2013-01-15"], "day") == [
+        "before 2013-01-08",
+        "2013-01-08 and later",
+    ]
 
 
 def test_frames_files_and_pages_have_the_names(release, tmp_path) -> None:
@@ -44,15 +53,33 @@ def test_frames_files_and_pages_have_the_names(release, tmp_path) -> None:
     assert '<td class="text">below 120</td>' in shown
     assert "100 to 120" not in shown
     saved = json.loads(release.save(tmp_path / "r.json").read_bytes())
-    assert "Values beyond an axis' bounds or edges are counted in its end cells." in saved["guarantee"]["counted"]
+    assert (
+        "Values beyond an axis' bounds or edges are counted in its end cells."
+        in saved["guarantee"]["counted"]
+    )
 
 
 def test_the_terminal_has_the_names(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text("age\n" + "\n".join(str(x) for x in AGES.ravel()) + "\n")
-    words = ["histogram", "t.csv", "--axis", "age=0..200", "--bins", "age=100,120,140", "--epsilon", "1", "--budget", "1"]
+    words = [
+        "histogram",
+        "t.csv",
+        "--axis",
+        "age=0..200",
+        "--bins",
+        "age=100,120,140",
+        "--epsilon",
+        "1",
+        "--budget",
+        "1",
+    ]
     assert run(words) == 0
-    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()[1:]] == ["age", "below 120", "120 and above"]
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        "age",
+        "below 120",
+        "120 and above",
+    ]
     assert run([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["table"]["age"] == ["below 120", "120 and above"]
 
@@ -60,13 +87,37 @@ def test_the_terminal_has_the_names(tmp_path, capsys, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("question", "there", "gone"),
     [
-        (sf.Histogram("age", bins=[0, 18, 65, 100]), ["below 18", "18 to 65", "65 and above"], ["65 to 100"]),
-        (sf.Histogram("age", bins=20), ["The bins at the ends also hold what lies beyond them."], []),
-        (sf.Histogram("age", bins=[0, *range(7, 30), 100]), ["The bins at the ends", "…"], [">100<"]),
+        (
+            sf.Histogram("age", bins=[0, 18, 65, 100]),
+            ["below 18", "18 to 65", "65 and above"],
+            ["65 to 100"],
+        ),
+        (
+            sf.Histogram("age", bins=20),
+            ["The bins at the ends also hold what lies beyond them."],
+            [],
+        ),
+        (
+            sf.Histogram("age", bins=[0, *range(7, 30), 100]),
+            ["The bins at the ends", "…"],
+            [">100<"],
+        ),
         (sf.Histogram("day"), ["The bins at the ends also hold what lies beyond them."], []),
-        (sf.Histogram(["kind", "age"], bins=[0, 18, 65, 100]), ["below 18", "65 and above"], ["65 to 100"]),
-        (sf.Histogram(["day", "age"], bins={"age": 12}), ["The bins at the ends also hold", "…"], [">200<"]),
-        (sf.UniformPartitioner("age", partitions=30), ["The cells at the ends also hold what lies beyond them."], []),
+        (
+            sf.Histogram(["kind", "age"], bins=[0, 18, 65, 100]),
+            ["below 18", "65 and above"],
+            ["65 to 100"],
+        ),
+        (
+            sf.Histogram(["day", "age"], bins={"age": 12}),
+            ["The bins at the ends also hold", "…"],
+            [">200<"],
+        ),
+        (
+            sf.UniformPartitioner("age", partitions=30),
+            ["The cells at the ends also hold what lies beyond them."],
+            [],
+        ),
     ],
     ids=str,
 )
@@ -76,7 +127,9 @@ def test_pictures_do_not_end_where_bins_do(question, there, gone) -> None:
 
     lattice = question.needs(DOMAIN).lattice
     cells = np.zeros((50, len(lattice.axes)), np.int64)
-    ax = question.answer(Cube.of_cells(lattice, cells), sf.Unit(), sf.PureDP("1"), PublicSeed(1)).plot()
+    ax = question.answer(
+        Cube.of_cells(lattice, cells), sf.Unit(), sf.PureDP("1"), PublicSeed(1)
+    ).plot()
     text = style.svg(ax.figure, "t", "d").replace("\n", " ")
     for words in there:
         assert words in text

@@ -64,7 +64,10 @@ def test_forms_of_bins(axes, bins, shape):
     question = Histogram(axes, bins)
     assert question.needs(DOMAIN).lattice.shape == shape
     assert answer(question).values.shape == shape
-    assert from_plain({"axes": axes} | ({} if bins is None else {"bins": question.bins}), Histogram) == question
+    assert (
+        from_plain({"axes": axes} | ({} if bins is None else {"bins": question.bins}), Histogram)
+        == question
+    )
     assert from_bytes(to_bytes(question), Histogram).needs(DOMAIN) == question.needs(DOMAIN)
 
 
@@ -125,7 +128,17 @@ def test_bins_of_another_kind(bins):
 
 
 def test_counts_land_where_the_edges_say():
-    rows = ((0.0,), (17.999,), (18.0,), (64.9,), (65.0,), (100.0,), (-5.0,), (1e9,), (float("nan"),))
+    rows = (
+        (0.0,),
+        (17.999,),
+        (18.0,),
+        (64.9,),
+        (65.0,),
+        (100.0,),
+        (-5.0,),
+        (1e9,),
+        (float("nan"),),
+    )
     release = answer(Histogram("age", [0, 18, 65, 100]), rows, noise=Scripted())
     assert release.values.tolist() == [3, 2, 3]
 
@@ -148,7 +161,10 @@ def test_titles_and_names():
 @pytest.mark.parametrize("unit", [Unit(), Unit(rows_per_person=3, neighbours="replace")], ids=str)
 def test_the_preview_is_what_the_release_then_has(cost, unit):
     question = Histogram(["age", "kind"], bins=7)
-    preview, release = question.preview(DOMAIN, unit, cost, rows=1000), answer(question, cost=cost, unit=unit)
+    preview, release = (
+        question.preview(DOMAIN, unit, cost, rows=1000),
+        answer(question, cost=cost, unit=unit),
+    )
     assert preview.cells == release.counts.size
     assert preview.law == release.law
     assert preview.cost == release.guarantee.measure
@@ -178,7 +194,9 @@ def test_coverage_of_ten_thousand_releases(cost):
     releases, cells = 10_000, 20
     question = Histogram("age", bins=cells)
     release = answer(question, cost=cost)
-    errors = np.abs(release.law.sample(releases * cells, PublicSeed("many")).reshape(releases, cells))
+    errors = np.abs(
+        release.law.sample(releases * cells, PublicSeed("many")).reshape(releases, cells)
+    )
     values = support(release.law)
     for simultaneous in (False, True):
         half = int(release.accuracy("0.95", simultaneous)[0])
@@ -196,7 +214,17 @@ def test_nothing_true_is_shown():
     cube = Cube(question.needs(DOMAIN).lattice, np.array([true, 0]))
     release = question.answer(cube, Unit(), PureDP("0.001"), PublicSeed("canary"))
     assert true not in release.counts
-    assert not sightings(true, release, release.guarantee, release.values, release.to_frame().to_pylist(), cube, question)
+    assert not sightings(
+        true,
+        release,
+        release.guarantee,
+        release.values,
+        release.to_frame().to_pylist(),
+        cube,
+        question,
+    )
     assert not overheard(true, lambda: release.accuracy("2"))
     assert not overheard(true, lambda: release.save("/nowhere/at/all"))
-    assert not overheard(true, lambda: question.answer(cube, Unit(), PureDP("1e-30"), PublicSeed("canary")))
+    assert not overheard(
+        true, lambda: question.answer(cube, Unit(), PureDP("1e-30"), PublicSeed("canary"))
+    )

@@ -17,8 +17,8 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted
 from sfumato.cube import Cube, plain_keys
 from sfumato.data import count
-from sfumato.exact import sidak
 from sfumato.mechanisms.thresholds import key_law, released
+from sfumato.numbers import sidak
 from sfumato.random import Bits, PublicSeed, current
 from support.canary import overheard, sightings
 
@@ -31,17 +31,27 @@ def table(shops: list, seed: int = 1) -> pa.Table:
     draw = np.random.default_rng(seed)
     order = draw.permutation(len(shops))
     kinds = np.where(np.arange(len(shops)) % 2, "a", "b")
-    return pa.table({"shop": pa.array([shops[i] for i in order]), "kind": kinds, "at": np.arange(len(shops)) % 3})
+    return pa.table(
+        {
+            "shop": pa.array([shops[i] for i in order]),
+            "kind": kinds,
+            "at": np.arange(len(shops)) % 3,
+        }
+    )
 
 
-def published(question: sf.Histogram, data: object, cost: sf.ApproxDP = COST, **more: object) -> sf.HistogramRelease:
+def published(
+    question: sf.Histogram, data: object, cost: sf.ApproxDP = COST, **more: object
+) -> sf.HistogramRelease:
     src = sf.source(data, DOMAIN, name="shops", **more)
     with sf.Publisher(src, budget=sf.ApproxDP(10, "1e-3")) as publisher:
         return publisher.release(question, epsilon=cost.epsilon, delta=cost.delta)
 
 
 @pytest.mark.parametrize("selection", ["truncated-geometric", "threshold", "stability"])
-def test_keys_that_many_have_are_shown_sorted_with_their_counts(selection: str, tmp_path: Path) -> None:
+def test_keys_that_many_have_are_shown_sorted_with_their_counts(
+    selection: str, tmp_path: Path
+) -> None:
     release = published(sf.Histogram("shop", selection=selection), table(SHOPS))
     assert release.cell_names("shop") == ["bar", "zoo", "Ärger"]
     low, high = release.interval("0.999999")
@@ -92,7 +102,16 @@ def test_the_cube_is_the_same_whatever_the_form_and_order(tmp_path: Path) -> Non
     view = plain.set_column(0, "shop", plain["shop"].cast(pa.string_view()))
     pq.write_table(plain, tmp_path / "t.parquet", row_group_size=70)
     plain.to_pandas().to_csv(tmp_path / "t.csv", index=False)
-    forms = [plain, coded, wide, view, table(SHOPS, seed=9), tmp_path / "t.parquet", tmp_path / "t.csv", plain.to_pandas()]
+    forms = [
+        plain,
+        coded,
+        wide,
+        view,
+        table(SHOPS, seed=9),
+        tmp_path / "t.parquet",
+        tmp_path / "t.csv",
+        plain.to_pandas(),
+    ]
     cubes = [count(sf.source(data, DOMAIN), [lattice])[0] for data in forms]
     truth = Counter(shop for shop in SHOPS if shop is not None)
     for cube in cubes:
@@ -100,7 +119,9 @@ def test_the_cube_is_the_same_whatever_the_form_and_order(tmp_path: Path) -> Non
         rows = np.zeros(len(truth), np.int64)
         np.add.at(rows, cube.coordinates[:, 0], cube.counts)
         assert rows.tolist() == [truth[key] for key in sorted(truth)]
-    assert all((cube.coordinates == cubes[0].coordinates).all() for cube in cubes if cube is not cubes[4])
+    assert all(
+        (cube.coordinates == cubes[0].coordinates).all() for cube in cubes if cube is not cubes[4]
+    )
 
 
 def test_many_keys_in_many_batches_and_persons(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,14 +129,23 @@ def test_many_keys_in_many_batches_and_persons(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("sfumato.data.scan.CHUNK_ROWS", 64)
     draw = np.random.default_rng(3)
     keys, who = draw.integers(0, 2000, 5000), draw.integers(0, 700, 5000)
-    parts = [pa.table({"shop": keys[i : i + 90], "who": who[i : i + 90]}) for i in range(0, 5000, 90)]
+    parts = [
+        pa.table({"shop": keys[i : i + 90], "who": who[i : i + 90]}) for i in range(0, 5000, 90)
+    ]
     lattice = sf.Histogram("shop").needs(DOMAIN).lattice
     free = count(sf.source(pa.concat_tables(parts), DOMAIN), [lattice])[0]
     truth = Counter(keys.tolist())
-    assert dict(zip(plain_keys(free.keys["shop"]), free.counts.tolist(), strict=True)) == dict(truth)
-    bounded = count(sf.source(pa.concat_tables(parts), DOMAIN, person="who", rows_per_person=2), [lattice])[0]
+    assert dict(zip(plain_keys(free.keys["shop"]), free.counts.tolist(), strict=True)) == dict(
+        truth
+    )
+    bounded = count(
+        sf.source(pa.concat_tables(parts), DOMAIN, person="who", rows_per_person=2), [lattice]
+    )[0]
     assert bounded.total == sum(min(2, rows) for rows in Counter(who.tolist()).values())
-    assert all(rows <= truth[key] for key, rows in zip(_keys(bounded), bounded.counts.tolist(), strict=True))
+    assert all(
+        rows <= truth[key]
+        for key, rows in zip(_keys(bounded), bounded.counts.tolist(), strict=True)
+    )
 
 
 def _keys(cube: Cube) -> list:
@@ -125,7 +155,10 @@ def _keys(cube: Cube) -> list:
 def test_cubes_of_parts_add_up() -> None:
     lattice = sf.Histogram(["shop", "kind"]).needs(DOMAIN).lattice
     whole = table(SHOPS)
-    one, other, both = (count(sf.source(t, DOMAIN), [lattice])[0] for t in (whole.slice(0, 400), whole.slice(400), whole))
+    one, other, both = (
+        count(sf.source(t, DOMAIN), [lattice])[0]
+        for t in (whole.slice(0, 400), whole.slice(400), whole)
+    )
     summed = one + other
     assert summed.keys["shop"] == plain_keys(both.keys["shop"])
     assert (summed.coordinates == both.coordinates).all()
@@ -145,9 +178,15 @@ def test_text_that_is_not_utf8_is_missing() -> None:
     assert release.lattice.axes[0].labels == ("ok",)
 
 
-@pytest.mark.parametrize("column", [pa.array([1.5]), pa.array([b"x"]), pa.array([2**63], pa.uint64())], ids=lambda a: str(a.type))
+@pytest.mark.parametrize(
+    "column",
+    [pa.array([1.5]), pa.array([b"x"]), pa.array([2**63], pa.uint64())],
+    ids=lambda a: str(a.type),
+)
 def test_what_is_no_key_is_refused_before_the_charge(column: pa.Array) -> None:
-    with sf.Publisher(sf.source(pa.table({"shop": column}), DOMAIN), budget=sf.ApproxDP(1, "1e-6")) as publisher:
+    with sf.Publisher(
+        sf.source(pa.table({"shop": column}), DOMAIN), budget=sf.ApproxDP(1, "1e-6")
+    ) as publisher:
         with pytest.raises(sf.DataError, match="keys are"):
             publisher.release(sf.Histogram("shop"), epsilon=1, delta="1e-6")
         assert publisher.account.spent == (0, 0)
@@ -163,7 +202,11 @@ def test_keys_of_two_types_in_two_files_are_refused(tmp_path: Path) -> None:
 def test_what_cannot_be_released_is_refused_before_the_charge() -> None:
     src = sf.source(table(SHOPS), DOMAIN, name="shops")
     with sf.Publisher(src, budget=sf.ApproxDP(1, "1e-3")) as publisher:
-        for cost in ({"epsilon": 1}, {"epsilon": "1e-8", "delta": "1e-6"}, {"epsilon": 1, "delta": "0.6"}):
+        for cost in (
+            {"epsilon": 1},
+            {"epsilon": "1e-8", "delta": "1e-6"},
+            {"epsilon": 1, "delta": "0.6"},
+        ):
             with pytest.raises(sf.UsageError):
                 publisher.release(sf.Histogram("shop"), **cost)
         assert publisher.account.spent == (0, 0)
@@ -181,7 +224,13 @@ def test_sums_over_selected_keys_are_refused() -> None:
 
 
 def test_what_is_paid_covers_both_parts() -> None:
-    preview = sf.preview(sf.Histogram(["shop", "kind"]), domain=DOMAIN, unit=sf.Unit(), epsilon="0.000000003", delta="0.4")
+    preview = sf.preview(
+        sf.Histogram(["shop", "kind"]),
+        domain=DOMAIN,
+        unit=sf.Unit(),
+        epsilon="0.000000003",
+        delta="0.4",
+    )
     assert preview.cost == sf.ApproxDP("0.000000003", "0.4")
 
 
@@ -195,7 +244,16 @@ def test_a_key_that_is_not_shown_is_seen_nowhere() -> None:
     assert secret in plain_keys(cube.keys["shop"])
     publisher = sf.Publisher(src, budget=sf.ApproxDP(10, "1e-3"))
     release = publisher.release(question, epsilon=1, delta="1e-6")
-    assert not sightings(secret, release, release.lattice, release.guarantee, release.to_frame().to_pylist(), cube, question, src)
+    assert not sightings(
+        secret,
+        release,
+        release.lattice,
+        release.guarantee,
+        release.to_frame().to_pylist(),
+        cube,
+        question,
+        src,
+    )
     assert not overheard(secret, lambda: question.answer(cube, sf.Unit(), sf.PureDP(1), Scripted()))
     assert not overheard(secret, lambda: cube.on(sf.Histogram("at").needs(DOMAIN).lattice))
     assert str(len(plain_keys(cube.keys["shop"]))) not in repr(cube)
@@ -227,7 +285,10 @@ def held(releases: int, noise: Bits) -> dict[str, tuple[int, int]]:
         some = shown[release] == number
         low, high = law.interval(values[some], sidak(0.05, int(number)))
         missed[release[some][(truth[some] < low) | (truth[some] > high)]] = True
-    return {"individual": (each, len(values)), "simultaneous": (int((~missed[shown > 0]).sum()), int((shown > 0).sum()))}
+    return {
+        "individual": (each, len(values)),
+        "simultaneous": (int((~missed[shown > 0]).sum()), int((shown > 0).sum())),
+    }
 
 
 def is_covered(hits: int, trials: int) -> bool:
@@ -239,10 +300,15 @@ def test_intervals_of_ten_thousand_releases_hold() -> None:
 
 
 @pytest.mark.deep
-def test_intervals_of_a_hundred_thousand_releases_hold(evidence: Callable[[str, object], None]) -> None:
+def test_intervals_of_a_hundred_thousand_releases_hold(
+    evidence: Callable[[str, object], None],
+) -> None:
     found = held(100_000, current())
     assert all(is_covered(*each) for each in found.values())
-    evidence("coverage_of_keys", {name: [hits / trials, trials] for name, (hits, trials) in found.items()})
+    evidence(
+        "coverage_of_keys",
+        {name: [hits / trials, trials] for name, (hits, trials) in found.items()},
+    )
 
 
 def test_intervals_that_forget_the_selection_hold_too_seldom() -> None:
@@ -255,7 +321,9 @@ def test_intervals_that_forget_the_selection_hold_too_seldom() -> None:
 
 def test_a_finer_cube_gives_the_coarser_one_with_its_keys() -> None:
     src = sf.source(table(SHOPS), sf.Domain(shop=sf.Keys(), at=sf.Interval(0, 4)))
-    fine, coarse = (sf.Histogram(["shop", "at"], bins=bins).needs(src.domain).lattice for bins in (4, 2))
+    fine, coarse = (
+        sf.Histogram(["shop", "at"], bins=bins).needs(src.domain).lattice for bins in (4, 2)
+    )
     cube, counted = count(src, [fine])[0].on(coarse), count(src, [coarse])[0]
     assert plain_keys(cube.keys["shop"]) == plain_keys(counted.keys["shop"])
     assert (cube.coordinates == counted.coordinates).all()

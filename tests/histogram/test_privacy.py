@@ -2,7 +2,7 @@
 
 import pytest
 
-from sfumato.audit.exact import pure_loss, renyi_loss
+from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import neighbours, of_question
 from sfumato.domain import Domain, Interval
 from sfumato.histogram import Histogram
@@ -11,8 +11,16 @@ from sfumato.privacy.unit import Unit
 
 DOMAIN = Domain(x=Interval(0, 3, step=1))
 EDGE_CASES = ((0.5,), (1.0,), (3.0,), (float("nan"),))
-UNITS = [Unit(rows_per_person=r, neighbours=neighbours) for r in (1, 3) for neighbours in ("add-remove", "replace")]
-QUESTIONS = [Histogram("x", bins=3), Histogram("x", bins=[0, 1, 3]), Histogram("x", bins=[0.5, 1, 2])]
+UNITS = [
+    Unit(rows_per_person=r, neighbours=neighbours)
+    for r in (1, 3)
+    for neighbours in ("add-remove", "replace")
+]
+QUESTIONS = [
+    Histogram("x", bins=3),
+    Histogram("x", bins=[0, 1, 3]),
+    Histogram("x", bins=[0.5, 1, 2]),
+]
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: str(q.bins))

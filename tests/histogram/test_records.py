@@ -15,22 +15,30 @@ from sfumato.cube import Cube
 from sfumato.data import source
 from sfumato.domain import Categories, Domain, EdgesAxis, Interval, Keys, Lattice
 from sfumato.errors import UsageError
-from sfumato.exact import EPSILON_UNITS, RHO_UNITS
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.histogram.records import RecordBins
 from sfumato.mechanisms.ranks import rank_sensitivity
+from sfumato.numbers import EPSILON_UNITS, RHO_UNITS
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.publisher import Publisher
+from sfumato.publishing.publisher import Publisher
 from sfumato.random import PublicSeed
 from support.canary import overheard, sightings
 from support.laws import Recorder, loss
 from support.selections import single
 
 DOMAIN = Domain(
-    x=Interval(0, 6, step=1), fine=Interval(0, 1), day=Interval("2013-01-01", "2014-01-01"), kind=Categories(["a"]), shop=Keys()
+    x=Interval(0, 6, step=1),
+    fine=Interval(0, 1),
+    day=Interval("2013-01-01", "2014-01-01"),
+    kind=Categories(["a"]),
+    shop=Keys(),
 )
-UNITS = [Unit(rows_per_person=r, neighbours=relation) for r in (1, 2) for relation in ("add-remove", "replace")]
+UNITS = [
+    Unit(rows_per_person=r, neighbours=relation)
+    for r in (1, 2)
+    for relation in ("add-remove", "replace")
+]
 COSTS = [PureDP("1"), PureDP("0.3"), ApproxDP("0.7", "1e-6"), ZCDP("0.5"), ZCDP("1/7")]
 PURE = PureDP("1")
 ON_SIX = ((0.5,), (2.5,), (5.5,))
@@ -51,9 +59,14 @@ def answer(question, values, cost=PURE, unit=None, noise=None):
 
 
 def test_it_travels():
-    for question in (Histogram("fine", records=1000), Histogram("x", records=np.int64(10), rows=500)):
+    for question in (
+        Histogram("fine", records=1000),
+        Histogram("x", records=np.int64(10), rows=500),
+    ):
         assert to_bytes(from_bytes(to_bytes(question), Histogram)) == to_bytes(question)
-    assert from_plain({"axes": "x", "records": 10, "rows": 500}, Histogram) == Histogram("x", records=10, rows=500)
+    assert from_plain({"axes": "x", "records": 10, "rows": 500}, Histogram) == Histogram(
+        "x", records=10, rows=500
+    )
     release = answer(Histogram("fine", records=100), np.linspace(0, 1, 1000))
     again = from_bytes(to_bytes(release), HistogramRelease)
     assert again == release
@@ -104,21 +117,29 @@ def test_shares_add_up_to_the_cost_for_every_number_of_bins(cost, stated):
         bins = laid(cost, unit, Histogram("fine", records=10, rows=stated))
         rows, cuts, counts = bins.units
         whole = RHO_UNITS if isinstance(cost, ZCDP) else EPSILON_UNITS
-        assert rows + cuts + counts == math.floor((cost.rho if isinstance(cost, ZCDP) else cost.epsilon) * whole)
+        assert rows + cuts + counts == math.floor(
+            (cost.rho if isinstance(cost, ZCDP) else cost.epsilon) * whole
+        )
         assert (rows == 0) == (stated is not None)
         for number in (2, 3, 4, 5, 100, 4096):
             shares = bins.shares(number)
             assert len(shares) == math.ceil(math.log2(number))
             used = [epsilon * (2 if unit.neighbours == "replace" else 1) for _, epsilon in shares]
             spent = sum(e**2 / 8 for e in used) if isinstance(cost, ZCDP) else sum(used)
-            assert Fraction(cuts, whole) * (1 - Fraction(1, 10**6)) <= spent <= Fraction(cuts, whole)
+            assert (
+                Fraction(cuts, whole) * (1 - Fraction(1, 10**6)) <= spent <= Fraction(cuts, whole)
+            )
             assert all(inner.neighbours == "add-remove" for inner, _ in shares)
 
 
 @pytest.mark.parametrize("stated", [None, 1000])
 @pytest.mark.parametrize("cost", COSTS, ids=str)
 def test_noise_on_rows_and_counts_spends_their_shares(cost, stated, monkeypatch):
-    monkeypatch.setattr(RecordBins, "cut", lambda self, held, bins, noise: np.linspace(0, self.axis.cells, bins + 1).astype(np.int64))
+    monkeypatch.setattr(
+        RecordBins,
+        "cut",
+        lambda self, held, bins, noise: np.linspace(0, self.axis.cells, bins + 1).astype(np.int64),
+    )
     for unit in UNITS:
         bins, noise = laid(cost, unit, Histogram("x", records=10, rows=stated)), Recorder()
         bins.answer(Cube(Lattice((bins.axis,)), np.full(bins.axis.cells, 30)), noise)
@@ -129,7 +150,10 @@ def test_noise_on_rows_and_counts_spends_their_shares(cost, stated, monkeypatch)
 
 
 def test_a_publisher_charges_the_cost_and_no_delta():
-    with Publisher(source(np.linspace(0, 1, 500)[:, None], Domain(fine=Interval(0, 1))), budget=ApproxDP(1, "1e-6")) as publisher:
+    with Publisher(
+        source(np.linspace(0, 1, 500)[:, None], Domain(fine=Interval(0, 1))),
+        budget=ApproxDP(1, "1e-6"),
+    ) as publisher:
         release = publisher.release(Histogram("fine", records=50), epsilon="0.5", delta="1e-9")
         assert publisher.account.spent == (5 * 10**8, 0)
         assert release.guarantee.measure == PureDP("0.5")
@@ -148,7 +172,13 @@ def cut_law(bins, cells, number):
             return {(): 1.0}
         (unit, epsilon), below, found = shares[level], parts // 2, {}
         q = Fraction(below, parts)
-        logs = single(cells[lower:upper], q, float(epsilon), float(rank_sensitivity(q, unit)), range(1, upper - lower))
+        logs = single(
+            cells[lower:upper],
+            q,
+            float(epsilon),
+            float(rank_sensitivity(q, unit)),
+            range(1, upper - lower),
+        )
         for cut, p in zip(range(lower + 1, upper), np.exp(logs), strict=True):
             for left, p_left in node(lower, cut, below, level + 1).items():
                 for right, p_right in node(cut, upper, parts - below, level + 1).items():
@@ -194,12 +224,22 @@ def test_no_more_than_rho_is_spent(unit):
     bins, number = laid(ZCDP("0.5"), unit), 3
     law = lru_cache(maxsize=None)(lambda cells: cut_law(bins, cells, number))
     worst, of_rows, of_counts = 0.0, bins.rows_law, bins.law
-    for one, other in {(counted(a), counted(b)) for a, b in neighbours(ON_SIX, unit, others=2 - unit.rows_per_person)}:
+    for one, other in {
+        (counted(a), counted(b))
+        for a, b in neighbours(ON_SIX, unit, others=2 - unit.rows_per_person)
+    }:
         for alpha in (1.2, 8.0):
             terms = []
             for edges, p in law(one).items():
-                counts = sum(renyi(of_counts, int(s), alpha) for s in in_bins(one, edges) - in_bins(other, edges))
-                terms.append(alpha * math.log(p) + (1 - alpha) * math.log(law(other)[edges]) + (alpha - 1) * counts)
+                counts = sum(
+                    renyi(of_counts, int(s), alpha)
+                    for s in in_bins(one, edges) - in_bins(other, edges)
+                )
+                terms.append(
+                    alpha * math.log(p)
+                    + (1 - alpha) * math.log(law(other)[edges])
+                    + (alpha - 1) * counts
+                )
             first = renyi(of_rows, sum(one) - sum(other), alpha)
             worst = max(worst, (first + np.logaddexp.reduce(terms) / (alpha - 1)) / alpha)
     assert 0.25 <= worst <= 0.5 * (1 + 1e-9)
@@ -233,7 +273,9 @@ class TrueQuantiles(RecordBins):
 
     def log_probability(self, held, edges):
         rows, number = np.repeat(*held), len(edges) - 1
-        true = [int(rows[len(rows) * i // number]) + 1 if len(rows) else i for i in range(1, number)]
+        true = [
+            int(rows[len(rows) * i // number]) + 1 if len(rows) else i for i in range(1, number)
+        ]
         return 0.0 if edges[1:-1] == true else -1e9
 
 
@@ -242,7 +284,11 @@ def broken(kind, unit=None):
     return kind(sound.axis, sound.records, sound.stated, sound.unit, sound.cost)
 
 
-@pytest.mark.parametrize(("kind", "unit"), [(CutsUnpaid, Unit()), (OneRowOfMany, UNITS[2]), (LevelsUnshared, Unit())], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "unit"),
+    [(CutsUnpaid, Unit()), (OneRowOfMany, UNITS[2]), (LevelsUnshared, Unit())],
+    ids=str,
+)
 def test_broken_relations_are_caught(kind, unit):
     sound = laid(unit=unit)
     assert spent(sound, 3) <= 1
@@ -252,7 +298,9 @@ def test_broken_relations_are_caught(kind, unit):
 def test_edges_at_true_quantiles_are_caught():
     pairs = neighbours(ON_SIX, Unit(), others=2)
     assert law_loss(law_of_bins(laid(), tuple(range(1, 6)), (20, 30)), pairs).loss <= 1
-    assert law_loss(law_of_bins(broken(TrueQuantiles), tuple(range(1, 6)), (20, 30)), pairs).loss > 1e6
+    assert (
+        law_loss(law_of_bins(broken(TrueQuantiles), tuple(range(1, 6)), (20, 30)), pairs).loss > 1e6
+    )
 
 
 # --- the draw -----------------------------------------------------------------------------------------------------------
@@ -262,13 +310,18 @@ def surprise(drawn, law):
     """The p-value of a chi-squared test, rare outcomes taken together."""
     from scipy.stats import chi2
 
-    expected, seen = np.array(list(law.values())) * len(drawn), np.bincount(drawn, minlength=len(law))
+    expected, seen = (
+        np.array(list(law.values())) * len(drawn),
+        np.bincount(drawn, minlength=len(law)),
+    )
     rare = expected < 5
     expected, seen = (np.append(x[~rare], x[rare].sum() + 1e-9) for x in (expected, seen))
     return chi2.sf(((seen - expected) ** 2 / expected).sum(), len(expected) - 1)
 
 
-@pytest.mark.parametrize(("number", "unit"), [(3, Unit()), (4, Unit(neighbours="replace"))], ids=str)
+@pytest.mark.parametrize(
+    ("number", "unit"), [(3, Unit()), (4, Unit(neighbours="replace"))], ids=str
+)
 def test_edges_are_drawn_by_their_law(number, unit):
     bins, cells, noise = laid(PureDP("6"), unit), (3, 0, 1, 0, 0, 4), PublicSeed("cuts")
     held = np.flatnonzero(cells)
@@ -276,9 +329,14 @@ def test_edges_are_drawn_by_their_law(number, unit):
     assert math.fsum(law.values()) == pytest.approx(1)
     for edges, p in law.items():
         if number == 3 and len(edges) == 2:
-            assert bins.log_probability((held, np.array(cells)[held]), [0, *edges, 6]) == pytest.approx(math.log(p), abs=1e-9)
+            assert bins.log_probability(
+                (held, np.array(cells)[held]), [0, *edges, 6]
+            ) == pytest.approx(math.log(p), abs=1e-9)
     places = {edges: i for i, edges in enumerate(law)}
-    drawn = [places[tuple(bins.cut((held, np.array(cells)[held]), number, noise)[1:-1].tolist())] for _ in range(1200)]
+    drawn = [
+        places[tuple(bins.cut((held, np.array(cells)[held]), number, noise)[1:-1].tolist())]
+        for _ in range(1200)
+    ]
     assert surprise(drawn, law) > 1e-9
     unshared = LevelsUnshared(bins.axis, bins.records, bins.stated, bins.unit, bins.cost)
     assert surprise(drawn, cut_law(unshared, cells, number)) < 1e-9
@@ -296,7 +354,9 @@ def test_bins_hold_about_equally_many_rows():
             assert len(release.counts) == bins.bins(release.rows)
             true = np.histogram(values, edges)[0]
             deviations += np.abs(true - 100_000 / len(true)).tolist()
-            assert (np.abs(release.values - true) <= release.accuracy("0.999999", simultaneous=True)).all()
+            assert (
+                np.abs(release.values - true) <= release.accuracy("0.999999", simultaneous=True)
+            ).all()
         most, typically = bins.reach(len(true))
         assert max(deviations) <= most
         assert np.mean(np.array(deviations) <= typically) >= 0.9
@@ -337,5 +397,16 @@ def test_nothing_true_is_shown():
     true, question = 8_675_309, Histogram("x", records=10**6)
     cube = Cube(question.needs(DOMAIN).lattice, np.array([true, 0, 0, 0, 0, 0]))
     release = question.answer(cube, Unit(), PureDP("0.001"), PublicSeed("canary"))
-    assert not sightings(true, release, release.guarantee, release.values, release.to_frame().to_pylist(), release.rows, cube, question)
-    assert not overheard(true, lambda: question.answer(cube, Unit(), PureDP("1e-8"), PublicSeed("canary")))
+    assert not sightings(
+        true,
+        release,
+        release.guarantee,
+        release.values,
+        release.to_frame().to_pylist(),
+        release.rows,
+        cube,
+        question,
+    )
+    assert not overheard(
+        true, lambda: question.answer(cube, Unit(), PureDP("1e-8"), PublicSeed("canary"))
+    )

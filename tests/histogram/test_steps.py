@@ -21,7 +21,9 @@ AGES = np.clip(DRAW.gamma(4, 10, 2_000).astype(int), 0, 120).astype(float)
 WHOLE = sf.Interval(0, 121, step=1)
 
 
-def released(axis: sf.Interval, values: np.ndarray, epsilon: str = "1000000", **bins: object) -> sf.HistogramRelease:
+def released(
+    axis: sf.Interval, values: np.ndarray, epsilon: str = "1000000", **bins: object
+) -> sf.HistogramRelease:
     """A histogram of the values; with the usual epsilon its noise is 0."""
     question = sf.Histogram("x", **bins)  # type: ignore[arg-type]
     lattice = question.needs(sf.Domain(x=axis)).lattice
@@ -38,7 +40,10 @@ def released(axis: sf.Interval, values: np.ndarray, epsilon: str = "1000000", **
         (sf.Interval(-20, 101, step=1), AGES - 20),
         (sf.Interval(0, 1, step=0.01), np.array([0.57, 0.29, 0.0, 0.99, 0.07, 0.57])),
         (sf.Interval("2013-01-01", "2014-01-01"), 15706 + np.array([0.0, 3, 3, 364])),
-        (sf.Interval("2013-01-01T00:00", "2013-01-02T00:00", step=3600), 15706 * 86400e6 + np.array([0.0, 5, 23, 5, 6]) * 3600e6),
+        (
+            sf.Interval("2013-01-01T00:00", "2013-01-02T00:00", step=3600),
+            15706 * 86400e6 + np.array([0.0, 5, 23, 5, 6]) * 3600e6,
+        ),
     ],
     ids=["ages", "shifted", "cents", "days", "hours"],
 )
@@ -62,7 +67,9 @@ def test_the_mean_of_ages_has_no_slack() -> None:
     assert mean.high - mean.low < 1e-3
 
 
-@pytest.mark.parametrize("bins", [{"bins": 10}, {"bins": [0, 18, 65, 121]}, {"width": 5}, {"bins": 200}], ids=str)
+@pytest.mark.parametrize(
+    "bins", [{"bins": 10}, {"bins": [0, 18, 65, 121]}, {"width": 5}, {"bins": 200}], ids=str
+)
 def test_bins_of_several_steps_hold_the_truth_and_no_more(bins: dict[str, object]) -> None:
     """The interval without noise is as wide as what binning hides: both ends are means of tables with these counts."""
     release = released(WHOLE, AGES, **bins)
@@ -84,7 +91,9 @@ def test_bins_of_several_steps_hold_the_truth_and_no_more(bins: dict[str, object
     bins=st.integers(2, 450),
     edges=st.lists(st.integers(0, 400), min_size=1, max_size=6, unique=True),
 )
-def test_every_step_lies_between_the_extremes_of_its_cell(lower: float, step: float, steps: int, bins: int, edges: list[int]) -> None:
+def test_every_step_lies_between_the_extremes_of_its_cell(
+    lower: float, step: float, steps: int, bins: int, edges: list[int]
+) -> None:
     """And the extremes are steps of the cell, so they are as narrow as can be."""
     upper = float(round(lower + steps * step, 6))
     axis = sf.Interval(lower, upper, step=step)
@@ -110,7 +119,12 @@ def test_bins_by_records_know_the_step() -> None:
     fine = question.needs(domain).lattice
     axis = fine.axes[0]
     assert isinstance(axis, GridAxis)
-    release = question.answer(Cube.of_cells(fine, axis.locate(AGES.copy())[:, None]), sf.Unit(), sf.PureDP("50"), PublicSeed("r"))
+    release = question.answer(
+        Cube.of_cells(fine, axis.locate(AGES.copy())[:, None]),
+        sf.Unit(),
+        sf.PureDP("50"),
+        PublicSeed("r"),
+    )
     cut = release.lattice.axes[0]
     assert isinstance(cut, EdgesAxis)
     assert cut.extremes()[1].tolist() == [edge - 1 for edge in cut.bounds[1:]]
@@ -148,7 +162,8 @@ def test_coverage_of_moments(evidence: Callable[[str, object], None]) -> None:
             for count in held.values():
                 assert covers(count, trials, 0.95)
             figures[f"epsilon {epsilon}, {bins} bins"] = {
-                name: {"coverage": held[name] / trials, "mean error": round(off[name], 4)} for name in truths
+                name: {"coverage": held[name] / trials, "mean error": round(off[name], 4)}
+                for name in truths
             }
     evidence("coverage_of_moments", figures)
 

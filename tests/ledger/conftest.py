@@ -23,7 +23,11 @@ def path(tmp_path: Path) -> Path:
 def ledger(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
     """A ledger with one account of 1000 units: in SQLite, or in plain containers."""
     plain = request.param == "plain"
-    with Book(MemoryStore()) if plain else open_ledger(path if request.param == "file" else None) as book:
+    with (
+        Book(MemoryStore())
+        if plain
+        else open_ledger(path if request.param == "file" else None) as book
+    ):
         book.open_account("trips", "marbles", TOTAL)
         yield book
 
@@ -32,7 +36,9 @@ def ledger(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
 def release() -> Callable[..., bytes]:
     """Reserve, store and hand out in one go."""
 
-    def run(book: Ledger, key: str, payload: bytes = b"noisy", cost: tuple[int, int] = (10, 0)) -> bytes:
+    def run(
+        book: Ledger, key: str, payload: bytes = b"noisy", cost: tuple[int, int] = (10, 0)
+    ) -> bytes:
         with book.reserve("trips", key, f"digest of {key}", cost, "a test") as hold:
             return hold.store(payload)
 

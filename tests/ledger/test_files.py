@@ -153,7 +153,10 @@ def check_after_full(path, release, done: int) -> None:
         charged = sum(entry.kind == "reserve" for entry in ledger.log())
         assert done <= charged <= done + 1
         assert ledger.account("trips").spent == (charged, 0)
-        assert all(release(ledger, str(number), b"other", (1, 0)) == b"x" * 20_000 for number in range(done))
+        assert all(
+            release(ledger, str(number), b"other", (1, 0)) == b"x" * 20_000
+            for number in range(done)
+        )
         release(ledger, str(done), b"with room again", (1, 0))
         assert ledger.verify().ok
 
@@ -182,11 +185,17 @@ def test_a_file_that_may_not_grow(path, release, tmp_path):
     check_after_full(path, release, int((tmp_path / "done").read_text()))
 
 
-@pytest.mark.skipif(os.getuid() != 0 or shutil.which("mount") is None, reason="only root may mount a small disk")
+@pytest.mark.skipif(
+    os.getuid() != 0 or shutil.which("mount") is None, reason="only root may mount a small disk"
+)
 def test_a_small_disk(tmp_path, release):
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=False, capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)],
+        check=False,
+        capture_output=True,
+    ).returncode:
         pytest.skip("this machine mounts nothing")
     try:
         path = disk / "budget.db"

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sfumato.errors import LedgerError
-from sfumato.ledger import holder, open_ledger
+from sfumato.ledger import open_ledger
+from sfumato.ledger import process_identity as holder
 from sfumato.ledger.store import PublicRows
 
 ASK = ("trips", "key", "digest", (10, 0), "a test")
@@ -159,5 +160,11 @@ def test_in_doubt_a_holder_has_not_ended():
     assert not holder.ended(holder.current())
     assert holder.ended(f"{place}/{number}/1{started}")
     assert holder.ended(f"{place}/{2**22 + 1}/{started}")
-    for doubtful in ("", "x", f"elsewhere/{number}/1", f"{place}/many/{started}", f"{place}/1/{holder._started(1)}"):
+    for doubtful in (
+        "",
+        "x",
+        f"elsewhere/{number}/1",
+        f"{place}/many/{started}",
+        f"{place}/1/{holder._started(1)}",
+    ):
         assert not holder.ended(doubtful)

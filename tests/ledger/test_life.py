@@ -61,12 +61,20 @@ def test_an_existing_account_must_be_asked_for_as_it_is(ledger):
 
 def test_totals_are_written_exactly_in_messages(ledger):
     ledger.open_account("a", "approx", (3 * 10**9, 10**12))
-    with pytest.raises(UsageError, match=r"epsilon = 2.999999999, delta = 0.000000000000000001 .*epsilon = 3, delta = 0.000001 "):
+    with pytest.raises(
+        UsageError,
+        match=r"epsilon = 2.999999999, delta = 0.000000000000000001 .*epsilon = 3, delta = 0.000001 ",
+    ):
         ledger.open_account("a", "approx", (3 * 10**9 - 1, 1))
 
 
 @pytest.mark.parametrize(
-    "use", [lambda b: b.account("tripz"), lambda b: b.open_account("tripz", "marbles", None), lambda b: b.log("tripz")]
+    "use",
+    [
+        lambda b: b.account("tripz"),
+        lambda b: b.open_account("tripz", "marbles", None),
+        lambda b: b.log("tripz"),
+    ],
 )
 def test_an_unknown_account_is_refused_with_the_nearest_name(ledger, use):
     with pytest.raises(UsageError, match="did you mean 'trips'"):
@@ -83,7 +91,11 @@ def test_over_the_total_on_any_component_nothing_is_written(ledger, cost):
     before = list(ledger.log())
     with pytest.raises(BudgetExceeded) as refusal:
         ledger.reserve("both", "second", "digest", cost, "")
-    assert (refusal.value.requested, refusal.value.remaining, refusal.value.account) == (cost, (700, 50), "both")
+    assert (refusal.value.requested, refusal.value.remaining, refusal.value.account) == (
+        cost,
+        (700, 50),
+        "both",
+    )
     assert list(ledger.log()) == before
     ledger.reserve("both", "second", "digest", (700, 50), "the very last unit")
     assert ledger.account("both").remaining == (0, 0)
@@ -115,7 +127,9 @@ def test_a_long_log_is_read_in_batches(ledger):
     assert [entry.sequence for entry in ledger.log("trips")] == list(range(1, 1102))
 
 
-@pytest.mark.parametrize("cost", [(-1, 0), (1.0, 0), (True, 0), (1,), (1, 2, 3), 5, (2**63, 0), ("1", 0), None])
+@pytest.mark.parametrize(
+    "cost", [(-1, 0), (1.0, 0), (True, 0), (1,), (1, 2, 3), 5, (2**63, 0), ("1", 0), None]
+)
 def test_an_amount_is_two_whole_numbers(ledger, cost):
     with pytest.raises(UsageError, match="two whole numbers"):
         ledger.reserve("trips", "key", "digest", cost, "")

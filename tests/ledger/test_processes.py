@@ -11,8 +11,19 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError
-from sfumato.ledger import holder, open_ledger
-from support.workers import FORK, HANG, AfterStatement, AtByte, Fate, SoonAfter, all_end_well, statements, storm
+from sfumato.ledger import open_ledger
+from sfumato.ledger import process_identity as holder
+from support.workers import (
+    FORK,
+    HANG,
+    AfterStatement,
+    AtByte,
+    Fate,
+    SoonAfter,
+    all_end_well,
+    statements,
+    storm,
+)
 
 told = pytest.mark.skipif(not holder.current(), reason="this system does not tell who has died")
 
@@ -27,12 +38,16 @@ def test_racing_processes_return_identical_bytes(path, tmp_path):
         with open_ledger(path) as ledger:
             start.wait()
             for number in range(10):
-                with ledger.reserve("trips", str(number), "digest", (1, 0), "", lease=0, resumes=None) as hold:
+                with ledger.reserve(
+                    "trips", str(number), "digest", (1, 0), "", lease=0, resumes=None
+                ) as hold:
                     lines.append(f"{number} {hold.store(os.urandom(16)).hex()}")
         (tmp_path / f"{name}.out").write_text("\n".join(lines))
 
     all_end_well(partial(race, name) for name in range(8))
-    answers = [line for name in range(8) for line in (tmp_path / f"{name}.out").read_text().splitlines()]
+    answers = [
+        line for name in range(8) for line in (tmp_path / f"{name}.out").read_text().splitlines()
+    ]
     assert len(answers) == 80
     assert len(set(answers)) == 10
     with open_ledger(path) as ledger:
@@ -143,7 +158,9 @@ def work(place: Path, name: int, tasks: int, early: bool = False) -> None:
                     answer = hold.store(answer)
             except BudgetExceeded:
                 break
-            except LedgerError as error:  # killed twice at this key: its charge stands, and it stays shut
+            except (
+                LedgerError
+            ) as error:  # killed twice at this key: its charge stands, and it stays shut
                 if "choose another key" not in str(error):
                     raise
                 continue
@@ -170,7 +187,9 @@ def judge(place: Path, names: int) -> None:
         assert account.spent == (3 * len(charged), len(charged))
         assert account.remaining[0] >= 0
         assert account.remaining[1] >= 0
-        assert shown.items() <= stored.items(), "every answer that was shown is stored, byte for byte"
+        assert shown.items() <= stored.items(), (
+            "every answer that was shown is stored, byte for byte"
+        )
         assert shown.keys() <= handed
         assert account.remaining[0] == 0, "they went on until the account refused"
         with pytest.raises(BudgetExceeded):
@@ -183,10 +202,14 @@ def test_a_worker_killed_after_each_of_its_statements(tmp_path, early):
     """Of opening the ledger and of two releases; a worker that shows answers before the ledger has them is found out."""
     with open_ledger(tmp_path / "budget.db") as ledger:
         ledger.open_account("trips", "marbles", (300, 101))
-        release = statements(lambda: ledger.reserve("trips", "0-0", "digest of 0-0", (3, 1), "").store(b"noisy"))
+        release = statements(
+            lambda: ledger.reserve("trips", "0-0", "digest of 0-0", (3, 1), "").store(b"noisy")
+        )
     opening = statements(lambda: open_ledger(tmp_path / "budget.db").close())
     places = range(1, opening + 2 * release + 1)
-    assert storm([partial(work, tmp_path, 0, 100, early)], [[AfterStatement(place) for place in places]]) == len(places)
+    assert storm(
+        [partial(work, tmp_path, 0, 100, early)], [[AfterStatement(place) for place in places]]
+    ) == len(places)
     if early:
         with pytest.raises(AssertionError, match="is stored, byte for byte"):
             judge(tmp_path, 1)
@@ -197,15 +220,22 @@ def test_a_worker_killed_after_each_of_its_statements(tmp_path, early):
 def fate(path: Path, number: int) -> Fate:
     """One fate after another: of each kind, at places all over the first 59 statements, or 59 kilobytes, of a life."""
     place = 1 + number * 7 % 59
-    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{path}-wal"), 1000 * place, 59))[number % 3]
+    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{path}-wal"), 1000 * place, 59))[
+        number % 3
+    ]
 
 
 @told
-@pytest.mark.parametrize(("tasks", "lives"), [(25, 5), pytest.param(250, 60, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    ("tasks", "lives"), [(25, 5), pytest.param(250, 60, marks=pytest.mark.deep)]
+)
 def test_killed_processes_lose_nothing_and_never_overspend(tmp_path, tasks, lives):
     with open_ledger(tmp_path / "budget.db") as ledger:
         ledger.open_account("trips", "marbles", (3 * (8 * tasks * 3 // 4), 8 * tasks))
-    fates = [[fate(tmp_path / "budget.db", 8 * life + name) for life in range(lives)] for name in range(8)]
+    fates = [
+        [fate(tmp_path / "budget.db", 8 * life + name) for life in range(lives)]
+        for name in range(8)
+    ]
     deaths = storm([partial(work, tmp_path, name, tasks) for name in range(8)], fates)
     assert deaths == 8 * lives
     judge(tmp_path, 8)

@@ -8,14 +8,23 @@ from hypothesis import strategies as st
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Ledger, open_ledger
 
-amounts = st.tuples(st.integers(0, 40), st.integers(0, 40)) | st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
-steps = st.tuples(st.sampled_from("ab"), st.sampled_from("klmnop"), amounts, st.sampled_from(["store", "fail", "hold"]))
+amounts = st.tuples(st.integers(0, 40), st.integers(0, 40)) | st.tuples(
+    st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1)
+)
+steps = st.tuples(
+    st.sampled_from("ab"),
+    st.sampled_from("klmnop"),
+    amounts,
+    st.sampled_from(["store", "fail", "hold"]),
+)
 
 
 def ask(ledger: Ledger, account: str, key: str, cost: tuple[int, int], way: str) -> str:
     """Reserve, and go on in one of three ways; what came of it."""
     try:
-        with ledger.reserve(account, key, repr(cost), cost, "", wait=0, lease=0 if way == "hold" else 900) as hold:
+        with ledger.reserve(
+            account, key, repr(cost), cost, "", wait=0, lease=0 if way == "hold" else 900
+        ) as hold:
             if way == "store":
                 hold.store(repr(cost).encode())
             if way == "fail":
@@ -30,7 +39,9 @@ def ask(ledger: Ledger, account: str, key: str, cost: tuple[int, int], way: str)
 
 
 @settings(max_examples=60, deadline=None)
-@given(total=st.tuples(st.integers(0, 100), st.integers(0, 100)), asked=st.lists(steps, max_size=25))
+@given(
+    total=st.tuples(st.integers(0, 100), st.integers(0, 100)), asked=st.lists(steps, max_size=25)
+)
 def test_the_sum_of_reserved_costs_never_exceeds_the_total_and_is_what_was_spent(total, asked):
     with open_ledger(None) as ledger:
         for name in "ab":

@@ -56,8 +56,12 @@ def test_a_finished_stream_leaves_no_increment_behind(path, method):
             stream.push([canary])
         seen = files(path)
         if method == "toeplitz":
-            assert any(text in seen for text in wide(CANARIES[0])), "an open stream keeps them: the search can see them"
-        secret = publisher.ledger._kept.store.database.reading(lambda db: db.execute("SELECT secret, state FROM streams").fetchone())
+            assert any(text in seen for text in wide(CANARIES[0])), (
+                "an open stream keeps them: the search can see them"
+            )
+        secret = publisher.ledger._kept.store.database.reading(
+            lambda db: db.execute("SELECT secret, state FROM streams").fetchone()
+        )
         assert all(part in seen for part in secret)
         stream.push([CANARIES[2]])
         for moment in ("open", "closed"):
@@ -77,7 +81,9 @@ def test_a_finished_stream_leaves_no_tally_behind(path):
     publisher = opened(path, person="who")
     with publisher.open(sf.Counter(2), rho="1", key="k") as stream:
         stream.push(3, persons=WHO)
-        words = publisher.ledger._kept.store.database.reading(lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")])
+        words = publisher.ledger._kept.store.database.reading(
+            lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")]
+        )
         assert len(words) == 3
         assert all(word in files(path) for word in words)
         stream.push(1, persons=WHO[:1])
@@ -86,7 +92,9 @@ def test_a_finished_stream_leaves_no_tally_behind(path):
             stream.push(1, persons=WHO[:1])
     publisher.close()
     with closing(sqlite3.connect(secrets_of(path))) as db:
-        assert db.execute("SELECT state, secret, tallied FROM streams").fetchall() == [(OVER, b"", 0)]
+        assert db.execute("SELECT state, secret, tallied FROM streams").fetchall() == [
+            (OVER, b"", 0)
+        ]
         assert db.execute("SELECT count(*) FROM tallies").fetchone() == (0,)
 
 
@@ -102,11 +110,18 @@ def test_another_process_that_holds_a_finished_stream_is_told_so(path):
 
 
 def test_the_book_alone_says_nothing_that_was_not_paid_for(path):
-    with opened(path, person="who") as publisher, publisher.open(sf.Counter(9), rho="1", key="k") as stream:
+    with (
+        opened(path, person="who") as publisher,
+        publisher.open(sf.Counter(9), rho="1", key="k") as stream,
+    ):
         stream.push(3, persons=WHO)
         publisher.release(sf.Histogram("x"), rho="1")
-        state, secret = publisher.ledger._kept.store.database.reading(lambda db: db.execute("SELECT state, secret FROM streams").fetchone())
-        words = publisher.ledger._kept.store.database.reading(lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")])
+        state, secret = publisher.ledger._kept.store.database.reading(
+            lambda db: db.execute("SELECT state, secret FROM streams").fetchone()
+        )
+        words = publisher.ledger._kept.store.database.reading(
+            lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")]
+        )
         key = publisher.ledger._kept._secret
     book = path.read_bytes()
     for part in (state, secret, key, key.hex().encode(), *words):
@@ -224,18 +239,27 @@ def test_a_book_that_others_may_read_is_fine_without_streams(path):
 
 
 def test_an_auditor_gets_the_public_part_only(path):
-    with opened(path, person="who") as publisher, publisher.open(sf.Counter(9), rho="1", key="k") as stream:
+    with (
+        opened(path, person="who") as publisher,
+        publisher.open(sf.Counter(9), rho="1", key="k") as stream,
+    ):
         stream.push(3, persons=WHO, event="2026-01-01")
         release = publisher.release(sf.Histogram("x"), rho="1")
-        state, secret = publisher.ledger._kept.store.database.reading(lambda db: db.execute("SELECT state, secret FROM streams").fetchone())
+        state, secret = publisher.ledger._kept.store.database.reading(
+            lambda db: db.execute("SELECT state, secret FROM streams").fetchone()
+        )
         found = exported(publisher.ledger)
         totals = stream.history()
     text = json.dumps(found)
     for part in (state.decode(), secret.hex(), publisher.ledger._kept._secret.hex(), *WHO):
         assert part not in text
-    assert [json.loads(found["answers"][str(release.receipt.entry)])][0][0]["counts"] == release.values.tolist()
+    assert [json.loads(found["answers"][str(release.receipt.entry)])][0][0][
+        "counts"
+    ] == release.values.tolist()
     steps = found["steps"][str(totals.receipt.entry)]
-    assert [json.loads(step["output"]) for step in steps] == [list(output) for output in totals.outputs]
+    assert [json.loads(step["output"]) for step in steps] == [
+        list(output) for output in totals.outputs
+    ]
     assert steps[0]["event"] == "2026-01-01"
 
 
@@ -285,7 +309,10 @@ def test_an_older_copy_put_back_is_noticed_by_its_anchor(tmp_path):
     ("edit", "sentence"),
     [
         ("DROP TRIGGER entries_stay", "was dropped, replaced or added"),
-        ("UPDATE entries SET note = 'x' WHERE sequence = (SELECT max(sequence) FROM entries)", "was edited"),
+        (
+            "UPDATE entries SET note = 'x' WHERE sequence = (SELECT max(sequence) FROM entries)",
+            "was edited",
+        ),
         ("UPDATE accounts SET total_first = 99", "was edited"),
     ],
 )
@@ -319,7 +346,9 @@ def test_bindings_and_ceilings_that_were_edited_are_found(path):
         copy = path.with_name("copy.db")
         shutil.copy(path, copy)
         with closing(sqlite3.connect(copy)) as db, db:
-            rules = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+            rules = db.execute(
+                "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+            ).fetchall()
             for name, _ in rules:
                 db.execute(f"DROP TRIGGER {name}")
             db.execute(edit)
@@ -328,7 +357,11 @@ def test_bindings_and_ceilings_that_were_edited_are_found(path):
         with open_ledger(copy, create=False) as book:
             assert "was edited" in str(book.verify().fault)
     with closing(sqlite3.connect(path)) as db:
-        for edit in ("UPDATE bindings SET protects = 'x'", "DELETE FROM ceilings", "INSERT OR REPLACE INTO bindings VALUES ('a', 'x', '')"):
+        for edit in (
+            "UPDATE bindings SET protects = 'x'",
+            "DELETE FROM ceilings",
+            "INSERT OR REPLACE INTO bindings VALUES ('a', 'x', '')",
+        ):
             with pytest.raises(sqlite3.IntegrityError):
                 db.execute(edit)
 

@@ -131,12 +131,21 @@ def test_a_key_that_was_reserved_for_an_answer_is_no_stream(ledger):
 
 
 EDITS = {
-    "an output": ("UPDATE steps SET output = x'00' WHERE step = 3", "step 3 of stream 2 was edited"),
-    "an output as text": ("UPDATE steps SET output = '3' WHERE step = 3", "step 3 of stream 2 was edited"),
+    "an output": (
+        "UPDATE steps SET output = x'00' WHERE step = 3",
+        "step 3 of stream 2 was edited",
+    ),
+    "an output as text": (
+        "UPDATE steps SET output = '3' WHERE step = 3",
+        "step 3 of stream 2 was edited",
+    ),
     "an event": ("UPDATE steps SET event = 'z' WHERE step = 3", "step 3 of stream 2 was edited"),
     "a hash": ("UPDATE steps SET hash = 'z' WHERE step = 3", "step 3 of stream 2 was edited"),
     "a deleted step": ("DELETE FROM steps WHERE step = 3", "step 4 of stream 2 follows step 2"),
-    "a cut of the tail": ("DELETE FROM steps WHERE step = 5", "stream 2 ends at step 4, but its state"),
+    "a cut of the tail": (
+        "DELETE FROM steps WHERE step = 5",
+        "stream 2 ends at step 4, but its state",
+    ),
     "a state": ("UPDATE streams SET state = x'00'", "the state of stream 2 was edited"),
     "a state as text": ("UPDATE streams SET state = '5'", "the state of stream 2 was edited"),
     "a number of steps": ("UPDATE streams SET step = 4", "stream 2 ends at step 5, but its state"),
@@ -145,7 +154,10 @@ EDITS = {
     "a tally": ("UPDATE tallies SET rows = 1", "the tallies of stream 2 were edited"),
     "a deleted tally": ("DELETE FROM tallies", "the tallies of stream 2 were edited"),
     "a deleted stream": ("DELETE FROM streams", "steps belong to stream 2, which is missing"),
-    "a stream without a charge": ("UPDATE streams SET stream = 1; UPDATE steps SET stream = 1", "stream 1 has no charge"),
+    "a stream without a charge": (
+        "UPDATE streams SET stream = 1; UPDATE steps SET stream = 1",
+        "stream 1 has no charge",
+    ),
 }
 
 
@@ -156,7 +168,14 @@ def test_tampering_is_found(book, edit):
     assert any(sentence in fault for fault in faults), faults
 
 
-@pytest.mark.parametrize("edit", ["UPDATE streams SET state = x'00'", "UPDATE streams SET step = 4", "UPDATE streams SET tallied = 0"])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE streams SET state = x'00'",
+        "UPDATE streams SET step = 4",
+        "UPDATE streams SET tallied = 0",
+    ],
+)
 def test_no_step_is_taken_from_an_edited_state(book, edit):
     with unguarded(secrets_of(book)) as db:
         db.execute(edit)
@@ -164,7 +183,9 @@ def test_no_step_is_taken_from_an_edited_state(book, edit):
         opened(ledger).take("", count)
 
 
-ALIKE = 2**61 - 1  # Python's hash() cannot tell a number from itself plus this, nor a text from its bytes
+ALIKE = (
+    2**61 - 1
+)  # Python's hash() cannot tell a number from itself plus this, nor a text from its bytes
 
 
 @pytest.mark.parametrize(

@@ -37,31 +37,61 @@ def rechain(db):
     for columns in db.execute(f"SELECT {COLUMNS} FROM entries ORDER BY sequence").fetchall():
         entry = entry_of((*columns[:-2], previous, ""))
         previous = link(*fields(entry))
-        db.execute("UPDATE entries SET previous = ?, hash = ? WHERE sequence = ?", (entry.previous, previous, entry.sequence))
+        db.execute(
+            "UPDATE entries SET previous = ?, hash = ? WHERE sequence = ?",
+            (entry.previous, previous, entry.sequence),
+        )
 
 
 FORGED = hashlib.sha256(b"forged").hexdigest()
 EDITS = {
     "a cost": ("UPDATE entries SET cost_first = 1 WHERE sequence = 2", "entry 2 was edited"),
-    "a second component": ("UPDATE entries SET cost_second = 1 WHERE sequence = 2", "entry 2 was edited"),
+    "a second component": (
+        "UPDATE entries SET cost_second = 1 WHERE sequence = 2",
+        "entry 2 was edited",
+    ),
     "a balance": ("UPDATE entries SET spent_first = 1 WHERE sequence = 10", "entry 10 was edited"),
-    "the last balance": ("UPDATE entries SET spent_first = 0 WHERE sequence = 11", "entry 11 was edited"),
-    "a time": ("UPDATE entries SET time = '2020-01-01T00:00:00.000000+00:00' WHERE sequence = 5", "entry 5 was edited"),
+    "the last balance": (
+        "UPDATE entries SET spent_first = 0 WHERE sequence = 11",
+        "entry 11 was edited",
+    ),
+    "a time": (
+        "UPDATE entries SET time = '2020-01-01T00:00:00.000000+00:00' WHERE sequence = 5",
+        "entry 5 was edited",
+    ),
     "a digest": ("UPDATE entries SET digest = 'other' WHERE sequence = 2", "entry 2 was edited"),
     "a key": ("UPDATE entries SET key = 'z' WHERE sequence = 2", "entry 2 was edited"),
     "a note": ("UPDATE entries SET note = '' WHERE sequence = 2", "entry 2 was edited"),
     "a kind": ("UPDATE entries SET kind = 'abandon' WHERE sequence = 7", "entry 7 was edited"),
-    "an entry's account": ("UPDATE entries SET account = 'visits' WHERE sequence = 2", "entry 2 was edited"),
-    "the hash of an answer": (f"UPDATE entries SET payload_hash = '{FORGED}' WHERE sequence = 3", "entry 3 was edited"),
+    "an entry's account": (
+        "UPDATE entries SET account = 'visits' WHERE sequence = 2",
+        "entry 2 was edited",
+    ),
+    "the hash of an answer": (
+        f"UPDATE entries SET payload_hash = '{FORGED}' WHERE sequence = 3",
+        "entry 3 was edited",
+    ),
     "a hash": (f"UPDATE entries SET hash = '{FORGED}' WHERE sequence = 4", "entry 4 was edited"),
-    "a link": (f"UPDATE entries SET previous = '{FORGED}' WHERE sequence = 4", "entry 4 does not continue"),
-    "a lease": ("UPDATE entries SET until = '2020-01-01T00:00:00.000000+00:00' WHERE sequence = 11", "entry 11 was edited"),
+    "a link": (
+        f"UPDATE entries SET previous = '{FORGED}' WHERE sequence = 4",
+        "entry 4 does not continue",
+    ),
+    "a lease": (
+        "UPDATE entries SET until = '2020-01-01T00:00:00.000000+00:00' WHERE sequence = 11",
+        "entry 11 was edited",
+    ),
     "a holder": ("UPDATE entries SET holder = '' WHERE sequence = 11", "entry 11 was edited"),
     "the ended lease": ("DELETE FROM entries WHERE sequence = 10", "entry 11 follows entry 9"),
-    "a value of another type": ("UPDATE entries SET cost_first = 'many' WHERE sequence = 2", "wrong kind"),
+    "a value of another type": (
+        "UPDATE entries SET cost_first = 'many' WHERE sequence = 2",
+        "wrong kind",
+    ),
     "a negative cost": ("UPDATE entries SET cost_first = -10 WHERE sequence = 2", "wrong kind"),
     "a deleted entry": ("DELETE FROM entries WHERE sequence = 5", "entry 6 follows entry 4"),
-    "a deleted charge": ("DELETE FROM entries WHERE sequence BETWEEN 5 AND 7", "entry 8 follows entry 4"),
+    "a deleted charge": (
+        "DELETE FROM entries WHERE sequence BETWEEN 5 AND 7",
+        "entry 8 follows entry 4",
+    ),
     "the first entry": ("DELETE FROM entries WHERE sequence = 1", "entry 2 follows entry 0"),
     "a plain cut of the tail": ("DELETE FROM entries WHERE sequence = 11", "its tail was cut"),
     "all entries": ("DELETE FROM entries", "its tail was cut"),
@@ -75,21 +105,51 @@ EDITS = {
         "FROM entries WHERE sequence = 11",
         "entry 12 was edited",
     ),
-    "an answer": ("UPDATE payloads SET payload = x'00' WHERE sequence = 3", "answer of entry 3 was edited"),
-    "an answer as text": ("UPDATE payloads SET payload = 'first answer' WHERE sequence = 3", "answer of entry 3 was edited"),
+    "an answer": (
+        "UPDATE payloads SET payload = x'00' WHERE sequence = 3",
+        "answer of entry 3 was edited",
+    ),
+    "an answer as text": (
+        "UPDATE payloads SET payload = 'first answer' WHERE sequence = 3",
+        "answer of entry 3 was edited",
+    ),
     "a deleted answer": ("DELETE FROM payloads WHERE sequence = 6", "answer of entry 6 is missing"),
     "two answers swapped": (
         "UPDATE payloads SET sequence = -sequence; UPDATE payloads SET sequence = 9 + sequence",
         "answer of entry 3 was edited",
     ),
-    "an added answer": ("INSERT INTO payloads VALUES (9, x'00')", "under entry 9, which does not store one"),
-    "a total": ("UPDATE accounts SET total_first = 9999 WHERE name = 'trips'", "account 'trips' was edited"),
-    "a second total": ("UPDATE accounts SET total_second = 1 WHERE name = 'visits'", "account 'visits' was edited"),
-    "a rule": ("UPDATE accounts SET rule = 'pure' WHERE name = 'trips'", "account 'trips' was edited"),
-    "an account's name": ("UPDATE accounts SET name = 'voyages' WHERE name = 'visits'", "account 'visits' is missing"),
-    "a deleted account": ("DELETE FROM accounts WHERE name = 'visits'", "account 'visits' is missing"),
-    "an added account": ("INSERT INTO accounts VALUES ('more', 'marbles', 5, 0)", "account 'more' has no entry"),
-    "the highest number": ("UPDATE sqlite_sequence SET seq = 99 WHERE name = 'entries'", "up to 99"),
+    "an added answer": (
+        "INSERT INTO payloads VALUES (9, x'00')",
+        "under entry 9, which does not store one",
+    ),
+    "a total": (
+        "UPDATE accounts SET total_first = 9999 WHERE name = 'trips'",
+        "account 'trips' was edited",
+    ),
+    "a second total": (
+        "UPDATE accounts SET total_second = 1 WHERE name = 'visits'",
+        "account 'visits' was edited",
+    ),
+    "a rule": (
+        "UPDATE accounts SET rule = 'pure' WHERE name = 'trips'",
+        "account 'trips' was edited",
+    ),
+    "an account's name": (
+        "UPDATE accounts SET name = 'voyages' WHERE name = 'visits'",
+        "account 'visits' is missing",
+    ),
+    "a deleted account": (
+        "DELETE FROM accounts WHERE name = 'visits'",
+        "account 'visits' is missing",
+    ),
+    "an added account": (
+        "INSERT INTO accounts VALUES ('more', 'marbles', 5, 0)",
+        "account 'more' has no entry",
+    ),
+    "the highest number": (
+        "UPDATE sqlite_sequence SET seq = 99 WHERE name = 'entries'",
+        "up to 99",
+    ),
 }
 
 
@@ -114,22 +174,58 @@ def test_control_nothing_is_found_where_nothing_is_tampered_with(book):
 
 
 CAREFUL = {
-    "a smaller charge": ("UPDATE entries SET cost_first = 1 WHERE sequence = 5", "entry 5 states a balance"),
-    "a refund": ("UPDATE entries SET spent_first = spent_first - 10 WHERE sequence > 8", "entry 9 states a balance"),
-    "a free reservation": ("UPDATE entries SET kind = 'hand' WHERE sequence = 9", "entry 9 costs something"),
+    "a smaller charge": (
+        "UPDATE entries SET cost_first = 1 WHERE sequence = 5",
+        "entry 5 states a balance",
+    ),
+    "a refund": (
+        "UPDATE entries SET spent_first = spent_first - 10 WHERE sequence > 8",
+        "entry 9 states a balance",
+    ),
+    "a free reservation": (
+        "UPDATE entries SET kind = 'hand' WHERE sequence = 9",
+        "entry 9 costs something",
+    ),
     "a charge over the total": (
         "UPDATE entries SET cost_first = 2000, spent_first = 2320 WHERE sequence = 11",
         "entry 11 takes account 'trips' over its total",
     ),
-    "an answered key resumed": ("UPDATE entries SET kind = 'resume' WHERE sequence = 4", "entry 4 (resume) does not follow"),
-    "an answer to nothing": ("UPDATE entries SET key = 'z' WHERE sequence IN (6, 7)", "entry 6 (store) has no reservation"),
-    "another digest": ("UPDATE entries SET digest = 'z' WHERE sequence = 6", "entry 6 (store) has no reservation"),
-    "a key charged twice": ("UPDATE entries SET key = 'a' WHERE sequence = 11", "entry 11 reserves key 'a' a second time"),
-    "an account opened twice": ("UPDATE entries SET account = 'trips' WHERE sequence = 8", "opens account 'trips' a second time"),
-    "an account without a total": ("UPDATE entries SET note = '{}' WHERE sequence = 1", "without a total"),
-    "a charge to no account": ("UPDATE entries SET account = 'none' WHERE sequence = 11", "'none', which is not open"),
-    "an answer": ("UPDATE payloads SET payload = x'00' WHERE sequence = 3", "answer of entry 3 was edited"),
-    "an answer that vanished": ("UPDATE entries SET kind = 'resume' WHERE sequence = 6", "under entry 6, which does not store one"),
+    "an answered key resumed": (
+        "UPDATE entries SET kind = 'resume' WHERE sequence = 4",
+        "entry 4 (resume) does not follow",
+    ),
+    "an answer to nothing": (
+        "UPDATE entries SET key = 'z' WHERE sequence IN (6, 7)",
+        "entry 6 (store) has no reservation",
+    ),
+    "another digest": (
+        "UPDATE entries SET digest = 'z' WHERE sequence = 6",
+        "entry 6 (store) has no reservation",
+    ),
+    "a key charged twice": (
+        "UPDATE entries SET key = 'a' WHERE sequence = 11",
+        "entry 11 reserves key 'a' a second time",
+    ),
+    "an account opened twice": (
+        "UPDATE entries SET account = 'trips' WHERE sequence = 8",
+        "opens account 'trips' a second time",
+    ),
+    "an account without a total": (
+        "UPDATE entries SET note = '{}' WHERE sequence = 1",
+        "without a total",
+    ),
+    "a charge to no account": (
+        "UPDATE entries SET account = 'none' WHERE sequence = 11",
+        "'none', which is not open",
+    ),
+    "an answer": (
+        "UPDATE payloads SET payload = x'00' WHERE sequence = 3",
+        "answer of entry 3 was edited",
+    ),
+    "an answer that vanished": (
+        "UPDATE entries SET kind = 'resume' WHERE sequence = 6",
+        "under entry 6, which does not store one",
+    ),
 }
 
 
@@ -146,12 +242,17 @@ def test_a_forger_who_computes_all_hashes_anew_must_also_keep_the_books(book, ed
 
 def test_a_whole_rewrite_is_found_only_with_a_copy_kept_outside(book):
     with open_ledger(book) as ledger:
-        receipt, head = next(entry for entry in ledger.log() if entry.sequence == 2), ledger.verify().head
+        receipt, head = (
+            next(entry for entry in ledger.log() if entry.sequence == 2),
+            ledger.verify().head,
+        )
     with unguarded(book) as db:
         db.execute("UPDATE entries SET note = 'rewritten' WHERE sequence = 2")
         rechain(db)
     with open_ledger(book) as ledger:
-        assert ledger.verify().ok, "a valid chain of another history: nothing inside the file can tell"
+        assert ledger.verify().ok, (
+            "a valid chain of another history: nothing inside the file can tell"
+        )
         assert "differs from the one known from outside" in str(ledger.verify(receipt).fault)
         assert "differs from the one known from outside" in str(ledger.verify(head).fault)
 
@@ -168,7 +269,9 @@ def test_a_careful_cut_of_the_tail_is_found_only_with_a_copy_kept_outside(book):
         assert "an older copy put back" in str(ledger.verify(entries[10]).fault)
 
 
-@pytest.mark.parametrize("act", ["DROP TRIGGER entries_stay", "DROP INDEX entries_by_key", "CREATE TABLE more (x)"])
+@pytest.mark.parametrize(
+    "act", ["DROP TRIGGER entries_stay", "DROP INDEX entries_by_key", "CREATE TABLE more (x)"]
+)
 def test_dropped_or_added_rules_are_found(book, act):
     with closing(sqlite3.connect(book)) as db:
         db.execute(act)
@@ -211,17 +314,21 @@ def test_the_rules_refuse_what_a_faulty_program_might_add(book):
         for kind, cost, spent, key, reason in bad:
             values = f"12, 'trips', time, 0, '', '', 0, until, holder, hash, '', '{kind}', {cost}, {spent}, '{key}'"
             digest = "(SELECT coalesce(max(digest), 'digest') FROM entries WHERE key = :key AND kind = 'reserve')"
-            names = (
-                f"sequence, account, time, cost_second, note, payload_hash, spent_second, until, holder, previous, hash, {columns}, digest"
-            )
+            names = f"sequence, account, time, cost_second, note, payload_hash, spent_second, until, holder, previous, hash, {columns}, digest"
             with pytest.raises(sqlite3.IntegrityError, match=reason):
-                db.execute(f"INSERT INTO entries ({names}) SELECT {values}, {digest} FROM entries WHERE sequence = 11", {"key": key})
+                db.execute(
+                    f"INSERT INTO entries ({names}) SELECT {values}, {digest} FROM entries WHERE sequence = 11",
+                    {"key": key},
+                )
 
 
 def test_an_edited_answer_is_never_handed_out(book):
     with unguarded(book) as db:
         db.execute("UPDATE payloads SET payload = x'00' WHERE sequence = 3")
-    with open_ledger(book) as ledger, pytest.raises(LedgerError, match="missing or was edited") as refusal:
+    with (
+        open_ledger(book) as ledger,
+        pytest.raises(LedgerError, match="missing or was edited") as refusal,
+    ):
         ledger.reserve("trips", "a", "digest of a", (10, 0), "")
     assert refusal.value.account == "trips"
 

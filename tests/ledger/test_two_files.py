@@ -25,7 +25,9 @@ PERSONS = sf.source(pa.table({"x": [1.0, 2.0], "who": [1, 1]}), DOMAIN, person="
 HISTOGRAM = sf.Histogram("x")
 
 
-def opened(path: Path, source: sf.Source = ROWS, account: str = "a", **options: object) -> sf.Publisher:
+def opened(
+    path: Path, source: sf.Source = ROWS, account: str = "a", **options: object
+) -> sf.Publisher:
     return sf.Publisher(source, ledger=path, account=account, **({"budget": "9"} | options))
 
 
@@ -74,11 +76,17 @@ def test_a_stream_of_a_forgotten_charge_is_not_opened_under_another(path, tmp_pa
     opened(path).close()
     shutil.copy(path, tmp_path / "older")
     for pushes in (0, 1):
-        with opened(path) as publisher, publisher.open(sf.Counter(9), epsilon="5", key=f"dear {pushes}") as stream:
+        with (
+            opened(path) as publisher,
+            publisher.open(sf.Counter(9), epsilon="5", key=f"dear {pushes}") as stream,
+        ):
             for _ in range(pushes):
                 stream.push(1)
         put_back(tmp_path / "older", path)
-        with opened(path) as publisher, pytest.raises(sf.LedgerError, match="missing or was edited"):
+        with (
+            opened(path) as publisher,
+            pytest.raises(sf.LedgerError, match="missing or was edited"),
+        ):
             publisher.open(sf.Counter(5), epsilon="1", key="cheap").push(1)
         with unguarded(secrets_of(path)) as db:
             db.execute("DELETE FROM steps")
@@ -94,7 +102,10 @@ def test_older_secrets_do_not_pass_one_answer_for_another(path, tmp_path):
     with opened(path, budget="2") as publisher:
         publisher.release(sf.Histogram("x", bins=2), epsilon="1", key="k")
     put_back(tmp_path / "older", secrets_of(path))
-    with opened(path, budget="2") as publisher, pytest.raises(sf.LedgerError, match="do not say what for"):
+    with (
+        opened(path, budget="2") as publisher,
+        pytest.raises(sf.LedgerError, match="do not say what for"),
+    ):
         publisher.release(HISTOGRAM, epsilon="5", key="k")
 
 
@@ -163,7 +174,14 @@ def test_a_ceiling_holds_from_the_moment_when_it_is_stated(path):
 
 
 def test_a_column_called_row_is_not_a_row(path):
-    names = ["row", "person of at most 3 rows", "a, replaced by another", "who\n", "who\\n", "'who'"]
+    names = [
+        "row",
+        "person of at most 3 rows",
+        "a, replaced by another",
+        "who\n",
+        "who\\n",
+        "'who'",
+    ]
     units = [Unit(), Unit(3), *(Unit(person=name) for name in names)]
     assert len({unit.protects for unit in units}) == len(units)
     table = pa.table({"x": [1.0, 2.0], "row": [1, 1]})
@@ -180,7 +198,9 @@ def test_a_charge_that_is_taken_over_binds_its_account(path, monkeypatch, ask):
         ledger.open_account("a", "pure", (9 * 10**9, 0))
         monkeypatch.setattr(bindings, "fix", lambda *_: None)
         publisher = opened(path, PERSONS)
-        monkeypatch.setattr(journal, "store_answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        monkeypatch.setattr(
+            journal, "store_answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         questions = {
             "release": lambda p: p.release(HISTOGRAM, epsilon="1", key="k"),
             "open": lambda p: p.open(sf.Counter(4), epsilon="1", key="k"),
@@ -197,7 +217,9 @@ def test_a_charge_that_is_taken_over_binds_its_account(path, monkeypatch, ask):
 # --- what an answer is about -----------------------------------------------------------------------------------------------
 
 
-def test_a_file_that_is_changed_between_question_and_scan_does_not_answer_for_the_one_before(path, tmp_path, monkeypatch):
+def test_a_file_that_is_changed_between_question_and_scan_does_not_answer_for_the_one_before(
+    path, tmp_path, monkeypatch
+):
     """Its answer would be stored for the earlier state, and served again when that state is put back."""
     table = tmp_path / "t.csv"
     table.write_text("x\n1\n")

@@ -29,7 +29,11 @@ def fits(observed: np.ndarray, expected: np.ndarray) -> bool:
 def shells(bpm: BPM, edges: np.ndarray) -> np.ndarray:
     """P(edges[i] <= |x - v| < edges[i + 1]) up to L, then the rest, from the incomplete gamma function."""
     d, k, reach = bpm.dimension, float(bpm.epsilon), float(bpm.L)
-    below = special.gammainc(d, k * np.minimum(edges, reach)) / special.gammainc(d, k * reach) * bpm.ball_probability
+    below = (
+        special.gammainc(d, k * np.minimum(edges, reach))
+        / special.gammainc(d, k * reach)
+        * bpm.ball_probability
+    )
     return np.append(np.diff(below), 1 - below[-1])
 
 
@@ -43,11 +47,15 @@ def public_ball_probability(bpm: BPM) -> float:
     return wrong / (wrong + math.exp(-k * reach) * ((1 + 2 * reach) ** d - ball))
 
 
-def twin(bpm: BPM, point: np.ndarray, count: int, ball_probability: float, epsilon: float) -> np.ndarray:
+def twin(
+    bpm: BPM, point: np.ndarray, count: int, ball_probability: float, epsilon: float
+) -> np.ndarray:
     """Reports by the two stages in plain numpy, with any share in the ball and any rate."""
     d, reach = bpm.dimension, float(bpm.L)
     near = RNG.random(count) < ball_probability
-    radius = special.gammaincinv(d, RNG.random(count) * special.gammainc(d, epsilon * reach)) / epsilon
+    radius = (
+        special.gammaincinv(d, RNG.random(count) * special.gammainc(d, epsilon * reach)) / epsilon
+    )
     direction = RNG.normal(size=(count, d))
     found = point + radius[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
     missing = np.flatnonzero(~near)

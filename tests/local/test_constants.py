@@ -9,7 +9,7 @@ import mpmath as mp
 import pytest
 
 from sfumato.local.bpm import BPM
-from sfumato.local.constants import constants
+from sfumato.local.sampling.constants import constants
 from support.effort import lines
 
 VECTORS = [
@@ -28,14 +28,24 @@ VECTORS = [
 def test_known_values(parameters: tuple[object, object, int], what: str, value: float) -> None:
     bpm = BPM(*parameters)
 
-    found = math.exp(bpm.log_normalizer) if what == "normalizer" else getattr(bpm, f"{what}_probability")
+    found = (
+        math.exp(bpm.log_normalizer)
+        if what == "normalizer"
+        else getattr(bpm, f"{what}_probability")
+    )
     assert found == pytest.approx(value, rel=1e-11)
 
 
 def test_probabilities_too_small_for_subtraction() -> None:
     eight, many = BPM(4, "0.3", 8), BPM(4, "0.3", 64)
-    assert (eight.ball_probability, eight.signal_probability) == (pytest.approx(7.1e-6, rel=0.01), pytest.approx(9.4e-7, rel=0.01))
-    assert (many.ball_probability, many.signal_probability) == (pytest.approx(9.3e-67, rel=0.01), pytest.approx(1.7e-68, rel=0.02))
+    assert (eight.ball_probability, eight.signal_probability) == (
+        pytest.approx(7.1e-6, rel=0.01),
+        pytest.approx(9.4e-7, rel=0.01),
+    )
+    assert (many.ball_probability, many.signal_probability) == (
+        pytest.approx(9.3e-67, rel=0.01),
+        pytest.approx(1.7e-68, rel=0.02),
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 64, 256, 1024])
@@ -46,7 +56,10 @@ def test_constants_against_mpmath(d: int) -> None:
             k, length = (mp.mpf(x.numerator) / x.denominator for x in (epsilon, reach))
             # The incomplete gamma function by its own series in Kummer's function, DLMF 8.5.1.
             ball = mp.pi ** (mp.mpf(d) / 2) / mp.gamma(mp.mpf(d) / 2 + 1)
-            lower = {n: (k * length) ** n / n * mp.exp(-k * length) * mp.hyp1f1(1, n + 1, k * length) for n in (d, d + 1)}
+            lower = {
+                n: (k * length) ** n / n * mp.exp(-k * length) * mp.hyp1f1(1, n + 1, k * length)
+                for n in (d, d + 1)
+            }
             inside = d * ball * lower[d] / k**d
             whole = inside + mp.exp(-k * length) * ((1 + 2 * length) ** d - ball * length**d)
             found = constants(epsilon, reach, d)
@@ -58,7 +71,12 @@ def test_constants_against_mpmath(d: int) -> None:
             }
             for name, value in wanted.items():
                 ours = mp.mpf(str(getattr(found, name)))
-                assert abs(ours - value) <= mp.mpf("1e-12") * abs(value) + mp.mpf("1e-40"), (name, d, epsilon, reach)
+                assert abs(ours - value) <= mp.mpf("1e-12") * abs(value) + mp.mpf("1e-40"), (
+                    name,
+                    d,
+                    epsilon,
+                    reach,
+                )
 
 
 @pytest.mark.parametrize(("d", "product"), [(2, 6.6), (3, 10.9), (8, 25.8), (64, 245)])

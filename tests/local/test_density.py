@@ -7,10 +7,11 @@ import pytest
 
 import sfumato as sf
 from sfumato.centers import kmeans, sse
-from sfumato.local import decode, density
-from sfumato.local.decoder import _gathered, _known
+from sfumato.local import decode
+from sfumato.local.decoding import density
+from sfumato.local.decoding.decoder import _gathered, _known
+from sfumato.local.decoding.noiselaw import NoiseLaw, noise_law
 from sfumato.local.mechanism import Mechanism
-from sfumato.local.noiselaw import NoiseLaw, noise_law
 from sfumato.random import PublicSeed, override
 
 EVERYWHERE = np.array([[0.0, 1.0], [0.0, 1.0]])
@@ -29,7 +30,11 @@ def moon(n: int) -> np.ndarray:
     """A thin arc: nothing like a few normal clusters."""
     rng = np.random.default_rng(3)
     angle = rng.uniform(0, np.pi, n)
-    return 0.5 + 0.4 * np.column_stack([np.cos(angle), np.sin(angle) - 0.5]) + rng.normal(size=(n, 2)) * 0.01
+    return (
+        0.5
+        + 0.4 * np.column_stack([np.cos(angle), np.sin(angle) - 0.5])
+        + rng.normal(size=(n, 2)) * 0.01
+    )
 
 
 def test_the_slope_is_that_of_the_likelihood() -> None:
@@ -43,7 +48,10 @@ def test_the_slope_is_that_of_the_likelihood() -> None:
     for i in range(len(theta)):
         step = np.zeros(len(theta))
         step[i] = 1e-5
-        ends = [density._likelihood(lattice, counts, functions, theta + sign * step)[0] for sign in (1, -1)]
+        ends = [
+            density._likelihood(lattice, counts, functions, theta + sign * step)[0]
+            for sign in (1, -1)
+        ]
         assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(slope[i], abs=1e-5)
     assert np.linalg.eigvalsh(curve).min() > 0.99
 
@@ -56,7 +64,10 @@ def test_many_reports_at_a_point_leave_the_precision_one() -> None:
     functions = lattice.functions(0.4, 6.0, 10.0)
     theta, counts = np.zeros(functions.shape[1]), np.full(500, 1e5)
     _, *state = density._likelihood(lattice, counts, functions, theta)
-    assert np.linalg.eigvalsh(density._curved(lattice, counts, functions, theta, *state)[1]).min() > 0.99
+    assert (
+        np.linalg.eigvalsh(density._curved(lattice, counts, functions, theta, *state)[1]).min()
+        > 0.99
+    )
 
 
 def test_cells_of_the_lattice_have_the_density_of_their_mixture() -> None:
@@ -66,11 +77,16 @@ def test_cells_of_the_lattice_have_the_density_of_their_mixture() -> None:
     lattice = density._lattice(reports, law, EVERYWHERE, 4)
     from scipy.stats import norm
 
-    sides = [(norm.cdf(1, reports, scale) - norm.cdf(0, reports, scale)).prod(axis=1) for scale in np.sqrt(law.variances)]
+    sides = [
+        (norm.cdf(1, reports, scale) - norm.cdf(0, reports, scale)).prod(axis=1)
+        for scale in np.sqrt(law.variances)
+    ]
     assert lattice.kernel.mean(axis=1) == pytest.approx(law.shares @ np.array(sides), rel=1e-4)
 
 
-@pytest.mark.parametrize("mechanism", [sf.BPM(6, "auto", 2), sf.MultivariateLaplace(6, 2)], ids=lambda m: m.title)
+@pytest.mark.parametrize(
+    "mechanism", [sf.BPM(6, "auto", 2), sf.MultivariateLaplace(6, 2)], ids=lambda m: m.title
+)
 def test_moments_of_points_come_out(mechanism: Mechanism) -> None:
     points = np.clip(np.random.default_rng(1).normal([0.6, 0.3], [0.1, 0.06], (8_000, 2)), 0, 1)
     found = explored(mechanism, points)
@@ -78,7 +94,9 @@ def test_moments_of_points_come_out(mechanism: Mechanism) -> None:
     assert found.weights.sum() == pytest.approx(1)
     mean = found.shares @ found.sites
     assert mean == pytest.approx(points.mean(axis=0), abs=0.02)
-    assert np.sqrt(found.shares @ (found.sites - mean) ** 2) == pytest.approx(points.std(axis=0), abs=0.05)
+    assert np.sqrt(found.shares @ (found.sites - mean) ** 2) == pytest.approx(
+        points.std(axis=0), abs=0.05
+    )
     drawn = [found.draw(np.random.default_rng(seed)) for seed in range(20)]
     assert np.mean(drawn, axis=0) @ found.sites == pytest.approx(mean, abs=0.08)
 
@@ -87,7 +105,10 @@ def test_where_noise_hides_details_there_are_none() -> None:
     """A normal law is as likely as any where reports say little, and hills are certain where they say much."""
     rng = np.random.default_rng(2)
     points = np.where(rng.random((6_000, 1)) < 0.5, 0.2, 0.8) + rng.normal(size=(6_000, 2)) * 0.02
-    little, much = explored(sf.MultivariateLaplace(1, 2), points[:500]), explored(sf.MultivariateLaplace(10, 2), points)
+    little, much = (
+        explored(sf.MultivariateLaplace(1, 2), points[:500]),
+        explored(sf.MultivariateLaplace(10, 2), points),
+    )
     assert little.weights[0] > 0.01
     assert much.weights[0] < 1e-6
     centre, ends = (np.abs(much.sites - place).max(axis=1) < 0.1 for place in (0.5, 0.2))
@@ -98,7 +119,10 @@ def test_normal_clusters_count_where_they_are_true_and_not_where_they_are_not() 
     mechanism = sf.MultivariateLaplace(40, 2)
     law, rng = noise_law(mechanism), np.random.default_rng(0)
     true = np.array([[0.2, 0.2], [0.8, 0.3], [0.4, 0.8]])
-    for points, normal in ((true[rng.integers(3, size=4_000)] + rng.normal(size=(4_000, 2)) * 0.002, True), (moon(4_000), False)):
+    for points, normal in (
+        (true[rng.integers(3, size=4_000)] + rng.normal(size=(4_000, 2)) * 0.002, True),
+        (moon(4_000), False),
+    ):
         assert (_known(perturbed(mechanism, points), 3, law, rng).share > 0.5) == normal
 
 

@@ -11,8 +11,14 @@ from sfumato.random import PublicSeed, override
 from support.canary import overheard
 
 
-@pytest.mark.parametrize("mechanism", [sf.BPM(6, "0.8", 2), sf.BPM(3, "auto", 3), sf.MultivariateLaplace(3, 2)], ids=lambda m: m.title)
-def test_debiased_means_are_unbiased_and_as_spread_as_stated(mechanism: sf.BPM | sf.MultivariateLaplace) -> None:
+@pytest.mark.parametrize(
+    "mechanism",
+    [sf.BPM(6, "0.8", 2), sf.BPM(3, "auto", 3), sf.MultivariateLaplace(3, 2)],
+    ids=lambda m: m.title,
+)
+def test_debiased_means_are_unbiased_and_as_spread_as_stated(
+    mechanism: sf.BPM | sf.MultivariateLaplace,
+) -> None:
     corner = np.zeros(mechanism.dimension)
     with override(PublicSeed(mechanism.title)):
         reports = mechanism.perturb(np.tile(corner, (200_000, 1)))
@@ -48,7 +54,10 @@ def test_what_a_mechanism_promises() -> None:
                 assert sentence.rstrip(".") in block
 
 
-@pytest.mark.parametrize("call", [lambda b: b.perturb(np.zeros((1, b.dimension))), lambda b: b.debias(np.zeros(b.dimension))])
+@pytest.mark.parametrize(
+    "call",
+    [lambda b: b.perturb(np.zeros((1, b.dimension))), lambda b: b.debias(np.zeros(b.dimension))],
+)
 def test_a_mechanism_without_signal_is_refused_with_a_remedy(call: object) -> None:
     for hopeless in (sf.BPM(4, "0.3", 64), sf.BPM(4, "0.3", 8)):
         with pytest.raises(sf.Infeasible, match=r'L="auto"'):

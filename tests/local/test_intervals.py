@@ -10,10 +10,10 @@ from scipy.special import stdtrit
 
 import sfumato as sf
 from sfumato.centers import assign, kmeans
-from sfumato.local.decoder import FREEDOM, _centred, _Known
-from sfumato.local.gaussians import Normals
-from sfumato.local.misfit import looks_normal
-from sfumato.local.mixture import Clusters
+from sfumato.local.decoding.decoder import FREEDOM, _centred, _Known
+from sfumato.local.decoding.gaussians import Normals
+from sfumato.local.decoding.misfit import looks_normal
+from sfumato.local.decoding.mixture import Clusters
 from sfumato.random import PublicSeed, override
 from support.statistics import covers
 
@@ -50,7 +50,11 @@ def held(points: np.ndarray, epsilon: float, seed: int) -> tuple[np.ndarray, np.
     low, high = found.intervals()
     true = kmeans(points, CENTERS[points.shape[1]], steps=50)
     order = assign(true, found.cluster_centers_)
-    return (low[order] <= true) & (true <= high[order]), (high - low)[order] / 2, bool(found.in_model_)
+    return (
+        (low[order] <= true) & (true <= high[order]),
+        (high - low)[order] / 2,
+        bool(found.in_model_),
+    )
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.08])
@@ -78,13 +82,19 @@ def test_the_half_width_is_that_of_a_standard_error_from_few_laws() -> None:
     assert found.in_model_
 
 
-@pytest.mark.parametrize("mechanism", [sf.BPM(16, "auto", 2), sf.MultivariateLaplace(16, 2), sf.BPM(48, "auto", 4)], ids=lambda m: m.title)
+@pytest.mark.parametrize(
+    "mechanism",
+    [sf.BPM(16, "auto", 2), sf.MultivariateLaplace(16, 2), sf.BPM(48, "auto", 4)],
+    ids=lambda m: m.title,
+)
 def test_the_shape_of_clusters_is_tested(mechanism: sf.BPM) -> None:
     """Reports of normal clusters pass. Those of clusters with a tail do not, nor do those of clusters twice as wide."""
     d = mechanism.dimension
     right, rng = law(d, 0.05, 1e-8), np.random.default_rng(1)
     for seed in range(3):
-        assert looks_normal(perturbed(mechanism, clusters(20_000, d, 0.05, seed), seed), right, mechanism, rng)
+        assert looks_normal(
+            perturbed(mechanism, clusters(20_000, d, 0.05, seed), seed), right, mechanism, rng
+        )
     for points in (clusters(20_000, d, 0.05, 9, "tail"), clusters(20_000, d, 0.1, 9)):
         assert not looks_normal(perturbed(mechanism, points, 9), right, mechanism, rng)
 
@@ -102,7 +112,10 @@ def test_outside_the_model_intervals_are_wider_and_marked() -> None:
 
 def test_naive_centres_have_no_model() -> None:
     reports = perturbed(sf.BPM(16, "auto", 2), clusters(300, 2, 0.05, 1), 1)
-    assert sf.PrivateKMeans(n_clusters=3, epsilon=16, method="naive").fit_reports(reports).in_model_ is None
+    assert (
+        sf.PrivateKMeans(n_clusters=3, epsilon=16, method="naive").fit_reports(reports).in_model_
+        is None
+    )
 
 
 @pytest.mark.deep
@@ -110,7 +123,14 @@ def test_naive_centres_have_no_model() -> None:
     ("d", "epsilon", "n", "spread", "shape", "trials"),
     [
         (2, 16, 1_000, 0.05, "normal", range(500)),
-        (2, 16, 1_000, 0.05, "normal", range(500, 1_000)),  # a thousand in two parts, each of a few minutes
+        (
+            2,
+            16,
+            1_000,
+            0.05,
+            "normal",
+            range(500, 1_000),
+        ),  # a thousand in two parts, each of a few minutes
         (2, 8, 3_000, 0.05, "normal", range(200)),
         (4, 24, 1_000, 0.05, "normal", range(200)),
         (2, 16, 100_000, 0.08, "normal", range(100)),
@@ -119,7 +139,13 @@ def test_naive_centres_have_no_model() -> None:
     ],
 )
 def test_coverage_of_local_centres(
-    d: int, epsilon: int, n: int, spread: float, shape: str, trials: range, evidence: Callable[[str, object], None]
+    d: int,
+    epsilon: int,
+    n: int,
+    spread: float,
+    shape: str,
+    trials: range,
+    evidence: Callable[[str, object], None],
 ) -> None:
     """All coordinates; the bound is for one of them in each trial, since those of one trial are not independent."""
     within, widths, marked, single = [], [], 0, 0

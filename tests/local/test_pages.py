@@ -10,14 +10,18 @@ import pytest
 
 import sfumato as sf
 from sfumato.charts import style
-from sfumato.charts.local import draw_clusters
+from sfumato.charts.reports import draw_clusters
 from sfumato.local.diagnostics import sweep
 
 PAGE = Path(__file__).parents[2] / "docs" / "local.md"
 
 
 def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (found,) = re.findall(r"```python\n(.*?)```\n(?:.*?)```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    (found,) = re.findall(
+        r"```python\n(.*?)```\n(?:.*?)```text\n(.*?)```",
+        PAGE.read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
     exec(compile(found[0], PAGE.name, "exec"), {})
     assert capsys.readouterr().out == found[1]
 
@@ -29,7 +33,12 @@ def test_pictures_are_sealed_and_fit_a_phone() -> None:
             figures = [
                 sf.BPM(4, "0.5", 2).plot(reports=5_000).figure,
                 sweep(epsilon=4, dimension=2, points=8).plot().figure,
-                draw_clusters(rng.random((500, 2)), rng.random((3, 2)), points=rng.random((500, 2)), others=rng.random((3, 2)))[0].figure,
+                draw_clusters(
+                    rng.random((500, 2)),
+                    rng.random((3, 2)),
+                    points=rng.random((500, 2)),
+                    others=rng.random((3, 2)),
+                )[0].figure,
                 draw_clusters(rng.random((50, 1)), rng.random((3, 1))).figure,
             ]
         for figure in figures:

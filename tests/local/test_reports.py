@@ -11,7 +11,7 @@ from local.laws import RNG, fits, public_ball_probability, shells, twin
 from sfumato.local.bpm import BPM, _inside, share_within
 from sfumato.local.laplace import MultivariateLaplace, _around
 from sfumato.local.mechanism import RESOLUTION
-from sfumato.local.radius import Radius
+from sfumato.local.sampling.radius import Radius
 from sfumato.random import PublicSeed, override
 
 CASES = [(2, "0.3", 2), (4, "auto", 2), (1, "0.4", 1), (3, 1, 3), (8, "auto", 8)]
@@ -63,7 +63,9 @@ def test_a_broken_radius_does_not_pass(twin: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanism", [BPM(4, "auto", 2), BPM(3, 1, 3), MultivariateLaplace(2, 2), MultivariateLaplace(4, 5)], ids=lambda m: m.title
+    "mechanism",
+    [BPM(4, "auto", 2), BPM(3, 1, 3), MultivariateLaplace(2, 2), MultivariateLaplace(4, 5)],
+    ids=lambda m: m.title,
 )
 def test_directions_are_uniform(mechanism: BPM | MultivariateLaplace) -> None:
     d = mechanism.dimension
@@ -103,7 +105,10 @@ def test_laplace_radii_are_gamma(d: int) -> None:
 def test_both_samplers_agree_where_reports_fall() -> None:
     bpm, point = BPM(5, "0.6", 2), np.array([0.1, 0.7])
     with override(PublicSeed("agree")):
-        maps = [cells_of(bpm.perturb(np.tile(point, (COUNT, 1)), method=method), bpm) for method in ("mixture", "two-stage")]
+        maps = [
+            cells_of(bpm.perturb(np.tile(point, (COUNT, 1)), method=method), bpm)
+            for method in ("mixture", "two-stage")
+        ]
     expected = exact_masses(bpm, point) * COUNT
     for counts in maps:
         assert fits(counts, expected)
@@ -122,9 +127,13 @@ def exact_masses(bpm: BPM, point: np.ndarray, side: int = 8, density: object = N
     """Mass of each coarse cell, by the midpoint rule on a fine lattice."""
     reach, fine = float(bpm.L), 24
     axis = (np.arange(side * fine) + 0.5) / (side * fine) * (1 + 2 * reach) - reach
-    grid = np.stack(np.meshgrid(*[axis] * bpm.dimension, indexing="ij"), axis=-1).reshape(-1, bpm.dimension)
+    grid = np.stack(np.meshgrid(*[axis] * bpm.dimension, indexing="ij"), axis=-1).reshape(
+        -1, bpm.dimension
+    )
     values = (density or bpm.density)(point, grid)
-    counts = ((grid + reach) / (1 + 2 * reach) * side).astype(int) @ side ** np.arange(bpm.dimension)
+    counts = ((grid + reach) / (1 + 2 * reach) * side).astype(int) @ side ** np.arange(
+        bpm.dimension
+    )
     masses = np.bincount(counts, values, minlength=side**bpm.dimension)
     return masses / (fine * side) ** bpm.dimension * (1 + 2 * reach) ** bpm.dimension
 
@@ -149,7 +158,9 @@ def test_neighbouring_points_on_a_coarse_lattice(case: tuple[object, object, int
         for i, one in enumerate(points):
             for j, other in enumerate(points):
                 loss = float(np.abs(np.log(masses[i] / masses[j])).max())
-                excess[name] = max(excess[name], loss - epsilon * float(np.linalg.norm(one - other)))
+                excess[name] = max(
+                    excess[name], loss - epsilon * float(np.linalg.norm(one - other))
+                )
     assert excess["ours"] <= 1e-9
     assert excess["public"] > 0.1
 
@@ -159,7 +170,9 @@ def test_the_density_is_continuous_at_the_sphere(case: tuple[object, object, int
     bpm = BPM(*case)
     centre, step = np.full(bpm.dimension, 0.5), np.zeros(bpm.dimension)
     step[0] = float(bpm.L)
-    just_inside, just_outside = (bpm.density(centre, centre + step * factor) for factor in (1 - 1e-12, 1 + 1e-12))
+    just_inside, just_outside = (
+        bpm.density(centre, centre + step * factor) for factor in (1 - 1e-12, 1 + 1e-12)
+    )
     assert just_inside / just_outside == pytest.approx(1, abs=1e-9)
     assert bpm.density(centre, centre + step * 10) == 0
     assert math.exp(bpm.log_normalizer) == pytest.approx(float(bpm.density(centre, centre)))
@@ -187,25 +200,40 @@ def test_floats_and_decimals_agree_wherever_floats_are_certain(name: str) -> Non
     doubtful, turns = sampler._fast(points, radii.values, bits, cells)
     assert radii.doubtful.sum() + doubtful.sum() <= 1
     for i in np.flatnonzero(~radii.doubtful):
-        settled = sampler.settled(points[i], radii.reals(i, bits), sampler._direction(turns, i, bits))
+        settled = sampler.settled(
+            points[i], radii.reals(i, bits), sampler._direction(turns, i, bits)
+        )
         assert (settled is not None) == radii.accepted[i]
         if settled is not None and not doubtful[i]:
             assert settled == cells[i].tolist()
 
 
-OPEN = [BPM(4, "auto", 1), BPM(4, "auto", 2), BPM(2, "0.3", 3), BPM(40, "auto", 40), MultivariateLaplace(1, 1), MultivariateLaplace(3, 5)]
+OPEN = [
+    BPM(4, "auto", 1),
+    BPM(4, "auto", 2),
+    BPM(2, "0.3", 3),
+    BPM(40, "auto", 40),
+    MultivariateLaplace(1, 1),
+    MultivariateLaplace(3, 5),
+]
 
 
 @pytest.mark.parametrize("mechanism", OPEN, ids=lambda m: m.title)
-def test_reports_that_are_all_settled_are_the_same(mechanism: BPM | MultivariateLaplace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_that_are_all_settled_are_the_same(
+    mechanism: BPM | MultivariateLaplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Settling reads the very words that the floats read: with a margin that opens all reports, none of them changes."""
-    points = np.random.default_rng(2).random((400 // (10 + mechanism.dimension), mechanism.dimension))
+    points = np.random.default_rng(2).random(
+        (400 // (10 + mechanism.dimension), mechanism.dimension)
+    )
     seed = f"all open {mechanism.title}"
     sure = mechanism.draw_cells(points, PublicSeed(seed))
-    monkeypatch.setattr("sfumato.local.offsets._FLOOR", 1.0)
+    monkeypatch.setattr("sfumato.local.sampling.offsets._FLOOR", 1.0)
     np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
     # And the cells that floats give have no say in it.
-    monkeypatch.setattr("sfumato.local.offsets.np.rint", lambda near, out: np.multiply(near, 0, out=out))
+    monkeypatch.setattr(
+        "sfumato.local.sampling.offsets.np.rint", lambda near, out: np.multiply(near, 0, out=out)
+    )
     np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
 
 
@@ -224,8 +252,8 @@ def test_errors_of_floats_stay_below_the_margin(name: str) -> None:
     """The distance between both evaluations of a radius, in units of the bound that the margin is made of."""
     from decimal import localcontext
 
-    from sfumato.local.constants import context
-    from sfumato.local.reals import Level
+    from sfumato.local.sampling.constants import context
+    from sfumato.local.sampling.reals import Level
 
     law, bits = LAWS[name](), PublicSeed(name)
     assert law.by_power == name.startswith("power")
@@ -269,11 +297,13 @@ def test_the_law_in_many_dimensions(d: int) -> None:
 
 
 @pytest.mark.parametrize("reach", ["0.2", "1", "4"])
-def test_radii_that_are_all_doubtful_have_the_same_law(reach: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_radii_that_are_all_doubtful_have_the_same_law(
+    reach: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every candidate is settled, and drawn afresh where decimals reject it; what floats propose has another law."""
     from scipy import stats
 
-    monkeypatch.setattr("sfumato.local.radius._ACCEPT", 1e9)
+    monkeypatch.setattr("sfumato.local.sampling.radius._ACCEPT", 1e9)
     k, bits = BPM(3, reach, 1), PublicSeed(f"all doubtful {reach}")
     sampler = _inside(k, 2, 0)
     assert sampler.radius.by_power == (reach == "0.2")
@@ -282,8 +312,14 @@ def test_radii_that_are_all_doubtful_have_the_same_law(reach: str, monkeypatch: 
     settled = np.abs(k.place(sampler.cells(np.zeros((count, 1)), bits))).ravel()
     proposed = sampler.radius.propose(count, bits).values
     law = stats.gamma(2, scale=1 / 3)
-    for values, sound in ((settled, True), (settled * 1.3, False), *([(proposed, False)] if reach == "1" else [])):
-        pvalue = stats.kstest(values, lambda r: np.minimum(law.cdf(r) / law.cdf(float(reach)), 1)).pvalue
+    for values, sound in (
+        (settled, True),
+        (settled * 1.3, False),
+        *([(proposed, False)] if reach == "1" else []),
+    ):
+        pvalue = stats.kstest(
+            values, lambda r: np.minimum(law.cdf(r) / law.cdf(float(reach)), 1)
+        ).pvalue
         assert (pvalue > 1e-9) == sound
 
 
@@ -299,13 +335,21 @@ class _Edge:
         found = self._rest.words(count)
         self._calls -= 1
         if self._calls >= 0:
-            edges = np.array([0, 2**64 - 1, 1, 2**63, 2**63 - 1, 1023, 2**64 - 1023], dtype=np.uint64)[:count]
+            edges = np.array(
+                [0, 2**64 - 1, 1, 2**63, 2**63 - 1, 1023, 2**64 - 1023], dtype=np.uint64
+            )[:count]
             found[: len(edges)] = edges
         return found
 
 
 def test_words_at_the_edges_are_settled() -> None:
-    for mechanism in (BPM(4, "auto", 1), BPM(4, "auto", 3), BPM(2, "0.3", 2), MultivariateLaplace(1, 1), MultivariateLaplace(1, 4)):
+    for mechanism in (
+        BPM(4, "auto", 1),
+        BPM(4, "auto", 3),
+        BPM(2, "0.3", 2),
+        MultivariateLaplace(1, 1),
+        MultivariateLaplace(1, 4),
+    ):
         for count in (1, 12):
             with override(_Edge(mechanism.title)):
                 report = mechanism.perturb(np.full((count, mechanism.dimension), 0.5))

@@ -23,7 +23,13 @@ UNEVEN = [Fraction(1, 5), Fraction(1, 4), Fraction(9, 10)]
 
 def law_of(at, epsilon, unit, edges, chosen, distinct=False):
     def law(cells):
-        made = JointLaw(Ranks.of_counts(np.array(cells), edges.start, edges.stop), at, Fraction(epsilon), unit, distinct=distinct)
+        made = JointLaw(
+            Ranks.of_counts(np.array(cells), edges.start, edges.stop),
+            at,
+            Fraction(epsilon),
+            unit,
+            distinct=distinct,
+        )
         return made.log_probabilities(chosen)
 
     return law
@@ -37,7 +43,12 @@ def test_the_law_on_every_small_data_set(at, distinct, unit):
     chosen = selections.tuples(edges, len(at), distinct)
     for cells in data_sets(5, 6 if unit == ADD and not distinct else 4):
         expected = selections.joint(cells, at, 3.0, float(joint_sensitivity(at, unit)), chosen)
-        assert np.abs(np.exp(law_of(at, "3", unit, edges, chosen, distinct)(cells)) - np.exp(expected)).max() < 1e-9
+        assert (
+            np.abs(
+                np.exp(law_of(at, "3", unit, edges, chosen, distinct)(cells)) - np.exp(expected)
+            ).max()
+            < 1e-9
+        )
 
 
 @pytest.mark.deep
@@ -52,7 +63,11 @@ def test_the_law_on_every_data_set_of_six_rows_in_eight_cells(evidence):
             errors = max(errors, float(np.abs(np.exp(found) - np.exp(expected)).max()))
             logs = max(logs, float(np.abs(found - expected).max()))
             number += 1
-        figures[f"{'distinct ' if distinct else ''}{[str(q) for q in at]}"] = {"data sets": number, "error": errors, "of ln P": logs}
+        figures[f"{'distinct ' if distinct else ''}{[str(q) for q in at]}"] = {
+            "data sets": number,
+            "error": errors,
+            "of ln P": logs,
+        }
         assert errors < 1e-9
     evidence("jointexp-law", figures)
 
@@ -60,7 +75,11 @@ def test_the_law_on_every_data_set_of_six_rows_in_eight_cells(evidence):
 @pytest.mark.parametrize(
     ("unit", "log_total", "expected"),
     [
-        (SWAP, 2.665319119899, {(1, 2, 3): 0.047819626865, (1, 3, 4): 0.047819626865, (2, 2, 2): 0.003322364373}),
+        (
+            SWAP,
+            2.665319119899,
+            {(1, 2, 3): 0.047819626865, (1, 3, 4): 0.047819626865, (2, 2, 2): 0.003322364373},
+        ),
         (ADD, 2.384892664627, {(1, 2, 3): 0.055860785053}),
     ],
 )
@@ -85,15 +104,21 @@ def wide_law(at, epsilon, unit):
 
     def law(cells):
         ranks = Ranks.of_cells(np.array(PLACES), np.array(cells), 0, WIDE + 1)
-        return JointLaw(ranks, at, Fraction(epsilon), unit).log_probabilities(np.array(BETWEEN)[chosen])
+        return JointLaw(ranks, at, Fraction(epsilon), unit).log_probabilities(
+            np.array(BETWEEN)[chosen]
+        )
 
     return law
 
 
-@pytest.mark.parametrize("unit", [Unit(r, relation) for r in (1, 2) for relation in ("add-remove", "replace")], ids=str)
+@pytest.mark.parametrize(
+    "unit", [Unit(r, relation) for r in (1, 2) for relation in ("add-remove", "replace")], ids=str
+)
 @pytest.mark.parametrize("at", [QUARTILES, UNEVEN[1:]], ids=str)
 def test_no_more_is_spent_than_claimed(at, unit):
-    tied = worst(law_of(at, "1", unit, range(4), selections.tuples(range(4), len(at))), data_sets(3, 3), unit)
+    tied = worst(
+        law_of(at, "1", unit, range(4), selections.tuples(range(4), len(at))), data_sets(3, 3), unit
+    )
     wide = worst(wide_law(at, "1", unit), data_sets(4, 4), unit)
     assert max(tied, wide) <= 1 + 1e-9
     if unit.rows_per_person == 1:
@@ -103,7 +128,9 @@ def test_no_more_is_spent_than_claimed(at, unit):
 def test_broken_twins_are_caught():
     small = list(data_sets(4, 4))
     assert worst(wide_law(QUARTILES, "2", ADD), small, ADD) > 1.6
-    assert worst(wide_law(QUARTILES, "1", ADD), small, SWAP) > 1.2  # the add-remove sensitivity under replace
+    assert (
+        worst(wide_law(QUARTILES, "1", ADD), small, SWAP) > 1.2
+    )  # the add-remove sensitivity under replace
     assert worst(wide_law(QUARTILES, "1", ADD), small, Unit(rows_per_person=2)) > 1.2
 
 
@@ -117,7 +144,9 @@ def test_the_replace_sensitivity_inside_nodes_spends_a_quarter_too_much():
 
 def observed(law, chosen, draws):
     names = {tuple(row): i for i, row in enumerate(chosen.tolist())}
-    return np.bincount([names[tuple(law.draw(current()).tolist())] for _ in range(draws)], minlength=len(chosen))
+    return np.bincount(
+        [names[tuple(law.draw(current()).tolist())] for _ in range(draws)], minlength=len(chosen)
+    )
 
 
 def surprise(counts, log_p):
@@ -152,17 +181,32 @@ def test_multisets_drawn_as_independent_places_would_be_noticed():
     chosen = selections.tuples(range(4), 3)
     rng = np.random.default_rng(5)
     names = {tuple(row): i for i, row in enumerate(chosen.tolist())}
-    mixed = np.bincount([names[tuple(sorted(row))] for row in rng.integers(0, 4, (3_000, 3)).tolist()], minlength=len(chosen))
+    mixed = np.bincount(
+        [names[tuple(sorted(row))] for row in rng.integers(0, 4, (3_000, 3)).tolist()],
+        minlength=len(chosen),
+    )
     even = np.full(len(chosen), -math.log(len(chosen)))
     assert surprise(mixed, even) > 60
-    assert surprise(observed(JointLaw(Ranks.of_counts(np.zeros(3, int)), QUARTILES, Fraction(1), ADD), chosen, 3_000), even) < 6
+    assert (
+        surprise(
+            observed(
+                JointLaw(Ranks.of_counts(np.zeros(3, int)), QUARTILES, Fraction(1), ADD),
+                chosen,
+                3_000,
+            ),
+            even,
+        )
+        < 6
+    )
 
 
 @pytest.mark.parametrize("distinct", [False, True])
 def test_the_clamp_by_its_own_law(distinct):
     """With a clamp of 3 instead of 60 both kinds of draws occur, and both refusals."""
     cells, chosen = (2, 0, 1, 3, 0), selections.tuples(range(6), 3, distinct)
-    law = JointLaw(Ranks.of_counts(np.array(cells)), QUARTILES, Fraction(4), ADD, distinct=distinct, clamp=3.0)
+    law = JointLaw(
+        Ranks.of_counts(np.array(cells)), QUARTILES, Fraction(4), ADD, distinct=distinct, clamp=3.0
+    )
     free = selections.joint(cells, QUARTILES, 4.0, float(joint_sensitivity(QUARTILES, ADD)), chosen)
     right = selections.normalised(np.maximum(free - free.max(), -3.0))
     counts = observed(law, chosen, 2_500)
@@ -185,7 +229,11 @@ def plainly(cells, at, rate):
     alpha = -rate * np.abs(below - n * ends[1])
     for j in range(1, len(at)):
         gaps = below[:, None] - below[None, :]
-        step = np.where(np.tri(len(below), dtype=bool), -rate * np.abs(gaps - n * (ends[j + 1] - ends[j])), -np.inf)
+        step = np.where(
+            np.tri(len(below), dtype=bool),
+            -rate * np.abs(gaps - n * (ends[j + 1] - ends[j])),
+            -np.inf,
+        )
         alpha = np.logaddexp.reduce(alpha[None, :] + step, axis=1)
     return float(np.logaddexp.reduce(alpha - rate * np.abs(n - below - n * (1 - ends[-2]))))
 
@@ -202,10 +250,14 @@ def test_the_total_against_the_textbook_recursion(monkeypatch, atoms, epsilon):
         one = np.sort(np.random.default_rng(seed).integers(0, 301, (1, 6)))
         one = np.concatenate([one, law.draw(current())[None]])
         utility = selections.utilities(tuple(cells), at, one)
-        expected = float(law._rate * law._whole) * utility - plainly(cells, at, law._rate * law._whole)
+        expected = float(law._rate * law._whole) * utility - plainly(
+            cells, at, law._rate * law._whole
+        )
         found = law.log_probabilities(one)
         assert found[1] == pytest.approx(expected[1], abs=1e-9)
-        assert found[0] == pytest.approx(max(expected[0], found[0]), abs=1e-9)  # the first may lie below the clamp
+        assert found[0] == pytest.approx(
+            max(expected[0], found[0]), abs=1e-9
+        )  # the first may lie below the clamp
 
 
 def test_ten_quantiles_in_one_atom():
@@ -214,19 +266,27 @@ def test_ten_quantiles_in_one_atom():
     cells[20] = 10_000
     at = [Fraction(i, 11) for i in range(1, 11)]
     for distinct in (False, True):
-        drawn = JointLaw(Ranks.of_counts(cells), at, Fraction(1), ADD, distinct=distinct).draw(current())
+        drawn = JointLaw(Ranks.of_counts(cells), at, Fraction(1), ADD, distinct=distinct).draw(
+            current()
+        )
         assert (np.diff(drawn) >= distinct).all()
         assert 0 <= drawn[0] <= drawn[-1] <= 40
 
 
 def test_slack_is_small_and_charged():
     assert float(joint_slack(9, 2**20, ADD)) < 5e-9
-    assert joint_slack(9, 2**20, Unit(7)) == 7 * joint_slack(9, 2**20, ADD)  # a person's rows may lie in seven nodes
+    assert joint_slack(9, 2**20, Unit(7)) == 7 * joint_slack(
+        9, 2**20, ADD
+    )  # a person's rows may lie in seven nodes
     with pytest.raises(UsageError, match="slack"):
         JointLaw(Ranks.of_counts(np.ones(3, int)), QUARTILES, Fraction(1, 10**11), ADD)
     law = JointLaw(Ranks.of_counts(np.ones(3, int)), QUARTILES, Fraction(1), ADD)
     charged = 1 - joint_slack(3, 4, ADD)
-    assert charged * (1 - 2**-40) < law._exact_rate * 4 * 2 * joint_sensitivity(QUARTILES, ADD) <= charged
+    assert (
+        charged * (1 - 2**-40)
+        < law._exact_rate * 4 * 2 * joint_sensitivity(QUARTILES, ADD)
+        <= charged
+    )
 
 
 def test_what_is_too_much_at_once_is_refused():
@@ -248,9 +308,13 @@ def test_large_atoms_and_empty_cells_have_a_law(epsilon):
         cells = int(rng.integers(5, 200))
         parts = min(int(rng.choice([3, 7, 10, 16])), cells)
         heavy = int(rng.choice([1, 30, 1000, 10**5, 10**9]))
-        counts = rng.integers(0, 3, cells) * (rng.random(cells) < rng.choice([0.05, 0.4, 1])) * heavy + rng.integers(0, 2, cells)
+        counts = rng.integers(0, 3, cells) * (
+            rng.random(cells) < rng.choice([0.05, 0.4, 1])
+        ) * heavy + rng.integers(0, 2, cells)
         at = [Fraction(i, parts) for i in range(1, parts)]
-        law = JointLaw(Ranks.of_counts(counts, 1, cells), at, Fraction(epsilon), Unit(), distinct=True)
+        law = JointLaw(
+            Ranks.of_counts(counts, 1, cells), at, Fraction(epsilon), Unit(), distinct=True
+        )
         chosen = law.draw(current())
         assert (np.diff(chosen) > 0).all()
         assert np.isfinite(law.log_probabilities(np.array([chosen]))).all()

@@ -9,8 +9,8 @@ import pytest
 from scipy import signal
 
 from sfumato.audit.runs import Scripted
-from sfumato.exact import sidak
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, add_noise, count_law
+from sfumato.numbers import sidak
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
@@ -55,7 +55,9 @@ def test_half_widths_of_the_source(epsilon, k):
 @pytest.mark.parametrize("law", LAPLACE[:4] + GAUSSIAN[:3], ids=str)
 def test_variance(law):
     values = support(law)
-    assert law.variance == pytest.approx((masses(law, values) * values.astype(float) ** 2).sum(), rel=1e-9)
+    assert law.variance == pytest.approx(
+        (masses(law, values) * values.astype(float) ** 2).sum(), rel=1e-9
+    )
 
 
 def test_noise_that_is_next_to_nothing():
@@ -76,7 +78,9 @@ def quantile(law, weights, alpha):
         one[:: round(10 * weight)] = masses(law, support(law, 40))
         total = signal.convolve(total, one)
     middle = len(total) // 2
-    above = 2 * np.cumsum(total[:middle:-1])[::-1]  # from middle + 1 on: P(|sum| > 0), P(|sum| > .1), ...
+    above = (
+        2 * np.cumsum(total[:middle:-1])[::-1]
+    )  # from middle + 1 on: P(|sum| > 0), P(|sum| > .1), ...
     return float(np.argmax(above <= alpha)) / 10
 
 
@@ -102,7 +106,14 @@ def test_sums_of_nothing_and_of_many_shapes():
 
 
 @pytest.mark.parametrize(
-    "unit", [Unit(), Unit(rows_per_person=3), Unit(neighbours="replace"), Unit(rows_per_person=3, neighbours="replace")], ids=str
+    "unit",
+    [
+        Unit(),
+        Unit(rows_per_person=3),
+        Unit(neighbours="replace"),
+        Unit(rows_per_person=3, neighbours="replace"),
+    ],
+    ids=str,
 )
 def test_scales_are_exact(unit):
     assert count_law(PureDP("1/3"), unit) == DiscreteLaplace(Fraction(3 * unit.counts_l1))
@@ -129,7 +140,11 @@ def test_noise_is_added_and_counts_are_left_alone():
 @pytest.mark.parametrize("law", LAPLACE[1:4] + GAUSSIAN[1:3], ids=str)
 def test_draws(law):
     draws = law.sample(10**6, PublicSeed(f"draws of {law}"))
-    check_scale(draws, law, near_miss=Fraction(101, 100) if isinstance(law, DiscreteGaussian) else Fraction(102, 100))
+    check_scale(
+        draws,
+        law,
+        near_miss=Fraction(101, 100) if isinstance(law, DiscreteGaussian) else Fraction(102, 100),
+    )
     check_law(draws, law)
 
 
@@ -147,4 +162,6 @@ def test_what_rules_of_thumb_call_epsilon():
     assert count_law(PureDP("0.25"), Unit()).effective_epsilon == 0.25
     assert count_law(PureDP("0.25"), Unit(5)).effective_epsilon == 0.05
     gaussian = count_law(ZCDP("0.005"), Unit())
-    assert DiscreteLaplace(1 / Fraction(gaussian.effective_epsilon)).variance == pytest.approx(gaussian.variance, rel=1e-2)
+    assert DiscreteLaplace(1 / Fraction(gaussian.effective_epsilon)).variance == pytest.approx(
+        gaussian.variance, rel=1e-2
+    )

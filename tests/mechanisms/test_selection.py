@@ -31,7 +31,9 @@ def wide_law(q, epsilon, unit):
 
 
 def law_of(q, epsilon, unit, edges):
-    return lambda cells: RankLaw(Ranks.of_counts(np.array(cells), edges.start, edges.stop), q, Fraction(epsilon), unit).log_probabilities()
+    return lambda cells: RankLaw(
+        Ranks.of_counts(np.array(cells), edges.start, edges.stop), q, Fraction(epsilon), unit
+    ).log_probabilities()
 
 
 @pytest.mark.parametrize("q", [HALF, THIRD, Fraction(9, 10)])
@@ -82,9 +84,13 @@ def test_broken_twins_are_caught():
     # exp(-2 eps |i - n/2|), as the first library has it: 2 eps under add-remove, 4 eps under replace
     assert worst(wide_law(HALF, "2", ADD), small, ADD) > 1.9
     assert worst(wide_law(HALF, "2", ADD), small, SWAP) > 3.8
-    closed = worst(lambda cells: selections.closed_at_both_ends(cells, HALF, 0.1, half, range(5)), small, ADD)
+    closed = worst(
+        lambda cells: selections.closed_at_both_ends(cells, HALF, 0.1, half, range(5)), small, ADD
+    )
     assert closed > 0.55  # at a nominal 0.1
-    assert worst(wide_law(HALF, "1", ADD), small, SWAP) > 1.9  # the add-remove sensitivity under replace
+    assert (
+        worst(wide_law(HALF, "1", ADD), small, SWAP) > 1.9
+    )  # the add-remove sensitivity under replace
     assert worst(wide_law(HALF, "1", ADD), small, Unit(rows_per_person=2)) > 1.3
 
 
@@ -132,7 +138,18 @@ def test_many_edges_are_drawn_by_number():
         RankLaw(ranks, HALF, Fraction(1), ADD).flip(current())
 
 
-@pytest.mark.parametrize("at", [[0], [1], [Fraction(-1, 2)], [HALF, HALF], [HALF, THIRD], [], [HALF, HALF + Fraction(1, 10**12)]])
+@pytest.mark.parametrize(
+    "at",
+    [
+        [0],
+        [1],
+        [Fraction(-1, 2)],
+        [HALF, HALF],
+        [HALF, THIRD],
+        [],
+        [HALF, HALF + Fraction(1, 10**12)],
+    ],
+)
 def test_what_is_no_quantile_is_refused(at):
     with pytest.raises(UsageError, match="quantiles"):
         settled([Fraction(q) for q in at])
@@ -154,6 +171,9 @@ def test_ranks_show_no_count():
         pickle.dumps(ranks)
     with pytest.raises(UsageError, match="none to choose"):
         Ranks.of_counts(np.array([1, 2]), 2, 2)
-    dense, listed = Ranks.of_counts(np.array([1, 0, 2, 0])), Ranks.of_cells(np.array([0, 1, 2]), np.array([1, 0, 2]), 0, 5)
+    dense, listed = (
+        Ranks.of_counts(np.array([1, 0, 2, 0])),
+        Ranks.of_cells(np.array([0, 1, 2]), np.array([1, 0, 2]), 0, 5),
+    )
     assert dense.below.tolist() == listed.below.tolist()
     assert dense.first.tolist() == listed.first.tolist()

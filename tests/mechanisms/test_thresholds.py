@@ -11,7 +11,14 @@ import pytest
 from scipy import stats
 
 from sfumato.errors import UsageError
-from sfumato.mechanisms.thresholds import RULES, KeyLaw, ThresholdLaplace, TruncatedGeometric, key_law, released
+from sfumato.mechanisms.thresholds import (
+    RULES,
+    KeyLaw,
+    ThresholdLaplace,
+    TruncatedGeometric,
+    key_law,
+    released,
+)
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed, current
@@ -41,7 +48,11 @@ def test_it_spends_no_more_than_it_claims(rows: int, relation: str, rule: str) -
         assert found == pytest.approx(DELTA, rel=1e-6)  # nothing is left on the table
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.1), (1, 0.01), (2, 0.2), (3, 0.001), (0.2, 0.3), (6, 0.05)], ids=str)
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(0.5, 0.1), (1, 0.01), (2, 0.2), (3, 0.001), (0.2, 0.3), (6, 0.05)],
+    ids=str,
+)
 def test_one_row_at_every_count(epsilon: float, delta: float) -> None:
     """All counts from none to where a key is surely shown: pi is tight somewhere on the way up and somewhere on the way down."""
     law = TruncatedGeometric(Fraction(str(epsilon)), Fraction(str(delta)))
@@ -62,7 +73,9 @@ def test_the_curve_is_the_recursion(epsilon: float) -> None:
     assert law.kept(np.arange(len(pi))) == pytest.approx(pi, rel=1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize(("epsilon", "half", "most"), [("1", 14, 16), ("0.5", 26, 30), ("0.1", 109, 132)])
+@pytest.mark.parametrize(
+    ("epsilon", "half", "most"), [("1", 14, 16), ("0.5", 26, 30), ("0.1", 109, 132)]
+)
 def test_counts_that_are_kept(epsilon: str, half: int, most: int) -> None:
     law = key_law(ApproxDP(epsilon, "1e-6"), Unit())
     assert (law.count_kept(0.5), law.count_kept(0.95)) == (half, most)
@@ -75,7 +88,10 @@ def test_twin_divides_epsilon_and_delta_by_the_rows() -> None:
         delta = 1e-3
         law = TruncatedGeometric(Fraction(str(epsilon)) / rows, Fraction(str(delta)) / rows)
         shared = selection.excess(selection.outputs(rows, law), selection.outputs(0, law), epsilon)
-        truth = max(selection.excess(selection.outputs(n + rows, law), selection.outputs(n, law), epsilon) for n in range(law.shape.last))
+        truth = max(
+            selection.excess(selection.outputs(n + rows, law), selection.outputs(n, law), epsilon)
+            for n in range(law.shape.last)
+        )
         assert max(shared, truth) > delta * 1.2
         if factor is not None:
             assert max(shared, truth) / delta == pytest.approx(factor, abs=0.01)
@@ -87,13 +103,22 @@ def test_twin_uses_the_threshold_of_continuous_noise(relation: str) -> None:
     worst = 0.0
     for delta in (0.01, 0.013, 0.017, 0.02, 0.025, 0.03):
         law = ThresholdLaplace(Fraction(1), selection.continuous_threshold(1.0, delta))
-        worst = max(worst, selection.worst(law, selection.neighbours(1, "add-remove", 1, 1), 1.0) / delta)
+        worst = max(
+            worst, selection.worst(law, selection.neighbours(1, "add-remove", 1, 1), 1.0) / delta
+        )
         sound = key_law(ApproxDP("1", str(delta)), Unit(), "threshold")
-        assert selection.worst(sound, selection.neighbours(1, "add-remove", 1, 1), 1.0) <= delta * (1 + ROUNDING) + 1e-15
+        assert (
+            selection.worst(sound, selection.neighbours(1, "add-remove", 1, 1), 1.0)
+            <= delta * (1 + ROUNDING) + 1e-15
+        )
     assert worst > 1.2
 
 
-@pytest.mark.parametrize("twin", [selection.shows_empty_keys, selection.forgets_the_threshold_of_equality], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "twin",
+    [selection.shows_empty_keys, selection.forgets_the_threshold_of_equality],
+    ids=lambda f: f.__name__,
+)
 @pytest.mark.parametrize("rule", ["truncated-geometric", "threshold"])
 def test_twins_of_the_code_are_caught(rule: str, twin: Callable) -> None:
     law = key_law(COST, Unit(), rule)
@@ -117,14 +142,21 @@ def test_kept_curves_over_a_million_draws(evidence: Callable[[str, object], None
     for rule in RULES:
         law = key_law(USUAL, Unit(), rule)
         for count in (8, 12, 13, 14, 15, 16, 18, 30, 34, 36):
-            kept, expected = len(released(np.full(10**6, count), law, current())[0]), float(law.kept(count))
-            assert abs(kept / 10**6 - expected) <= 6.8 * math.sqrt(max(expected * (1 - expected), 1e-6) / 10**6)
+            kept, expected = (
+                len(released(np.full(10**6, count), law, current())[0]),
+                float(law.kept(count)),
+            )
+            assert abs(kept / 10**6 - expected) <= 6.8 * math.sqrt(
+                max(expected * (1 - expected), 1e-6) / 10**6
+            )
             figures[f"{rule}, {count} rows"] = [kept / 10**6, expected]
     evidence("kept_keys", figures)
 
 
 def laws() -> list[KeyLaw]:
-    return [key_law(USUAL, Unit(), rule) for rule in RULES] + [key_law(ApproxDP("0.3", "1e-4"), Unit(3, "replace"))]
+    return [key_law(USUAL, Unit(), rule) for rule in RULES] + [
+        key_law(ApproxDP("0.3", "1e-4"), Unit(3, "replace"))
+    ]
 
 
 @pytest.mark.parametrize("law", laws(), ids=str)
@@ -155,7 +187,9 @@ def test_half_widths_and_reach_are_the_smallest_that_will_do(law: KeyLaw) -> Non
             assert (sum(p for x, p in mass.items() if abs(x) > k) <= alpha * (1 + 1e-9)) == fits
 
         def missed(a: int, n: int) -> float:
-            return sum(p for x, p in mass.items() if abs((n + x if n + x >= law.threshold else 0) - n) > a)
+            return sum(
+                p for x, p in mass.items() if abs((n + x if n + x >= law.threshold else 0) - n) > a
+            )
 
         counts = {*range(1, 2 * law.threshold + 20, 1 + law.threshold // 8), reach, reach + 1}
         assert max(missed(reach, n) for n in counts) <= alpha * (1 + 1e-9)
@@ -200,7 +234,9 @@ def test_noise_that_cannot_be_drawn_is_refused_when_it_is_chosen(rule: str) -> N
         key_law(ApproxDP("1e-9", "1e-6"), Unit(10**6), rule)
 
 
-@pytest.mark.parametrize(("scale", "tau"), [(Fraction(0), 5), (Fraction(-1), 5), (Fraction(2), 0), (Fraction(2), 2**62)])
+@pytest.mark.parametrize(
+    ("scale", "tau"), [(Fraction(0), 5), (Fraction(-1), 5), (Fraction(2), 0), (Fraction(2), 2**62)]
+)
 def test_no_law_without_noise_or_threshold(scale: Fraction, tau: int) -> None:
     with pytest.raises(UsageError):
         ThresholdLaplace(scale, tau)

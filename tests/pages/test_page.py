@@ -25,29 +25,56 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import PublicSeed
 from support.workers import HANG
 
-DOMAIN = Domain(kind=Categories(["a", "b", "c"]), age=Interval(0, 100), lon=Interval(-74.3, -73.6), lat=Interval(40.5, 40.95))
+DOMAIN = Domain(
+    kind=Categories(["a", "b", "c"]),
+    age=Interval(0, 100),
+    lon=Interval(-74.3, -73.6),
+    lat=Interval(40.5, 40.95),
+)
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "use", "image"}
 
 
 def answered(question, cost=None, domain=DOMAIN, private=True):
     lattice = question.needs(domain).lattice
     rng = np.random.default_rng(2)
-    cells = np.stack([(rng.beta(2, 4, 4000) * axis.size).astype(np.int64) for axis in lattice.axes], axis=1)
-    release = question.answer(Cube.of_cells(lattice, cells), Unit(), cost or PureDP("0.5"), PublicSeed(9))
-    return msgspec.structs.replace(release, guarantee=msgspec.structs.replace(release.guarantee, private=private))
+    cells = np.stack(
+        [(rng.beta(2, 4, 4000) * axis.size).astype(np.int64) for axis in lattice.axes], axis=1
+    )
+    release = question.answer(
+        Cube.of_cells(lattice, cells), Unit(), cost or PureDP("0.5"), PublicSeed(9)
+    )
+    return msgspec.structs.replace(
+        release, guarantee=msgspec.structs.replace(release.guarantee, private=private)
+    )
 
 
 def receipted(release, entry=1, part="1 of 1", **changes):
-    plain = {"account": "trips", "key": "k", "digest": "d" * 64, "entry_hash": "e" * 64, "time": f"2026-03-0{entry}T09:15:22Z"}
-    plain |= {"charged": str(release.guarantee.measure), "source": "trips.parquet", "version": "0.1.0"}
-    return msgspec.structs.replace(release, receipt=Receipt(entry=entry, part=part, **(plain | changes)))
+    plain = {
+        "account": "trips",
+        "key": "k",
+        "digest": "d" * 64,
+        "entry_hash": "e" * 64,
+        "time": f"2026-03-0{entry}T09:15:22Z",
+    }
+    plain |= {
+        "charged": str(release.guarantee.measure),
+        "source": "trips.parquet",
+        "version": "0.1.0",
+    }
+    return msgspec.structs.replace(
+        release, receipt=Receipt(entry=entry, part=part, **(plain | changes))
+    )
 
 
 @pytest.fixture(scope="module")
 def releases():
     return [
         receipted(answered(Histogram(["kind", "age"], bins=10))),
-        receipted(answered(UniformPartitioner(["lon", "lat"], partitions=400)), entry=2, time="2026-03-02T10:00:00Z"),
+        receipted(
+            answered(UniformPartitioner(["lon", "lat"], partitions=400)),
+            entry=2,
+            time="2026-03-02T10:00:00Z",
+        ),
         answered(Histogram("age", bins=300)),
     ]
 
@@ -103,8 +130,12 @@ def test_nothing_runs(text):
 
 def test_hostile_words_are_shown_and_not_obeyed():
     evil = '<script>alert("1")</script>'
-    domain = Domain({evil: Categories([evil, "</svg><img src=x onerror=alert(1)>", "'\"&$\\frac{"])})
-    release = receipted(answered(Histogram(evil), domain=domain), account=evil, source=evil, key="</dl>")
+    domain = Domain(
+        {evil: Categories([evil, "</svg><img src=x onerror=alert(1)>", "'\"&$\\frac{"])}
+    )
+    release = receipted(
+        answered(Histogram(evil), domain=domain), account=evil, source=evil, key="</dl>"
+    )
     shown = page.render([release], evil)
     assert "<script" not in shown
     assert "<img" not in shown
@@ -130,7 +161,9 @@ def test_a_saved_and_loaded_release_gives_the_same_page():
 def test_true_counts_do_not_show():
     canary = 86_753_097
     lattice = Histogram("kind").needs(DOMAIN).lattice
-    release = Histogram("kind").answer(Cube(lattice, np.array([canary, 0, 0])), Unit(), PureDP("0.01"), PublicSeed(4))
+    release = Histogram("kind").answer(
+        Cube(lattice, np.array([canary, 0, 0])), Unit(), PureDP("0.01"), PublicSeed(4)
+    )
     assert release.counts[0] != canary
     shown = page.render([release])
     assert style.number(int(release.counts[0])) in shown
@@ -191,7 +224,10 @@ def test_receipts_and_their_absence_are_shown(text):
 
 
 def test_spending_is_listed_once_per_charge():
-    parts = [receipted(answered(Histogram(axis)), part=f"{i} of 2", charged="epsilon = 1") for i, axis in enumerate(("kind", "age"), 1)]
+    parts = [
+        receipted(answered(Histogram(axis)), part=f"{i} of 2", charged="epsilon = 1")
+        for i, axis in enumerate(("kind", "age"), 1)
+    ]
     shown = page.render([*parts, parts[0]])  # given twice, paid for once
     table = shown[shown.index("What was spent") : shown.index("Only answers shown")]
     assert table.count("2026-03-01, 09:15 UTC") == 1
@@ -205,19 +241,32 @@ def test_costs_under_several_limits_of_one_person_add_up_and_others_do_not():
 
     def account(*units):
         made = [receipted(answered(Histogram("kind")), entry=i) for i in range(1, len(units) + 1)]
-        guarantees = [msgspec.structs.replace(one.guarantee, unit=unit) for one, unit in zip(made, units, strict=True)]
-        (found,) = spending.accounts([msgspec.structs.replace(one, guarantee=g) for one, g in zip(made, guarantees, strict=True)])
+        guarantees = [
+            msgspec.structs.replace(one.guarantee, unit=unit)
+            for one, unit in zip(made, units, strict=True)
+        ]
+        (found,) = spending.accounts(
+            [
+                msgspec.structs.replace(one, guarantee=g)
+                for one, g in zip(made, guarantees, strict=True)
+            ]
+        )
         return found
 
     assert account(Unit(400, person="plane"), Unit(50, person="plane")).together == "epsilon = 1"
-    assert account(Unit(400, person="plane"), Unit(50, person="plane")).protects.startswith("It protects any one plane")
+    assert account(Unit(400, person="plane"), Unit(50, person="plane")).protects.startswith(
+        "It protects any one plane"
+    )
     for other in (Unit(50, "replace", "plane"), Unit(50, person="pilot"), Unit()):
         assert account(Unit(400, person="plane"), other).together is None
         assert "do not add up" in account(Unit(400, person="plane"), other).protects
 
 
 def test_costs_of_different_measures_are_not_added():
-    mixed = [receipted(answered(Histogram("kind"))), receipted(answered(Histogram("age"), ZCDP("0.1")), entry=2)]
+    mixed = [
+        receipted(answered(Histogram("kind"))),
+        receipted(answered(Histogram("age"), ZCDP("0.1")), entry=2),
+    ]
     assert "Taken together" not in page.render(mixed)
 
 
@@ -265,8 +314,15 @@ def test_structure(text):
     assert outline.headings.count(1) == 1
     assert all(b <= a + 1 for a, b in zip(outline.headings, outline.headings[1:], strict=False))
     assert len(outline.ids) == len(set(outline.ids))
-    refs = [value[1:] for name, value in outline.attributes if name == "href" and value.startswith("#")]
-    refs += [word for name, value in outline.attributes if name == "aria-labelledby" for word in value.split()]
+    refs = [
+        value[1:] for name, value in outline.attributes if name == "href" and value.startswith("#")
+    ]
+    refs += [
+        word
+        for name, value in outline.attributes
+        if name == "aria-labelledby"
+        for word in value.split()
+    ]
     assert set(refs) <= set(outline.ids)
     assert '<html lang="en">' in text
     assert text.isascii() or '<meta charset="utf-8">' in text[:200]
@@ -280,13 +336,20 @@ def test_every_picture_has_a_title_and_a_description(text):
 
 
 def _colours(css, block):
-    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", re.search(block + r".*?:root \{(.*?)\}", css, re.DOTALL)[1]))
+    return dict(
+        re.findall(
+            r"--([\w-]+): (#[0-9a-f]{6})",
+            re.search(block + r".*?:root \{(.*?)\}", css, re.DOTALL)[1],
+        )
+    )
 
 
 @pytest.mark.parametrize("block", ["^", r"prefers-color-scheme: dark\)", "@media print"])
 def test_contrast(text, block):
     colours = _colours(re.search(r"<style>\n(.*?)</style>", text, re.DOTALL)[1], block)
-    pairs = [(ink, ground) for ink in ("ink", "muted", "accent") for ground in ("paper", "card", "tint")] + [("warn-ink", "warn-paper")]
+    pairs = [
+        (ink, ground) for ink in ("ink", "muted", "accent") for ground in ("paper", "card", "tint")
+    ] + [("warn-ink", "warn-paper")]
     assert min(style.contrast(colours[ink], colours[ground]) for ink, ground in pairs) >= 4.5
 
 
@@ -337,8 +400,20 @@ def test_a_phone_needs_no_sideways_scrolling(releases, decisions, tmp_path):
     path = report([releases, decisions, _finding()], tmp_path / "report.html")
     path.write_text(path.read_text("utf-8").replace("<details>", "<details open>"), "utf-8")
     (tmp_path / "probe.html").write_text(PROBE, "utf-8")
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--allow-file-access-from-files"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=8000", "--dump-dom", (tmp_path / "probe.html").as_uri()]
+    command = [
+        browser,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--allow-file-access-from-files",
+    ]
+    command += [
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=8000",
+        "--dump-dom",
+        (tmp_path / "probe.html").as_uri(),
+    ]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True).stdout
     wide, outside = (int(n) for n in re.search(r"wide (\d+) outside (\d+)", shown).groups())
     assert wide <= 390
@@ -353,7 +428,9 @@ def decisions():
     import sfumato as sf
 
     wish, risk = sf.Within(20, simultaneous=True), sf.Risk(prior=0.01, posterior=0.05)
-    window = sf.window(Histogram("age", bins=50), domain=DOMAIN, unit=Unit(), accuracy=wish, risk=risk)
+    window = sf.window(
+        Histogram("age", bins=50), domain=DOMAIN, unit=Unit(), accuracy=wish, risk=risk
+    )
     return [sf.choose({"<b>": [1, 2, 3, 10]}, size=3), window]
 
 
@@ -404,7 +481,10 @@ def test_findings_of_an_audit():
 
 def test_lists_may_be_among_the_items(releases, tmp_path):
     fine = _finding()
-    assert report([[fine], fine, ([fine],)], tmp_path / "all.html").read_text("utf-8").count("</tr>") == 4
+    assert (
+        report([[fine], fine, ([fine],)], tmp_path / "all.html").read_text("utf-8").count("</tr>")
+        == 4
+    )
     for wrong in ([], [[]], [releases[0], 3], "text", {"a": releases[0]}, [None]):
         with pytest.raises(UsageError):
             report(wrong, tmp_path / "never.html")
@@ -424,6 +504,13 @@ def test_a_page_says_where_an_answer_comes_from(tmp_path):
         said[name] = report([release], tmp_path / "now.html").read_text()
         loaded = sf.load(release.save(tmp_path / "r.json"))
         said[f"{name}, loaded"] = report([loaded], tmp_path / "loaded.html").read_text()
-    assert {name for name, page in said.items() if "not verified" in page} == {"now, loaded", "again, loaded"}
-    assert {name for name, page in said.items() if "signed with the key" in page} == {"signed, loaded"}
-    assert {name for name, page in said.items() if "nothing was spent for it again" in page} == {"again"}
+    assert {name for name, page in said.items() if "not verified" in page} == {
+        "now, loaded",
+        "again, loaded",
+    }
+    assert {name for name, page in said.items() if "signed with the key" in page} == {
+        "signed, loaded"
+    }
+    assert {name for name, page in said.items() if "nothing was spent for it again" in page} == {
+        "again"
+    }

@@ -19,7 +19,11 @@ from sfumato.random import PublicSeed
 from support.partition_growth import spent_on_paths
 
 PLANE = Domain(x=Interval(0, 8, step=1), y=Interval(0, 8, step=1))
-UNITS = [Unit(rows_per_person=r, neighbours=relation) for r in (1, 2) for relation in ("add-remove", "replace")]
+UNITS = [
+    Unit(rows_per_person=r, neighbours=relation)
+    for r in (1, 2)
+    for relation in ("add-remove", "replace")
+]
 COSTS = [PureDP("1.000000007"), ZCDP("0.123456789012")]
 ROWS = tuple(map(tuple, (np.random.default_rng(3).random((60, 2)) ** 2 * 8).tolist()))
 
@@ -41,9 +45,16 @@ def whole(cost):
 def test_binary_paths_spend_the_cost_for_every_stop_pattern(unit, cost, allocation):
     """The tests of the first nodes are forced to every pattern of stops in turn."""
     stop = None if not isinstance(allocation, str) else 1
-    question = sf.BinaryPartitioner(depth=3, stop_below=stop, allocation=allocation, shares=Shares(release=2, partition=1, threshold=3))
+    question = sf.BinaryPartitioner(
+        depth=3,
+        stop_below=stop,
+        allocation=allocation,
+        shares=Shares(release=2, partition=1, threshold=3),
+    )
     for pattern in product((-(10**6), 10**6), repeat=7) if stop else [()]:
-        release = question.answer(count(ROWS, question.needs(PLANE).lattice), unit, cost, Scripted(pattern))
+        release = question.answer(
+            count(ROWS, question.needs(PLANE).lattice), unit, cost, Scripted(pattern)
+        )
         assert set(spent_on_paths(release, unit)) == {whole(cost)}
         assert release.units == units_of(cost)
         assert set(release.spent.tolist()) == {float(whole(cost))}
@@ -62,17 +73,23 @@ QUESTIONS = [
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.title)
 def test_paths_of_counts_spend_the_cost(question, cost, unit):
     domain = Domain(x=Interval(0, 64, step=1), y=Interval(0, 8, step=1))
-    release = question.answer(count(ROWS, question.needs(domain).lattice), unit, cost, PublicSeed("x"))
+    release = question.answer(
+        count(ROWS, question.needs(domain).lattice), unit, cost, PublicSeed("x")
+    )
     assert set(spent_on_paths(release, unit)) == {whole(cost)}
 
 
 @pytest.mark.parametrize("cost", COSTS, ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize(
-    "question", [sf.MedianPartitioner(depth=4, stop_below=3), sf.MultiQuantilePartitioner(depth=2, fanout=3)], ids=lambda q: q.title
+    "question",
+    [sf.MedianPartitioner(depth=4, stop_below=3), sf.MultiQuantilePartitioner(depth=2, fanout=3)],
+    ids=lambda q: q.title,
 )
 def test_paths_with_choices_spend_the_rest_on_them(question, cost, unit):
-    release = question.answer(count(ROWS, question.needs(PLANE).lattice), unit, cost, PublicSeed("x"))
+    release = question.answer(
+        count(ROWS, question.needs(PLANE).lattice), unit, cost, PublicSeed("x")
+    )
     shares = question.levels(cost).partition
     units = 10**12 if isinstance(cost, ZCDP) else 10**9
     for spent, depth in zip(spent_on_paths(release, unit), release.depth.tolist(), strict=True):
@@ -81,7 +98,11 @@ def test_paths_with_choices_spend_the_rest_on_them(question, cost, unit):
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize(
-    ("question", "name"), [(sf.MedianPartitioner(depth=2), "RankLaw"), (sf.MultiQuantilePartitioner(depth=2, fanout=3), "JointLaw")]
+    ("question", "name"),
+    [
+        (sf.MedianPartitioner(depth=2), "RankLaw"),
+        (sf.MultiQuantilePartitioner(depth=2, fanout=3), "JointLaw"),
+    ],
 )
 def test_each_selection_runs_at_the_share_of_its_level(monkeypatch, question, name, unit):
     """What a path pays for a cut is what the cut is chosen at: half of it, as add-remove, under replace."""
@@ -104,7 +125,9 @@ def test_each_selection_runs_at_the_share_of_its_level(monkeypatch, question, na
 @pytest.mark.parametrize("many", [1, 300], ids=["one block", "many blocks"])
 def test_privtree_spends_the_rest_on_its_tests(many, unit, cost):
     question = sf.PrivTreePartitioner()
-    release = question.answer(count(many * ROWS, question.needs(PLANE).lattice), unit, cost, PublicSeed(5))
+    release = question.answer(
+        count(many * ROWS, question.needs(PLANE).lattice), unit, cost, PublicSeed(5)
+    )
     assert len(release.inner.node) > 1 if many > 1 else release.inner.node[0] == 0
     tests = Fraction(16 * (units_of(cost) // 64), 10**12 if isinstance(cost, ZCDP) else 10**9)
     assert {spent + tests for spent in spent_on_paths(release, unit)} == {whole(cost)}
@@ -124,7 +147,9 @@ def test_privtree_spends_the_rest_on_its_tests(many, unit, cost):
 )
 def test_levels_leave_something_for_every_stop(units, depth, fanout, allocation, shares):
     cost = of_units(PureDP(1), units)
-    levels = tree_levels(cost, Shares(*map(Fraction, shares)), allocation, depth=depth, fanout=fanout)
+    levels = tree_levels(
+        cost, Shares(*map(Fraction, shares)), allocation, depth=depth, fanout=fanout
+    )
     assert levels.total == units
     assert len(levels.threshold) == depth + 1
     assert len(levels.partition) == depth

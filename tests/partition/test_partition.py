@@ -42,7 +42,9 @@ def lattice_points(partition):
     return np.stack([x.reshape(-1) for x in np.meshgrid(*middles, indexing="ij")], axis=1)
 
 
-@pytest.mark.parametrize(("domain", "partitions"), [(BOX, 1), (BOX, 9), (BOX, 30), (BOX, 10**4), (CUBE, 27), (CUBE, 64)])
+@pytest.mark.parametrize(
+    ("domain", "partitions"), [(BOX, 1), (BOX, 9), (BOX, 30), (BOX, 10**4), (CUBE, 27), (CUBE, 64)]
+)
 def test_boxes_cover_the_domain_exactly_and_once(domain, partitions):
     p = made(domain, partitions)
     volume = sum(
@@ -52,7 +54,9 @@ def test_boxes_cover_the_domain_exactly_and_once(domain, partitions):
         ),
         Fraction(0),
     )
-    assert volume == np.prod([Fraction(b) - Fraction(a) for a, b in (axis.numbers for axis in domain.values())])
+    assert volume == np.prod(
+        [Fraction(b) - Fraction(a) for a, b in (axis.numbers for axis in domain.values())]
+    )
     points = lattice_points(p)
     inside = (p.lower[None] <= points[:, None]) & (points[:, None] < p.upper[None])
     owners = inside.all(axis=2)
@@ -65,7 +69,12 @@ def test_boxes_cover_the_domain_exactly_and_once(domain, partitions):
 def test_assign_is_the_kernel_that_counted():
     points = RNG.uniform(-3, 20, (500, 2))
     question = UniformPartitioner(partitions=30)
-    p = question.answer(count(tuple(map(tuple, points.tolist())), question.needs(BOX).lattice), Unit(), PureDP(1), Scripted())
+    p = question.answer(
+        count(tuple(map(tuple, points.tolist())), question.needs(BOX).lattice),
+        Unit(),
+        PureDP(1),
+        Scripted(),
+    )
     assert np.bincount(p.assign(points), minlength=len(p.counts)).tolist() == p.counts.tolist()
     assert p.assign([[np.nan, 1], [0, 0], [16, 8], [-np.inf, np.inf]]).tolist()[0] == -1
     assert p.assign([[16, 8]])[0] == len(p.counts) - 1
@@ -78,7 +87,9 @@ def test_assign_is_the_kernel_that_counted():
 def brute(p, ranges):
     """Counts and squared shares of a range, box by box in rationals."""
     value, effective = Fraction(0), Fraction(0)
-    for low, high, counted in zip(p.lower.tolist(), p.upper.tolist(), p.counts.tolist(), strict=True):
+    for low, high, counted in zip(
+        p.lower.tolist(), p.upper.tolist(), p.counts.tolist(), strict=True
+    ):
         share = Fraction(1)
         for i, name in enumerate(p.axes):
             a, b = Fraction(low[i]), Fraction(high[i])
@@ -113,7 +124,9 @@ def test_arrays_of_ranges(shape):
     for index in np.ndindex(*shape):
         one = p.count(x=(lower[index], lower[index] + width[index]), y=(1, 5))
         assert isinstance(one.value, float)
-        assert (one.value, one.low, one.high) == pytest.approx((many.value[index], many.low[index], many.high[index]))
+        assert (one.value, one.low, one.high) == pytest.approx(
+            (many.value[index], many.low[index], many.high[index])
+        )
 
 
 def test_whole_empty_and_outside_ranges():
@@ -126,13 +139,21 @@ def test_whole_empty_and_outside_ranges():
     assert together.low[0] < p.count(x=(0, 4)).low
 
 
-@pytest.mark.parametrize("ranges", [{"q": (0, 1)}, {"x": (2, 1)}, {"x": (0, np.nan)}, {"x": 3}, {"x": ([0, 1], [1, 2, 3])}], ids=str)
+@pytest.mark.parametrize(
+    "ranges",
+    [{"q": (0, 1)}, {"x": (2, 1)}, {"x": (0, np.nan)}, {"x": 3}, {"x": ([0, 1], [1, 2, 3])}],
+    ids=str,
+)
 def test_ranges_that_make_no_sense(ranges):
     with pytest.raises(UsageError):
         made(BOX, 4).count(**ranges)
 
 
-@pytest.mark.parametrize("ranges", [{"x": ("a", "b")}, {"x": (1, 2, 3)}, {"x": (None, 1)}, {"x": ([0.0], ["b"])}], ids=str)
+@pytest.mark.parametrize(
+    "ranges",
+    [{"x": ("a", "b")}, {"x": (1, 2, 3)}, {"x": (None, 1)}, {"x": ([0.0], ["b"])}],
+    ids=str,
+)
 def test_ranges_of_another_kind_are_refused_in_three_parts(ranges):
     with pytest.raises(UsageError):
         made(BOX, 4).count(**ranges)
@@ -147,7 +168,9 @@ def test_intervals_cover_ranges_of_whole_boxes(cost):
     for across, up in ((1, 1), (3, 2), (6, 6)):
         estimate = p.count(x=(0, edge[0][across]), y=(0, edge[1][up]))
         half = estimate.high - estimate.value
-        sums = p.law.sample(10_000 * across * up, PublicSeed("boxes")).reshape(10_000, -1).sum(axis=1)
+        sums = (
+            p.law.sample(10_000 * across * up, PublicSeed("boxes")).reshape(10_000, -1).sum(axis=1)
+        )
         hits = int((np.abs(sums) <= half).sum())
         assert hits >= 9_500 - 4 * 22
         assert half < 4.5 * np.sqrt(across * up * p.law.variance)
@@ -168,7 +191,9 @@ def test_individual_coverage_of_cells():
     errors = p.law.sample(200_000, PublicSeed("cells"))
     q = np.exp(-1 / float(p.law.scale))
     exact = 1 - 2 * q ** (k + 1) / (1 + q)
-    check_coverage(int((np.abs(errors) <= k).sum()), 200_000, float(exact), near_miss=0.005, false_alarm=6.3e-5)
+    check_coverage(
+        int((np.abs(errors) <= k).sum()), 200_000, float(exact), near_miss=0.005, false_alarm=6.3e-5
+    )
 
 
 def test_synthetic_points():
@@ -180,8 +205,13 @@ def test_synthetic_points():
     assert (p.lower[boxes] <= points).all()
     assert (points < p.upper[boxes]).all()
     assert (p.counts[boxes] > 0).all()
-    assert np.abs(np.bincount(boxes, minlength=len(p.counts)) / 5000 - p.counts / p.counts.sum()).max() < 0.03
-    assert made(BOX, 4, rows=0, noise=Scripted((-5, -5, -5, -5))).sample(10, random_state=1).shape == (10, 2)
+    assert (
+        np.abs(np.bincount(boxes, minlength=len(p.counts)) / 5000 - p.counts / p.counts.sum()).max()
+        < 0.03
+    )
+    assert made(BOX, 4, rows=0, noise=Scripted((-5, -5, -5, -5))).sample(
+        10, random_state=1
+    ).shape == (10, 2)
     assert p.sample(0).shape == (0, 2)
 
 
@@ -191,8 +221,13 @@ def test_geojson(tmp_path):
     assert json.loads((tmp_path / "map.json").read_text()) == collection
     ring = collection["features"][0]["geometry"]["coordinates"][0]
     assert ring == [[-180, -90], [0, -90], [0, 0], [-180, 0], [-180, -90]]
-    assert [feature["properties"]["count"] for feature in collection["features"]] == p.counts.tolist()
-    assert p.to_geojson(axes=["lat", "lon"])["features"][0]["geometry"]["coordinates"][0][1] == [0, -180]
+    assert [
+        feature["properties"]["count"] for feature in collection["features"]
+    ] == p.counts.tolist()
+    assert p.to_geojson(axes=["lat", "lon"])["features"][0]["geometry"]["coordinates"][0][1] == [
+        0,
+        -180,
+    ]
     for wrong in (["lat", "lat"], ["lat"]):
         with pytest.raises(UsageError):
             p.to_geojson(axes=wrong)
@@ -205,7 +240,10 @@ def test_dates():
     p = made(domain, 2)
     assert p.to_frame()["day_lower"].to_pylist() == [dt.date(2013, 1, 1), dt.date(2013, 1, 8)]
     assert p.count(day=("2013-01-01", dt.date(2013, 1, 8))).value == p.counts[0]
-    assert p.count(day=(["2013-01-01", "2013-01-08"], ["2013-01-08", "2013-01-15"])).value.tolist() == p.counts.tolist()
+    assert (
+        p.count(day=(["2013-01-01", "2013-01-08"], ["2013-01-08", "2013-01-15"])).value.tolist()
+        == p.counts.tolist()
+    )
 
 
 @pytest.mark.parametrize("cost", [PureDP("1/3"), ZCDP("0.1")], ids=str)
@@ -217,4 +255,12 @@ def test_a_partition_travels_bit_for_bit(cost, tmp_path):
     assert again.lower.tobytes() == p.lower.tobytes()
     assert [edge.dtype for edge in again.cover.edges] == [np.int64, np.int64]
     assert again.count(lon=(-10, 33.3)) == p.count(lon=(-10, 33.3))
-    assert p.to_frame().column_names == ["lat_lower", "lat_upper", "lon_lower", "lon_upper", "count", "low", "high"]
+    assert p.to_frame().column_names == [
+        "lat_lower",
+        "lat_upper",
+        "lon_lower",
+        "lon_upper",
+        "count",
+        "low",
+        "high",
+    ]

@@ -41,7 +41,9 @@ CROWD = tuple(map(tuple, (np.random.default_rng(5).random((2000, 2)) ** 3).tolis
 
 
 def answer(question, domain, rows, cost=ONE, unit=Unit(), seed="p"):  # noqa: B008
-    return question.answer(count(rows, question.needs(domain).lattice), unit, cost, PublicSeed(seed))
+    return question.answer(
+        count(rows, question.needs(domain).lattice), unit, cost, PublicSeed(seed)
+    )
 
 
 @pytest.mark.parametrize("question", EVERY, ids=lambda q: q.title)
@@ -75,7 +77,9 @@ def test_partitions_travel_and_are_used(question, tmp_path):
 @pytest.mark.parametrize("question", EVERY, ids=lambda q: q.title)
 @pytest.mark.parametrize("cost", [ONE, ZCDP("0.5")], ids=str)
 def test_previews_know_the_measure_and_touch_nothing(question, cost):
-    preview = question.preview(PLANE, Unit(rows_per_person=2, neighbours="replace"), cost, rows=1000)
+    preview = question.preview(
+        PLANE, Unit(rows_per_person=2, neighbours="replace"), cost, rows=1000
+    )
     assert preview.cost == cost
     assert isinstance(preview.law, DiscreteLaplace if cost is ONE else DiscreteGaussian)
     assert "+-" in str(preview)
@@ -102,13 +106,17 @@ def test_little_data(question, rows):
     assert len(answer(question, dot, ((0.5, 0.5),)).counts) == 1
 
 
-@pytest.mark.parametrize("question", EVERY[1:3] + EVERY[-1:] + [sf.BinaryPartitioner(depth=12)], ids=lambda q: q.title)
+@pytest.mark.parametrize(
+    "question", EVERY[1:3] + EVERY[-1:] + [sf.BinaryPartitioner(depth=12)], ids=lambda q: q.title
+)
 @pytest.mark.parametrize("d", [1, 5, 12])
 def test_many_axes_and_sparse_cubes(question, d):
     domain = Domain({f"x{i}": Interval(0, 1) for i in range(d)})
     lattice = fine_lattice(dict(domain.items()))
     points = np.random.default_rng(d).beta(2, 5, (3000, d))
-    cells = np.stack([axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1)
+    cells = np.stack(
+        [axis.locate(points[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1
+    )
     cube = Cube.of_cells(lattice, cells)
     assert cube.is_dense == (d == 1)
     p = question.answer(cube, Unit(), ONE, PublicSeed(d))
@@ -121,7 +129,9 @@ def test_many_axes_and_sparse_cubes(question, d):
 
 def test_one_cube_dense_or_sparse_gives_one_partition():
     lattice = fine_lattice(dict(PLANE.items()))
-    cells = np.stack([axis.locate(np.array(CROWD)[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1)
+    cells = np.stack(
+        [axis.locate(np.array(CROWD)[:, i].copy()) for i, axis in enumerate(lattice.axes)], axis=1
+    )
     dense = Cube.of_cells(lattice, cells)
     sparse = Cube._sparse(lattice, cells, np.ones(len(cells), np.int64))
     for question in EVERY[1:]:
@@ -144,7 +154,9 @@ def test_one_cube_dense_or_sparse_gives_one_partition():
         lambda: sf.PrivTreePartitioner(fanout=3),
         lambda: sf.AutoPartitioner(axes=3),
         lambda: sf.AutoPartitioner("kind").needs(Domain(kind=sf.Categories(["a"]))).lattice,
-        lambda: sf.BinaryPartitioner(stop_below=5, shares=Shares(threshold=0)).preview(PLANE, Unit(), ONE),
+        lambda: sf.BinaryPartitioner(stop_below=5, shares=Shares(threshold=0)).preview(
+            PLANE, Unit(), ONE
+        ),
         lambda: sf.MedianPartitioner(shares=Shares(partition=0)).preview(PLANE, Unit(), ONE),
         lambda: sf.MultiQuantilePartitioner().preview(PLANE, Unit(), PureDP("0.00000002")),
         lambda: sf.PrivTreePartitioner().preview(PLANE, Unit(), PureDP("0.00000001")),
@@ -177,7 +189,10 @@ def covered(question, cost, ranges, truth, runs):
     return each / runs, every / runs
 
 
-ALIGNED = {"x": (np.array([0.0, 4, 0, 8]), np.array([16.0, 8, 4, 16])), "y": (0, 8)}  # whole cells of a tree of fixed shape
+ALIGNED = {
+    "x": (np.array([0.0, 4, 0, 8]), np.array([16.0, 8, 4, 16])),
+    "y": (0, 8),
+}  # whole cells of a tree of fixed shape
 HELD = np.array([50, 0, 50, 0])
 
 
@@ -198,7 +213,9 @@ def test_intervals_of_aligned_ranges_hold_ten_thousand_times(evidence):
         figures[str(cost)] = {"trials": runs, "individual": each.tolist(), "simultaneous": every}
         assert (each >= floor).all()
         assert every >= floor
-    each, _ = covered(Halved(), ONE, ALIGNED, HELD, 1_000)  # a mechanism that states half of its noise is found out
+    each, _ = covered(
+        Halved(), ONE, ALIGNED, HELD, 1_000
+    )  # a mechanism that states half of its noise is found out
     assert (each < 0.95 - 4 * np.sqrt(0.95 * 0.05 / 1_000)).any()
     evidence("coverage_of_ranges", figures)
 
@@ -217,20 +234,30 @@ class Halved:
 
 
 def test_laws_of_sums():
-    laws = [DiscreteLaplace(Fraction(3)), DiscreteLaplace(Fraction(10)), DiscreteGaussian(Fraction(9))]
+    laws = [
+        DiscreteLaplace(Fraction(3)),
+        DiscreteLaplace(Fraction(10)),
+        DiscreteGaussian(Fraction(9)),
+    ]
     for law in laws:
         assert exact_half_width([(law, 1)], 0.05) == law.half_width(0.05)
     draws = sum(law.sample(40_000, PublicSeed(str(law))) for law in laws)
     k = exact_half_width([(law, 1) for law in laws], 0.05)
     assert abs((np.abs(draws) <= k).mean() - 0.95) < 0.01
-    bound = half_widths(np.array([sum(spread(law) for law in laws)]), [(law, 1.0) for law in laws], 0.05)[0]
+    bound = half_widths(
+        np.array([sum(spread(law) for law in laws)]), [(law, 1.0) for law in laws], 0.05
+    )[0]
     assert k <= bound < 2.5 * k
     p = answer(sf.BinaryPartitioner(depth=3), SMALL, ())
     assert p.half_width([0]) == p.accuracy()[0]
     assert p.half_width() > p.half_width([0, 1]) > p.half_width([0]) > p.half_width([]) == 0
 
 
-@pytest.mark.parametrize("question", [sf.UniformPartitioner(), sf.UniformPartitioner(partitions=3), sf.AdaptiveGridPartitioner()], ids=str)
+@pytest.mark.parametrize(
+    "question",
+    [sf.UniformPartitioner(), sf.UniformPartitioner(partitions=3), sf.AdaptiveGridPartitioner()],
+    ids=str,
+)
 def test_grids_over_many_axes_have_about_as_many_cells_as_they_aim_at(question):
     """Two parts of each of twenty axes would be a million cells."""
     wide = Domain({f"x{i}": Interval(0, 1) for i in range(20)})

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import UsageError
-from sfumato.partition.inference import infer, whole_counts
-from sfumato.partition.ranges import Walker
-from sfumato.partition.tables import Tables
-from sfumato.partition.tree import Tree
+from sfumato.partition.tree.corner_sums import Tables
+from sfumato.partition.tree.geometry import Tree
+from sfumato.partition.tree.inference import infer, whole_counts
+from sfumato.partition.tree.ranges import Walker
 from support.partition_growth import cube_of, lattice, trees
 
 
@@ -21,7 +21,10 @@ def test_cells_cover_the_box_once(made):
     _, tree = made
     lower, upper = (box[tree.leaves] for box in tree.boxes)
     shape = tree.lattice.shape
-    volumes = [Fraction(int(np.prod(b - a)), int(np.prod(shape))) for a, b in zip(lower, upper, strict=True)]
+    volumes = [
+        Fraction(int(np.prod(b - a)), int(np.prod(shape)))
+        for a, b in zip(lower, upper, strict=True)
+    ]
     assert sum(volumes) == 1
     points = np.array(list(product(*(range(size) for size in shape))))
     inside = ((lower[None] <= points[:, None]) & (points[:, None] < upper[None])).all(axis=2)
@@ -36,7 +39,9 @@ def test_cells_cover_the_box_once(made):
 def known(draw, tree):
     nodes = len(tree.axis)
     counts = np.array(draw(st.lists(st.integers(-20, 50), min_size=nodes, max_size=nodes)), float)
-    variances = np.array(draw(st.lists(st.sampled_from([0.5, 1.0, 4.0, 100.0]), min_size=nodes, max_size=nodes)))
+    variances = np.array(
+        draw(st.lists(st.sampled_from([0.5, 1.0, 4.0, 100.0]), min_size=nodes, max_size=nodes))
+    )
     silent = np.array(draw(st.lists(st.booleans(), min_size=nodes, max_size=nodes)))
     variances[silent & (tree.axis >= 0)] = np.inf
     return counts, variances
@@ -61,9 +66,13 @@ def test_inference_is_generalised_least_squares(made, data):
     found = infer(tree, counts, variances)
     cells, covariance, below = least_squares(tree, counts, variances)
     assert found.estimate == pytest.approx(below @ cells, abs=1e-6)
-    assert found.variance == pytest.approx(np.einsum("ij,jk,ik->i", below, covariance, below), rel=1e-6)
+    assert found.variance == pytest.approx(
+        np.einsum("ij,jk,ik->i", below, covariance, below), rel=1e-6
+    )
     seen = np.isfinite(variances)
-    weights = np.array(data.draw(st.lists(st.floats(0, 1), min_size=tree.cells, max_size=tree.cells)))
+    weights = np.array(
+        data.draw(st.lists(st.floats(0, 1), min_size=tree.cells, max_size=tree.cells))
+    )
     enters = (weights @ covariance @ below[seen].T) / variances[seen]
     assert (np.abs(enters) <= found.variance[seen] / variances[seen] * (1 + 1e-9) + 1e-12).all()
 
@@ -76,7 +85,9 @@ def test_whole_counts_add_up(made, data):
     found = infer(tree, counts, variances)
     whole = whole_counts(tree, found.estimate, found.own)
     assert (whole >= 0).all()
-    assert (whole[tree.inner] == whole[tree.child[tree.inner]] + whole[tree.child[tree.inner] + 1]).all()
+    assert (
+        whole[tree.inner] == whole[tree.child[tree.inner]] + whole[tree.child[tree.inner] + 1]
+    ).all()
     assert whole[0] == max(0, round(found.estimate[0]))
 
 
@@ -90,13 +101,23 @@ def test_ranges_and_their_variances(made, data):
     lower, upper = tree.corners()
     for axis in range(len(tree.axes)):
         if data.draw(st.booleans()):
-            ends = np.sort(np.array(data.draw(st.lists(st.integers(-2, 14), min_size=10, max_size=10))).reshape(2, 5) / 2, axis=0)
+            ends = np.sort(
+                np.array(
+                    data.draw(st.lists(st.integers(-2, 14), min_size=10, max_size=10))
+                ).reshape(2, 5)
+                / 2,
+                axis=0,
+            )
             ranges[axis] = (ends[0], ends[1])
-            overlap = np.minimum(ends[1][:, None], upper[:, axis]) - np.maximum(ends[0][:, None], lower[:, axis])
+            overlap = np.minimum(ends[1][:, None], upper[:, axis]) - np.maximum(
+                ends[0][:, None], lower[:, axis]
+            )
             share *= np.clip(overlap / (upper - lower)[:, axis], 0, 1)
     values, spread = Walker(tree, found).sums(ranges, 5)
     assert values == pytest.approx(share @ cells, abs=1e-6)
-    assert spread == pytest.approx(np.einsum("ij,jk,ik->i", share, covariance, share), rel=1e-6, abs=1e-7)
+    assert spread == pytest.approx(
+        np.einsum("ij,jk,ik->i", share, covariance, share), rel=1e-6, abs=1e-7
+    )
     tables = Tables(tree, found)
     assert tables.fits == (len(tree.axes) == 2)
     if tables.fits:
@@ -129,4 +150,8 @@ def test_counts_follow_the_kernel():
     rows = [(0.5, 0.5), (1.0, 2.9), (3.9, 3.0), (2.0, 1.0)]
     tree = Tree(on, np.array([0, 1, -1, -1, -1]), np.array([2, 1, 0, 0, 0]))
     cells = cube_of(rows, on).counts.reshape(4, 3)
-    assert np.bincount(tree.assign(np.array(rows)), minlength=3).tolist() == [cells[2:].sum(), cells[:2, :1].sum(), cells[:2, 1:].sum()]
+    assert np.bincount(tree.assign(np.array(rows)), minlength=3).tolist() == [
+        cells[2:].sum(),
+        cells[:2, :1].sum(),
+        cells[:2, 1:].sum(),
+    ]

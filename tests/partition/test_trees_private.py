@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.audit.exact import pure_loss
+from sfumato.audit.likelihoods import pure_loss
 from sfumato.audit.runs import Scripted, count, neighbours, of_question, published_counts
 from sfumato.domain import Domain, Interval
-from sfumato.exact import EPSILON_UNITS, RHO_UNITS
 from sfumato.mechanisms.selection import RankLaw
+from sfumato.numbers import EPSILON_UNITS, RHO_UNITS
 from sfumato.partition import median
 from sfumato.partition.growing import Draft
 from sfumato.privacy.allocation import Shares
@@ -29,7 +29,11 @@ FOUR = Domain(x=Interval(0, 4, step=1))
 PLANE = Domain(x=Interval(0, 2, step=1), y=Interval(0, 2, step=1))
 ON_FOUR = ((0.5,), (1.0,), (4.0,))
 ON_PLANE = ((0.0, 0.0), (2.0, 0.0), (1.0, 1.0))
-UNITS = [Unit(rows_per_person=r, neighbours=relation) for r in (1, 2) for relation in ("add-remove", "replace")]
+UNITS = [
+    Unit(rows_per_person=r, neighbours=relation)
+    for r in (1, 2)
+    for relation in ("add-remove", "replace")
+]
 CLAIM = PureDP("2")
 
 
@@ -41,7 +45,12 @@ def others(unit):
 
 COUNTED = [
     sf.BinaryPartitioner(depth=2, stop_below=1),
-    sf.BinaryPartitioner(depth=2, stop_below=1, allocation="uniform", shares=Shares(release=1, partition=2, threshold=3)),
+    sf.BinaryPartitioner(
+        depth=2,
+        stop_below=1,
+        allocation="uniform",
+        shares=Shares(release=1, partition=2, threshold=3),
+    ),
     sf.BinaryPartitioner(depth=3),
     sf.AdaptiveGridPartitioner(),
     sf.AutoPartitioner(),
@@ -50,7 +59,9 @@ COUNTED = [
 
 def check_counts(question, unit, universe, background):
     firsts = (-3, 40)
-    loss = pure_loss(of_question(question, FOUR, unit, CLAIM), neighbours(universe, unit, background), firsts).loss
+    loss = pure_loss(
+        of_question(question, FOUR, unit, CLAIM), neighbours(universe, unit, background), firsts
+    ).loss
     assert loss <= 2 * (1 + 1e-9)
     assert loss >= 0.99 * 2 or unit.neighbours == "replace"
 
@@ -66,13 +77,18 @@ def test_trees_of_counts(question, unit):
 @pytest.mark.parametrize("question", COUNTED, ids=str)
 def test_trees_of_counts_on_more_data(question, unit):
     check_counts(question, unit, ON_FOUR, others(unit))
-    small = pure_loss(of_question(question, PLANE, unit, CLAIM), neighbours(ON_PLANE, unit, 0), (-3, 0, 40)).loss
+    small = pure_loss(
+        of_question(question, PLANE, unit, CLAIM), neighbours(ON_PLANE, unit, 0), (-3, 0, 40)
+    ).loss
     assert small <= 2 * (1 + 1e-9)
 
 
 def test_a_binary_partition_under_replace_spends_what_its_unshared_levels_cost():
     """The root's count does not move where one row becomes another; all other levels do, twice."""
-    question, unit = sf.BinaryPartitioner(depth=2, shares=Shares(release=9, threshold=1)), Unit(neighbours="replace")
+    question, unit = (
+        sf.BinaryPartitioner(depth=2, shares=Shares(release=9, threshold=1)),
+        Unit(neighbours="replace"),
+    )
     loss = pure_loss(of_question(question, FOUR, unit, CLAIM), neighbours(ON_FOUR, unit, 1)).loss
     assert 0.9 * 2 <= loss <= 2 * (1 + 1e-9)
 
@@ -122,7 +138,10 @@ def median_loss(monkeypatch, question, domain, unit, pairs, choices):
 def counts_loss(here, there):
     """Loss of counts whose noiseless values are these, on the same boxes."""
     which = np.zeros(len(here.noisy), int) if here.which is None else here.which
-    loss = sum(abs(int(a - b)) / float(here.laws[w].scale) for a, b, w in zip(here.noisy, there.noisy, which, strict=True))
+    loss = sum(
+        abs(int(a - b)) / float(here.laws[w].scale)
+        for a, b, w in zip(here.noisy, there.noisy, which, strict=True)
+    )
     if here.inner is not None:
         inner = zip(here.inner.count, there.inner.count, here.inner.which, strict=True)
         loss += sum(abs(int(a - b)) / float(here.laws[w].scale) for a, b, w in inner)
@@ -133,7 +152,9 @@ def counts_loss(here, there):
 def test_medians(monkeypatch, unit):
     question = sf.MedianPartitioner(depth=2)
     choices = [(0, 0, 0), (1, 0, 0), (2, 1, 0), (2, 0, 0)]
-    loss = median_loss(monkeypatch, question, FOUR, unit, neighbours(ON_FOUR[::2], unit, others(unit)), choices)
+    loss = median_loss(
+        monkeypatch, question, FOUR, unit, neighbours(ON_FOUR[::2], unit, others(unit)), choices
+    )
     assert loss <= 2 * (1 + 1e-9)
     if unit.neighbours == "add-remove":
         assert loss >= 0.85 * 2
@@ -147,7 +168,14 @@ def lone_median_loss():
     wide, rows = Domain(x=Interval(0, 1024, step=1)), 2 * ((1020.5,),)
     pairs = [((*rows, (1023.5,)), rows), (rows, (*rows, (1023.5,)))]
     with pytest.MonkeyPatch.context() as patch:
-        return median_loss(patch, sf.MedianPartitioner(depth=1, shares=ALONE), wide, Unit(), pairs, [(0,), (1020,), (1022,)])
+        return median_loss(
+            patch,
+            sf.MedianPartitioner(depth=1, shares=ALONE),
+            wide,
+            Unit(),
+            pairs,
+            [(0,), (1020,), (1022,)],
+        )
 
 
 def nested_medians_loss():
@@ -156,7 +184,9 @@ def nested_medians_loss():
     pairs = [((*rows, (511.5,)), (*rows, (1023.5,))), ((*rows, (1023.5,)), (*rows, (511.5,)))]
     question = sf.MedianPartitioner(depth=2, shares=ALONE, allocation=["1/1000", 1, 1])
     with pytest.MonkeyPatch.context() as patch:
-        return median_loss(patch, question, wide, Unit(neighbours="replace"), pairs, [(511, 508, 0), (511, 0, 500)])
+        return median_loss(
+            patch, question, wide, Unit(neighbours="replace"), pairs, [(511, 508, 0), (511, 0, 500)]
+        )
 
 
 def test_medians_spend_their_share_and_no_more(monkeypatch):
@@ -166,7 +196,9 @@ def test_medians_spend_their_share_and_no_more(monkeypatch):
     assert lone_median_loss() > 2.02, "the median that spends 2 epsilon is found out"
     monkeypatch.undo()
     monkeypatch.setattr(median, "nested", lambda unit, epsilon: (Unit(), epsilon))
-    assert nested_medians_loss() > 2.02, "add-remove selections at the full share, in nodes under replace, are found out"
+    assert nested_medians_loss() > 2.02, (
+        "add-remove selections at the full share, in nodes under replace, are found out"
+    )
 
 
 def test_cells_that_take_the_budgets_of_the_deepest_levels_are_found_out(monkeypatch):
@@ -174,7 +206,9 @@ def test_cells_that_take_the_budgets_of_the_deepest_levels_are_found_out(monkeyp
     question, unit = sf.BinaryPartitioner(depth=3, stop_below=5), Unit()
 
     monkeypatch.setattr(Draft, "left", lambda draft: np.full(len(draft.growth.axis), draft.total))
-    loss = pure_loss(of_question(question, FOUR, unit, CLAIM), neighbours(ON_FOUR[:1], unit, 0), (-3, 40)).loss
+    loss = pure_loss(
+        of_question(question, FOUR, unit, CLAIM), neighbours(ON_FOUR[:1], unit, 0), (-3, 40)
+    ).loss
     assert loss > 2.02
 
 
@@ -190,7 +224,9 @@ class Answers(Scripted):
 
     def draw(self, law, size):
         if law == self.law:
-            found = self.tests[self.asked : self.asked + size] + [-(10**6)] * max(0, size - max(0, len(self.tests) - self.asked))
+            found = self.tests[self.asked : self.asked + size] + [-(10**6)] * max(
+                0, size - max(0, len(self.tests) - self.asked)
+            )
             self.asked += size
             return np.array(found[:size], dtype=np.int64)
         found, self.first = self.first[:size], self.first[size:]
@@ -200,7 +236,9 @@ class Answers(Scripted):
 def grown(question, domain, unit, rows, cost, tests, first):
     law, _ = question.test_law(cost, unit)
     noise = Answers(law, tests, first)
-    return question.answer(count(rows, question.needs(domain).lattice), unit, cost, noise), noise.asked
+    return question.answer(
+        count(rows, question.needs(domain).lattice), unit, cost, noise
+    ), noise.asked
 
 
 def answers(question, domain, unit, rows, cost, first=()):
@@ -225,7 +263,9 @@ def answers(question, domain, unit, rows, cost, first=()):
             low, high = -4000, 4000  # not split at low, split at high
             while high - low > 1:
                 middle = (low + high) // 2
-                split = grown(question, domain, unit, rows, cost, (*tests[:i], middle, *tests[i + 1 :]), first)[0]
+                split = grown(
+                    question, domain, unit, rows, cost, (*tests[:i], middle, *tests[i + 1 :]), first
+                )[0]
                 cut = len(split.cover.cut) if test < 0 else -len(split.cover.cut)
                 same = len(release.cover.cut) if test < 0 else -len(release.cover.cut)
                 moved = (cut != same) if test < 0 else (cut == same)
@@ -276,7 +316,9 @@ def test_privtree_in_blocks(unit):
 def test_a_head_start_that_is_read_off_the_data_is_found_out():
     """With this draw it is the one more row that makes a head start, while the counts that are shown are taken to be the same."""
     more, fewer = ((3.5,),), ()
-    loss = privtree_loss(sf.PrivTreePartitioner(), FOUR, Unit(), CLAIM, [(more, fewer), (fewer, more)], (900, 0, 28))
+    loss = privtree_loss(
+        sf.PrivTreePartitioner(), FOUR, Unit(), CLAIM, [(more, fewer), (fewer, more)], (900, 0, 28)
+    )
     assert loss > 1.2 * 2
 
 
@@ -296,11 +338,16 @@ def path_loss(question, rows, cost):
 
 def least_noise(question, rows, cost, depth):
     """The least draw at which the lowest box of a level is split, the boxes above it having been; the noisy number of rows is small."""
-    deep, before = Domain(x=Interval(0, 64, step=1)), (YES, *(YES, NO) * (depth - 1)) if depth else ()
+    deep, before = (
+        Domain(x=Interval(0, 64, step=1)),
+        (YES, *(YES, NO) * (depth - 1)) if depth else (),
+    )
     low, high = -100, 100
     while high - low > 1:
         middle = (low + high) // 2
-        release, _ = grown(question, deep, Unit(), rows * ((0.5,),), cost, (*before, middle), (-100,))
+        release, _ = grown(
+            question, deep, Unit(), rows * ((0.5,),), cost, (*before, middle), (-100,)
+        )
         low, high = (low, middle) if int(release.depth.max()) > depth else (middle, high)
     return high
 
@@ -311,7 +358,9 @@ def test_the_answers_of_a_path_and_a_real_delta(monkeypatch):
     law, _ = question.test_law(cost, Unit())
     claim = 3 / float(law.scale)
     assert max(path_loss(question, rows, cost) for rows in (0, 1)) <= claim * (1 + 1e-9)
-    monkeypatch.setattr(sf.PrivTreePartitioner, "test_law", lambda *_: (law, float(law.scale) * math.log(2)))
+    monkeypatch.setattr(
+        sf.PrivTreePartitioner, "test_law", lambda *_: (law, float(law.scale) * math.log(2))
+    )
     assert path_loss(question, 0, cost) > 1.3 * claim
 
 
@@ -332,16 +381,32 @@ def test_publishing_biased_counts_is_found_out():
 def test_joint_cuts_spend_their_level_and_no_more(monkeypatch, cost, unit):
     """Every node chooses for one added or removed person: under replace at half of its level's share."""
     seen, law = [], median.JointLaw
-    monkeypatch.setattr(median, "JointLaw", lambda *rest, **more: seen.append(rest[2:4]) or law(*rest, **more))
+    monkeypatch.setattr(
+        median, "JointLaw", lambda *rest, **more: seen.append(rest[2:4]) or law(*rest, **more)
+    )
     question = sf.MultiQuantilePartitioner("x", depth=2, fanout=3)
     wide = Domain(x=Interval(0, 64, step=1))
     sf.Publisher(
-        sf.source(np.arange(64.0)[:, None], wide, rows_per_person=unit.rows_per_person, neighbours=unit.neighbours), budget=cost
-    ).release(question, **({"rho": cost.rho} if isinstance(cost, ZCDP) else {"epsilon": cost.epsilon}))
+        sf.source(
+            np.arange(64.0)[:, None],
+            wide,
+            rows_per_person=unit.rows_per_person,
+            neighbours=unit.neighbours,
+        ),
+        budget=cost,
+    ).release(
+        question, **({"rho": cost.rho} if isinstance(cost, ZCDP) else {"epsilon": cost.epsilon})
+    )
     sides = 2 if unit.neighbours == "replace" else 1
     assert {inner for _, inner in seen} == {Unit(unit.rows_per_person)}
-    spent = {(sides * epsilon) ** 2 / 8 if isinstance(cost, ZCDP) else sides * epsilon for epsilon, _ in seen}
-    shares = [Fraction(units, RHO_UNITS if isinstance(cost, ZCDP) else EPSILON_UNITS) for units in question.levels(cost).partition]
+    spent = {
+        (sides * epsilon) ** 2 / 8 if isinstance(cost, ZCDP) else sides * epsilon
+        for epsilon, _ in seen
+    }
+    shares = [
+        Fraction(units, RHO_UNITS if isinstance(cost, ZCDP) else EPSILON_UNITS)
+        for units in question.levels(cost).partition
+    ]
     assert len(seen) > 1
     assert len(spent) == len(set(shares)) == 2
     for one, share in zip(sorted(spent), sorted(shares), strict=True):

@@ -51,7 +51,9 @@ def test_ten_axes():
     assert [eugkm_cells(1e300, 1, d=d)[1] for d in (1, 2, 22, 23)] == [2**22, 2**11, 2, 1]
 
 
-@pytest.mark.parametrize("cost", [ONE, ApproxDP("0.3", "1e-6"), ZCDP("0.1"), PureDP("0.123456789")], ids=str)
+@pytest.mark.parametrize(
+    "cost", [ONE, ApproxDP("0.3", "1e-6"), ZCDP("0.1"), PureDP("0.123456789")], ids=str
+)
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_noise_spends_the_cost_exactly(cost, rows):
     """Cost of a move of the number of rows by n and of the cells by c in L1, in exact arithmetic, at its worst."""
@@ -68,7 +70,9 @@ def test_the_noise_spends_the_cost_exactly(cost, rows):
 def spends(look, total, grid, gone, come):
     if isinstance(grid, DiscreteLaplace):
         return total / look.scale + (gone + come) / grid.scale
-    return Fraction(total**2) / (2 * look.sigma_squared) + Fraction(gone**2 + come**2) / (2 * grid.sigma_squared)
+    return Fraction(total**2) / (2 * look.sigma_squared) + Fraction(gone**2 + come**2) / (
+        2 * grid.sigma_squared
+    )
 
 
 @pytest.mark.parametrize("unit", [Unit(), Unit(rows_per_person=2, neighbours="replace")], ids=str)
@@ -77,7 +81,11 @@ def spends(look, total, grid, gone, come):
 def test_the_preview_is_what_the_release_then_has(rows, cost, unit):
     question = UniformPartitioner(["x", "y"])
     preview = question.preview(PLANE, unit, cost, rows=rows)
-    data = tuple(map(tuple, np.random.default_rng(1).random((rows, 2)).tolist())) if rows else ((math.nan, 0.0),)
+    data = (
+        tuple(map(tuple, np.random.default_rng(1).random((rows, 2)).tolist()))
+        if rows
+        else ((math.nan, 0.0),)
+    )
     release = question.answer(count(data, question.needs(PLANE).lattice), unit, cost, Scripted())
     assert release.rows == rows
     assert len(release.counts) == preview.cells
@@ -97,7 +105,15 @@ def test_a_preview_without_rows_says_what_it_does_not_know():
 
 
 @pytest.mark.parametrize(
-    "fields", [{"partitions": 0}, {"partitions": -1}, {"partitions": True}, {"partitions": 2**22 + 1}, {"theta": 0}, {"theta": math.nan}]
+    "fields",
+    [
+        {"partitions": 0},
+        {"partitions": -1},
+        {"partitions": True},
+        {"partitions": 2**22 + 1},
+        {"theta": 0},
+        {"theta": math.nan},
+    ],
 )
 def test_parameters_that_make_no_sense(fields):
     with pytest.raises(UsageError):
@@ -113,7 +129,9 @@ def test_axes_must_be_intervals():
 def test_few_lattice_points(steps):
     domain = Domain(x=Interval(0, steps, step=1), y=Interval(0, 1))
     question = UniformPartitioner(partitions=100)
-    release = question.answer(count(((0.5, 0.5),), question.needs(domain).lattice), Unit(), ONE, PublicSeed(1))
+    release = question.answer(
+        count(((0.5, 0.5),), question.needs(domain).lattice), Unit(), ONE, PublicSeed(1)
+    )
     assert release.geometry.shape == (steps, 10)
 
 
@@ -121,18 +139,30 @@ def test_a_fine_grid_is_counted_again_on_itself():
     question = UniformPartitioner(partitions=1000**2)
     data = tuple(map(tuple, np.random.default_rng(2).random((50, 2)).tolist()))
     domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
-    release = question.answer(Rescanned(data, question.needs(domain).lattice), Unit(), ONE, Scripted())
+    release = question.answer(
+        Rescanned(data, question.needs(domain).lattice), Unit(), ONE, Scripted()
+    )
     assert release.lattice.shape == (1000, 1000)
-    assert np.flatnonzero(release.counts).tolist() == sorted(set(release.assign(np.array(data)).tolist()))
+    assert np.flatnonzero(release.counts).tolist() == sorted(
+        set(release.assign(np.array(data)).tolist())
+    )
 
 
 def test_noise_on_rows_that_is_far_below_leaves_one_cell():
     question = UniformPartitioner(["x", "y"])
-    release = question.answer(count(((1.0, 0.0),), question.needs(PLANE).lattice), Unit(), ONE, Scripted((-(10**6),)))
+    release = question.answer(
+        count(((1.0, 0.0),), question.needs(PLANE).lattice), Unit(), ONE, Scripted((-(10**6),))
+    )
     assert release.rows < 0
     assert len(release.counts) == 1
 
 
 def test_shares_are_a_fiftieth_and_the_rest_and_none_is_needed_under_replace():
-    assert UniformPartitioner().laws(ONE, Unit()) == (DiscreteLaplace(Fraction(50)), DiscreteLaplace(Fraction(50, 49)))
-    assert UniformPartitioner().laws(ONE, Unit(neighbours="replace")) == (DiscreteLaplace(Fraction(2)), DiscreteLaplace(Fraction(2)))
+    assert UniformPartitioner().laws(ONE, Unit()) == (
+        DiscreteLaplace(Fraction(50)),
+        DiscreteLaplace(Fraction(50, 49)),
+    )
+    assert UniformPartitioner().laws(ONE, Unit(neighbours="replace")) == (
+        DiscreteLaplace(Fraction(2)),
+        DiscreteLaplace(Fraction(2)),
+    )

@@ -12,17 +12,28 @@ from sfumato.privacy.allocation import levels, of_units, share
 from sfumato.privacy.composition import compose
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
-GEOMETRIC = {0: 28627657615, 1: 36068588439, 9: 229021260923}  # of epsilon 1 over ten levels, fan-out 2, in units of 1e-12
+GEOMETRIC = {
+    0: 28627657615,
+    1: 36068588439,
+    9: 229021260923,
+}  # of epsilon 1 over ten levels, fan-out 2, in units of 1e-12
 
 
 def test_geometric_levels():
     shares = levels(10**12, 9, allocation="geometric")
     assert sum(shares) == 10**12
     assert all(abs(shares[i] - units) <= 1 for i, units in GEOMETRIC.items() if i < 9)
-    assert abs(shares[9] - GEOMETRIC[9]) <= 10  # the last level takes what the others' flooring left
+    assert (
+        abs(shares[9] - GEOMETRIC[9]) <= 10
+    )  # the last level takes what the others' flooring left
 
 
-@given(st.integers(0, 10**12), st.integers(0, 20), st.sampled_from(["uniform", "geometric", "linear"]), st.integers(2, 9))
+@given(
+    st.integers(0, 10**12),
+    st.integers(0, 20),
+    st.sampled_from(["uniform", "geometric", "linear"]),
+    st.integers(2, 9),
+)
 def test_levels_add_up_and_never_fall(total, height, allocation, fanout):
     shares = levels(total, height, allocation=allocation, fanout=fanout)
     assert len(shares) == height + 1
@@ -32,7 +43,12 @@ def test_levels_add_up_and_never_fall(total, height, allocation, fanout):
 
 def test_custom_levels():
     assert levels(10, 1, allocation=[1, "4"]) == [2, 8]
-    for wrong in ({"allocation": [1]}, {"allocation": "square"}, {"allocation": [-1, 2]}, {"allocation": "uniform", "fanout": 1}):
+    for wrong in (
+        {"allocation": [1]},
+        {"allocation": "square"},
+        {"allocation": [-1, 2]},
+        {"allocation": "uniform", "fanout": 1},
+    ):
         with pytest.raises(UsageError):
             levels(10, 1, **wrong)
     with pytest.raises(UsageError):

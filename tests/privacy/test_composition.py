@@ -24,12 +24,20 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 def epsilon_of(rho, delta, orders):
     """The least epsilon over a grid of orders, to 40 digits (Canonne, Kamath, Steinke 2020, Cor. 13)."""
     with mpmath.workdps(40):
-        r, log_delta = mpmath.mpf(rho.numerator) / rho.denominator, mpmath.log(mpmath.mpf(delta.numerator) / delta.denominator)
-        return min(a * r + (-log_delta - mpmath.log(a - 1) + a * mpmath.log1p(-1 / a)) / (a - 1) for a in orders)
+        r, log_delta = (
+            mpmath.mpf(rho.numerator) / rho.denominator,
+            mpmath.log(mpmath.mpf(delta.numerator) / delta.denominator),
+        )
+        return min(
+            a * r + (-log_delta - mpmath.log(a - 1) + a * mpmath.log1p(-1 / a)) / (a - 1)
+            for a in orders
+        )
 
 
 @pytest.mark.parametrize("delta", [Fraction(1, 10**2), Fraction(1, 10**6), Fraction(1, 10**12)])
-@pytest.mark.parametrize("rho", [Fraction(1, 10**6), Fraction(1, 200), Fraction(1, 2), Fraction(20)])
+@pytest.mark.parametrize(
+    "rho", [Fraction(1, 10**6), Fraction(1, 200), Fraction(1, 2), Fraction(20)]
+)
 def test_concentrated_to_approximate(rho, delta):
     best = 1 + math.sqrt(math.log(1 / delta) / rho)
     orders = [1 + (best - 1) * mpmath.mpf(10) ** (mpmath.mpf(i) / 1000 - 1) for i in range(2001)]
@@ -42,7 +50,13 @@ def test_concentrated_to_approximate(rho, delta):
     # The least over all orders: refine around the grid's best, and stay above it.
     middle = min(orders, key=lambda a: epsilon_of(rho, delta, [a]))
     finest = epsilon_of(
-        rho, delta, [middle * (1 + mpmath.mpf(i) / 10**5) for i in range(-250, 251) if middle * (1 + mpmath.mpf(i) / 10**5) > 1]
+        rho,
+        delta,
+        [
+            middle * (1 + mpmath.mpf(i) / 10**5)
+            for i in range(-250, 251)
+            if middle * (1 + mpmath.mpf(i) / 10**5) > 1
+        ],
     )
     assert float(stated.epsilon) >= float(finest) * (1 - 1e-9)
 
@@ -61,13 +75,19 @@ def exact_delta(epsilon, scale, answers):
     step = 1 / float(scale)
     up = 1 / (1 + math.exp(-step))
     return sum(
-        math.comb(answers, k) * (up**k * (1 - up) ** (answers - k) - math.exp(epsilon) * (1 - up) ** k * up ** (answers - k))
+        math.comb(answers, k)
+        * (
+            up**k * (1 - up) ** (answers - k)
+            - math.exp(epsilon) * (1 - up) ** k * up ** (answers - k)
+        )
         for k in range(answers + 1)
         if (2 * k - answers) * step > epsilon
     )
 
 
-@pytest.mark.parametrize(("delta", "continuous"), [(Fraction(1, 10**6), 1.774), (Fraction(1, 10**4), 1.387)])
+@pytest.mark.parametrize(
+    ("delta", "continuous"), [(Fraction(1, 10**6), 1.774), (Fraction(1, 10**4), 1.387)]
+)
 def test_twenty_laplace_answers(delta, continuous):
     """Never below the exact figure, within 1e-3 of it, and above the literature's, which is for continuous noise."""
     tight = float(plan_epsilon([PureDP("0.1")] * 20, delta))
@@ -86,7 +106,12 @@ def test_charges():
     assert charge(PureDP("0.5"), "pure") == charge(PureDP("0.5"), "approx") == (5 * 10**8, 0)
     assert charge(PureDP("1"), "zcdp") == (5 * 10**11, 0)
     assert charge(ApproxDP(1, "1e-6"), "approx") == (10**9, 10**12)
-    for cost, rule in ((ApproxDP(1, "1e-6"), "pure"), (ZCDP(1), "pure"), (ZCDP(1), "approx"), (ApproxDP(1, "1e-6"), "zcdp")):
+    for cost, rule in (
+        (ApproxDP(1, "1e-6"), "pure"),
+        (ZCDP(1), "pure"),
+        (ZCDP(1), "approx"),
+        (ApproxDP(1, "1e-6"), "zcdp"),
+    ):
         with pytest.raises(UsageError, match="no conversion"):
             charge(cost, rule)
 

@@ -3,11 +3,11 @@
 import pytest
 
 import sfumato.partition as rooms
+from sfumato.counters import Counter
 from sfumato.histogram import Histogram
 from sfumato.privacy.guarantee import Guarantee, assumptions_of
 from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.streaming import Counter
 
 PARTITIONERS = [getattr(rooms, name) for name in rooms.__all__ if name.endswith("Partitioner")]
 QUESTIONS = [Histogram, Counter, *PARTITIONERS]
@@ -44,7 +44,9 @@ def test_assumptions_name_who_bounds_rows():
     assert "nothing enforces" in assumptions_of(Unit(rows_per_person=3))[0]
 
 
-@pytest.mark.parametrize("proof", [Histogram.keys_proof, Histogram.records_proof], ids=["keys", "records"])
+@pytest.mark.parametrize(
+    "proof", [Histogram.keys_proof, Histogram.records_proof], ids=["keys", "records"]
+)
 def test_the_docstring_of_a_histogram_holds_its_other_proofs(proof):
     for line in str(proof).splitlines():
         assert words(line) in words(Histogram.__doc__)

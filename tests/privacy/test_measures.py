@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP, asked_cost, measure_of, spendable
+from sfumato.privacy.measures import (
+    ZCDP,
+    ApproxDP,
+    MetricDP,
+    PureDP,
+    asked_cost,
+    measure_of,
+    spendable,
+)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "abc", True, float("nan"), None])
@@ -49,15 +57,25 @@ def test_keywords():
     assert asked_cost(epsilon="0.5", delta=0, rho=None) == PureDP("0.5")
     assert asked_cost(epsilon="0.5", delta="1e-6", rho=None) == ApproxDP("0.5", "1e-6")
     assert asked_cost(epsilon=None, delta=0, rho="0.1") == ZCDP("0.1")
-    for wrong in ({"epsilon": None, "rho": None}, {"epsilon": 1, "rho": 1}, {"epsilon": None, "rho": 1, "delta": "1e-6"}):
+    for wrong in (
+        {"epsilon": None, "rho": None},
+        {"epsilon": 1, "rho": 1},
+        {"epsilon": None, "rho": 1, "delta": "1e-6"},
+    ):
         with pytest.raises(UsageError):
             asked_cost(**{"delta": 0} | wrong)
 
 
 def test_one_reading_of_totals():
-    assert measure_of("a total", epsilon=3) == measure_of("a total", epsilon="3", delta="0.0") == PureDP(3)
+    assert (
+        measure_of("a total", epsilon=3)
+        == measure_of("a total", epsilon="3", delta="0.0")
+        == PureDP(3)
+    )
     assert measure_of("a total", epsilon=3, delta="1e-6") == ApproxDP(3, "1e-6")
-    assert measure_of("a total", rho="1e-13") == ZCDP("1e-13")  # nothing is rounded: what counts in units rounds down
+    assert measure_of("a total", rho="1e-13") == ZCDP(
+        "1e-13"
+    )  # nothing is rounded: what counts in units rounds down
     with pytest.raises(UsageError, match="a total: give --epsilon or --rho, and not both"):
         measure_of("a total", epsilon=1, rho=1, prefix="--")
     with pytest.raises(UsageError, match="--rho with --delta"):
@@ -67,4 +85,7 @@ def test_one_reading_of_totals():
 def test_measures_travel():
     for cost in (PureDP("1/3"), ApproxDP("1/3", "1e-6"), ZCDP("0.1"), MetricDP("2")):
         data = msgspec.json.encode(cost, enc_hook=str)
-        assert msgspec.json.decode(data, type=type(cost), dec_hook=lambda kind, plain: Fraction(plain)) == cost
+        assert (
+            msgspec.json.decode(data, type=type(cost), dec_hook=lambda kind, plain: Fraction(plain))
+            == cost
+        )

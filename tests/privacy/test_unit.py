@@ -13,20 +13,37 @@ CELLS = 3
 
 def moves(unit, universe):
     """All pairs of what one person may have brought: at most r rows each, none under add-remove on one side."""
-    own = [rows for size in range(unit.rows_per_person + 1) for rows in itertools.combinations_with_replacement(universe, size)]
-    return itertools.product(own, own) if unit.neighbours == "replace" else ((rows, ()) for rows in own)
+    own = [
+        rows
+        for size in range(unit.rows_per_person + 1)
+        for rows in itertools.combinations_with_replacement(universe, size)
+    ]
+    return (
+        itertools.product(own, own)
+        if unit.neighbours == "replace"
+        else ((rows, ()) for rows in own)
+    )
 
 
-UNITS = [Unit(rows_per_person=r, neighbours=neighbours) for r in (1, 2, 3) for neighbours in ("add-remove", "replace")]
+UNITS = [
+    Unit(rows_per_person=r, neighbours=neighbours)
+    for r in (1, 2, 3)
+    for neighbours in ("add-remove", "replace")
+]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_counts(unit):
-    shifts = [[one.count(cell) - other.count(cell) for cell in range(CELLS)] for one, other in moves(unit, range(CELLS))]
+    shifts = [
+        [one.count(cell) - other.count(cell) for cell in range(CELLS)]
+        for one, other in moves(unit, range(CELLS))
+    ]
     assert unit.counts_l1 == max(sum(map(abs, shift)) for shift in shifts)
     assert unit.counts_l2_squared == max(sum(x * x for x in shift) for shift in shifts)
     assert unit.largest_cell == max(max(map(abs, shift)) for shift in shifts)
-    assert unit.largest_cell == max(abs(sum(shift)) for shift in shifts)  # the number of rows moves by no more
+    assert unit.largest_cell == max(
+        abs(sum(shift)) for shift in shifts
+    )  # the number of rows moves by no more
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -41,11 +58,17 @@ def test_sums(unit, lower, upper):
 def test_sums_over_cells(unit, lower, upper):
     rows = list(itertools.product(range(2), (lower, upper)))
     sums = [
-        [sum(value for at, value in one if at == cell) - sum(value for at, value in other if at == cell) for cell in range(2)]
+        [
+            sum(value for at, value in one if at == cell)
+            - sum(value for at, value in other if at == cell)
+            for cell in range(2)
+        ]
         for one, other in moves(unit, rows)
     ]
     assert unit.sums_l1(upper) == max(sum(map(abs, shift)) for shift in sums)
-    assert unit.sums_l2_squared(upper, signed=lower < 0) == max(sum(x * x for x in shift) for shift in sums)
+    assert unit.sums_l2_squared(upper, signed=lower < 0) == max(
+        sum(x * x for x in shift) for shift in sums
+    )
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.0, "1", None])

@@ -12,7 +12,7 @@ from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.methods import Cells, Way
 from sfumato.quantiles.parts import divided, parts_for, points_of
-from sfumato.quantiles.reach import half_width
+from sfumato.quantiles.rank_error import half_width
 from sfumato.random.bits import PublicSeed, current
 from support import selections, ties
 from support.selections import data_sets, moves, worst
@@ -74,7 +74,11 @@ def test_the_law_with_ties_is_the_one_stated(unit):
         fine = ties.dealt(counts, ORDER)
         for method, cost, law in (
             ("joint", PureDP("1"), lambda fine: ties.joint(fine, list(PAIR), 1.0, unit, chosen)),
-            ("recursive", PureDP("1"), lambda fine: ties.halving(fine, list(PAIR), 1.0, unit, chosen, flips=True)),
+            (
+                "recursive",
+                PureDP("1"),
+                lambda fine: ties.halving(fine, list(PAIR), 1.0, unit, chosen, flips=True),
+            ),
         ):
             if unit.neighbours == "add-remove":
                 found = law_of(way_of(method, PAIR, 2, unit, cost, finest=4), chosen)(counts)
@@ -95,7 +99,10 @@ def test_no_more_is_spent_than_claimed_where_rows_tie(unit, method, at):
 
 def test_rounding_the_rows_of_sub_cells_moves_others():
     """Broken: where three rows of a cell become four, evenly spread and rounded, another row moves as well."""
-    shift = [np.abs(np.subtract(ties.rounded((n,), 8), ties.rounded((n + 1,), 8))).sum() for n in range(9)]
+    shift = [
+        np.abs(np.subtract(ties.rounded((n,), 8), ties.rounded((n + 1,), 8))).sum()
+        for n in range(9)
+    ]
     assert max(shift) == 3
 
 
@@ -107,15 +114,24 @@ def test_rows_that_move_with_their_number_are_caught():
     def broken(counts):
         fine = np.zeros(8, int)
         fine[counts[0] % 8] = counts[0]
-        return JointLaw(Ranks.of_counts(fine), UNEVEN, Fraction(1), Unit()).log_probabilities(chosen)
+        return JointLaw(Ranks.of_counts(fine), UNEVEN, Fraction(1), Unit()).log_probabilities(
+            chosen
+        )
 
     assert worst(broken, data, Unit()) > 1.05
-    assert worst(law_of(way_of("joint", UNEVEN, 1, Unit(), finest=8), chosen), data, Unit()) <= 1 + 1e-9
+    assert (
+        worst(law_of(way_of("joint", UNEVEN, 1, Unit(), finest=8), chosen), data, Unit())
+        <= 1 + 1e-9
+    )
 
 
 def test_an_atom_in_both_nodes_is_caught():
     """Broken: the rows of the chosen cell stay on both sides of it, so that one row counts in two nodes of a level."""
-    apart = [sum(abs(a - b) for a, b in zip(x, y, strict=True)) for x in data_sets(2, 4) for y in moves(x, Unit())]
+    apart = [
+        sum(abs(a - b) for a, b in zip(x, y, strict=True))
+        for x in data_sets(2, 4)
+        for y in moves(x, Unit())
+    ]
     assert max(apart) == 1
     law = lambda counts: 2 * selections.single(counts, Fraction(1, 4), 1.0, 0.75, range(3))  # noqa: E731 - two nodes with the same rows
     assert worst(law, list(data_sets(2, 4)), Unit()) > 1.05
@@ -166,7 +182,10 @@ def test_rank_intervals_cover_where_rows_tie(method, snap):
 def test_points_of_edges(parts):
     """On a step's axis the cell, elsewhere its nearer end: the first row of a cell lies between the two."""
     edges = np.arange(3 * parts + 1)
-    assert points_of(edges, parts, 3, True).tolist() == np.repeat([0, 1, 2], [parts, parts, parts + 1]).tolist()
+    assert (
+        points_of(edges, parts, 3, True).tolist()
+        == np.repeat([0, 1, 2], [parts, parts, parts + 1]).tolist()
+    )
     rows = np.zeros(3, int)
     rows[1] = 1
     cells = cells_of(rows).divided(parts)
@@ -178,8 +197,15 @@ def test_points_of_edges(parts):
 
 
 def test_parts_are_public_and_bounded():
-    assert [parts_for(cells, 256, flips=False, together=1) for cells in (1, 120, 2**16, 2**20, 2**24, 2**40)] == [256, 256, 256, 16, 1, 1]
-    assert [parts_for(cells, 256, flips=True, together=1) for cells in (120, 300, 2**12)] == [256, 128, 16]
+    assert [
+        parts_for(cells, 256, flips=False, together=1)
+        for cells in (1, 120, 2**16, 2**20, 2**24, 2**40)
+    ] == [256, 256, 256, 16, 1, 1]
+    assert [parts_for(cells, 256, flips=True, together=1) for cells in (120, 300, 2**12)] == [
+        256,
+        128,
+        16,
+    ]
     assert parts_for(2**20, 256, flips=False, together=42) == 16
     few = [parts_for(2**20, 256, flips=False, together=m) for m in (42, 46, 50, 60)]
     assert all(b <= a for a, b in pairwise(few))

@@ -47,7 +47,9 @@ def test_words_are_fresh_writable_and_distinct(count):
 
 def test_every_bit_of_a_word_is_fair():
     words = Keystream().words(2**18)
-    ones = np.array([(words >> np.uint64(place) & np.uint64(1)).sum() for place in range(64)], dtype=float)
+    ones = np.array(
+        [(words >> np.uint64(place) & np.uint64(1)).sum() for place in range(64)], dtype=float
+    )
     # 8 standard deviations: a false alarm about once in 10**13.
     assert np.abs(ones - 2**17).max() < 8 * np.sqrt(2**18) / 2
 

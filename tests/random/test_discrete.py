@@ -26,11 +26,21 @@ from sfumato.random.discrete import (
 )
 
 FALSE_ALARM = 1e-9
-SCALES = [Fraction(2, 5), Fraction(1), Fraction(10, 3), Fraction(100), Fraction(129), Fraction(1000), Fraction(10**6)]
+SCALES = [
+    Fraction(2, 5),
+    Fraction(1),
+    Fraction(10, 3),
+    Fraction(100),
+    Fraction(129),
+    Fraction(1000),
+    Fraction(10**6),
+]
 
 
 def draw(law, scale, size):
-    return laplace(scale, size, current()) if law == "laplace" else gaussian(scale**2, size, current())
+    return (
+        laplace(scale, size, current()) if law == "laplace" else gaussian(scale**2, size, current())
+    )
 
 
 def cumulative(law, scale, edges):
@@ -50,11 +60,19 @@ def chi_square(law, scale, drawn, bins=400):
     """Return the p-value of the draws under the law; bins hold at least 20 expected draws."""
     step = max(1, math.ceil(20 * scale / bins))
     reach = step * (bins // 2)
-    edges = np.unique(np.clip(np.arange(-reach, reach + 1, step) - step // 2, -math.ceil(15 * scale), math.ceil(15 * scale)))
+    edges = np.unique(
+        np.clip(
+            np.arange(-reach, reach + 1, step) - step // 2,
+            -math.ceil(15 * scale),
+            math.ceil(15 * scale),
+        )
+    )
     expected = np.diff(np.concatenate([[0.0], cumulative(law, scale, edges), [1.0]])) * drawn.size
     observed = np.bincount(np.searchsorted(edges, drawn, side="right"), minlength=expected.size)
     group = np.minimum(np.cumsum(expected), drawn.size - np.cumsum(expected)) >= 20
-    groups = np.cumsum(np.concatenate([[False], (group[1:] != group[:-1]) | (group[1:] & (expected[1:] >= 20))]))
+    groups = np.cumsum(
+        np.concatenate([[False], (group[1:] != group[:-1]) | (group[1:] & (expected[1:] >= 20))])
+    )
     expected, observed = np.bincount(groups, expected), np.bincount(groups, observed)
     keep = expected > 0.5
     assert observed[~keep].sum() <= 20
@@ -103,7 +121,11 @@ def test_the_low_digits_of_wide_laws_are_uniform(law, exponent):
     drawn = draw(law, Fraction(2**exponent), 300_000)
     for part in (drawn & 63, drawn[drawn < 0] & 63, drawn[drawn >= 0] & 63):
         assert stats.chisquare(np.bincount(part, minlength=64)).pvalue > FALSE_ALARM
-    assert 0.98 < drawn.astype(float).std() / 2**exponent / (math.sqrt(2) if law == "laplace" else 1) < 1.02
+    assert (
+        0.98
+        < drawn.astype(float).std() / 2**exponent / (math.sqrt(2) if law == "laplace" else 1)
+        < 1.02
+    )
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7), Fraction(500)])
@@ -115,10 +137,16 @@ def test_geometric_draws(scale):
     expected = -np.diff(np.concatenate([np.exp(-edges / float(scale)), [0]])) * drawn.size
     observed = np.bincount(np.minimum(drawn, top - 1) // step, minlength=edges.size)[: edges.size]
     few = expected < 20
-    expected, observed = np.append(expected[~few], expected[few].sum()), np.append(observed[~few], observed[few].sum())
+    expected, observed = (
+        np.append(expected[~few], expected[few].sum()),
+        np.append(observed[~few], observed[few].sum()),
+    )
     keep = expected > 0
     assert drawn.min() >= 0
-    assert stats.chi2.sf((((observed - expected) ** 2)[keep] / expected[keep]).sum(), keep.sum() - 1) > FALSE_ALARM
+    assert (
+        stats.chi2.sf((((observed - expected) ** 2)[keep] / expected[keep]).sum(), keep.sum() - 1)
+        > FALSE_ALARM
+    )
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 7, 64, 1000])
@@ -133,7 +161,9 @@ def test_uniform_integers_at_the_ends():
     assert uniform_below(3, 0, current()).size == 0
     many = [integer_below(3 * 2**100, current()) for _ in range(2000)]
     assert 0 <= min(many) <= max(many) < 3 * 2**100
-    assert stats.chisquare(np.bincount([one >> 100 for one in many], minlength=3)).pvalue > FALSE_ALARM
+    assert (
+        stats.chisquare(np.bincount([one >> 100 for one in many], minlength=3)).pvalue > FALSE_ALARM
+    )
 
 
 def test_coins_and_choices():
@@ -203,10 +233,18 @@ def test_memory_and_cache_stay_bounded():
 def test_opendp_draws_from_the_same_law(law, scale):
     if peers.python("opendp") is None:
         pytest.skip(peers.absent("opendp"))
-    theirs, wrong = (np.array(peers.ask("opendp", "samples", law=law, scale=one, size=200_000)) for one in (scale, 1.1 * scale))
+    theirs, wrong = (
+        np.array(peers.ask("opendp", "samples", law=law, scale=one, size=200_000))
+        for one in (scale, 1.1 * scale)
+    )
     ours = draw(law, Fraction(scale), 200_000)
     edges = np.unique(np.quantile(ours, np.linspace(0, 1, 60)[1:-1]).astype(int))
-    table = np.array([np.bincount(np.searchsorted(edges, sample), minlength=edges.size + 1) for sample in (ours, theirs)])
+    table = np.array(
+        [
+            np.bincount(np.searchsorted(edges, sample), minlength=edges.size + 1)
+            for sample in (ours, theirs)
+        ]
+    )
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue > FALSE_ALARM
     table[1] = np.bincount(np.searchsorted(edges, wrong), minlength=edges.size + 1)
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue < FALSE_ALARM

@@ -17,7 +17,7 @@ import pytest
 from sfumato.random import discrete
 from sfumato.random.bits import PublicSeed
 from sfumato.random.enclosure import Law, exp_minus, ladder
-from sfumato.random.tables import Grain, Sampler
+from sfumato.random.inversion import Grain, Sampler
 
 REJECTED = "rejected"
 
@@ -67,7 +67,9 @@ class TreeBits(Script):
         self.width = width
 
     def words(self, count):
-        return np.array([self.take(self.width) << 64 - self.width for _ in range(count)], dtype=np.uint64)
+        return np.array(
+            [self.take(self.width) << 64 - self.width for _ in range(count)], dtype=np.uint64
+        )
 
 
 def enumerate_masses(run, depth, script=Script):
@@ -81,7 +83,9 @@ def enumerate_masses(run, depth, script=Script):
             if length + wish.width > depth:
                 undecided += Fraction(1, 2**length)
             else:
-                branches += [((*values, value), length + wish.width) for value in range(2**wish.width)]
+                branches += [
+                    ((*values, value), length + wish.width) for value in range(2**wish.width)
+                ]
     assert sum(masses.values()) + undecided == 1
     return masses, undecided
 
@@ -109,18 +113,26 @@ def one_draw(sampler):
 
 def weight(law, distance):
     with mpmath.workdps(60):
-        return mpmath.exp(-(mpmath.mpf(distance) ** law.power) * law.spread.denominator / law.spread.numerator)
+        return mpmath.exp(
+            -(mpmath.mpf(distance) ** law.power) * law.spread.denominator / law.spread.numerator
+        )
 
 
 def trial_law(sampler, values):
     """The weights that the proof gives one trial, and the rest."""
     with mpmath.workdps(60):
         width = 2**sampler.shift
-        total = mpmath.nsum(lambda rung: weight(sampler.law, int(rung) * width), [1, 4000], method="d") + (
-            1 if sampler.shift else mpmath.mpf(1) / 2
-        )
+        total = mpmath.nsum(
+            lambda rung: weight(sampler.law, int(rung) * width), [1, 4000], method="d"
+        ) + (1 if sampler.shift else mpmath.mpf(1) / 2)
         each = {value: weight(sampler.law, abs(value)) / (2 * total * width) for value in values}
-        whole = mpmath.nsum(lambda value: weight(sampler.law, int(value)), [1, 4000 * width], method="d") * 2 + 1
+        whole = (
+            mpmath.nsum(
+                lambda value: weight(sampler.law, int(value)), [1, 4000 * width], method="d"
+            )
+            * 2
+            + 1
+        )
         return each | {REJECTED: 1 - whole / (2 * total * width)}
 
 
@@ -128,7 +140,11 @@ def disagreements(masses, undecided, law):
     """Outcomes whose mass cannot be the law's, whatever the undecided branches turn into."""
     slack = Fraction(1, 10**40)
     exact = {value: Fraction(mpmath.nstr(mass, 50)) for value, mass in law.items()}
-    return [value for value, mass in masses.items() if not mass - slack <= exact[value] <= mass + undecided + slack]
+    return [
+        value
+        for value, mass in masses.items()
+        if not mass - slack <= exact[value] <= mass + undecided + slack
+    ]
 
 
 NARROW = [
@@ -151,7 +167,9 @@ def tree(grain):
 
 def check_trial(sampler, depth):
     masses, undecided = enumerate_masses(one_trial(sampler), depth)
-    return disagreements(masses, undecided, trial_law(sampler, [value for value in masses if value != REJECTED])), undecided
+    return disagreements(
+        masses, undecided, trial_law(sampler, [value for value in masses if value != REJECTED])
+    ), undecided
 
 
 @pytest.mark.parametrize(("law", "grain"), NARROW)
@@ -174,7 +192,9 @@ def test_every_bit_string_of_a_wide_law(law, grain):
 @pytest.mark.deep
 @pytest.mark.parametrize(("law", "grain"), NARROW + WIDE)
 def test_every_bit_string_deeper(law, grain):
-    wrong, undecided = check_trial(Sampler(law, tree(grain)), 30 if law in [narrow for narrow, _ in NARROW] else 24)
+    wrong, undecided = check_trial(
+        Sampler(law, tree(grain)), 30 if law in [narrow for narrow, _ in NARROW] else 24
+    )
     assert wrong == []
     assert undecided < Fraction(1, 100)
 
@@ -194,7 +214,9 @@ def test_a_draw_repeats_its_trial_until_it_is_accepted(law, grain):
 def test_a_trial_in_plain_integers_is_a_trial(law, grain):
     """Bit string by bit string, and the twins below with it."""
     sampler = Sampler(law, tree(grain))
-    assert enumerate_masses(one_plain_trial(sampler), 14) == enumerate_masses(one_trial(sampler), 14)
+    assert enumerate_masses(one_plain_trial(sampler), 14) == enumerate_masses(
+        one_trial(sampler), 14
+    )
 
 
 def test_a_few_draws_are_independent():
@@ -211,7 +233,9 @@ class SkipsTies(Sampler):
     """A broken twin: a lane and one word decide, ties or not."""
 
     def _deepen(self, prefix, bits):
-        return min(int(np.searchsorted(self._high, np.uint64(prefix), side="right")), len(self._high) - 1)
+        return min(
+            int(np.searchsorted(self._high, np.uint64(prefix), side="right")), len(self._high) - 1
+        )
 
 
 class SkipsExactness(Sampler):
@@ -222,7 +246,13 @@ class SkipsExactness(Sampler):
 
 
 @pytest.mark.parametrize(
-    ("twin", "law", "grain"), [(SkipsTies, *NARROW[0]), (SkipsTies, *NARROW[2]), (SkipsTies, *WIDE[0]), (SkipsExactness, *WIDE[0])]
+    ("twin", "law", "grain"),
+    [
+        (SkipsTies, *NARROW[0]),
+        (SkipsTies, *NARROW[2]),
+        (SkipsTies, *WIDE[0]),
+        (SkipsExactness, *WIDE[0]),
+    ],
 )
 def test_a_sampler_that_skips_a_refinement_is_caught(twin, law, grain):
     wrong, _ = check_trial(twin(law, tree(grain)), 12)
@@ -240,7 +270,11 @@ def test_arrays_decide_as_single_draws_do():
         with contextlib.suppress(Unscripted):
             sampler._trial(out, Script([*lanes, *places] if sampler.shift else lanes))
         sure = found > -(2**15)
-        singles = [int(sampler.draw(1, Script([lane, place]))[0]) for lane, place, ok in zip(lanes, places, sure, strict=True) if ok]
+        singles = [
+            int(sampler.draw(1, Script([lane, place]))[0])
+            for lane, place, ok in zip(lanes, places, sure, strict=True)
+            if ok
+        ]
         assert out[sure].tolist() == singles
 
 
@@ -260,22 +294,35 @@ def test_grains_cut_words_into_uniform_pieces(shift):
     assert np.array_equal(np.sort(grain.lanes(AllLanes(), 2**16)), np.arange(2**16))
     assert np.array_equal(grain.more(Counting(), 5), Counting().words(5) >> np.uint64(16))
     if shift <= 16:
-        assert np.array_equal(np.bincount(grain.places(AllLanes(), 2**16, shift)), np.full(2**shift, 2 ** (16 - shift)))
+        assert np.array_equal(
+            np.bincount(grain.places(AllLanes(), 2**16, shift)),
+            np.full(2**shift, 2 ** (16 - shift)),
+        )
     else:
-        assert np.array_equal(grain.places(Counting(), 99, shift), (Counting().words(99) >> np.uint64(64 - shift)).astype(np.int64))
-    assert np.array_equal(grain.places(Counting(), 3, shift), (Counting().words(3) >> np.uint64(64 - shift)).astype(np.int64))
+        assert np.array_equal(
+            grain.places(Counting(), 99, shift),
+            (Counting().words(99) >> np.uint64(64 - shift)).astype(np.int64),
+        )
+    assert np.array_equal(
+        grain.places(Counting(), 3, shift),
+        (Counting().words(3) >> np.uint64(64 - shift)).astype(np.int64),
+    )
 
 
 @pytest.mark.parametrize("shift", [0, 9, 42])
 def test_a_few_draws_take_words_of_their_own(shift):
     class Counted:
         def words(self, count):
-            return np.arange(count, dtype=np.uint64) << np.uint64(64 - 6) | np.arange(count, dtype=np.uint64)
+            return np.arange(count, dtype=np.uint64) << np.uint64(64 - 6) | np.arange(
+                count, dtype=np.uint64
+            )
 
     found = list(Grain().few(Counted(), 3, shift))
     assert [lane for lane, _ in found] == [0, 1, 2]
     assert [place for _, place in found] == (
-        [(3 << 58) >> 64 - shift, (4 << 58) >> 64 - shift, (5 << 58) >> 64 - shift] if shift else [0] * 3
+        [(3 << 58) >> 64 - shift, (4 << 58) >> 64 - shift, (5 << 58) >> 64 - shift]
+        if shift
+        else [0] * 3
     )
 
 
@@ -285,28 +332,47 @@ def test_one_draw_cuts_its_words_as_many_draws_do(shift, lane):
     grain = Grain(lane=lane)
     for seed in range(50):
         bits, same = PublicSeed(seed), PublicSeed(seed)
-        expected = int(grain.lanes(same, 1)[0]), int(grain.places(same, 1, shift)[0]) if shift else 0
+        expected = (
+            int(grain.lanes(same, 1)[0]),
+            int(grain.places(same, 1, shift)[0]) if shift else 0,
+        )
         assert list(grain.few(bits, 1, shift)) == [expected]
         assert bits.words(1) == same.words(1)
 
 
 @pytest.mark.parametrize(
-    "exponent", [Fraction(0), Fraction(1, 10**30), Fraction(1, 3), Fraction(1), Fraction(355, 113), Fraction(40), Fraction(10**6)]
+    "exponent",
+    [
+        Fraction(0),
+        Fraction(1, 10**30),
+        Fraction(1, 3),
+        Fraction(1),
+        Fraction(355, 113),
+        Fraction(40),
+        Fraction(10**6),
+    ],
 )
 @pytest.mark.parametrize("depth", [3, 63, 200])
 def test_exponentials_lie_in_their_enclosures(exponent, depth):
     low, high = exp_minus(exponent, depth)
     with mpmath.workdps(120):
-        exact = mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator) * mpmath.mpf(2) ** depth
+        exact = (
+            mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator)
+            * mpmath.mpf(2) ** depth
+        )
         assert low <= exact <= high
     assert high - low <= (exponent > 0)
 
 
-@pytest.mark.parametrize("law", [Law(1, Fraction(100)), Law(2, Fraction(200)), Law(1, Fraction(1, 9))])
+@pytest.mark.parametrize(
+    "law", [Law(1, Fraction(100)), Law(2, Fraction(200)), Law(1, Fraction(1, 9))]
+)
 def test_thresholds_lie_in_their_enclosures(law):
     low, high = ladder(law, 0, 63)
     with mpmath.workdps(60):
-        total = mpmath.mpf(1) / 2 + mpmath.nsum(lambda rung: weight(law, int(rung)), [1, 12000 if law.power == 1 else 400], method="d")
+        total = mpmath.mpf(1) / 2 + mpmath.nsum(
+            lambda rung: weight(law, int(rung)), [1, 12000 if law.power == 1 else 400], method="d"
+        )
         cumulative = mpmath.mpf(1) / 2
         for rung in range(len(low)):
             cumulative += weight(law, rung) if rung else 0
@@ -314,7 +380,16 @@ def test_thresholds_lie_in_their_enclosures(law):
 
 
 @pytest.mark.parametrize(
-    "scale", [Fraction(1, 20), Fraction(1), Fraction(100), Fraction(127), Fraction(128), Fraction(10**6), Fraction(2**40)]
+    "scale",
+    [
+        Fraction(1, 20),
+        Fraction(1),
+        Fraction(100),
+        Fraction(127),
+        Fraction(128),
+        Fraction(10**6),
+        Fraction(2**40),
+    ],
 )
 @pytest.mark.parametrize("power", [1, 2])
 def test_after_one_word_almost_nothing_is_open(power, scale):
@@ -326,7 +401,9 @@ def test_after_one_word_almost_nothing_is_open(power, scale):
 
 @pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 2), Fraction(1), Fraction(7, 4)])
 def test_every_bit_string_of_bernoulli_exp(gamma):
-    masses, undecided = enumerate_masses(lambda bits: discrete.bernoulli_exp(gamma, bits), 15, lambda values: TreeBits(values, 5))
+    masses, undecided = enumerate_masses(
+        lambda bits: discrete.bernoulli_exp(gamma, bits), 15, lambda values: TreeBits(values, 5)
+    )
     with mpmath.workdps(60):
         chance = mpmath.exp(-mpmath.mpf(gamma.numerator) / gamma.denominator)
         assert disagreements(masses, undecided, {True: chance, False: 1 - chance}) == []
@@ -335,7 +412,9 @@ def test_every_bit_string_of_bernoulli_exp(gamma):
 
 @pytest.mark.parametrize("weights", [[1], [3, 0, 2], [1, 1, 1, 4]])
 def test_every_bit_string_of_a_choice(weights):
-    masses, undecided = enumerate_masses(lambda bits: discrete.choice(weights, bits), 12, lambda values: TreeBits(values, 3))
+    masses, undecided = enumerate_masses(
+        lambda bits: discrete.choice(weights, bits), 12, lambda values: TreeBits(values, 3)
+    )
     for index, share in enumerate(weights):
         assert masses[index] <= Fraction(share, sum(weights)) <= masses[index] + undecided
     assert undecided < Fraction(1, 20)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.local.constants import pi
-from sfumato.local.normals import Normal, normal_at, stacked
-from sfumato.local.reals import Level
+from sfumato.local.sampling.constants import pi
+from sfumato.local.sampling.normals import Normal, normal_at, stacked
+from sfumato.local.sampling.reals import Level
 from sfumato.random import PublicSeed, current, normal
 from sfumato.random.derived import Derived, secret_key
 from sfumato.random.normal import ERROR, FAR, PLACE_BITS, SLOTS, fill, standard_normal, tables
@@ -51,7 +51,10 @@ def test_the_strips_cover_the_rest_without_gaps() -> None:
     left, step, below, lift = (column.tolist() for column in found.strips.T)
     assert left[0] == 0
     assert (left[-1], step[-1]) == (FAR, 0)
-    assert all(Fraction(one) + Fraction(wide) == Fraction(next_one) for one, wide, next_one in zip(left, step, left[1:], strict=False))
+    assert all(
+        Fraction(one) + Fraction(wide) == Fraction(next_one)
+        for one, wide, next_one in zip(left, step, left[1:], strict=False)
+    )
     weights = [int(each) for each in found.weights]
     assert sum(weights) == 2**64
     assert [int(start) for start in found.starts] == [0, *accumulate(weights[:-1])]
@@ -90,8 +93,13 @@ def is_normal(draws: np.ndarray) -> bool:
     edges = np.array([*map(width, range(0, tables().slabs, 128)), 0.05, 0.1, 4.0, 4.5])
     expected = 2 * stats.norm.sf(edges)
     far = np.array([(np.abs(draws) > edge).sum() for edge in edges])
-    low, high = stats.binom.ppf(5e-10, len(draws), expected), stats.binom.isf(5e-10, len(draws), expected)
-    return bool(((low <= far) & (far <= high)).all() and stats.kstest(draws, "norm").pvalue > FALSE_ALARM)
+    low, high = (
+        stats.binom.ppf(5e-10, len(draws), expected),
+        stats.binom.isf(5e-10, len(draws), expected),
+    )
+    return bool(
+        ((low <= far) & (far <= high)).all() and stats.kstest(draws, "norm").pvalue > FALSE_ALARM
+    )
 
 
 def test_the_law() -> None:
@@ -99,7 +107,9 @@ def test_the_law() -> None:
     assert is_normal(draws)
     assert abs(np.mean(draws)) < 6.2 / math.sqrt(len(draws))
     assert abs(np.corrcoef(draws[:-1], draws[1:])[0, 1]) < 6.2 / math.sqrt(len(draws))
-    assert abs(np.corrcoef(np.abs(draws[:-1]), np.abs(draws[1:]))[0, 1]) < 6.2 / math.sqrt(len(draws))
+    assert abs(np.corrcoef(np.abs(draws[:-1]), np.abs(draws[1:]))[0, 1]) < 6.2 / math.sqrt(
+        len(draws)
+    )
 
 
 def rest_fits(sizes: np.ndarray) -> bool:
@@ -112,7 +122,10 @@ def rest_fits(sizes: np.ndarray) -> bool:
     expected = np.bincount(parts, masses / masses.sum(), minlength=100) * sizes.size
     seen = np.bincount(parts[np.searchsorted(left, sizes, side="right") - 1], minlength=100)
     some = expected > 25
-    return bool(((seen - expected)[some] ** 2 / expected[some]).sum() <= stats.chi2.isf(FALSE_ALARM, some.sum()))
+    return bool(
+        ((seen - expected)[some] ** 2 / expected[some]).sum()
+        <= stats.chi2.isf(FALSE_ALARM, some.sum())
+    )
 
 
 def test_the_law_of_the_rest() -> None:
@@ -120,7 +133,9 @@ def test_the_law_of_the_rest() -> None:
     assert rest_fits(normal._draw_rest(count, current())[0])
     strips = np.searchsorted(tables().starts, current().words(count), side="right") - 1
     left, step = tables().strips[strips, :2].T
-    assert not rest_fits(left + step * normal.unit(current().words(count))), "trials that are never rejected passed"
+    assert not rest_fits(left + step * normal.unit(current().words(count))), (
+        "trials that are never rejected passed"
+    )
     assert not rest_fits(normal._draw_rest(count, current())[0] * 0.99)
 
 
@@ -212,12 +227,18 @@ def test_a_position_reads_the_same_however_it_is_cut() -> None:
     key = secret_key()
     whole = Derived(key, 5).words(100_000)
     cut = Derived(key, 5)
-    np.testing.assert_array_equal(np.concatenate([cut.words(n) for n in (1, 0, 99, 40_000, 59_900)]), whole)
+    np.testing.assert_array_equal(
+        np.concatenate([cut.words(n) for n in (1, 0, 99, 40_000, 59_900)]), whole
+    )
 
 
 def test_positions_and_keys_have_nothing_in_common() -> None:
     key = secret_key()
-    seen = [set(Derived(k, position).words(1000).tolist()) for k in (key, secret_key()) for position in (0, 1, 2**40)]
+    seen = [
+        set(Derived(k, position).words(1000).tolist())
+        for k in (key, secret_key())
+        for position in (0, 1, 2**40)
+    ]
     assert len(set().union(*seen)) == 6000
 
 

@@ -22,7 +22,9 @@ def test_all_bit_strings(epsilon: str, delta: str) -> None:
     """The mass of all strings that lead to an outcome is its probability, up to the strings that want more bits."""
     e, d = Fraction(epsilon), Fraction(delta)
     steps = Steps(lambda depth: truncated.enclosed(e, d, depth), depth=GRAIN, word=GRAIN)
-    law, undecided = masses(lambda bits: int(steps.draw(1, bits)[0]), depth=4 * GRAIN, places=high_places(GRAIN))
+    law, undecided = masses(
+        lambda bits: int(steps.draw(1, bits)[0]), depth=4 * GRAIN, places=high_places(GRAIN)
+    )
     pi = curve(float(e), float(d))
     assert undecided < Fraction(len(pi), 2 ** (4 * GRAIN - 2))
     for outcome in range(len(pi) - 1):

@@ -29,7 +29,10 @@ class Words:
 def fits(draws, probabilities):
     """A chi-square with a false alarm once in 10^9; outcomes are merged until each expects five draws."""
     order = np.argsort(probabilities)
-    expected, observed = len(draws) * np.asarray(probabilities)[order], np.bincount(draws, minlength=len(probabilities))[order]
+    expected, observed = (
+        len(draws) * np.asarray(probabilities)[order],
+        np.bincount(draws, minlength=len(probabilities))[order],
+    )
     rare = np.searchsorted(np.cumsum(expected), 5) + 1
     expected, observed = (np.append(x[rare:], x[:rare].sum()) for x in (expected, observed))
     if len(expected) == 1 or expected[-1] < 1e-3:  # one outcome takes all
@@ -40,10 +43,16 @@ def fits(draws, probabilities):
 @pytest.mark.parametrize("numerator", [0, 1, 5 << 52, 3 << 55, 700 << 55])
 def test_survival(numerator):
     p = math.exp(-numerator / 2**55)
-    one = np.array([weighted.survives(numerator, 55, current()) for _ in range(DRAWS // 4)], dtype=int)
+    one = np.array(
+        [weighted.survives(numerator, 55, current()) for _ in range(DRAWS // 4)], dtype=int
+    )
     many = weighted.surviving(np.full(DRAWS, numerator), 55, current()).astype(int)
     for draws in (one, many):
-        assert draws.sum() == len(draws) * round(p) if p in (0, 1) or p < 1e-200 else fits(draws, [1 - p, p])
+        assert (
+            draws.sum() == len(draws) * round(p)
+            if p in (0, 1) or p < 1e-200
+            else fits(draws, [1 - p, p])
+        )
 
 
 def test_survival_is_decided_at_the_last_bit():
@@ -62,10 +71,15 @@ def test_survival_is_decided_at_the_last_bit():
     assert weighted.surviving(np.array([1 << 55]), 55, Words(prefix << 11, *below))[0]
 
 
-@pytest.mark.parametrize("numbers", [[1], [0, 0, 4], [1, 10, 100], [10**9, 0, 10**9], [1, *[0] * 127, 10**12]])
+@pytest.mark.parametrize(
+    "numbers", [[1], [0, 0, 4], [1, 10, 100], [10**9, 0, 10**9], [1, *[0] * 127, 10**12]]
+)
 def test_falling(numbers):
     mass = np.array(numbers) * np.exp(-np.arange(len(numbers)))
-    assert fits(np.array([weighted.falling(numbers, current()) for _ in range(DRAWS // 4)]), mass / mass.sum())
+    assert fits(
+        np.array([weighted.falling(numbers, current()) for _ in range(DRAWS // 4)]),
+        mass / mass.sum(),
+    )
 
 
 def test_falling_reaches_what_is_almost_never_drawn():
@@ -74,11 +88,27 @@ def test_falling_reaches_what_is_almost_never_drawn():
     assert weighted.falling(numbers, Words(2**64 - 1, 0)) == 0
 
 
-@pytest.mark.parametrize("weights", [[1.0], [0.0, 2.0, 0.0], [0.1, 0.2, 0.7], [1e-300, 1.0, 1e-5], [5e-324, 1e300], list(range(1, 40))])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [1.0],
+        [0.0, 2.0, 0.0],
+        [0.1, 0.2, 0.7],
+        [1e-300, 1.0, 1e-5],
+        [5e-324, 1e300],
+        list(range(1, 40)),
+    ],
+)
 def test_heaviest(weights):
     weights = np.array(weights, dtype=float)
-    assert fits(np.array([weighted.heaviest(weights, current()) for _ in range(DRAWS // 4)]), weights / weights.sum())
-    exact = [weighted._heaviest_exactly(weights, int(current().words(1)[0]) >> 11, current()) for _ in range(DRAWS // 4)]
+    assert fits(
+        np.array([weighted.heaviest(weights, current()) for _ in range(DRAWS // 4)]),
+        weights / weights.sum(),
+    )
+    exact = [
+        weighted._heaviest_exactly(weights, int(current().words(1)[0]) >> 11, current())
+        for _ in range(DRAWS // 4)
+    ]
     assert fits(np.array(exact), weights / weights.sum())
 
 
@@ -93,7 +123,10 @@ def test_a_rare_entry_is_reached_through_deeper_bits():
     weights = np.array([1.0, 2.0**-100, 1.0])
     half = 2**52
     assert weighted.heaviest(weights, Words((half - 1) << 11, 2**64 - 1, 2**64 - 1)) in (0, 1)
-    reached = {weighted._heaviest_exactly(weights, half - 1, Words(2**64 - 1, word)) for word in (0, 2**63, 2**64 - 1)}
+    reached = {
+        weighted._heaviest_exactly(weights, half - 1, Words(2**64 - 1, word))
+        for word in (0, 2**63, 2**64 - 1)
+    }
     assert 1 in reached
 
 

@@ -27,7 +27,13 @@ def reachable(thing: object, depth: int = 8) -> Iterator[object]:
     seen, waiting = set(), [(thing, 0)]
     while waiting:
         one, at = waiting.pop()
-        if id(one) in seen or at > depth or isinstance(one, type) or callable(one) or type(one).__name__ == "module":
+        if (
+            id(one) in seen
+            or at > depth
+            or isinstance(one, type)
+            or callable(one)
+            or type(one).__name__ == "module"
+        ):
             continue
         seen.add(id(one))
         yield one
@@ -40,9 +46,16 @@ def test_no_cube_and_no_data_can_be_reached_from_a_release(question: Any) -> Non
     with sf.Publisher(src, budget=1) as publisher:
         release = publisher.release(question, epsilon="0.01")
     found = list(reachable(release))
-    assert not {"Cube", "Source", "Publisher", "DataFrame", "Table", "Book", "SQLiteStore", "Database"} & {
-        type(one).__name__ for one in found
-    }
+    assert not {
+        "Cube",
+        "Source",
+        "Publisher",
+        "DataFrame",
+        "Table",
+        "Book",
+        "SQLiteStore",
+        "Database",
+    } & {type(one).__name__ for one in found}
     assert not any(isinstance(one, int) and one == 77_777 for one in found)
 
 
@@ -64,7 +77,10 @@ FAILURES: list[Callable[[], object]] = [BadStream, broken_reader]
 
 @pytest.mark.parametrize("make", FAILURES)
 def test_engines_fail_without_quoting(make: Callable[[], object]) -> None:
-    with sf.Publisher(sf.source(make(), DOMAIN), budget=1) as publisher, pytest.raises(sf.DataError) as caught:
+    with (
+        sf.Publisher(sf.source(make(), DOMAIN), budget=1) as publisher,
+        pytest.raises(sf.DataError) as caught,
+    ):
         publisher.release(QUESTION, epsilon=1)
     error = caught.value
     assert error.__cause__ is None
@@ -91,7 +107,9 @@ def test_a_key_press_in_the_scan_keeps_the_charge_and_publishes_nothing(tmp_path
     def stop(done: int, total: int | None) -> None:
         raise KeyboardInterrupt
 
-    publisher = sf.Publisher(sf.source(np.ones((10, 1)), DOMAIN), ledger=tmp_path / "b.db", budget=2)
+    publisher = sf.Publisher(
+        sf.source(np.ones((10, 1)), DOMAIN), ledger=tmp_path / "b.db", budget=2
+    )
     with publisher:
         for _ in range(2):  # the charge, and its one resumption
             with pytest.raises(KeyboardInterrupt):
@@ -103,7 +121,9 @@ def test_a_key_press_in_the_scan_keeps_the_charge_and_publishes_nothing(tmp_path
         assert publisher.ledger.verify().ok
 
 
-def test_a_file_that_changes_between_label_and_scan_gets_no_second_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_between_label_and_scan_gets_no_second_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "m.parquet"
     pq.write_table(pa.table({"x": [1.0] * 50}), file)
     publisher = sf.Publisher(sf.source(file, DOMAIN), budget=2)

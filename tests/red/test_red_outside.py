@@ -22,7 +22,9 @@ def released(question, rows=None, epsilon=1):
 
 
 @pytest.mark.parametrize("epsilon", [300, 700, 1000, 3000])
-@pytest.mark.parametrize("question", [sf.BinaryPartitioner(depth=3), sf.AdaptiveGridPartitioner(), sf.AutoPartitioner()])
+@pytest.mark.parametrize(
+    "question", [sf.BinaryPartitioner(depth=3), sf.AdaptiveGridPartitioner(), sf.AutoPartitioner()]
+)
 def test_noise_that_hardly_ever_comes_has_intervals(question, epsilon):
     """Its variance is a double, but not what is divided by it."""
     found = released(question, np.full((40, 2), 0.3), epsilon)
@@ -61,14 +63,19 @@ def wrong_local():
         "other axes": lambda: found.predict(points[:, :1]),
         "axes of the sum": lambda: found.compute_sse(np.zeros((3, 3))),
         "reports from elsewhere": lambda: found.fit_reports(np.full((9, 2), 99.0)),
-        "reports without end": lambda: sf.PrivateKMeans(2, epsilon=4, mechanism="laplace").fit_reports(np.full((9, 2), np.inf)),
+        "reports without end": lambda: sf.PrivateKMeans(
+            2, epsilon=4, mechanism="laplace"
+        ).fit_reports(np.full((9, 2), np.inf)),
         "a line of reports": lambda: found.fit_reports(np.zeros(9)),
         "reports in words": lambda: found.fit_reports([["a", "b"]] * 9),
     }
 
 
 def wrong_streams():
-    return {f"step of {state!r}": lambda state=state: get_step_idx(state) for state in ("a", None, (3, 1), (1, 1), (-1,), (), (0.5,))}
+    return {
+        f"step of {state!r}": lambda state=state: get_step_idx(state)
+        for state in ("a", None, (3, 1), (1, 1), (-1,), (), (0.5,))
+    }
 
 
 @pytest.mark.parametrize("cases", [wrong_parameters, wrong_local, wrong_streams])
@@ -81,8 +88,13 @@ def test_wrong_input(cases):
 
 
 def test_one_person_who_is_no_list():
-    src = sf.source(pd.DataFrame({"x": [0.5], "p": ["a"]}), sf.Domain(x=sf.Interval(0, 1)), person="p", name="s")
-    with sf.Publisher(src, budget=1) as publisher, publisher.open(sf.Counter(9), epsilon=1, key="k") as stream:
+    src = sf.source(
+        pd.DataFrame({"x": [0.5], "p": ["a"]}), sf.Domain(x=sf.Interval(0, 1)), person="p", name="s"
+    )
+    with (
+        sf.Publisher(src, budget=1) as publisher,
+        publisher.open(sf.Counter(9), epsilon=1, key="k") as stream,
+    ):
         with pytest.raises(sf.UsageError):
             stream.push(1, persons=5)
         assert stream.remaining == 9
@@ -92,9 +104,13 @@ def test_one_false_report_does_not_stop_the_server():
     """Any device may send what lies far beyond all noise."""
     mechanism = sf.MultivariateLaplace(epsilon=8, dimension=2)
     with override(PublicSeed(1)):
-        reports = mechanism.perturb(np.random.default_rng(0).choice([0.2, 0.8], (200, 1)) * np.ones(2))
+        reports = mechanism.perturb(
+            np.random.default_rng(0).choice([0.2, 0.8], (200, 1)) * np.ones(2)
+        )
     reports[0] = 1e7
-    found = sf.PrivateKMeans(n_clusters=2, epsilon=8, mechanism="laplace", random_state=0).fit_reports(reports)
+    found = sf.PrivateKMeans(
+        n_clusters=2, epsilon=8, mechanism="laplace", random_state=0
+    ).fit_reports(reports)
     assert np.abs(np.sort(found.cluster_centers_[:, 0]) - [0.2, 0.8]).max() < 0.2
 
 
@@ -149,9 +165,56 @@ def test_a_stream_of_what_is_not_there_yet(tmp_path, monkeypatch, capsys):
 def test_centres_are_shown_along_the_axes_of_the_reports(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for value in ("a=0.1", "a=0.9"):
-        assert run(["local", "perturb", "--axis", "a=0..1", "--axis", "b=0..1", "--value", value, "--value", "b=1", "--epsilon", "8"]) == 0
+        assert (
+            run(
+                [
+                    "local",
+                    "perturb",
+                    "--axis",
+                    "a=0..1",
+                    "--axis",
+                    "b=0..1",
+                    "--value",
+                    value,
+                    "--value",
+                    "b=1",
+                    "--epsilon",
+                    "8",
+                ]
+            )
+            == 0
+        )
     Path("r.jsonl").write_text(capsys.readouterr().out)
-    assert run(["local", "collect", "r.jsonl", "--clusters", "2", "--axis", "a=0..20", "--epsilon", "8"]) == 2
+    assert (
+        run(
+            [
+                "local",
+                "collect",
+                "r.jsonl",
+                "--clusters",
+                "2",
+                "--axis",
+                "a=0..20",
+                "--epsilon",
+                "8",
+            ]
+        )
+        == 2
+    )
     assert "all 2 that were read were left out" in capsys.readouterr().err
-    assert run(["local", "collect", "r.jsonl", "--clusters", "2", "--axis", "a=0..20", "--any-mechanism"]) == 2
+    assert (
+        run(
+            [
+                "local",
+                "collect",
+                "r.jsonl",
+                "--clusters",
+                "2",
+                "--axis",
+                "a=0..20",
+                "--any-mechanism",
+            ]
+        )
+        == 2
+    )
     assert "the reports have 2" in capsys.readouterr().err

@@ -44,22 +44,33 @@ def test_parameters_that_no_double_holds():
             make()
 
 
-@pytest.mark.parametrize("question", [sf.BinaryPartitioner(depth=4), sf.AdaptiveGridPartitioner(), sf.AutoPartitioner()])
+@pytest.mark.parametrize(
+    "question", [sf.BinaryPartitioner(depth=4), sf.AdaptiveGridPartitioner(), sf.AutoPartitioner()]
+)
 @pytest.mark.parametrize("rows", [np.zeros((0, 1)), np.full((40, 1), 0.3)])
 def test_noise_that_is_never_there_leaves_numbers(question, rows):
     """At epsilon 10^5 the variance of the noise is no double above 0."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = publisher(rows, sf.Domain(x=sf.Interval(0, 1, step=0.125))).release(question, epsilon=10**5)
+        found = publisher(rows, sf.Domain(x=sf.Interval(0, 1, step=0.125))).release(
+            question, epsilon=10**5
+        )
         assert found.consistent().counts.sum() == pytest.approx(len(rows))
         assert found.count(x=(0.25, 0.375)).value == pytest.approx(len(rows))
         assert np.isfinite(found.consistent().accuracy()).all()
 
 
 def test_quantiles_by_label_send_what_is_missing_or_not_listed_to_its_own_label():
-    domain = sf.Domain(x=sf.Interval(0, 100, step=1), k=sf.Categories(["a"], other="else", missing="gone"))
+    domain = sf.Domain(
+        x=sf.Interval(0, 100, step=1), k=sf.Categories(["a"], other="else", missing="gone")
+    )
     near = {"a": 10, "b": 50, None: 90}
-    rows = pa.table({"x": [at + i % 5 for at in near.values() for i in range(3000)], "k": [k for k in near for _ in range(3000)]})
+    rows = pa.table(
+        {
+            "x": [at + i % 5 for at in near.values() for i in range(3000)],
+            "k": [k for k in near for _ in range(3000)],
+        }
+    )
     found = publisher(rows, domain).release(sf.Quantiles("x", at=[0.5], by="k"), epsilon=100)
     assert found.labels == ("a", "else", "gone")
     assert np.abs(found.values.reshape(-1) - [12, 52, 92]).max() <= 2
@@ -68,7 +79,9 @@ def test_quantiles_by_label_send_what_is_missing_or_not_listed_to_its_own_label(
 def test_cuts_by_jointexp_state_their_slack():
     pub = publisher(np.random.default_rng(0).random((100, 1)), sf.Domain(x=sf.Interval(0, 1)))
     assert "charged" in pub.release(sf.MultiQuantilePartitioner(depth=1), epsilon=1).guarantee.slack
-    assert pub.release(sf.MultiQuantilePartitioner(depth=0), epsilon=1).guarantee.slack.startswith("none")
+    assert pub.release(sf.MultiQuantilePartitioner(depth=0), epsilon=1).guarantee.slack.startswith(
+        "none"
+    )
     assert pub.release(sf.MedianPartitioner(depth=1), epsilon=1).guarantee.slack.startswith("none")
 
 

@@ -82,11 +82,16 @@ def test_forms_of_csv_that_are_right(tmp_path: Path) -> None:
         "crlf.csv": plain.replace(b"\n", b"\r\n"),
         "gz.csv.gz": gzip.compress(plain),
     }
-    forms |= {"quoted.csv": b'x,k\n"1","a\nb"\n2,"a"\n', "latin.csv": "x,k\n1,é\n2,a\n".encode("latin1")}
+    forms |= {
+        "quoted.csv": b'x,k\n"1","a\nb"\n2,"a"\n',
+        "latin.csv": "x,k\n1,é\n2,a\n".encode("latin1"),
+    }
     for name, data in forms.items():
         (tmp_path / name).write_bytes(data)
         src = sf.source(tmp_path / name, {"x": sf.Interval(0, 4)})
-        assert count(src, [sf.Histogram("x", bins=4).needs(src.domain).lattice])[0].counts.tolist() == [0, 1, 1, 0], name
+        assert count(src, [sf.Histogram("x", bins=4).needs(src.domain).lattice])[
+            0
+        ].counts.tolist() == [0, 1, 1, 0], name
 
 
 def test_forms_of_files_that_are_refused(tmp_path: Path) -> None:
@@ -96,7 +101,9 @@ def test_forms_of_files_that_are_refused(tmp_path: Path) -> None:
     (tmp_path / "plain.csv.gz").write_text("x,k\n1,a\n")
     pq.write_table(pa.table({"x": [{"a": 1.0}]}), tmp_path / "nested.parquet")
     pq.write_table(pa.table({}), tmp_path / "none.parquet")
-    pq.write_table(pa.Table.from_arrays([pa.array([1.0])] * 2, names=["x", "x"]), tmp_path / "twice.parquet")
+    pq.write_table(
+        pa.Table.from_arrays([pa.array([1.0])] * 2, names=["x", "x"]), tmp_path / "twice.parquet"
+    )
     for file in tmp_path.iterdir():
         publisher = sf.Publisher(sf.source(file, {"x": sf.Interval(0, 4)}), budget=1)
         with pytest.raises(sf.DataError) as caught:

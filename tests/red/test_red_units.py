@@ -32,7 +32,9 @@ PERSONS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-def counted(data: object, axis: sf.Interval | sf.Categories, question: sf.Histogram, **options: Any) -> list[int]:
+def counted(
+    data: object, axis: sf.Interval | sf.Categories, question: sf.Histogram, **options: Any
+) -> list[int]:
     src = sf.source(data, {"x": axis}, **options)
     return count(src, [question.needs(src.domain).lattice])[0].counts.tolist()
 
@@ -49,11 +51,17 @@ def test_a_person_in_several_batches_is_one_person(kind: str, tmp_path: Path) ->
 
 
 def test_doubled_dictionary_entries_are_one_person_and_one_label() -> None:
-    people = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1, 2, None], pa.int8()), pa.array(["p", "p", None]))
+    people = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 0, 1, 2, None], pa.int8()), pa.array(["p", "p", None])
+    )
     table = pa.table({"x": [1.0] * 6, "p": people})
     assert counted(table, sf.Interval(0, 2), sf.Histogram("x", bins=2), person="p") == [0, 1]
-    labels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3, None], pa.int8()), pa.array(["a", "a", "b", None]))
-    assert counted(pa.table({"x": labels}), sf.Categories(["a", "b"], other="o"), sf.Histogram("x")) == [2, 1, 0]
+    labels = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 2, 3, None], pa.int8()), pa.array(["a", "a", "b", None])
+    )
+    assert counted(
+        pa.table({"x": labels}), sf.Categories(["a", "b"], other="o"), sf.Histogram("x")
+    ) == [2, 1, 0]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
@@ -63,14 +71,35 @@ def test_each_person_keeps_the_rows_that_count(rows: int) -> None:
     x[::17] = np.nan
     truth = sum(min(rows, number) for number in Counter(ids[~np.isnan(x)].tolist()).values())
     table = pa.table({"x": x, "p": ids})
-    assert sum(counted(table, sf.Interval(0, 10), sf.Histogram("x", bins=5), person="p", rows_per_person=rows)) == truth
+    assert (
+        sum(
+            counted(
+                table,
+                sf.Interval(0, 10),
+                sf.Histogram("x", bins=5),
+                person="p",
+                rows_per_person=rows,
+            )
+        )
+        == truth
+    )
 
 
 NUMBERS: dict[str, tuple[Any, list[Any], float, float]] = {
     "uint64": (pa.uint64(), [0, 2**63, 2**64 - 1, 2**63 + 2**62], 0.0, 2.0**64),
     "int64": (pa.int64(), [-(2**63), 2**63 - 1, 0], -(2.0**63), 2.0**63),
-    "float32": (pa.float32(), [0.1, 0.2, 0.3, 1.0, -0.0, math.inf, -math.inf, math.nan, 3e38, 1e-45], 0.0, 1.0),
-    "decimal": (pa.decimal128(38, 10), [Decimal("0.7"), Decimal("0.1"), Decimal("-5"), None], 0.0, 1.0),
+    "float32": (
+        pa.float32(),
+        [0.1, 0.2, 0.3, 1.0, -0.0, math.inf, -math.inf, math.nan, 3e38, 1e-45],
+        0.0,
+        1.0,
+    ),
+    "decimal": (
+        pa.decimal128(38, 10),
+        [Decimal("0.7"), Decimal("0.1"), Decimal("-5"), None],
+        0.0,
+        1.0,
+    ),
     "bool": (pa.bool_(), [True, False, None], 0.0, 2.0),
     "largest bounds": (pa.float64(), [1e308, -1e308, 1e100, 0.0, 5e-324], -1e100, 1e100),
 }
@@ -84,7 +113,10 @@ def test_numbers_against_plain_python(kind: str) -> None:
         if value is not None and not math.isnan(value):
             inside = min(max(float(value), low), high)
             truth[min(int((inside - low) * 10 / (high - low)), 9)] += 1
-    assert counted(pa.table({"x": column}), sf.Interval(low, high), sf.Histogram("x", bins=10)) == truth
+    assert (
+        counted(pa.table({"x": column}), sf.Interval(low, high), sf.Histogram("x", bins=10))
+        == truth
+    )
 
 
 def test_labels_of_three_kinds_stay_apart() -> None:
@@ -99,7 +131,10 @@ def test_labels_of_three_kinds_stay_apart() -> None:
 
 
 def test_times_beyond_every_bound_are_clamped() -> None:
-    days, moments = sf.Interval("2013-01-01", "2013-01-05"), sf.Interval("2013-01-01T00:00", "2013-01-05T00:00")
+    days, moments = (
+        sf.Interval("2013-01-01", "2013-01-05"),
+        sf.Interval("2013-01-01T00:00", "2013-01-05T00:00"),
+    )
     for type_, values, truth in (
         (pa.date32(), [-(2**31), 2**31 - 1, 15706, None], [2, 0, 0, 1]),
         (pa.timestamp("s"), [-(2**63), 2**63 - 1, 15706 * 86400], [2, 0, 0, 1]),
@@ -107,4 +142,8 @@ def test_times_beyond_every_bound_are_clamped() -> None:
         (pa.timestamp("us", "Asia/Tokyo"), [15706 * 86400 * 10**6], [1, 0, 0, 0]),
     ):
         table = pa.table({"x": pa.array(values, type=type_)})
-        assert counted(table, days, sf.Histogram("x")) == counted(table, moments, sf.Histogram("x", bins=4)) == truth
+        assert (
+            counted(table, days, sf.Histogram("x"))
+            == counted(table, moments, sf.Histogram("x", bins=4))
+            == truth
+        )

@@ -41,7 +41,19 @@ def test_risks(ask, limit):
 
 
 @pytest.mark.parametrize(
-    "query", ["mode", "percentile", ("percentile", 101), ("percentile", math.nan), ("percentil", 5), "", ("mean",), 25, None], ids=str
+    "query",
+    [
+        "mode",
+        "percentile",
+        ("percentile", 101),
+        ("percentile", math.nan),
+        ("percentil", 5),
+        "",
+        ("mean",),
+        25,
+        None,
+    ],
+    ids=str,
 )
 def test_queries(query):
     _texts(lambda: risk.choose(UNIVERSE, 3, query))
@@ -50,7 +62,9 @@ def test_queries(query):
 
 @pytest.mark.parametrize("epsilon", [-1, math.nan, math.inf, "x"], ids=str)
 def test_epsilons(epsilon):
-    assert "epsilon" in _texts(lambda: risk.tighter_upper_bound_posterior(UNIVERSE, 3, "mean", epsilon=epsilon))
+    assert "epsilon" in _texts(
+        lambda: risk.tighter_upper_bound_posterior(UNIVERSE, 3, "mean", epsilon=epsilon)
+    )
     assert "epsilon" in _texts(lambda: risk.posterior_belief(UNIVERSE, 3, "mean", 2.0, epsilon))
 
 
@@ -83,15 +97,21 @@ def test_universes(universe):
 
 def test_priors_sensitivities_and_bounds():
     for prior in ([0.5, 0.5], [math.nan] * 10, [-1.0, *[2 / 9] * 9], [0.2] * 10, "x"):
-        assert "prior" in _texts(lambda given=prior: risk.optimal_epsilon(UNIVERSE, 3, "mean", prior=given))
+        assert "prior" in _texts(
+            lambda given=prior: risk.optimal_epsilon(UNIVERSE, 3, "mean", prior=given)
+        )
     for wide in (0, -1, math.nan):
-        assert "sensitivity" in _texts(lambda given=wide: risk.optimal_epsilon(UNIVERSE, 3, "mean", sensitivity=given))
+        assert "sensitivity" in _texts(
+            lambda given=wide: risk.optimal_epsilon(UNIVERSE, 3, "mean", sensitivity=given)
+        )
     assert "bound" in _texts(lambda: risk.optimal_epsilon(UNIVERSE, 3, "mean", bound="upper"))
     assert "result" in _texts(lambda: risk.posterior_belief(UNIVERSE, 3, "mean", math.nan, 1))
     _texts(lambda: risk.choose(UNIVERSE, 1, "mean"))
     _texts(lambda: risk.optimal_epsilon({"a": UNIVERSE}, 3, "mean", sensitivity={"b": 1}))
     _texts(lambda: risk.confidence([0.5, 0.5], [1.0]))
-    assert "single column" in _texts(lambda: risk.optimal_epsilon([1, 2, 3], 2, "mean", sensitivity={"a": 1}))
+    assert "single column" in _texts(
+        lambda: risk.optimal_epsilon([1, 2, 3], 2, "mean", sensitivity={"a": 1})
+    )
     _texts(lambda: risk.disclosure_risk([]))
     _texts(lambda: risk.prior_belief(np.arange(40.0), 20))
 

@@ -17,16 +17,46 @@ from sfumato.errors import Infeasible
 
 SCHOOL = {"school_year": [1, 2, 3, 4], "absence_days": [1, 2, 3, 10]}
 VECTORS = {
-    ("mean", "school_year"): (0.833333333333, 1, 0.33788759009, 0.52514968727, 0.329178829301, 0.377866841489),
-    ("mean", "absence_days"): (2.833333333333, 3, 0.382939268769, 0.431720119567, 0.347697145962, 0.361421320232),
-    ("median", "school_year"): (1, 1, 0.405465108108, 0.69314718056, 0.311229665601, 0.354661244392),
-    ("median", "absence_days"): (4, 1, 1.62186043243, 2.77258872224, 0.265604686687, 0.274161082268),
+    ("mean", "school_year"): (
+        0.833333333333,
+        1,
+        0.33788759009,
+        0.52514968727,
+        0.329178829301,
+        0.377866841489,
+    ),
+    ("mean", "absence_days"): (
+        2.833333333333,
+        3,
+        0.382939268769,
+        0.431720119567,
+        0.347697145962,
+        0.361421320232,
+    ),
+    ("median", "school_year"): (
+        1,
+        1,
+        0.405465108108,
+        0.69314718056,
+        0.311229665601,
+        0.354661244392,
+    ),
+    ("median", "absence_days"): (
+        4,
+        1,
+        1.62186043243,
+        2.77258872224,
+        0.265604686687,
+        0.274161082268,
+    ),
 }
 POSTERIORS = {
     "school_year": [0.3389883488, 0.4003158008, 0.1798734841, 0.0808223663],
     "absence_days": [0.6180237200, 0.1581699943, 0.1250078144, 0.0987984714],
 }
-NUMBERS = st.integers(-30, 30).map(float) | st.floats(-50, 50, allow_subnormal=False).map(lambda x: round(x, 6))
+NUMBERS = st.integers(-30, 30).map(float) | st.floats(-50, 50, allow_subnormal=False).map(
+    lambda x: round(x, 6)
+)
 
 
 @st.composite
@@ -57,11 +87,16 @@ def test_the_posteriors_of_the_paper():
     prior = risk.prior_belief(SCHOOL, 3)
     for column, expected in POSTERIORS.items():
         assert posterior[column] == pytest.approx(expected, abs=1e-9)
-    assert risk.confidence(prior, posterior) == {"school_year": near(0.1503158008), "absence_days": near(0.3680237200)}
+    assert risk.confidence(prior, posterior) == {
+        "school_year": near(0.1503158008),
+        "absence_days": near(0.3680237200),
+    }
     assert risk.disclosure_risk(posterior)["absence_days"] == near(0.6180237200)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table, dict], ids=["pandas", "polars", "arrow", "dict"])
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, pl.DataFrame, pa.table, dict], ids=["pandas", "polars", "arrow", "dict"]
+)
 def test_any_frame_gives_a_dict_by_column(frame):
     found = risk.optimal_epsilon(frame(SCHOOL), 3, "mean")
     assert found == {"school_year": near(0.52514968727), "absence_days": near(0.431720119567)}
@@ -69,8 +104,12 @@ def test_any_frame_gives_a_dict_by_column(frame):
 
 def test_arguments_by_column():
     wide = risk.unbounded_sensitivity(SCHOOL, 3, "mean")
-    assert risk.optimal_epsilon(SCHOOL, 3, "mean", sensitivity=wide) == risk.optimal_epsilon(SCHOOL, 3, "mean")
-    seen = risk.posterior_belief(SCHOOL, 3, "mean", {"school_year": 2.0, "absence_days": 2.20131}, 2)
+    assert risk.optimal_epsilon(SCHOOL, 3, "mean", sensitivity=wide) == risk.optimal_epsilon(
+        SCHOOL, 3, "mean"
+    )
+    seen = risk.posterior_belief(
+        SCHOOL, 3, "mean", {"school_year": 2.0, "absence_days": 2.20131}, 2
+    )
     assert seen["absence_days"] == pytest.approx(POSTERIORS["absence_days"], abs=1e-9)
 
 
@@ -78,15 +117,22 @@ def test_arguments_by_column():
 def test_the_tight_bound_by_definition(setting, epsilon):
     wide = risk.unbounded_sensitivity(*setting)
     assume(wide > 1e-3)
-    assert risk.tighter_upper_bound_posterior(*setting, epsilon=epsilon) == near(worlds.tight(*setting, epsilon, wide))
-    assert risk.tighter_upper_bound_posterior(*setting, epsilon=epsilon) <= risk.upper_bound_posterior(*setting, epsilon=epsilon) + 1e-12
+    assert risk.tighter_upper_bound_posterior(*setting, epsilon=epsilon) == near(
+        worlds.tight(*setting, epsilon, wide)
+    )
+    assert (
+        risk.tighter_upper_bound_posterior(*setting, epsilon=epsilon)
+        <= risk.upper_bound_posterior(*setting, epsilon=epsilon) + 1e-12
+    )
 
 
 @given(settings(most=7), st.data())
 def test_any_prior(setting, data):
     universe, size, query = setting
     number = math.comb(len(universe), size)
-    raw = np.array(data.draw(st.lists(st.integers(0, 9), min_size=number, max_size=number).filter(any)), float)
+    raw = np.array(
+        data.draw(st.lists(st.integers(0, 9), min_size=number, max_size=number).filter(any)), float
+    )
     prior, epsilon = raw / raw.sum(), 1.5
     wide = risk.unbounded_sensitivity(*setting)
     assume(wide > 1e-3)
@@ -94,7 +140,10 @@ def test_any_prior(setting, data):
     assert bound == near(worlds.tight(universe, size, query, epsilon, wide, prior))
     assert bound <= risk.upper_bound_posterior(*setting, epsilon=epsilon, prior=prior) + 1e-12
     assert risk.tighter_upper_bound_posterior(*setting, epsilon=0, prior=prior) == near(prior.max())
-    posteriors = [risk.posterior_belief(*setting, answer, epsilon, prior=prior) for answer in worlds.answers(universe, size, query)]
+    posteriors = [
+        risk.posterior_belief(*setting, answer, epsilon, prior=prior)
+        for answer in worlds.answers(universe, size, query)
+    ]
     assert risk.disclosure_risk(np.array(posteriors)) == near(bound)
 
 
@@ -102,7 +151,9 @@ def test_any_prior(setting, data):
 def test_no_output_beats_the_tight_bound(setting, result, epsilon):
     posterior = risk.posterior_belief(*setting, result, epsilon)
     assert posterior.sum() == near(1)
-    assert risk.disclosure_risk(posterior) <= risk.tighter_upper_bound_posterior(*setting, epsilon=epsilon) * (1 + 1e-9)
+    assert risk.disclosure_risk(posterior) <= risk.tighter_upper_bound_posterior(
+        *setting, epsilon=epsilon
+    ) * (1 + 1e-9)
 
 
 @given(settings(), st.randoms(), st.integers(-20, 20), st.sampled_from([0.25, 2.0, 8.0]))
@@ -150,7 +201,9 @@ def test_records_of_equal_value_are_different_records():
 
 def test_the_last_world_counts():
     for order in itertools.permutations([1, 2, 3, 10]):
-        assert risk.tighter_upper_bound_posterior(list(order), 3, "mean", epsilon=0.5) == near(0.347697145962)
+        assert risk.tighter_upper_bound_posterior(list(order), 3, "mean", epsilon=0.5) == near(
+            0.347697145962
+        )
 
 
 def test_all_equal_and_count_say_nothing():
@@ -164,7 +217,13 @@ def test_all_equal_and_count_say_nothing():
 
 @pytest.mark.parametrize("query", worlds.QUERIES, ids=str)
 @pytest.mark.parametrize(
-    "universe", [[-1e140, 1e140, 1e139, 1.0], [1e-100, 0, 0, -1e-100], [1, 1 + 1e-16, 1 + 2e-16, 1 + 1e-15], [2**62, 2**62 + 1, 3, 4]]
+    "universe",
+    [
+        [-1e140, 1e140, 1e139, 1.0],
+        [1e-100, 0, 0, -1e-100],
+        [1, 1 + 1e-16, 1 + 2e-16, 1 + 1e-15],
+        [2**62, 2**62 + 1, 3, 4],
+    ],
 )
 def test_extreme_universes_leave_no_nan(universe, query):
     for limit in (0.26, 1 / 3, 1 - 1e-12):
@@ -199,7 +258,9 @@ def _attack(epsilon, rounds, seed=7):
     rng, universe = np.random.default_rng(seed), [1, 2, 3, 10]
     found = worlds.answers(universe, 3, "mean")
     truth = rng.integers(0, 4, rounds)
-    seen = found[truth] + rng.laplace(0, risk.unbounded_sensitivity(universe, 3, "mean") / epsilon, rounds)
+    seen = found[truth] + rng.laplace(
+        0, risk.unbounded_sensitivity(universe, 3, "mean") / epsilon, rounds
+    )
     low = seen <= found.min()
     return int((truth[low] == found.argmin()).sum()), int(low.sum())
 
@@ -211,8 +272,16 @@ def _check_attack(rounds):
     right, tries = _attack(epsilon, rounds)
     assert 1e-9 < binom.cdf(right, tries, 1 / 3) < 1 - 1e-9
     bolder = _attack(2.5 * epsilon, rounds)
-    assert binom.sf(bolder[0], bolder[1], 1 / 3) < 1e-9  # the test has the power to see a bound that is too high
-    return {"epsilon": epsilon, "named": tries, "right": right, "share": right / tries, "at 2.5 epsilon": bolder[0] / bolder[1]}
+    assert (
+        binom.sf(bolder[0], bolder[1], 1 / 3) < 1e-9
+    )  # the test has the power to see a bound that is too high
+    return {
+        "epsilon": epsilon,
+        "named": tries,
+        "right": right,
+        "share": right / tries,
+        "at 2.5 epsilon": bolder[0] / bolder[1],
+    }
 
 
 def test_a_simulated_attacker_reaches_the_bound_and_not_more():

@@ -16,7 +16,10 @@ SCHOOL = {"school_year": [1, 2, 3, 4], "absence_days": [1, 2, 3, 10]}
 
 
 def test_a_column_and_a_frame():
-    single, several = choose(SCHOOL["absence_days"], size=3, query="mean", risk=1 / 3), choose(SCHOOL, 3, "mean")
+    single, several = (
+        choose(SCHOOL["absence_days"], size=3, query="mean", risk=1 / 3),
+        choose(SCHOOL, 3, "mean"),
+    )
     assert isinstance(single, Choice)
     assert (single.worlds, single.exact, single.column) == (4, True, None)
     assert single.epsilon == pytest.approx(0.431720119567)
@@ -42,7 +45,11 @@ def test_what_is_said_can_be_quoted():
     decision = "Decision for one mean of absence_days: epsilon = 0.43172 is the largest"
     rests_on = "It rests on: 3 of 4 records are published, which makes 4 possible worlds"
     assert decision in text
-    assert text.index(decision) < text.index(rests_on, text.index(decision)) < text.index("Note", text.index(decision))
+    assert (
+        text.index(decision)
+        < text.index(rests_on, text.index(decision))
+        < text.index("Note", text.index(decision))
+    )
     assert "it lacks record 4 in ascending order" in text
     assert "small universes only" in text
     assert "10" not in text.replace("10^", "")  # no value of the universe
@@ -111,7 +118,15 @@ def test_pictures_on_given_axes():
 
 def test_the_attackers_success():
     epsilons = np.linspace(0, 5, 11)
-    ax = pictures.draw_success(epsilons, {"any promise": np.tanh(epsilons / 2), "Laplace": 1 - np.exp(-epsilons / 2)}, limit=0.1)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["any promise", "Laplace", "requirement 0.1"]
+    ax = pictures.draw_success(
+        epsilons,
+        {"any promise": np.tanh(epsilons / 2), "Laplace": 1 - np.exp(-epsilons / 2)},
+        limit=0.1,
+    )
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "any promise",
+        "Laplace",
+        "requirement 0.1",
+    ]
     with pytest.raises(UsageError, match="7 curves"):
         pictures.draw_success(epsilons, {str(i): epsilons for i in range(7)})

@@ -37,7 +37,9 @@ def test_the_scan_is_the_sum(rate, spread, size):
         found = Answers(values, weight, top).worst(rate)
         expected = _by_definition(values, weight, 0.0 if top is None else top, rate)
         assert found.log_risk == pytest.approx(expected, rel=1e-12, abs=1e-11)
-        assert _by_definition(values, weight, 0.0 if top is None else top, rate) - found.log_risk == pytest.approx(0, abs=1e-11)
+        assert _by_definition(
+            values, weight, 0.0 if top is None else top, rate
+        ) - found.log_risk == pytest.approx(0, abs=1e-11)
 
 
 def test_one_answer_and_its_slope():
@@ -45,7 +47,9 @@ def test_one_answer_and_its_slope():
     value, slope = answers.one(0, 0.5)
     step = 1e-6
     assert value == pytest.approx(math.log(1 + 2 * math.exp(-0.5) + math.exp(-1.5)))
-    assert slope == pytest.approx((answers.one(0, 0.5 + step)[0] - answers.one(0, 0.5 - step)[0]) / 2 / step, rel=1e-6)
+    assert slope == pytest.approx(
+        (answers.one(0, 0.5 + step)[0] - answers.one(0, 0.5 - step)[0]) / 2 / step, rel=1e-6
+    )
 
 
 def _counted(universe, size, query):
@@ -68,7 +72,9 @@ def test_counts_are_those_of_the_list(universe, size, query):
     assert found.log_weight == pytest.approx(logs, abs=1e-9)
 
 
-@given(st.lists(st.integers(-9, 9).map(lambda x: x / 10), min_size=3, max_size=9), st.integers(1, 8))
+@given(
+    st.lists(st.integers(-9, 9).map(lambda x: x / 10), min_size=3, max_size=9), st.integers(1, 8)
+)
 def test_sums_on_a_lattice(universe, size):
     size = min(size, len(universe) - 1)
     found, logs = subsets.lattice_sums(np.sort(universe), size)
@@ -89,7 +95,9 @@ def test_two_halves_make_all_subsets(query):
         assert found == pytest.approx(np.sort(defined.answers(universe, size, query)), abs=1e-12)
 
 
-@pytest.mark.parametrize("query", ["mean", "sum", "var", "std", "median", ("percentile", 33), "count"])
+@pytest.mark.parametrize(
+    "query", ["mean", "sum", "var", "std", "median", ("percentile", 33), "count"]
+)
 def test_one_left_out_in_the_order_of_combinations(monkeypatch, query):
     universe = np.random.default_rng(3).integers(0, 50, 12).astype(float)
     column = column_of(universe, 11)
@@ -105,7 +113,9 @@ def test_one_left_out_of_many(query):
     wide = risk.unbounded_sensitivity(universe, 699, query)
     for epsilon in (0.1, 3.0, 40.0):
         expected = defined.tight(universe, 699, query, epsilon, wide)
-        assert risk.tighter_upper_bound_posterior(universe, 699, query, epsilon=epsilon) == pytest.approx(expected, rel=1e-9)
+        assert risk.tighter_upper_bound_posterior(
+            universe, 699, query, epsilon=epsilon
+        ) == pytest.approx(expected, rel=1e-9)
 
 
 def test_all_but_two_are_made_from_pairs():
@@ -128,7 +138,9 @@ def test_a_uniform_prior_is_no_prior(query, size):
     universe = np.random.default_rng(10).normal(size=size + 1) * 1e-12
     uniform = risk.prior_belief(universe, size)
     expected = risk.tighter_upper_bound_posterior(universe, size, query, epsilon=3)
-    assert risk.tighter_upper_bound_posterior(universe, size, query, epsilon=3, prior=uniform) == pytest.approx(expected, rel=1e-9)
+    assert risk.tighter_upper_bound_posterior(
+        universe, size, query, epsilon=3, prior=uniform
+    ) == pytest.approx(expected, rel=1e-9)
 
 
 def test_24_choose_12_is_exact():
@@ -136,7 +148,9 @@ def test_24_choose_12_is_exact():
     assert risk.choose(universe, 12, "mean").exact
     found = worlds.distinct_answers(column_of(universe, 12), parse("sum"))
     assert round(float(np.exp(found.log_weight).sum())) == math.comb(24, 12)
-    halves = worlds.collapse(subsets.split_in_half(np.sort(universe).astype(float), 12, parse("sum")), 1e-9)
+    halves = worlds.collapse(
+        subsets.split_in_half(np.sort(universe).astype(float), 12, parse("sum")), 1e-9
+    )
     assert halves.values == pytest.approx(found.values)
     assert halves.log_weight == pytest.approx(found.log_weight)
 
@@ -152,8 +166,16 @@ def test_order_statistics_count_every_world(n, data):
 def test_weights_too_large_for_a_float():
     universe = np.arange(20_000.0)
     epsilon = risk.optimal_epsilon(universe, 10_001, ("percentile", 0))
-    assert risk.tighter_upper_bound_posterior(universe, 10_001, ("percentile", 0), epsilon=epsilon) <= 1 / 3
-    assert risk.tighter_upper_bound_posterior(universe, 10_001, ("percentile", 0), epsilon=epsilon * (1 + 1e-9)) > 1 / 3
+    assert (
+        risk.tighter_upper_bound_posterior(universe, 10_001, ("percentile", 0), epsilon=epsilon)
+        <= 1 / 3
+    )
+    assert (
+        risk.tighter_upper_bound_posterior(
+            universe, 10_001, ("percentile", 0), epsilon=epsilon * (1 + 1e-9)
+        )
+        > 1 / 3
+    )
 
 
 def test_too_many_worlds_are_refused_and_bounded_from_one_side():
@@ -164,16 +186,24 @@ def test_too_many_worlds_are_refused_and_bounded_from_one_side():
         risk.posterior_belief(universe, 100, "mean", 0.0, 1)
     choice = risk.choose(universe, 100, "mean")
     assert not choice.exact
-    assert choice.epsilon == choice.upper_bound == risk.optimal_epsilon(universe, 100, "mean", bound="loose")
+    assert (
+        choice.epsilon
+        == choice.upper_bound
+        == risk.optimal_epsilon(universe, 100, "mean", bound="loose")
+    )
     assert any("safe side" in note for note in choice.caveats)
 
 
 def test_a_search_takes_few_scans(monkeypatch):
     scans = []
     whole = kernel.Answers.worst
-    monkeypatch.setattr(kernel.Answers, "worst", lambda self, rate: scans.append(rate) or whole(self, rate))
+    monkeypatch.setattr(
+        kernel.Answers, "worst", lambda self, rate: scans.append(rate) or whole(self, rate)
+    )
     rng = np.random.default_rng(7)
-    for universe, query in itertools.product((rng.normal(size=20_000), np.arange(20_000.0), rng.standard_cauchy(20_000)), ("mean", "var")):
+    for universe, query in itertools.product(
+        (rng.normal(size=20_000), np.arange(20_000.0), rng.standard_cauchy(20_000)), ("mean", "var")
+    ):
         scans.clear()
         risk.optimal_epsilon(universe, 19_999, query)
         assert len(scans) <= 12

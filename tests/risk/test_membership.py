@@ -27,7 +27,9 @@ NOISES = [
 def test_the_figures_of_the_page():
     assert risk.advantage(PureDP(1)) == pytest.approx(0.462117157)
     assert risk.advantage(Laplace(1)) == pytest.approx(0.393469340)
-    assert risk.advantage(risk.gaussian_for(epsilon=1, delta="1e-6")) == pytest.approx(0.0942, abs=5e-5)
+    assert risk.advantage(risk.gaussian_for(epsilon=1, delta="1e-6")) == pytest.approx(
+        0.0942, abs=5e-5
+    )
     assert risk.advantage(ApproxDP(1, "0.01")) == pytest.approx((np.e - 1 + 0.02) / (np.e + 1))
 
 
@@ -45,11 +47,15 @@ def _masses(noise, shift):
 @pytest.mark.parametrize(("noise", "shift"), NOISES[3:], ids=str)
 def test_noise_on_whole_numbers_cell_by_cell(noise, shift):
     mass, moved = _masses(noise, shift)
-    assert risk.advantage(noise, sensitivity=shift) == pytest.approx(np.clip(moved - mass, 0, None).sum())
+    assert risk.advantage(noise, sensitivity=shift) == pytest.approx(
+        np.clip(moved - mass, 0, None).sum()
+    )
     order = np.argsort(-(np.arange(-400, 400)))
     false, true = (np.concatenate([[0], np.cumsum(p[order])]) for p in (mass, moved))
     for rate in RATES:
-        assert risk.true_positive_rate(noise, rate, sensitivity=shift) == pytest.approx(np.interp(rate, false, true), abs=1e-12)
+        assert risk.true_positive_rate(noise, rate, sensitivity=shift) == pytest.approx(
+            np.interp(rate, false, true), abs=1e-12
+        )
 
 
 @pytest.mark.parametrize(("noise", "shift"), NOISES[3:], ids=str)
@@ -67,7 +73,9 @@ def test_the_loss_is_exceeded_as_seldom_as_said(noise, shift, allowed):
 @pytest.mark.parametrize(("noise", "shift"), NOISES, ids=str)
 def test_the_advantage_is_read_off_the_curve(noise, shift):
     rates = np.linspace(1e-4, 1 - 1e-4, 4001)
-    gains = [risk.true_positive_rate(noise, float(rate), sensitivity=shift) - rate for rate in rates]
+    gains = [
+        risk.true_positive_rate(noise, float(rate), sensitivity=shift) - rate for rate in rates
+    ]
     assert max(gains) == pytest.approx(risk.advantage(noise, sensitivity=shift), abs=1e-3)
     assert max(gains) <= risk.advantage(noise, sensitivity=shift) + 1e-12
 
@@ -85,7 +93,10 @@ def test_promises_are_never_beaten_by_noise_that_keeps_them():
     for promise, noise, shift in kept:
         assert risk.advantage(noise, sensitivity=shift) <= risk.advantage(promise) + 1e-12
         for rate in RATES:
-            assert risk.true_positive_rate(noise, rate, sensitivity=shift) <= risk.true_positive_rate(promise, rate) + 1e-12
+            assert (
+                risk.true_positive_rate(noise, rate, sensitivity=shift)
+                <= risk.true_positive_rate(promise, rate) + 1e-12
+            )
         for allowed in (1e-4, 1e-2):
             worst = risk.posterior(promise, 0.1, exceeded=allowed)
             assert risk.posterior(noise, 0.1, exceeded=allowed, sensitivity=shift) <= worst + 1e-12
@@ -153,14 +164,25 @@ def test_the_least_noise_within_a_goal(goal, kind):
         "laplace": lambda: Laplace(noise.scale * (1 - 1e-5)),
         "gaussian": lambda: Gaussian(noise.sigma * (1 - 1e-5)),
         "discrete-laplace": lambda: DiscreteLaplace(noise.scale * (1 - Fraction(1, 10**5))),
-        "discrete-gaussian": lambda: DiscreteGaussian(noise.sigma_squared * (1 - Fraction(3, 10**5))),
+        "discrete-gaussian": lambda: DiscreteGaussian(
+            noise.sigma_squared * (1 - Fraction(3, 10**5))
+        ),
     }[kind]()
-    if goal.exceeded == 0 or kind in ("laplace", "gaussian"):  # on whole numbers the loss that is exceeded moves in steps
+    if goal.exceeded == 0 or kind in (
+        "laplace",
+        "gaussian",
+    ):  # on whole numbers the loss that is exceeded moves in steps
         assert not goal.within(smaller, sensitivity=2)
 
 
 def test_refusals():
-    for wrong in ({}, {"advantage": 0.1, "fpr": 0.1}, {"prior": 0.1}, {"advantage": 2}, {"advantage": 0.1, "exceeded": 1}):
+    for wrong in (
+        {},
+        {"advantage": 0.1, "fpr": 0.1},
+        {"prior": 0.1},
+        {"advantage": 2},
+        {"advantage": 0.1, "exceeded": 1},
+    ):
         with pytest.raises(UsageError):
             Risk(**wrong)
     with pytest.raises(Infeasible, match="guessing"):

@@ -26,7 +26,9 @@ def settings_with_distance(draw):
 
 
 def near(value):
-    return pytest.approx(value, rel=1e-9, abs=1e-7)  # a standard deviation of equal records is only as good as a root of rounding
+    return pytest.approx(
+        value, rel=1e-9, abs=1e-7
+    )  # a standard deviation of equal records is only as good as a root of rounding
 
 
 @given(settings_with_distance())
@@ -40,7 +42,9 @@ def test_spread_of_all_records_but_one(universe, query):
     x = np.sort(universe) - np.median(universe)
     reach = 1e-7 * max(1.0, float(np.abs(x).max()))
     expected = worlds.unbounded(universe, len(universe) - 1, query)
-    assert sensitivity._spread_leave_one_out(x, parse(query)) == pytest.approx(expected, rel=1e-9, abs=reach)
+    assert sensitivity._spread_leave_one_out(x, parse(query)) == pytest.approx(
+        expected, rel=1e-9, abs=reach
+    )
     setting = (universe, len(universe) - 1, query)
     assert risk.unbounded_sensitivity(*setting) == near(worlds.unbounded(*setting))
     assert risk.bounded_sensitivity(*setting) == near(worlds.bounded(*setting))
@@ -50,7 +54,9 @@ def test_spread_of_all_records_but_one(universe, query):
 def test_the_range_of_the_worlds(setting):
     universe, size, query, _ = setting
     found = worlds.answers(universe, size, query)
-    assert sensitivity.world_range(column_of(universe, size), parse(query)) == near(found.max() - found.min())
+    assert sensitivity.world_range(column_of(universe, size), parse(query)) == near(
+        found.max() - found.min()
+    )
 
 
 @pytest.mark.parametrize("query", ["var", "std"])
@@ -59,7 +65,9 @@ def test_spread_from_moments_is_set_by_set(query, size):
     universe = np.random.default_rng(5).normal(size=9)
     expected = worlds.unbounded(universe, size, query)
     column = column_of(universe, size)
-    found = [sensitivity._from_moments(column.centred, parse(query), taken) for taken in (size, size + 1)]
+    found = [
+        sensitivity._from_moments(column.centred, parse(query), taken) for taken in (size, size + 1)
+    ]
     assert max(found) == near(expected)
 
 
@@ -80,7 +88,9 @@ def test_spread_of_too_many_sets_is_refused():
         risk.bounded_sensitivity(np.arange(200.0), 100, "std")
 
 
-LUMPS = st.lists(st.integers(-4, 4) | st.sampled_from([50, 51, -30]) | NUMBERS, min_size=3, max_size=8)
+LUMPS = st.lists(
+    st.integers(-4, 4) | st.sampled_from([50, 51, -30]) | NUMBERS, min_size=3, max_size=8
+)
 
 
 @settings(max_examples=25)
@@ -90,9 +100,14 @@ def test_variances_of_sets_of_any_size(universe, size):
     column = column_of(universe, size)
     scale = max(1.0, float(np.abs(column.centred).max()))
     true = worlds.unbounded(universe, size, "var")
-    assert spreads.least_sensitivity(column.centred, size, parse("var")) == pytest.approx(true, rel=1e-9, abs=1e-12 * scale**2)
+    assert spreads.least_sensitivity(column.centred, size, parse("var")) == pytest.approx(
+        true, rel=1e-9, abs=1e-12 * scale**2
+    )
     limit = worlds.unbounded(universe, size, "std")
-    assert spreads.least_sensitivity(column.centred, size, parse("std")) <= limit * (1 + 1e-9) + 1e-7 * scale
+    assert (
+        spreads.least_sensitivity(column.centred, size, parse("std"))
+        <= limit * (1 + 1e-9) + 1e-7 * scale
+    )
 
 
 def test_variances_at_scale_and_bounds_of_standard_deviations():
@@ -104,7 +119,9 @@ def test_variances_at_scale_and_bounds_of_standard_deviations():
     assert 0 < one_sided.epsilon < math.inf
     few = np.sort(universe[:9])
     safe = spreads.least_sensitivity(few - few[4], 5, parse("std"))
-    assert risk.upper_bound_epsilon(few, 5, "std", sensitivity=safe) <= risk.upper_bound_epsilon(few, 5, "std") * (1 + 1e-12)
+    assert risk.upper_bound_epsilon(few, 5, "std", sensitivity=safe) <= risk.upper_bound_epsilon(
+        few, 5, "std"
+    ) * (1 + 1e-12)
 
 
 def test_universes_too_large_to_count_are_refused_or_bounded_at_once():
@@ -120,7 +137,9 @@ def test_universes_too_large_to_count_are_refused_or_bounded_at_once():
 
 def test_large_universes_have_closed_forms():
     universe = np.arange(100_000.0)
-    assert risk.unbounded_sensitivity(universe, 50_000, "median") == near(_median_step(universe, 50_000))
+    assert risk.unbounded_sensitivity(universe, 50_000, "median") == near(
+        _median_step(universe, 50_000)
+    )
     assert risk.unbounded_sensitivity(universe, 50_000, "sum", distance=2) == 99_999 + 99_998
     assert math.isfinite(risk.unbounded_sensitivity(universe, 99_999, "std"))
 
@@ -128,6 +147,8 @@ def test_large_universes_have_closed_forms():
 def _median_step(universe, size):
     """The widest gap that one record can open: ranks below the middle as low, those above as high, as can be."""
     n = len(universe)
-    even = (universe[n - size + size // 2] - universe[size // 2 - 1]) / 2  # T even: half of the middle gap
+    even = (
+        universe[n - size + size // 2] - universe[size // 2 - 1]
+    ) / 2  # T even: half of the middle gap
     odd = (universe[n - size - 1 + size // 2 + 1] - universe[size // 2]) / 2
     return max(even, odd)

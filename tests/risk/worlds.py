@@ -4,8 +4,26 @@ import itertools
 
 import numpy as np
 
-QUERIES = ["mean", "median", "sum", "count", "var", "std", ("percentile", 25), ("percentile", 90), ("percentile", 0), ("percentile", 100)]
-FUNCTIONS = {"mean": np.mean, "median": np.median, "sum": np.sum, "count": len, "var": np.var, "std": np.std}
+QUERIES = [
+    "mean",
+    "median",
+    "sum",
+    "count",
+    "var",
+    "std",
+    ("percentile", 25),
+    ("percentile", 90),
+    ("percentile", 0),
+    ("percentile", 100),
+]
+FUNCTIONS = {
+    "mean": np.mean,
+    "median": np.median,
+    "sum": np.sum,
+    "count": len,
+    "var": np.var,
+    "std": np.std,
+}
 
 
 def ask(query, records):
@@ -26,7 +44,12 @@ def unbounded(universe, size, query, distance=1):
         rest = [i for i in every if i not in world]
         fewer = itertools.combinations(world, size - distance)
         more = (world + added for added in itertools.combinations(rest, distance))
-        worst = max([worst, *(abs(here - ask(query, pick(other))) for other in itertools.chain(fewer, more))])
+        worst = max(
+            [
+                worst,
+                *(abs(here - ask(query, pick(other))) for other in itertools.chain(fewer, more)),
+            ]
+        )
     return worst
 
 
@@ -34,7 +57,16 @@ def bounded(universe, size, query, distance=1):
     worlds = [set(world) for world in itertools.combinations(range(len(universe)), size)]
     asked = [ask(query, [universe[i] for i in sorted(world)]) for world in worlds]
     pairs = itertools.combinations(range(len(worlds)), 2)
-    return max([0.0, *(abs(asked[a] - asked[b]) for a, b in pairs if len(worlds[a] & worlds[b]) == size - distance)])
+    return max(
+        [
+            0.0,
+            *(
+                abs(asked[a] - asked[b])
+                for a, b in pairs
+                if len(worlds[a] & worlds[b]) == size - distance
+            ),
+        ]
+    )
 
 
 def tight(universe, size, query, epsilon, sensitivity, prior=None):

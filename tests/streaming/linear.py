@@ -102,7 +102,9 @@ def steps(aggregator: Aggregator, count: int, state: Any = None) -> list[Any]:
 
 def matrix(noises: Iterable[Linear | float], draws: int) -> np.ndarray:
     """One row a noise, one column a draw: float64."""
-    return np.array([[float(noise.terms.get(draw, 0)) for draw in range(draws)] for noise in noises])
+    return np.array(
+        [[float(noise.terms.get(draw, 0)) for draw in range(draws)] for noise in noises]
+    )
 
 
 class OneHot:

@@ -21,12 +21,17 @@ import pytest
 
 from sfumato.audit.laws import log_sum
 from sfumato.audit.runs import Scripted
+from sfumato.counters.methods import Reach, buffers, toeplitz
+from sfumato.counters.tree import ElderTree
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.measures import ZCDP
 from sfumato.privacy.unit import Unit
-from sfumato.streaming import BLTAggregator, EfficientTreeAggregator, ToeplitzAggregator, TreeAggregator
-from sfumato.streaming.exact_tree import ElderTree
-from sfumato.streaming.methods import Reach, buffers, toeplitz
+from sfumato.streaming import (
+    BLTAggregator,
+    EfficientTreeAggregator,
+    ToeplitzAggregator,
+    TreeAggregator,
+)
 
 EPSILON, RHO = Fraction(1), Fraction(1, 2)
 HIGH = 1
@@ -50,8 +55,12 @@ WAITING: dict[str, Callable[[Seen], bool]] = {
     "first": lambda seen: len(seen) == 0,
     "second": lambda seen: len(seen) == 1,
     "third": lambda seen: len(seen) == 2,
-    "second after a high first, else third": lambda seen: (len(seen) == 1 and seen[0]) or (len(seen) == 2 and not seen[0]),
-    "second after a low first, else third": lambda seen: (len(seen) == 1 and not seen[0]) or (len(seen) == 2 and seen[0]),
+    "second after a high first, else third": lambda seen: (
+        (len(seen) == 1 and seen[0]) or (len(seen) == 2 and not seen[0])
+    ),
+    "second after a low first, else third": lambda seen: (
+        (len(seen) == 1 and not seen[0]) or (len(seen) == 2 and seen[0])
+    ),
     "third after two unlike ones": lambda seen: len(seen) == 2 and seen[0] != seen[1],
 }
 
@@ -61,13 +70,18 @@ def adversaries() -> Iterator[Adversary]:
     for second, third in product(product((0, 2), repeat=2), repeat=2):
         plan = {1: second, 2: third}
         for joins in WAITING.values():
-            yield Adversary(lambda seen, plan=plan: plan[len(seen)][seen[-1]] if len(seen) in plan else 1, lambda s, j=joins: int(j(s)))
+            yield Adversary(
+                lambda seen, plan=plan: plan[len(seen)][seen[-1]] if len(seen) in plan else 1,
+                lambda s, j=joins: int(j(s)),
+            )
 
 
 # --- trees: exact ratios ----------------------------------------------------------------------------------------------------
 
 
-def play(machine: Any, adversary: Adversary, side: int, script: tuple[int, ...], steps: int) -> tuple[tuple[int, ...], list[Any]]:
+def play(
+    machine: Any, adversary: Adversary, side: int, script: tuple[int, ...], steps: int
+) -> tuple[tuple[int, ...], list[Any]]:
     """The outputs of one stream under a script of noise, and the laws of its draws."""
     noise, state, found = Scripted(script), machine.start(), []
     for _ in range(steps):
@@ -77,13 +91,26 @@ def play(machine: Any, adversary: Adversary, side: int, script: tuple[int, ...],
     return tuple(found), noise.laws
 
 
-def script_for(machine: Any, adversary: Adversary, side: int, wanted: tuple[int, ...]) -> tuple[int, ...] | None:
+def script_for(
+    machine: Any, adversary: Adversary, side: int, wanted: tuple[int, ...]
+) -> tuple[int, ...] | None:
     """The script that makes one stream publish these outputs: each draw set by the output that first shows it, over and over."""
-    script, order = [0] * len(wanted), dict.fromkeys(place - 1 for step in range(1, len(wanted) + 1) for place in machine.path(step))
+    script, order = (
+        [0] * len(wanted),
+        dict.fromkeys(
+            place - 1 for step in range(1, len(wanted) + 1) for place in machine.path(step)
+        ),
+    )
     for _ in range(len(wanted)):
         for draw, place in enumerate(order):
-            script[draw] += wanted[place] - play(machine, adversary, side, tuple(script), len(wanted))[0][place]
-    return tuple(script) if play(machine, adversary, side, tuple(script), len(wanted))[0] == wanted else None
+            script[draw] += (
+                wanted[place] - play(machine, adversary, side, tuple(script), len(wanted))[0][place]
+            )
+    return (
+        tuple(script)
+        if play(machine, adversary, side, tuple(script), len(wanted))[0] == wanted
+        else None
+    )
 
 
 def loss_at(machine: Any, adversary: Adversary, script: tuple[int, ...]) -> Fraction | float:
@@ -94,12 +121,24 @@ def loss_at(machine: Any, adversary: Adversary, script: tuple[int, ...]) -> Frac
     if other is None:
         return math.inf
     assert play(machine, adversary, 1, other, len(script))[1] == laws  # so that normalisers cancel
-    return abs(sum((Fraction(abs(b) - abs(a)) / law.scale for a, b, law in zip(script, other, laws, strict=True)), Fraction(0)))
+    return abs(
+        sum(
+            (
+                Fraction(abs(b) - abs(a)) / law.scale
+                for a, b, law in zip(script, other, laws, strict=True)
+            ),
+            Fraction(0),
+        )
+    )
 
 
-def loss_of_tree(machine: Any, adversary: Adversary, steps: int, values: tuple[int, ...] = (-3, 0, 1, 4)) -> Fraction | float:
+def loss_of_tree(
+    machine: Any, adversary: Adversary, steps: int, values: tuple[int, ...] = (-3, 0, 1, 4)
+) -> Fraction | float:
     scripts = list(product(values, repeat=steps))
-    assert len({play(machine, adversary, 0, script, steps)[0] for script in scripts}) == len(scripts)  # one script for each output
+    assert len({play(machine, adversary, 0, script, steps)[0] for script in scripts}) == len(
+        scripts
+    )  # one script for each output
     return max(loss_at(machine, adversary, script) for script in scripts)
 
 
@@ -116,12 +155,18 @@ def test_no_adversary_learns_more_from_a_tree_than_it_claims() -> None:
 @pytest.mark.parametrize("radices", [(), (3,)], ids=str)
 @pytest.mark.parametrize("name", ["first", "second after a high first, else third"])
 def test_four_steps(name: str, radices: tuple[int, ...]) -> None:
-    adversary = Adversary(lambda seen: 2 * sum(seen) if len(seen) % 2 else 1 - int(seen[-1:] == (True,)), lambda s: int(WAITING[name](s)))
+    adversary = Adversary(
+        lambda seen: 2 * sum(seen) if len(seen) % 2 else 1 - int(seen[-1:] == (True,)),
+        lambda s: int(WAITING[name](s)),
+    )
     assert loss_of_tree(tree(4, radices), adversary, 4, (-2, 1, 3)) == EPSILON
 
 
 def test_two_rows_one_of_which_waits() -> None:
-    adversary = Adversary(lambda seen: 0, lambda seen: int(not seen) + int(len(seen) == 1 and seen[0]) + int(seen == (False, True)))
+    adversary = Adversary(
+        lambda seen: 0,
+        lambda seen: int(not seen) + int(len(seen) == 1 and seen[0]) + int(seen == (False, True)),
+    )
     assert Fraction(3, 4) * EPSILON <= loss_of_tree(tree(3, rows=2), adversary, 3) <= EPSILON
     assert loss_of_tree(tree(3), adversary, 3) > Fraction(3, 2) * EPSILON
 
@@ -131,7 +176,9 @@ class Eased(ElderTree, frozen=True, tag="eased"):
 
     def step(self, state, increment, noise):  # type: ignore[no-untyped-def]
         eased = state.step and state.totals[0] + state.noise[-1][0] > HIGH
-        return ElderTree(self.horizon, self.radices, DiscreteLaplace(self.law.scale / (2 if eased else 1))).step(state, increment, noise)
+        return ElderTree(
+            self.horizon, self.radices, DiscreteLaplace(self.law.scale / (2 if eased else 1))
+        ).step(state, increment, noise)
 
 
 class Echoing(ElderTree, frozen=True, tag="echoing"):
@@ -147,7 +194,9 @@ class Echoing(ElderTree, frozen=True, tag="echoing"):
 
 def test_twin_noise_chosen_by_outputs_is_found() -> None:
     twin = Eased(3, (), DiscreteLaplace(1 / EPSILON))
-    patient = Adversary(lambda seen: 1, lambda seen: int(WAITING["second after a high first, else third"](seen)))
+    patient = Adversary(
+        lambda seen: 1, lambda seen: int(WAITING["second after a high first, else third"](seen))
+    )
     assert loss_of_tree(tree(3, ()), patient, 3) == EPSILON
     assert loss_of_tree(twin, patient, 3) == 2 * EPSILON
 
@@ -181,7 +230,9 @@ Laws = Callable[[Seen], DiscreteGaussian]
 Means = Callable[[int, Seen], int]
 
 
-def moment(law: DiscreteGaussian, one: int, other: int, high: bool, edge: int, order: float) -> float:
+def moment(
+    law: DiscreteGaussian, one: int, other: int, high: bool, edge: int, order: float
+) -> float:
     """ln of the sum of p(o - one)^order p(o - other)^(1 - order) over outputs o on one side of the edge."""
     variance = float(law.sigma_squared)
     reach = math.ceil(14 * math.sqrt(variance)) + 2
@@ -191,7 +242,13 @@ def moment(law: DiscreteGaussian, one: int, other: int, high: bool, edge: int, o
     if not outputs.size:
         return -math.inf
     normaliser = log_sum(-(np.arange(-reach, reach + 1.0) ** 2) / (2 * variance))
-    return log_sum(-(order * (outputs - one) ** 2.0 + (1 - order) * (outputs - other) ** 2.0) / (2 * variance)) - normaliser
+    return (
+        log_sum(
+            -(order * (outputs - one) ** 2.0 + (1 - order) * (outputs - other) ** 2.0)
+            / (2 * variance)
+        )
+        - normaliser
+    )
 
 
 def divergence(laws: Laws, means: Means, steps: int, edge: int, order: float) -> float:
@@ -200,7 +257,11 @@ def divergence(laws: Laws, means: Means, steps: int, edge: int, order: float) ->
     def log_moment(seen: Seen) -> float:
         if len(seen) == steps:
             return 0.0
-        branches = [moment(laws(seen), means(0, seen), means(1, seen), high, edge, order) + log_moment((*seen, high)) for high in (0, 1)]
+        branches = [
+            moment(laws(seen), means(0, seen), means(1, seen), high, edge, order)
+            + log_moment((*seen, high))
+            for high in (0, 1)
+        ]
         return log_sum(np.array(branches))
 
     return log_moment(()) / (order - 1) / order
@@ -218,21 +279,35 @@ def means_of(machine: Any, adversary: Adversary) -> Means:
     return mean
 
 
-@pytest.mark.parametrize(("make", "precision"), [(toeplitz, 2), (buffers, 9)], ids=["toeplitz", "buffers"])
-def test_no_adversary_learns_more_from_gaussian_machines_than_they_claim(make, precision: int) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    ("make", "precision"), [(toeplitz, 2), (buffers, 9)], ids=["toeplitz", "buffers"]
+)
+def test_no_adversary_learns_more_from_gaussian_machines_than_they_claim(
+    make, precision: int
+) -> None:  # type: ignore[no-untyped-def]
     machine = make(3, 1, Reach(Unit(), (0, 1)), ZCDP(RHO), precision)
     found = {}
     for name, joins in WAITING.items():
-        adversary = Adversary(lambda seen: 2 * int(seen[-1:] == (True,)), lambda seen, joins=joins: int(joins(seen)))
+        adversary = Adversary(
+            lambda seen: 2 * int(seen[-1:] == (True,)), lambda seen, joins=joins: int(joins(seen))
+        )
         means = means_of(machine, adversary)
-        found[name] = max(divergence(lambda seen: machine.law, means, 3, 2**precision, order) for order in (2.0, 8.0))
+        found[name] = max(
+            divergence(lambda seen: machine.law, means, 3, 2**precision, order)
+            for order in (2.0, 8.0)
+        )
     assert max(found.values()) <= RHO * (1 + 1e-9)
     assert max(found.values()) == found["first"] > 0.97 * RHO
 
 
 def test_twin_noise_moved_between_steps_by_an_output_is_found_by_waiting_only() -> None:
     """Charged by what every fixed stream loses; who waits for the step with less noise learns a third more."""
-    order, even, less, more = 4.0, DiscreteGaussian(Fraction(30)), DiscreteGaussian(Fraction(5)), DiscreteGaussian(Fraction(60))
+    order, even, less, more = (
+        4.0,
+        DiscreteGaussian(Fraction(30)),
+        DiscreteGaussian(Fraction(5)),
+        DiscreteGaussian(Fraction(60)),
+    )
 
     def laws(seen: Seen) -> DiscreteGaussian:
         return even if not seen else less if seen[0] == (len(seen) == 1) else more
@@ -243,8 +318,15 @@ def test_twin_noise_moved_between_steps_by_an_output_is_found_by_waiting_only() 
     claim = max(map(loss, ("first", "second", "third")))
     assert loss("second after a low first, else third") < claim
     assert loss("second after a high first, else third") > 1.33 * claim
-    fixed = {name: divergence(lambda _: less, lambda side, seen, n=name: side * WAITING[n](seen), 3, 0, order) for name in WAITING}
-    assert max(fixed.values()) <= 1 / (2 * 5) + 1e-9  # the same laws, whatever was seen: nothing is gained
+    fixed = {
+        name: divergence(
+            lambda _: less, lambda side, seen, n=name: side * WAITING[n](seen), 3, 0, order
+        )
+        for name in WAITING
+    }
+    assert (
+        max(fixed.values()) <= 1 / (2 * 5) + 1e-9
+    )  # the same laws, whatever was seen: nothing is gained
 
 
 # --- noise for floats: who looks at what, and when --------------------------------------------------------------------------
@@ -282,9 +364,16 @@ def test_noisy_nodes_hold_past_steps_only(kind: type[TreeAggregator]) -> None:
     applied, nodes = walked(kind(drawn), drawn), []
     for leaf in range(STEPS):
         completed = [level for level in range(4) if (leaf + 1) % (1 << level) == 0]
-        nodes += [(leaf + 1 - (1 << level), leaf + 1) for level in (completed if kind is EfficientTreeAggregator else completed[-1:])]
-    sums = np.array([[start <= step < stop for step in range(STEPS)] for start, stop in nodes], dtype=float)
-    np.testing.assert_allclose(applied[:, : len(nodes)] @ sums, np.tril(np.ones((STEPS, STEPS))), atol=1e-12)
+        nodes += [
+            (leaf + 1 - (1 << level), leaf + 1)
+            for level in (completed if kind is EfficientTreeAggregator else completed[-1:])
+        ]
+    sums = np.array(
+        [[start <= step < stop for step in range(STEPS)] for start, stop in nodes], dtype=float
+    )
+    np.testing.assert_allclose(
+        applied[:, : len(nodes)] @ sums, np.tril(np.ones((STEPS, STEPS))), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", [ToeplitzAggregator, BLTAggregator])

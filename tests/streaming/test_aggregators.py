@@ -46,7 +46,9 @@ def test_the_error_law_is_that_of_the_matrix(kind) -> None:  # type: ignore[no-u
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("copies", [1, 500])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_sensitivity_is_that_of_the_strategy_that_the_matrix_implies(kind, dtype: str, copies: int) -> None:  # type: ignore[no-untyped-def]
+def test_the_sensitivity_is_that_of_the_strategy_that_the_matrix_implies(
+    kind, dtype: str, copies: int
+) -> None:  # type: ignore[no-untyped-def]
     """C = B^-1 A from the matrix that is applied, also where arrays are large and single; its worst column is the first."""
     b = applied(kind, 40, dtype, copies)
     c = np.linalg.solve(b, np.tril(np.ones((40, 40))))
@@ -66,11 +68,22 @@ def test_the_square_root_is_applied() -> None:
 def test_scalars_arrays_and_nested_values_give_the_same(kind) -> None:  # type: ignore[no-untyped-def]
     drawn = np.random.default_rng(4).normal(size=30)
     found = []
-    for shape in (float, lambda x: np.full(3, x), lambda x: np.full(70_001, x), lambda x: {"a": [np.full(2, x), float(x)]}, np.float64):
+    for shape in (
+        float,
+        lambda x: np.full(3, x),
+        lambda x: np.full(70_001, x),
+        lambda x: {"a": [np.full(2, x), float(x)]},
+        np.float64,
+    ):
         values = iter(map(shape, drawn))
         found.append(steps(kind(lambda values=values: next(values), 20), 20))
     scalars = np.array(found[0])
-    for other in (np.array(found[1])[:, 0], np.array(found[2])[:, -1], np.array([x["a"][1] for x in found[3]]), np.array(found[4])):
+    for other in (
+        np.array(found[1])[:, 0],
+        np.array(found[2])[:, -1],
+        np.array([x["a"][1] for x in found[3]]),
+        np.array(found[4]),
+    ):
         np.testing.assert_allclose(other, scalars, rtol=1e-12)
 
 
@@ -83,7 +96,9 @@ def test_a_whole_horizon_is_what_stepping_gives(kind) -> None:  # type: ignore[n
         np.testing.assert_allclose(aggregator.whole(count, state), found, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("sizes", [(300_000, 300_000), (300_000, 140_000), (140_000, 300_000), (300_000, 40)])
+@pytest.mark.parametrize(
+    "sizes", [(300_000, 300_000), (300_000, 140_000), (140_000, 300_000), (300_000, 40)]
+)
 def test_long_convolutions_are_cut_into_parts(sizes: tuple[int, int]) -> None:
     one, other = (np.random.default_rng(size).normal(size=size) for size in sizes)
     found = convolve(one, other, 300_000)
@@ -107,11 +122,19 @@ def test_the_past_of_a_long_stream(spec) -> None:  # type: ignore[no-untyped-def
         noise, state = aggregator.get_cumsum_and_update(state)
         found.append(np.array(noise))
     values, f = np.array(drawn, dtype=float).reshape(horizon, -1), coefficients(horizon)
-    wanted = np.stack([np.convolve(f, column)[:horizon] for column in values.T], axis=1) if values.size else values
+    wanted = (
+        np.stack([np.convolve(f, column)[:horizon] for column in values.T], axis=1)
+        if values.size
+        else values
+    )
     rounding = 1e-12 if found[0].dtype == np.float64 else 1e-6
-    np.testing.assert_allclose(np.array(found).reshape(horizon, -1), wanted, rtol=rounding, atol=rounding)
+    np.testing.assert_allclose(
+        np.array(found).reshape(horizon, -1), wanted, rtol=rounding, atol=rounding
+    )
     for again in (pickle.loads(kept[0]), kept[1]):
-        np.testing.assert_array_equal(np.array(steps(aggregator, horizon - saved, again)), np.array(found[saved:]))
+        np.testing.assert_array_equal(
+            np.array(steps(aggregator, horizon - saved, again)), np.array(found[saved:])
+        )
 
 
 @pytest.mark.parametrize("horizon", [1, BASE - 1, BASE, BASE + 1, 4 * BASE, 5 * BASE])
@@ -142,11 +165,22 @@ class InPlace:
         return self.x
 
 
-SHAPES = {"small": lambda x: np.full(3, x), "large": lambda x: np.full(20_000, x, "float32"), "other": InPlace}
+SHAPES = {
+    "small": lambda x: np.full(3, x),
+    "large": lambda x: np.full(20_000, x, "float32"),
+    "other": InPlace,
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("kind", [*KINDS, lambda values, _: TreeAggregator(values), lambda values, _: EfficientTreeAggregator(values)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *KINDS,
+        lambda values, _: TreeAggregator(values),
+        lambda values, _: EfficientTreeAggregator(values),
+    ],
+)
 def test_who_adds_to_noise_in_place_changes_no_state(kind, shape: str) -> None:  # type: ignore[no-untyped-def]
     drawn = np.random.default_rng(6).normal(size=40).tolist()
     values, plain = iter(map(SHAPES[shape], drawn)), iter(drawn)
@@ -156,7 +190,9 @@ def test_who_adds_to_noise_in_place_changes_no_state(kind, shape: str) -> None: 
         noise, state = aggregator.get_cumsum_and_update(state)
         found.append(float(np.ravel(noise)[-1]))
         noise += 1e6
-    np.testing.assert_allclose(found, steps(kind(lambda: next(plain), 12), 12), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        found, steps(kind(lambda: next(plain), 12), 12), rtol=1e-5, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("spec", [(3,), Spec((20_000,), "float32")])
@@ -189,7 +225,11 @@ def test_beyond_the_horizon(kind) -> None:  # type: ignore[no-untyped-def]
     for step in range(3):
         assert get_step_idx(state) == step
         _, state = aggregator.get_cumsum_and_update(state)
-    for refused in (lambda: aggregator.get_cumsum_and_update(state), lambda: aggregator.variances(4), lambda: aggregator.whole(4)):
+    for refused in (
+        lambda: aggregator.get_cumsum_and_update(state),
+        lambda: aggregator.variances(4),
+        lambda: aggregator.whole(4),
+    ):
         with pytest.raises(UsageError):
             refused()
     with pytest.raises(UsageError, match="longer horizon"):
@@ -211,14 +251,24 @@ def test_largest_variance_at_one_price_beside_honaker(horizon: int, factor: floa
         return float(aggregator.variances(horizon).max() * aggregator.squared_sensitivity(horizon))
 
     honaker = largest(EfficientTreeAggregator(lambda: 0.0))
-    root, buffered = largest(ToeplitzAggregator(lambda: 0.0, horizon)), largest(BLTAggregator(lambda: 0.0, horizon))
+    root, buffered = (
+        largest(ToeplitzAggregator(lambda: 0.0, horizon)),
+        largest(BLTAggregator(lambda: 0.0, horizon)),
+    )
     assert root == pytest.approx(root_norm(horizon) ** 2, rel=1e-7)
     assert honaker / root > factor
     assert buffered < 1.01 * root
 
 
 def test_price() -> None:
-    assert str(TreeAggregator(lambda: 0.0).cost(noise_multiplier=1, steps=8, participations=3, separation=3)) == "rho = 10"
+    assert (
+        str(
+            TreeAggregator(lambda: 0.0).cost(
+                noise_multiplier=1, steps=8, participations=3, separation=3
+            )
+        )
+        == "rho = 10"
+    )
     rho = ToeplitzAggregator(lambda: 0.0, 100).cost(noise_multiplier=2, steps=100).rho
     assert float(rho) == pytest.approx(root_norm(100) / 8, rel=1e-8)
     assert float(rho) >= root_norm(100) / 8
@@ -247,13 +297,22 @@ def test_arrays_of_other_libraries_pass_through() -> None:
     for kind in (*KINDS, lambda values, _: EfficientTreeAggregator(values)):
         ours, plain = iter(drawn), iter(drawn)
         found = steps(kind(lambda ours=ours: Tensor(next(ours)), 12), 12)
-        assert [one.x for one in found] == pytest.approx(steps(kind(lambda plain=plain: next(plain), 12), 12), rel=1e-12)
+        assert [one.x for one in found] == pytest.approx(
+            steps(kind(lambda plain=plain: next(plain), 12), 12), rel=1e-12
+        )
 
 
 def test_noise_has_the_shape_and_the_law_asked_for() -> None:
-    generator = GaussianNoiseGenerator(3.0, {"a": Spec((200, 100), "float32"), "b": [None, np.zeros(2)]})
+    generator = GaussianNoiseGenerator(
+        3.0, {"a": Spec((200, 100), "float32"), "b": [None, np.zeros(2)]}
+    )
     value, state = generator.next(generator.initialize())
-    assert (value["a"].shape, value["a"].dtype, type(value["b"][0]), value["b"][1].dtype) == ((200, 100), np.float32, float, np.float64)
+    assert (value["a"].shape, value["a"].dtype, type(value["b"][0]), value["b"][1].dtype) == (
+        (200, 100),
+        np.float32,
+        float,
+        np.float64,
+    )
     assert value["a"].std() == pytest.approx(3.0, rel=0.05)
     again, _ = generator.next(state)
     assert not np.array_equal(again["a"], value["a"])
@@ -297,7 +356,13 @@ def test_figures(evidence) -> None:  # type: ignore[no-untyped-def]
         effort = lines(partial(blt.BLT.for_horizon, horizon), "sfumato/streaming/")
         honaker = EfficientTreeAggregator(lambda: 0.0)
         largest = float(honaker.variances(horizon).max() * honaker.squared_sensitivity(horizon))
-        figure = {"horizon": horizon, "buffers": len(found.theta), "loss": found.loss(), "search_cpu_s": seconds, "search_lines": effort}
+        figure = {
+            "horizon": horizon,
+            "buffers": len(found.theta),
+            "loss": found.loss(),
+            "search_cpu_s": seconds,
+            "search_lines": effort,
+        }
         figures.append(figure | {"honaker_over_square_root": largest / root_norm(horizon) ** 2})
         assert found.loss() < 0.01
         assert effort < 60_000

@@ -30,7 +30,9 @@ from streaming.linear import Draws, Linear, matrix, steps
 STEPS, SIGMA = 8, 1.3
 
 
-def loss(noises: list[Linear], draws: int, patterns: list[tuple[int, ...]], sigma: float = SIGMA) -> float:
+def loss(
+    noises: list[Linear], draws: int, patterns: list[tuple[int, ...]], sigma: float = SIGMA
+) -> float:
     """The largest rho between streams that differ by 1 in each step of a pattern; infinite where the noise leaves a direction open."""
     applied = matrix(noises, draws)
     covariance = sigma**2 * applied @ applied.T
@@ -44,7 +46,9 @@ def loss(noises: list[Linear], draws: int, patterns: list[tuple[int, ...]], sigm
 
 
 def patterns(many: int) -> list[tuple[int, ...]]:
-    return [pattern for count in range(1, many + 1) for pattern in combinations(range(STEPS), count)]
+    return [
+        pattern for count in range(1, many + 1) for pattern in combinations(range(STEPS), count)
+    ]
 
 
 KINDS: dict[str, Callable[[Callable[[], object]], Aggregator]] = {
@@ -152,7 +156,9 @@ def of_restarts(complete: bool) -> list[Linear]:
 
 @pytest.mark.parametrize("complete", [False, True])
 def test_restarts_cost_their_sum_and_charging_them_once_is_found_out(complete: bool) -> None:
-    once_in_each = [(one, two, three) for one in range(3) for two in range(3, 6) for three in range(6, 8)]
+    once_in_each = [
+        (one, two, three) for one in range(3) for two in range(3, 6) for three in range(6, 8)
+    ]
     spent = loss(of_restarts(complete), 400, once_in_each)
     assert spent <= compute_zcdp_tree_restart(SIGMA, [3, 3, 2], completed=complete)
     assert spent > 1.5 * compute_zcdp_tree_restart(SIGMA, [3], completed=complete)
@@ -181,4 +187,6 @@ def test_the_noise_that_comes_out_has_the_law_that_was_priced(name: str) -> None
 def test_the_symbols_agree_with_the_arrays() -> None:
     draws = Draws()
     symbols = matrix(steps(EfficientTreeAggregator(draws), STEPS), 4 * STEPS)
-    np.testing.assert_allclose(symbols, np.array(steps(EfficientTreeAggregator(Exact()), STEPS)), rtol=1e-12)
+    np.testing.assert_allclose(
+        symbols, np.array(steps(EfficientTreeAggregator(Exact()), STEPS)), rtol=1e-12
+    )

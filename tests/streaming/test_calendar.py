@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.streaming.calendar import Listed
+from sfumato.counters.calendar import Listed
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,9 @@ from sfumato.streaming.calendar import Listed
         ("2013-01-01T06:00", "2013-01-02", "6h", 4, "2013-01-01T12:00", "2013-01-02T00:00"),
     ],
 )
-def test_steps_and_their_names(first: str, last: str, every: str, steps: int, second: str, end: str) -> None:
+def test_steps_and_their_names(
+    first: str, last: str, every: str, steps: int, second: str, end: str
+) -> None:
     calendar = sf.Calendar(first, last, every)
     assert len(calendar) == steps
     assert (calendar.name(1), calendar.name(steps - 1)) == (second, end)
@@ -47,7 +49,17 @@ def test_every_moment_lies_in_the_step_whose_beginning_it_follows() -> None:
 
 def test_what_is_no_step_has_no_place() -> None:
     year = sf.Calendar("2013-01-01", dt.date(2013, 12, 31))
-    for entry in ("2012-12-31T23:59", "2014-01-01", "rubbish", "", None, 5, 1.5, True, dt.date(2020, 1, 1)):
+    for entry in (
+        "2012-12-31T23:59",
+        "2014-01-01",
+        "rubbish",
+        "",
+        None,
+        5,
+        1.5,
+        True,
+        dt.date(2020, 1, 1),
+    ):
         assert year.place(entry) is None
     for entry in (
         "2013-12-31T23:59:59+02:00",
@@ -57,12 +69,20 @@ def test_what_is_no_step_has_no_place() -> None:
     ):
         assert year.place(entry) == 364
     week = Listed(["mon", "tue", "3"])
-    assert [week.place(entry) for entry in ("tue", " tue ", 3, np.int64(3), True, None, 2.5, "wed")] == [1, 1, 2, 2, None, None, None, None]
+    assert [
+        week.place(entry) for entry in ("tue", " tue ", 3, np.int64(3), True, None, 2.5, "wed")
+    ] == [1, 1, 2, 2, None, None, None, None]
 
 
 def test_steps_are_over_when_the_next_begins() -> None:
     year = sf.Calendar("2013-01-01", "2013-12-31")
-    for now, over in [("2012-05-05", 0), ("2013-01-01T23:59", 0), ("2013-01-02", 1), ("2013-12-31T12:00", 364), ("2020-01-01", 365)]:
+    for now, over in [
+        ("2012-05-05", 0),
+        ("2013-01-01T23:59", 0),
+        ("2013-01-02", 1),
+        ("2013-12-31T12:00", 364),
+        ("2020-01-01", 365),
+    ]:
         assert year.over(dt.datetime.fromisoformat(now)) == over
     assert Listed(["a", "b"]).over(dt.datetime(2020, 1, 1)) == 2
 
@@ -109,7 +129,9 @@ def test_a_counter_over_a_calendar_is_one_over_as_many_steps() -> None:
     year = sf.Counter(sf.Calendar("2013-01-01", "2013-12-31"))
     machine = year.settle(None, sf.Unit(), sf.PureDP(1)).machine
     assert machine == sf.Counter(365).settle(None, sf.Unit(), sf.PureDP(1)).machine
-    assert str(year.preview(None, sf.Unit(), sf.PureDP(1))) == str(sf.Counter(365).preview(None, sf.Unit(), sf.PureDP(1)))
+    assert str(year.preview(None, sf.Unit(), sf.PureDP(1))) == str(
+        sf.Counter(365).preview(None, sf.Unit(), sf.PureDP(1))
+    )
     assert sf.Counter(["a", "b"]).steps == 2
     for counter in (year, sf.Counter(["a", "b"]), sf.Counter(365), sf.Counter(None)):
         assert msgspec.json.decode(msgspec.json.encode(counter), type=sf.Counter) == counter

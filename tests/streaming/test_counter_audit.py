@@ -14,21 +14,25 @@ import msgspec
 import numpy as np
 import pytest
 
-from sfumato.audit.exact import pure_loss, renyi_loss
 from sfumato.audit.laws import log_sum
+from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Published, Scripted
 from sfumato.audit.runs import neighbours as pairs_of
 from sfumato.audit.streams import draw_order, of_machine, outputs
+from sfumato.counters.methods import Reach, buffers, laplace_tree, toeplitz
+from sfumato.counters.segments import Segments
+from sfumato.counters.toeplitz import column
+from sfumato.counters.tree import ElderTree
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.streaming.exact_toeplitz import column
-from sfumato.streaming.exact_tree import ElderTree
-from sfumato.streaming.methods import Reach, buffers, laplace_tree, toeplitz
-from sfumato.streaming.segments import Segments
 
 T = 8
-UNITS = [Unit(rows_per_person=r, neighbours=neighbours) for r in (1, 2) for neighbours in ("add-remove", "replace")]
+UNITS = [
+    Unit(rows_per_person=r, neighbours=neighbours)
+    for r in (1, 2)
+    for neighbours in ("add-remove", "replace")
+]
 EPSILON, RHO = Fraction(1), Fraction(1, 2)
 
 
@@ -47,7 +51,14 @@ def changes(unit):
     empty = np.zeros(T, dtype=int)
     if unit.neighbours == "add-remove":
         return [sign * bag for bag in bags if bag.any() for sign in (1, -1)]
-    return list({(one - other).tobytes(): one - other for one in bags for other in bags if (one != other).any()}.values()) or [empty]
+    return list(
+        {
+            (one - other).tobytes(): one - other
+            for one in bags
+            for other in bags
+            if (one != other).any()
+        }.values()
+    ) or [empty]
 
 
 class Law:
@@ -70,7 +81,9 @@ class Law:
         """ln P(the output that these draws lead to): a sum over all draws that lead to it, but for a common factor."""
         scales = np.array([float(law.scale) for law in self.laws])
         assert len(self.hidden) <= 1
-        along = np.outer(self.grid, self.hidden[0]) if len(self.hidden) else np.zeros((1, len(draws)))
+        along = (
+            np.outer(self.grid, self.hidden[0]) if len(self.hidden) else np.zeros((1, len(draws)))
+        )
         return log_sum(-(np.abs(draws + along) / scales).sum(axis=1))
 
     def draws_for(self, change):
@@ -111,12 +124,20 @@ def loss_of_tree(machine, unit, far=14):
     law, rng = Law(machine), np.random.default_rng(5)
     n = len(law.laws)
     totals = np.tril(np.ones((T, T), dtype=int))
-    starts = [np.zeros(n, dtype=int), *rng.integers(-3, 4, (4, n)), *rng.integers(-far, far + 1, (6, n))]
+    starts = [
+        np.zeros(n, dtype=int),
+        *rng.integers(-3, 4, (4, n)),
+        *rng.integers(-far, far + 1, (6, n)),
+    ]
     worst, moves = 0.0, changes(unit)
     for change in moves[:: -(-len(moves) // 80)]:
         moved = law.draws_for(totals @ change)
         for start in (*starts, far * np.sign(moved)):
-            worst = max(worst, law.log_mass(start) - law.log_mass(start - moved), law.log_mass(start) - law.log_mass(start + moved))
+            worst = max(
+                worst,
+                law.log_mass(start) - law.log_mass(start - moved),
+                law.log_mass(start) - law.log_mass(start + moved),
+            )
     return worst
 
 
@@ -129,7 +150,9 @@ def tree(radices, unit, scales=1):
 @pytest.mark.parametrize("radices", [(), (3,), (7,)], ids=str)
 def test_a_tree_spends_what_it_claims(radices, unit):
     loss = loss_of_tree(tree(radices, unit), unit)
-    least = 0.93 if unit.neighbours == "add-remove" else 0.7  # one row that becomes another may move one draw both ways
+    least = (
+        0.93 if unit.neighbours == "add-remove" else 0.7
+    )  # one row that becomes another may move one draw both ways
     assert least * EPSILON <= loss <= EPSILON * (1 + 1e-9)
 
 
@@ -140,10 +163,18 @@ def test_a_shift_of_the_stream_is_a_shift_of_the_outputs():
         for _ in range(20):
             stream, script = rng.integers(0, 9, 40), tuple(map(int, rng.integers(-9, 9, 90)))
             noise = run(
-                msgspec.structs.replace(machine, horizon=40) if isinstance(machine, ElderTree) else machine, 0 * stream, Scripted(script)
+                msgspec.structs.replace(machine, horizon=40)
+                if isinstance(machine, ElderTree)
+                else machine,
+                0 * stream,
+                Scripted(script),
             )
             found = run(
-                msgspec.structs.replace(machine, horizon=40) if isinstance(machine, ElderTree) else machine, stream, Scripted(script)
+                msgspec.structs.replace(machine, horizon=40)
+                if isinstance(machine, ElderTree)
+                else machine,
+                stream,
+                Scripted(script),
             )
             assert (found - noise == np.cumsum(stream)).all()
 
@@ -169,7 +200,9 @@ def test_segments(unit):
     order += [27 + place for place in draw_order(machine.tree(1), 81)]
 
     def mechanism(rows, noise):
-        found = outputs(machine, np.bincount([int(step) for (step,) in rows], minlength=108).tolist(), noise)
+        found = outputs(
+            machine, np.bincount([int(step) for (step,) in rows], minlength=108).tolist(), noise
+        )
         return Published(tuple(found[place] for place in order), found)
 
     rows = ((0.0,), (26.0,), (27.0,), (80.0,))
@@ -178,12 +211,18 @@ def test_segments(unit):
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize(("make", "precision"), [(toeplitz, 5), (buffers, 10)], ids=["toeplitz", "buffers"])
+@pytest.mark.parametrize(
+    ("make", "precision"), [(toeplitz, 5), (buffers, 10)], ids=["toeplitz", "buffers"]
+)
 def test_gaussian_machines_spend_what_they_claim(make, precision, unit):
     machine = make(T, 1, Reach(unit, (0, 1)), ZCDP(RHO), precision)
-    rho = renyi_loss(of_machine(machine, T), pairs_of(ROWS, unit, others=1 if unit == Unit() else 0), (2.0,)).loss
+    rho = renyi_loss(
+        of_machine(machine, T), pairs_of(ROWS, unit, others=1 if unit == Unit() else 0), (2.0,)
+    ).loss
     assert rho <= RHO * (1 + 1e-9)
-    assert rho >= {"add-remove": 0.95, "replace": 0.6}[unit.neighbours] * RHO  # under replace the bound has no worst pattern at T = 8
+    assert (
+        rho >= {"add-remove": 0.95, "replace": 0.6}[unit.neighbours] * RHO
+    )  # under replace the bound has no worst pattern at T = 8
 
 
 # --- broken twins ---------------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.streaming.counter import half_widths
-from sfumato.streaming.exact_tree import ElderTree
-from sfumato.streaming.methods import Reach, largest_variance
+from sfumato.counters.methods import Reach, largest_variance
+from sfumato.counters.question import half_widths
+from sfumato.counters.tree import ElderTree
 from sfumato.streaming.toeplitz import coefficients
 
 PAGE = Path(__file__).parents[2] / "docs" / "counter.md"
@@ -35,21 +35,31 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
     ],
 )
 def test_the_largest_variances_on_the_page(horizon, method, cost, says):
-    found = largest_variance(sf.Counter(horizon, method=method).settle(None, sf.Unit(), cost).machine)
+    found = largest_variance(
+        sf.Counter(horizon, method=method).settle(None, sf.Unit(), cost).machine
+    )
     assert (f"{found:,.0f}" if found >= 100 else f"{found:.3g}") == says.rstrip("; ")
     assert says in PAGE.read_text(encoding="utf-8")
 
 
 def test_without_a_horizon():
-    known, unknown = (sf.Counter(horizon).settle(None, sf.Unit(), sf.PureDP(1)).machine for horizon in (1000, None))
-    ratio = half_widths(unknown, 1, 1000, 0.05, False).max() / half_widths(known, 1, 1000, 0.05, False).max()
+    known, unknown = (
+        sf.Counter(horizon).settle(None, sf.Unit(), sf.PureDP(1)).machine
+        for horizon in (1000, None)
+    )
+    ratio = (
+        half_widths(unknown, 1, 1000, 0.05, False).max()
+        / half_widths(known, 1, 1000, 0.05, False).max()
+    )
     assert f"{ratio:.1f}" == "1.2"
 
 
 def test_the_lattice_costs_a_millionth():
     """Against the ideal, real-valued factorisation: variance times squared sensitivity."""
     for horizon in (365, 1024):
-        machine = sf.Counter(horizon, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
+        machine = (
+            sf.Counter(horizon, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
+        )
         ideal = float((coefficients(horizon) ** 2).sum()) ** 2
         assert largest_variance(machine) == pytest.approx(ideal, rel=3e-6)
 
@@ -60,25 +70,34 @@ def test_auto_is_the_better_one(unit):
         for delta in ("1e-4", "1e-15"):
             cost = sf.ApproxDP("0.5", delta)
             variances = {
-                m: largest_variance(sf.Counter(horizon, method=m).settle(None, unit, cost).machine) for m in ("auto", "tree", "blt")
+                m: largest_variance(sf.Counter(horizon, method=m).settle(None, unit, cost).machine)
+                for m in ("auto", "tree", "blt")
             }
             assert variances["auto"] <= min(variances.values()) * 1.0001
-    assert Reach(unit, (0, 1)).l1 == unit.rows_per_person * (2 if unit.neighbours == "replace" else 1)
+    assert Reach(unit, (0, 1)).l1 == unit.rows_per_person * (
+        2 if unit.neighbours == "replace" else 1
+    )
     assert Reach(unit, (-2, 1)).row == Fraction(2)
 
 
 @pytest.mark.parametrize(
-    ("rows", "neighbours", "touched"), [(1, "add-remove", 1), (1, "replace", 2), (2, "replace", 3), (3, "add-remove", 3)]
+    ("rows", "neighbours", "touched"),
+    [(1, "add-remove", 1), (1, "replace", 2), (2, "replace", 3), (3, "add-remove", 3)],
 )
 def test_rounding_is_charged_in_every_category_that_a_person_touches(rows, neighbours, touched):
     unit, rho = sf.Unit(rows, neighbours), Fraction(1, 2)
     by = sf.Categories(["a", "b", "c"])
     machine = sf.Counter(5000, by=by, method="blt").settle(None, unit, sf.ZCDP(rho)).machine
     parts, precision = machine.parameters, machine.precision
-    rounding = 1 + sum(Fraction(w) / (1 - Fraction(t)) for w, t in zip(parts.omega, parts.theta, strict=True))
+    rounding = 1 + sum(
+        Fraction(w) / (1 - Fraction(t)) for w, t in zip(parts.omega, parts.theta, strict=True)
+    )
     factor = 2 if neighbours == "replace" else 1
     # sqrt(linear) + sqrt(rounded) <= sigma sqrt(2 rho), without a root but that of the product
-    linear, rounded = parts.squared_norm() * factor * rows**2 * 4**precision, rounding**2 * 5000 * touched
+    linear, rounded = (
+        parts.squared_norm() * factor * rows**2 * 4**precision,
+        rounding**2 * 5000 * touched,
+    )
     room = machine.law.sigma_squared * 2 * rho - linear - rounded
     assert room >= 0
     assert room**2 >= 4 * linear * rounded
@@ -86,11 +105,15 @@ def test_rounding_is_charged_in_every_category_that_a_person_touches(rows, neigh
 
 def test_the_guarantee_assumes_that_steps_are_public():
     settled = sf.Counter(5).settle(None, sf.Unit(), sf.PureDP(1))
-    assert any(line.startswith("Which steps there are") for line in settled.guarantee(True).assumptions)
+    assert any(
+        line.startswith("Which steps there are") for line in settled.guarantee(True).assumptions
+    )
 
 
 @pytest.mark.parametrize("cost", [sf.ApproxDP("1e-9", "1e-18"), sf.ApproxDP("1", "1e-6")])
 def test_a_tree_is_taken_where_there_is_no_gaussian_noise(cost):
-    settled = sf.Counter(10, value=sf.Interval(0, 10**12, step=1) if cost.epsilon == 1 else 1).settle(None, sf.Unit(), cost)
+    settled = sf.Counter(
+        10, value=sf.Interval(0, 10**12, step=1) if cost.epsilon == 1 else 1
+    ).settle(None, sf.Unit(), cost)
     assert isinstance(settled.machine, ElderTree)
     assert settled.cost == sf.PureDP(cost.epsilon)

@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.streaming.exact_toeplitz import column
+from sfumato.counters.toeplitz import column
 
-UNITS = [sf.Unit(rows_per_person=r, neighbours=which) for r in (1, 2) for which in ("add-remove", "replace")]
-VALUES = {"counts": (1, (0, 1)), "sums": (sf.Interval(0, 4, step=1), (0, 4)), "signed": (sf.Interval(-3, 2, step=1), (-3, 2))}
+UNITS = [
+    sf.Unit(rows_per_person=r, neighbours=which)
+    for r in (1, 2)
+    for which in ("add-remove", "replace")
+]
+VALUES = {
+    "counts": (1, (0, 1)),
+    "sums": (sf.Interval(0, 4, step=1), (0, 4)),
+    "signed": (sf.Interval(-3, 2, step=1), (-3, 2)),
+}
 T = 4
 
 
@@ -23,7 +31,11 @@ def changes(unit, ends, cells):
             tables.append(np.zeros((T, cells), dtype=int))
             for step, cell, end in chosen:
                 tables[-1][step, cell] += end
-    return tables if unit.neighbours == "add-remove" else [one - other for one in tables for other in tables]
+    return (
+        tables
+        if unit.neighbours == "add-remove"
+        else [one - other for one in tables for other in tables]
+    )
 
 
 @pytest.mark.parametrize("by", [None, sf.Categories(["a", "b"])], ids=["", "by"])
@@ -34,14 +46,26 @@ def test_the_noise_of_a_counter_pays_for_what_one_person_can_do(unit, value, by)
     moved = changes(unit, ends, 1 if by is None else 2)
     most = max(int(np.abs(each).sum()) for each in moved)
     for horizon in (1, T, 365):
-        machine = sf.Counter(horizon, value=interval, by=by).settle(None, unit, sf.PureDP("0.3")).machine
+        machine = (
+            sf.Counter(horizon, value=interval, by=by).settle(None, unit, sf.PureDP("0.3")).machine
+        )
         assert machine.law.scale == most * machine.levels / Fraction("0.3")
-    assert sf.Counter(None, value=interval, by=by).settle(None, unit, sf.PureDP("0.3")).machine.scale == most / Fraction("0.3")
-    machine = sf.Counter(T, value=interval, by=by, method="toeplitz").settle(None, unit, sf.ZCDP("0.3")).machine
+    assert sf.Counter(None, value=interval, by=by).settle(
+        None, unit, sf.PureDP("0.3")
+    ).machine.scale == most / Fraction("0.3")
+    machine = (
+        sf.Counter(T, value=interval, by=by, method="toeplitz")
+        .settle(None, unit, sf.ZCDP("0.3"))
+        .machine
+    )
     first = column(T, machine.precision).astype(object)
     matrix = np.array([[first[i - j] if i >= j else 0 for j in range(T)] for i in range(T)])
     largest = max(int(((matrix @ each) ** 2).sum()) for each in moved)
     assert machine.law.sigma_squared >= largest / (2 * Fraction("0.3"))
-    rounded = sf.Counter(T, value=interval, by=by, method="blt").settle(None, unit, sf.ZCDP("0.3")).machine
+    rounded = (
+        sf.Counter(T, value=interval, by=by, method="blt")
+        .settle(None, unit, sf.ZCDP("0.3"))
+        .machine
+    )
     norm = int(max(np.square(np.cumsum(each, axis=0)[-1]).sum() for each in moved))
     assert rounded.law.sigma_squared > norm * 4**rounded.precision / (2 * Fraction("0.3"))

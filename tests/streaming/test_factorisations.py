@@ -18,7 +18,9 @@ EXACT = [Fraction(math.comb(2 * k, k), 4**k) for k in range(400)]
 
 def test_the_coefficients_are_those_of_the_square_root() -> None:
     f = coefficients(400)
-    assert max(abs(Fraction(x) - y) / y for x, y in zip(f.tolist(), EXACT, strict=True)) < Fraction(400, 2**52)
+    assert max(abs(Fraction(x) - y) / y for x, y in zip(f.tolist(), EXACT, strict=True)) < Fraction(
+        400, 2**52
+    )
     squared = [sum(EXACT[i] * EXACT[k - i] for i in range(k + 1)) for k in range(40)]
     assert squared == [1] * 40
 
@@ -30,7 +32,9 @@ def test_dyadic_coefficients_are_the_nearest(precision: int) -> None:
     assert found.tolist() == wanted
 
 
-@pytest.mark.parametrize(("precision", "horizon", "loss"), [(12, 2**10, 3.1e-6), (12, 2**14, 4e-5), (16, 2**14, 2e-7)])
+@pytest.mark.parametrize(
+    ("precision", "horizon", "loss"), [(12, 2**10, 3.1e-6), (12, 2**14, 4e-5), (16, 2**14, 2e-7)]
+)
 def test_what_rounding_the_strategy_costs(precision: int, horizon: int, loss: float) -> None:
     c = dyadic_coefficients(horizon, precision)
     b = decoder(c / 2**precision)
@@ -50,13 +54,18 @@ def test_the_norm_of_the_square_root(horizon: int) -> None:
     assert root_norm(horizon) == pytest.approx(float(np.dot(f, f)), rel=1e-12)
 
 
-@pytest.mark.parametrize(("horizon", "buffers"), [(2**10, None), (2**14, 4), (2**14, None), (2**20, 5), (2**20, None), (10**7, None)])
+@pytest.mark.parametrize(
+    ("horizon", "buffers"),
+    [(2**10, None), (2**14, 4), (2**14, None), (2**20, 5), (2**20, None), (10**7, None)],
+)
 def test_buffers_come_within_one_percent(horizon: int, buffers: int | None) -> None:
     blt = BLT.for_horizon(horizon, buffers)
     assert 0 <= blt.loss() < 0.01
     if horizon <= 2**14:  # both sums laid out
         b, c = blt.decoder(), blt.coefficients()
-        assert float(np.dot(b, b) * np.dot(c, c)) / root_norm(horizon) ** 2 - 1 == pytest.approx(blt.loss(), abs=1e-9)
+        assert float(np.dot(b, b) * np.dot(c, c)) / root_norm(horizon) ** 2 - 1 == pytest.approx(
+            blt.loss(), abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 3, 10, 1000, 20_000])
@@ -76,7 +85,9 @@ def test_buffered_strategies_are_positive_and_fall(horizon: int) -> None:
 def test_the_squared_norm_bounds_the_exact_one(horizon: int) -> None:
     blt = BLT.for_horizon(horizon, 2)
     theta, omega = [Fraction(x) for x in blt.theta], [Fraction(x) for x in blt.omega]
-    column = [Fraction(1)] + [sum(w * t**k for w, t in zip(omega, theta, strict=True)) for k in range(horizon - 1)]
+    column = [Fraction(1)] + [
+        sum(w * t**k for w, t in zip(omega, theta, strict=True)) for k in range(horizon - 1)
+    ]
     exact = sum((c * c for c in column), Fraction(0))
     assert exact <= blt.squared_norm() <= exact * (1 + Fraction(1, 2**50))
 

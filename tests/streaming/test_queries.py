@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.audit.exact import pure_loss
+from sfumato.audit.likelihoods import pure_loss
 from sfumato.audit.runs import Published
 from sfumato.errors import UsageError
 from sfumato.privacy.composition import zcdp_to_approx
@@ -57,12 +57,22 @@ def run(query, values, records=1):  # type: ignore[no-untyped-def]
     return found
 
 
-@pytest.mark.parametrize(("scalar", "node", "frequency"), [(0.0, 1.0, 1), (0.0, 1.0, 5), (1.0, 1.0, 5), (1.0, 2.0, 2), (1.0, 5.0, 6)])
-def test_restarted_totals_keep_the_noise_of_old_trees(scalar: float, node: float, frequency: int) -> None:
+@pytest.mark.parametrize(
+    ("scalar", "node", "frequency"),
+    [(0.0, 1.0, 1), (0.0, 1.0, 5), (1.0, 1.0, 5), (1.0, 2.0, 2), (1.0, 5.0, 6)],
+)
+def test_restarted_totals_keep_the_noise_of_old_trees(
+    scalar: float, node: float, frequency: int
+) -> None:
     query = TreeCumulativeSumQuery(None, lambda: node, kept, scalar + 1, use_efficient=False)
     found = run(RestartQuery(query, PeriodicRoundRestartIndicator(frequency)), [scalar] * 20)
     digits = [bin(t).count("1") for t in range(30)]
-    wanted = [scalar * (i + 1) + i // frequency * node * digits[frequency] + node * digits[i % frequency + 1] for i in range(20)]
+    wanted = [
+        scalar * (i + 1)
+        + i // frequency * node * digits[frequency]
+        + node * digits[i % frequency + 1]
+        for i in range(20)
+    ]
     assert found == wanted
 
 
@@ -71,7 +81,9 @@ def test_restarted_residuals(frequency: int) -> None:
     query = TreeResidualSumQuery(None, lambda: 2.0, kept, 9.0, use_efficient=False)
     found = run(RestartQuery(query, PeriodicRoundRestartIndicator(frequency)), [1.0] * 20)
     digits = [bin(t).count("1") for t in range(30)]
-    assert found == [1.0 + 2.0 * (digits[i % frequency + 1] - digits[i % frequency]) for i in range(20)]
+    assert found == [
+        1.0 + 2.0 * (digits[i % frequency + 1] - digits[i % frequency]) for i in range(20)
+    ]
 
 
 def test_residuals_add_up_to_totals() -> None:
@@ -84,9 +96,14 @@ def test_residuals_add_up_to_totals() -> None:
 
 
 def test_parts_of_a_step_are_merged_before_a_restart_too() -> None:
-    query = RestartQuery(TreeCumulativeSumQuery(None, lambda: 0.0, kept, 9.0), PeriodicRoundRestartIndicator(2))
+    query = RestartQuery(
+        TreeCumulativeSumQuery(None, lambda: 0.0, kept, 9.0), PeriodicRoundRestartIndicator(2)
+    )
     state, whole = query.initial_global_state(), query.initial_sample_state()
-    parts = [query.accumulate_preprocessed_record(whole, query.preprocess_record(9.0, value)) for value in (1.0, 2.0)]
+    parts = [
+        query.accumulate_preprocessed_record(whole, query.preprocess_record(9.0, value))
+        for value in (1.0, 2.0)
+    ]
     assert query.get_noised_result(query.merge_sample_states(*parts), state)[0] == 3.0
 
 
@@ -122,7 +139,9 @@ def test_clipping_keeps_the_norm_below_the_clip(norm: float) -> None:
 
 @pytest.mark.parametrize("given", ["float16", "float32", "float64", "int64"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_records_are_clipped_in_the_dtype_in_which_they_are_added_up(given: str, dtype: str) -> None:
+def test_records_are_clipped_in_the_dtype_in_which_they_are_added_up(
+    given: str, dtype: str
+) -> None:
     query = TreeCumulativeSumQuery.build_l2_gaussian_query(1.0, 0.0, Spec((1000,), dtype))
     for seed in range(20):
         record = (100 * np.random.default_rng(seed).normal(size=1000)).astype(given)
@@ -134,7 +153,9 @@ def test_records_are_clipped_in_the_dtype_in_which_they_are_added_up(given: str,
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e308])
 def test_records_that_are_not_finite_count_as_zero_and_nothing_says_so(wrong: float) -> None:
     query = TreeCumulativeSumQuery.build_l2_gaussian_query(1.0, 0.0, (2,))
-    found = run(query, [np.array([0.1, 0.2]), np.array([wrong, 1e308])])  # a warning would be an error
+    found = run(
+        query, [np.array([0.1, 0.2]), np.array([wrong, 1e308])]
+    )  # a warning would be an error
     np.testing.assert_array_equal(found[1], found[0])
 
 
@@ -237,7 +258,13 @@ def test_ranges_are_covered_by_few_nodes_and_exactly(size: int, arity: int) -> N
     for start in range(size + 1):
         for stop in range(start, size + 1):
             nodes = noisy.cover(start, stop)
-            held = [i for layer, index in nodes for i in range(*(arity ** (len(noisy.layers) - 1 - layer) * x for x in (index, index + 1)))]
+            held = [
+                i
+                for layer, index in nodes
+                for i in range(
+                    *(arity ** (len(noisy.layers) - 1 - layer) * x for x in (index, index + 1))
+                )
+            ]
             assert sorted(held) == list(range(start, stop))
             assert len(nodes) <= 2 * (arity - 1) * len(noisy.layers)
             assert noisy.sum(start, stop).value == counts[start:stop].sum()
@@ -249,10 +276,14 @@ def test_ranges_of_nodes_hold_with_their_confidence() -> None:
     for _ in range(400):
         estimate = query.noisy_tree(counts, PureDP("0.5")).sum(3, 50)
         held += estimate.low <= counts[3:50].sum() <= estimate.high
-    assert held >= 370  # 380 of 400 are promised; 370 has a chance of 1e-2 at the least to be missed only where that fails
+    assert (
+        held >= 370
+    )  # 380 of 400 are promised; 370 has a chance of 1e-2 at the least to be missed only where that fails
 
 
-@pytest.mark.parametrize("unit", [Unit(), Unit(rows_per_person=2), Unit(neighbours="replace")], ids=str)
+@pytest.mark.parametrize(
+    "unit", [Unit(), Unit(rows_per_person=2), Unit(neighbours="replace")], ids=str
+)
 def test_range_trees_spend_what_they_claim(unit: Unit) -> None:
     """Exact likelihood ratios of the whole noisy tree, over all small neighbours."""
     cost, query = PureDP("1"), TreeRangeSumQuery(2, unit)
@@ -265,5 +296,9 @@ def test_range_trees_spend_what_they_claim(unit: Unit) -> None:
     from sfumato.audit.runs import neighbours
 
     universe = ((0.0,), (1.0,), (3.0,))
-    assert pure_loss(mechanism, neighbours(universe, unit, others=1)).loss == pytest.approx(1.0, abs=1e-9) or unit.neighbours == "replace"
+    assert (
+        pure_loss(mechanism, neighbours(universe, unit, others=1)).loss
+        == pytest.approx(1.0, abs=1e-9)
+        or unit.neighbours == "replace"
+    )
     assert pure_loss(mechanism, neighbours(universe, unit, others=1)).loss <= 1 + 1e-9

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.streaming import BLT, coefficients, dyadic_coefficients, squared_sensitivity, squared_tree_sensitivity
+from sfumato.streaming import (
+    BLT,
+    coefficients,
+    dyadic_coefficients,
+    squared_sensitivity,
+    squared_tree_sensitivity,
+)
 from sfumato.streaming.sensitivity import tree_bound
 
 
@@ -41,9 +47,17 @@ def strategy(column: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 8, 11, 13])
 def test_trees_against_every_pattern(steps: int) -> None:
     for participations, separation in product((1, 2, 3, 4), (0, 1, 2, 3, 5)):
-        worst = max(nodes_touched(pattern, steps) for pattern in patterns(steps, participations, separation))
-        found = squared_tree_sensitivity(steps, participations=participations, separation=separation)
-        assert found == worst <= tree_bound(steps, participations=participations, separation=separation)
+        worst = max(
+            nodes_touched(pattern, steps) for pattern in patterns(steps, participations, separation)
+        )
+        found = squared_tree_sensitivity(
+            steps, participations=participations, separation=separation
+        )
+        assert (
+            found
+            == worst
+            <= tree_bound(steps, participations=participations, separation=separation)
+        )
 
 
 def test_a_tree_whose_worst_pattern_is_not_the_densest() -> None:
@@ -67,7 +81,10 @@ def test_toeplitz_against_every_pattern(column: np.ndarray) -> None:
     for participations, separation in product((1, 2, 3, 9), (0, 1, 2, 4)):
         if participations == 9 and separation == 0:
             continue
-        worst = max((matrix[:, pattern].sum(axis=1) ** 2).sum() for pattern in patterns(9, participations, separation))
+        worst = max(
+            (matrix[:, pattern].sum(axis=1) ** 2).sum()
+            for pattern in patterns(9, participations, separation)
+        )
         found = squared_sensitivity(column, participations=participations, separation=separation)
         assert worst <= found <= worst * (1 + 1e-8)
         assert column.dtype.kind == "f" or found == worst
@@ -82,7 +99,12 @@ def test_replacing_a_pattern_by_another() -> None:
     found = squared_sensitivity(column, participations=2, separation=2, neighbours="replace")
     assert worst <= found == 2 * squared_sensitivity(column, participations=2, separation=2)
     most = max(((one + other) ** 2).sum() for one, other in product(moves, moves))
-    assert squared_sensitivity(column, participations=2, separation=2, neighbours="replace", signed=True) == most
+    assert (
+        squared_sensitivity(
+            column, participations=2, separation=2, neighbours="replace", signed=True
+        )
+        == most
+    )
 
 
 def test_contributions_with_signs_are_never_worse() -> None:

@@ -9,9 +9,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from sfumato.counters.laplace_sums import (
+    _chernoff,
+    _tails,
+    laplace_sum_half_width,
+    laplace_sum_log_tail,
+    mixed_half_widths,
+)
+from sfumato.counters.tree import ElderTree, radices_for
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.streaming.exact_tree import ElderTree, radices_for
-from sfumato.streaming.sums import _chernoff, _tails, laplace_sum_half_width, laplace_sum_log_tail, mixed_half_widths
 
 
 def convolved(draws, reach=3000):
@@ -38,7 +44,12 @@ def test_sums_of_equal_draws(scale, n):
 
 
 @pytest.mark.parametrize(
-    "draws", [((Fraction(3), 2), (Fraction(5), 1), (Fraction(9), 4)), ((Fraction(1, 3), 1), (Fraction(20), 2))], ids=str
+    "draws",
+    [
+        ((Fraction(3), 2), (Fraction(5), 1), (Fraction(9), 4)),
+        ((Fraction(1, 3), 1), (Fraction(20), 2)),
+    ],
+    ids=str,
 )
 def test_sums_of_unequal_draws(draws):
     tails = convolved(draws)
@@ -53,13 +64,18 @@ def test_sums_of_unequal_draws(draws):
 
 
 def test_wide_draws_lose_little():
-    wide, narrow = ((Fraction(10**9), 3), (Fraction(2 * 10**9), 2)), ((Fraction(1000), 3), (Fraction(2000), 2))
+    wide, narrow = (
+        ((Fraction(10**9), 3), (Fraction(2 * 10**9), 2)),
+        ((Fraction(1000), 3), (Fraction(2000), 2)),
+    )
     assert _tails(wide)[0] > 1
     (far,), (near,) = (mixed_half_widths(draws, np.array([0.05])) for draws in (wide, narrow))
     assert 0.999 <= far / 10**6 / near < 1.01
 
 
-@pytest.mark.parametrize(("horizon", "least"), [(365, 5.9), (2**10, 7.4), (2**14, 7.8), (2**20, 8.0)])
+@pytest.mark.parametrize(
+    ("horizon", "least"), [(365, 5.9), (2**10, 7.4), (2**14, 7.8), (2**20, 8.0)]
+)
 def test_elder_trees_beat_the_binary_one(horizon, least):
     """Largest variance over the horizon, with L1 = levels in both; the binary tree adds one draw per set bit."""
     radices = radices_for(horizon)

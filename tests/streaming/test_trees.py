@@ -27,27 +27,37 @@ BOTH = [TreeAggregator, EfficientTreeAggregator]
 
 def test_vectors_of_ones() -> None:
     assert steps(TreeAggregator(lambda: 1), 8) == [1, 1, 2, 1, 2, 2, 3, 1]
-    efficient = [Fraction(x) for x in ["1", "4/3", "7/3", "12/7", "19/7", "64/21", "85/21", "32/15"]]
+    efficient = [
+        Fraction(x) for x in ["1", "4/3", "7/3", "12/7", "19/7", "64/21", "85/21", "32/15"]
+    ]
     found = steps(EfficientTreeAggregator(lambda: 1.0), 8)
     assert found == pytest.approx([float(x) for x in efficient], rel=1e-15)
 
 
 def test_variances_of_eight_prefixes() -> None:
     found = [noise.variance for noise in steps(EfficientTreeAggregator(Draws()), 8)]
-    assert found == [Fraction(x) for x in ["1", "2/3", "5/3", "4/7", "11/7", "26/21", "47/21", "8/15"]]
+    assert found == [
+        Fraction(x) for x in ["1", "2/3", "5/3", "4/7", "11/7", "26/21", "47/21", "8/15"]
+    ]
 
 
 @pytest.mark.parametrize("kind", BOTH)
-def test_variances_of_every_prefix_up_to_4096_in_exact_arithmetic(kind: type[TreeAggregator]) -> None:
+def test_variances_of_every_prefix_up_to_4096_in_exact_arithmetic(
+    kind: type[TreeAggregator],
+) -> None:
     levels = range(13)
     wanted = [sum(kind.node_variance(k) for k in levels if t >> k & 1) for t in range(1, 4097)]
     assert [noise.variance for noise in steps(kind(weights()), 4096)] == wanted
-    np.testing.assert_allclose(kind(weights()).variances(4096), np.array(wanted, dtype=float), rtol=1e-14)
+    np.testing.assert_allclose(
+        kind(weights()).variances(4096), np.array(wanted, dtype=float), rtol=1e-14
+    )
 
 
 def test_means_of_the_page() -> None:
     assert TreeAggregator(Draws()).variances(1024).mean() == pytest.approx(5.000976563, abs=6e-10)
-    assert EfficientTreeAggregator(Draws()).variances(1024).mean() == pytest.approx(2.901918088, abs=6e-10)
+    assert EfficientTreeAggregator(Draws()).variances(1024).mean() == pytest.approx(
+        2.901918088, abs=6e-10
+    )
 
 
 def test_draws_come_in_the_order_of_the_page() -> None:
@@ -78,7 +88,9 @@ def test_the_efficient_estimate_is_unbiased() -> None:
     """Noisy nodes whose noise is nought give the running total itself: the weights of a node's data add up to 1."""
     data = [float(x * x % 37) for x in range(300)]
     totals = np.cumsum(data)[:256]
-    np.testing.assert_allclose(steps(EfficientTreeAggregator(TrueSums(data)), 256), totals, rtol=1e-12)
+    np.testing.assert_allclose(
+        steps(EfficientTreeAggregator(TrueSums(data)), 256), totals, rtol=1e-12
+    )
 
 
 USAGE = """
@@ -94,22 +106,36 @@ for leaf_node_idx in range(total_steps):
 """As the source's page has it, but for its surplus bracket; the first line is the only one that changes."""
 
 
-@pytest.mark.parametrize("specs", [None, (), (3,), np.zeros((2, 2), np.float32), {"w": (2,), "b": None}, [(1,), ((2,), (3, 1))]])
+@pytest.mark.parametrize(
+    "specs",
+    [None, (), (3,), np.zeros((2, 2), np.float32), {"w": (2,), "b": None}, [(1,), ((2,), (3, 1))]],
+)
 def test_the_source_usage_example_runs(specs: object) -> None:
     exec(USAGE, {"specs": specs, "total_steps": 9})
-    exec(USAGE.replace("get_step_idx(state)", "get_step_idx(state.level_buffer_idx)"), {"specs": specs, "total_steps": 9})
+    exec(
+        USAGE.replace("get_step_idx(state)", "get_step_idx(state.level_buffer_idx)"),
+        {"specs": specs, "total_steps": 9},
+    )
 
 
 def test_the_step_is_read_from_a_state_or_from_its_levels() -> None:
     state = EfficientTreeAggregator(Draws()).init_state()
-    assert get_step_idx(state) == get_step_idx(state.level_buffer_idx) == get_step_idx(np.array([0])) == 0
+    assert (
+        get_step_idx(state)
+        == get_step_idx(state.level_buffer_idx)
+        == get_step_idx(np.array([0]))
+        == 0
+    )
     assert get_step_idx((1, 2)) == 5
 
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_a_tree_over_nested_values_is_a_tree_over_each(kind: type[TreeAggregator]) -> None:
     rng = np.random.default_rng(1)
-    drawn = [{"a": rng.normal(size=3), "b": (float(x), [rng.normal(size=(2, 2))])} for x in rng.normal(size=40)]
+    drawn = [
+        {"a": rng.normal(size=3), "b": (float(x), [rng.normal(size=(2, 2))])}
+        for x in rng.normal(size=40)
+    ]
     nested, alone = iter(drawn), iter(drawn)
     found = steps(kind(lambda: next(nested)), 12)
     wanted = steps(kind(lambda: next(alone)["b"][1][0]), 12)
@@ -120,11 +146,17 @@ def test_a_tree_over_nested_values_is_a_tree_over_each(kind: type[TreeAggregator
 
 
 @pytest.mark.parametrize("kind", BOTH)
-def test_large_arrays_are_worked_on_by_pieces_and_come_out_alike(kind: type[TreeAggregator]) -> None:
+def test_large_arrays_are_worked_on_by_pieces_and_come_out_alike(
+    kind: type[TreeAggregator],
+) -> None:
     rng = np.random.default_rng(2)
     drawn = [rng.normal(size=(3, 20_011)).astype(np.float32) for _ in range(24)]
     whole, part = iter(drawn), iter(drawn)
-    for one, other in zip(steps(kind(lambda: next(whole)), 12), steps(kind(lambda: next(part)[1, :50]), 12), strict=True):
+    for one, other in zip(
+        steps(kind(lambda: next(whole)), 12),
+        steps(kind(lambda: next(part)[1, :50]), 12),
+        strict=True,
+    ):
         assert one.dtype == np.float32
         np.testing.assert_allclose(one[1, :50], other, rtol=1e-5, atol=1e-6)
 
@@ -135,7 +167,10 @@ def test_a_whole_horizon_is_what_stepping_gives(kind: type[TreeAggregator]) -> N
     state = aggregator.value_generator.initialize()
     for count in (1, 2, 7, 64, 1000):
         np.testing.assert_allclose(
-            aggregator.whole(count, state), steps(aggregator, count, aggregator._first(state)), rtol=1e-12, atol=1e-12
+            aggregator.whole(count, state),
+            steps(aggregator, count, aggregator._first(state)),
+            rtol=1e-12,
+            atol=1e-12,
         )
 
 
@@ -143,7 +178,10 @@ def test_a_replayed_step_gives_the_same_noise_and_what_follows_too() -> None:
     aggregator = EfficientTreeAggregator(GaussianNoiseGenerator(1.0, (4,)))
     _, saved = aggregator.get_cumsum_and_update(aggregator.init_state())
     copy = pickle.loads(pickle.dumps(saved))
-    one, other = steps(aggregator, 20, saved), steps(EfficientTreeAggregator(GaussianNoiseGenerator(1.0, (4,))), 20, copy)
+    one, other = (
+        steps(aggregator, 20, saved),
+        steps(EfficientTreeAggregator(GaussianNoiseGenerator(1.0, (4,))), 20, copy),
+    )
     np.testing.assert_array_equal(one, other)
 
 
@@ -174,7 +212,9 @@ def test_completion_leaves_the_noise_of_one_node(kind: type[TreeAggregator], tak
     completed, fresh = aggregator.complete_state(noise, state)
     assert get_step_idx(fresh) == 0
     assert isinstance(completed, Linear)
-    assert completed.variance <= (1 if kind is TreeAggregator else kind.node_variance(min(taken - 1, 1)))
+    assert completed.variance <= (
+        1 if kind is TreeAggregator else kind.node_variance(min(taken - 1, 1))
+    )
     if taken & (taken - 1) == 0:
         assert completed is noise
 
@@ -198,7 +238,9 @@ def test_completion_is_unbiased(taken: int) -> None:
     for _ in range(taken):
         noise, state = aggregator.get_cumsum_and_update(state)
     smallest = state.level_buffer_idx[0]
-    climbing = type(state)(state.level_buffer, state.level_buffer_idx, (-(taken + 1), smallest + 1), state.kind)
+    climbing = type(state)(
+        state.level_buffer, state.level_buffer_idx, (-(taken + 1), smallest + 1), state.kind
+    )
     total = noise if taken & (taken - 1) == 0 else aggregator._root(climbing)[0]
     assert total == pytest.approx(sum(data), rel=1e-12)
 
@@ -216,13 +258,18 @@ FOREIGN = [
     (EfficientTreeAggregator(Draws()), TreeAggregator(Draws()).init_state()),
     (EfficientTreeAggregator(Draws()), ToeplitzAggregator(Draws(), 4).init_state()),
     (ToeplitzAggregator(lambda: 1.0, 4), BLTAggregator(lambda: 1.0, 4).init_state()),
-    (BLTAggregator(lambda: 1.0, 4, buffers=1), BLTAggregator(lambda: 1.0, 4, buffers=2).init_state()),
+    (
+        BLTAggregator(lambda: 1.0, 4, buffers=1),
+        BLTAggregator(lambda: 1.0, 4, buffers=2).init_state(),
+    ),
     (BLTAggregator(lambda: 1.0, 4), None),
 ]
 
 
 @pytest.mark.parametrize(("aggregator", "state"), FOREIGN)
-def test_a_state_of_another_aggregator_is_refused(aggregator: TreeAggregator, state: object) -> None:
+def test_a_state_of_another_aggregator_is_refused(
+    aggregator: TreeAggregator, state: object
+) -> None:
     for verb in (aggregator.get_cumsum_and_update, aggregator.reset_state):
         with pytest.raises(UsageError, match="another aggregator"):
             verb(state)
@@ -275,5 +322,12 @@ def test_the_document_is_here() -> None:
     page = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
     for name in room.__all__:
         assert getattr(room, name) is not None
-    for name in ("EfficientTreeAggregator", "get_cumsum_and_update", "init_state", "reset_state", "get_step_idx", "level_buffer"):
+    for name in (
+        "EfficientTreeAggregator",
+        "get_cumsum_and_update",
+        "init_state",
+        "reset_state",
+        "get_step_idx",
+        "level_buffer",
+    ):
         assert name in page

@@ -103,7 +103,9 @@ class World:
             except BaseException as error:
                 said["raised"] = "\n".join(_told(error)).encode()
         faces = dict(_faces(result)) | said
-        self.artefacts |= {f"{self._steps:02d} {name}: {face}": shown for face, shown in faces.items()}
+        self.artefacts |= {
+            f"{self._steps:02d} {name}: {face}": shown for face, shown in faces.items()
+        }
         return result
 
     def command(self, *words: object) -> int | None:
@@ -115,7 +117,9 @@ class World:
     def finish(self) -> Artefacts:
         """Add the files that were written and the public part of the ledger."""
         self.artefacts |= {
-            f"file {path.relative_to(self.out)}": path.read_bytes() for path in sorted(self.out.rglob("*")) if path.is_file()
+            f"file {path.relative_to(self.out)}": path.read_bytes()
+            for path in sorted(self.out.rglob("*"))
+            if path.is_file()
         }
         self.artefacts |= public_part(self.folder / "book")
         return self.artefacts
@@ -134,7 +138,9 @@ def world(folder: Path, tape: Tape, pace: float) -> Iterator[World]:
         yield World(folder, tape, clock)
 
 
-def both(folder: Path, lay: Callable[[World, int], Any], run: Callable[[World, Any], None]) -> tuple[Artefacts, Artefacts]:
+def both(
+    folder: Path, lay: Callable[[World, int], Any], run: Callable[[World, Any], None]
+) -> tuple[Artefacts, Artefacts]:
     """Run the same twice, on the tables that ``lay`` lays as its first and its second, with the mechanisms' outputs forced equal."""
     tape, seen = Tape(), []
     for which, pace in enumerate((1.0, 7.0)):
@@ -149,20 +155,34 @@ def both(folder: Path, lay: Callable[[World, int], Any], run: Callable[[World, A
 
 def differences(one: Artefacts, other: Artefacts) -> list[str]:
     """In which artefacts two runs differ, with the place."""
-    found = [f"{name}: in the {'first' if name in one else 'second'} run only" for name in sorted(one.keys() ^ other.keys())]
-    return found + [f"{name}: {_place(one[name], other[name])}" for name in sorted(one.keys() & other.keys()) if one[name] != other[name]]
+    found = [
+        f"{name}: in the {'first' if name in one else 'second'} run only"
+        for name in sorted(one.keys() ^ other.keys())
+    ]
+    return found + [
+        f"{name}: {_place(one[name], other[name])}"
+        for name in sorted(one.keys() & other.keys())
+        if one[name] != other[name]
+    ]
 
 
 def assert_same(pair: tuple[Artefacts, Artefacts]) -> Artefacts:
     """Fail with a line for each artefact in which two runs differ; else return what both have shown."""
     found = differences(*pair)
     if found:
-        pytest.fail(f"{len(found)} of {len(pair[0])} artefacts differ:\n" + "\n".join(line[:400] for line in found), pytrace=False)
+        pytest.fail(
+            f"{len(found)} of {len(pair[0])} artefacts differ:\n"
+            + "\n".join(line[:400] for line in found),
+            pytrace=False,
+        )
     return pair[0]
 
 
 def _place(one: bytes, other: bytes) -> str:
-    at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    at = next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
     return " against ".join(repr(text[max(0, at - 40) : at + 40]) for text in (one, other))
 
 
@@ -170,7 +190,9 @@ def public_part(folder: Path) -> Artefacts:
     """The ledger as an auditor sees it: the names of its files, and all that is in its main file but no secret."""
     if not folder.exists():
         return {}
-    names = sorted(path.name for path in folder.iterdir() if not path.name.endswith(("-wal", "-shm")))  # there while it is open
+    names = sorted(
+        path.name for path in folder.iterdir() if not path.name.endswith(("-wal", "-shm"))
+    )  # there while it is open
     found = {"ledger: files": "\n".join(names).encode()}
     with closing(sqlite3.connect(f"file:{folder / LEDGER}?mode=ro", uri=True)) as db:
         found["ledger: dump"] = "\n".join(db.iterdump()).encode()
@@ -210,12 +232,16 @@ def _frame(release: Release) -> bytes:
 def _overheard() -> Iterator[Artefacts]:
     """Keep what is printed, logged and warned of."""
     said: Artefacts = {}
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    out, err = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+    )
     log, root, before = _Records(), logging.getLogger(), (sys.stdout, sys.stderr)
     level = root.level
     root.addHandler(log)
     root.setLevel(logging.DEBUG)
-    logging.getLogger("matplotlib.font_manager").setLevel(logging.INFO)  # a hundred lines on the fonts of this machine
+    logging.getLogger("matplotlib.font_manager").setLevel(
+        logging.INFO
+    )  # a hundred lines on the fonts of this machine
     sys.stdout, sys.stderr = out, err
     try:
         with warnings.catch_warnings(record=True) as warned:
@@ -227,7 +253,9 @@ def _overheard() -> Iterator[Artefacts]:
         root.setLevel(level)
         said["stdout"], said["stderr"] = out.buffer.getvalue(), err.buffer.getvalue()  # type: ignore[attr-defined]
         said["log"] = "\n".join(log.lines).encode()
-        said["warnings"] = "\n".join(f"{one.category.__name__}: {one.message}" for one in warned).encode()
+        said["warnings"] = "\n".join(
+            f"{one.category.__name__}: {one.message}" for one in warned
+        ).encode()
 
 
 class _Records(logging.Handler):
@@ -238,7 +266,11 @@ class _Records(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(re.sub("0x[0-9a-f]{6,}", "0x", f"{record.levelname} {record.name}: {record.getMessage()}"))
+        self.lines.append(
+            re.sub(
+                "0x[0-9a-f]{6,}", "0x", f"{record.levelname} {record.name}: {record.getMessage()}"
+            )
+        )
 
 
 def _told(error: BaseException | None) -> Iterator[str]:
@@ -259,7 +291,9 @@ def _fix_ids(patch: pytest.MonkeyPatch) -> None:
 
     def some(size: int | None = None) -> bytes:
         seed = next(number)
-        return b"".join(hashlib.sha256(f"{seed} {i}".encode()).digest() for i in range(1 + (size or 32) // 32))[: size or 32]
+        return b"".join(
+            hashlib.sha256(f"{seed} {i}".encode()).digest() for i in range(1 + (size or 32) // 32)
+        )[: size or 32]
 
     patch.setattr(secrets, "token_bytes", some)
     patch.setattr(secrets, "token_hex", lambda size=None: some(size).hex())

@@ -78,7 +78,9 @@ def bounds_from_the_data(rows: Rows, noise: Any) -> Published:
     values = np.array([row[0] for row in rows])
     low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
     counts, edges = np.histogram(values, bins=3, range=(low, high))
-    return published_counts(counts + DiscreteLaplace(1 / CLAIM.epsilon).sample(3, noise), edges=edges.tolist())
+    return published_counts(
+        counts + DiscreteLaplace(1 / CLAIM.epsilon).sample(3, noise), edges=edges.tolist()
+    )
 
 
 def redraw_until_non_negative(rows: Rows, noise: Any) -> Published:
@@ -100,7 +102,9 @@ def only_where_someone_is(rows: Rows, noise: Any) -> Published:
 def noise_of_numpy(rows: Rows, noise: Any) -> Published:
     """Noise from somewhere else, which no recorded law describes; rounded, so that only its origin shows."""
     counts = _counts(rows)
-    return published_counts(np.round(counts + np.random.default_rng().laplace(scale=0.5, size=counts.size)))
+    return published_counts(
+        np.round(counts + np.random.default_rng().laplace(scale=0.5, size=counts.size))
+    )
 
 
 def true_number_of_rows(rows: Rows, noise: Any) -> Published:
@@ -109,7 +113,9 @@ def true_number_of_rows(rows: Rows, noise: Any) -> Published:
     cube = counted(rows, LATTICE)
     edges = np.arange(per_axis + 1) * 3 // per_axis
     counts = cube.binned([edges])
-    return published_counts(counts + DiscreteLaplace(1 / CLAIM.epsilon).sample(counts.size, noise), edges=edges.tolist())
+    return published_counts(
+        counts + DiscreteLaplace(1 / CLAIM.epsilon).sample(counts.size, noise), edges=edges.tolist()
+    )
 
 
 def shares_above_the_cost(rows: Rows, noise: Any) -> Published:
@@ -145,7 +151,12 @@ THREE, SWAP = Unit(rows_per_person=3), Unit(neighbours="replace")
 
 BROKEN = [
     Twin("half the noise", _with_scale(1 / (2 * CLAIM.epsilon)), "exceeds", loss=2),
-    Twin("five percent less noise", _with_scale(Fraction(95, 100) / CLAIM.epsilon), "exceeds", loss=1 / 0.95),
+    Twin(
+        "five percent less noise",
+        _with_scale(Fraction(95, 100) / CLAIM.epsilon),
+        "exceeds",
+        loss=1 / 0.95,
+    ),
     Twin("rows per person ignored", _with_scale(1 / CLAIM.epsilon), "exceeds", THREE, loss=3),
     Twin("replace treated as add-remove", _with_scale(1 / CLAIM.epsilon), "exceeds", SWAP, loss=2),
     Twin("cells closed at both ends", closed_at_both_ends, "exceeds", loss=2),
@@ -162,5 +173,10 @@ SOUND = [
     Twin("three lines, right, three rows", _with_scale(3 / CLAIM.epsilon), None, THREE, loss=1),
     Twin("histogram", of_question(QUESTION, DOMAIN, Unit(), CLAIM), None, loss=1),
     Twin("histogram, replace", of_question(QUESTION, DOMAIN, SWAP, CLAIM), None, SWAP, loss=1),
-    Twin("uniform grid", of_question(UniformPartitioner(theta=1), DOMAIN, Unit(), CLAIM), None, loss=1),
+    Twin(
+        "uniform grid",
+        of_question(UniformPartitioner(theta=1), DOMAIN, Unit(), CLAIM),
+        None,
+        loss=1,
+    ),
 ]

@@ -38,7 +38,12 @@ def forms(canary: Canary) -> set[bytes]:
     packed = {struct.pack(order + "d", canary) for order in "<>"}
     if canary == int(canary):
         seen |= {str(int(canary)), f"{int(canary):,}"}
-        packed |= {struct.pack(order + size, int(canary)) for order in "<>" for size in ("q", "i") if abs(canary) < 2**31}
+        packed |= {
+            struct.pack(order + size, int(canary))
+            for order in "<>"
+            for size in ("q", "i")
+            if abs(canary) < 2**31
+        }
     return {text.encode() for text in seen if len(text) >= 4} | packed
 
 
@@ -47,7 +52,11 @@ def sightings(canary: Canary, *things: Any) -> list[Sighting]:
     found = []
     for thing in things:
         for where, shown in _faces(thing):
-            found += [Sighting(f"{where} of {type(thing).__name__}", form) for form in forms(canary) if form in shown]
+            found += [
+                Sighting(f"{where} of {type(thing).__name__}", form)
+                for form in forms(canary)
+                if form in shown
+            ]
     return found
 
 
@@ -60,7 +69,11 @@ def overheard(canary: Canary, call: Callable[[], Any]) -> list[Sighting]:
     root.setLevel(logging.DEBUG)
     result, raised = None, ""
     try:
-        with warnings.catch_warnings(record=True) as warned, redirect_stdout(out), redirect_stderr(out):
+        with (
+            warnings.catch_warnings(record=True) as warned,
+            redirect_stdout(out),
+            redirect_stderr(out),
+        ):
             warnings.simplefilter("always")
             try:
                 result = call()
@@ -69,8 +82,18 @@ def overheard(canary: Canary, call: Callable[[], Any]) -> list[Sighting]:
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
-    said = {"output": out.getvalue(), "log": log.getvalue(), "warnings": " ".join(str(w.message) for w in warned), "exception": raised}
-    found = [Sighting(where, form) for where, text in said.items() for form in forms(canary) if form in text.encode()]
+    said = {
+        "output": out.getvalue(),
+        "log": log.getvalue(),
+        "warnings": " ".join(str(w.message) for w in warned),
+        "exception": raised,
+    }
+    found = [
+        Sighting(where, form)
+        for where, text in said.items()
+        for form in forms(canary)
+        if form in text.encode()
+    ]
     return found + sightings(canary, result)
 
 
@@ -83,7 +106,13 @@ def _told(error: BaseException) -> Iterator[str]:
         if told is None or id(told) in seen:
             continue
         seen.add(id(told))
-        yield from (str(told), repr(told), repr(told.args), repr(vars(told)), *getattr(told, "__notes__", ()))
+        yield from (
+            str(told),
+            repr(told),
+            repr(told.args),
+            repr(vars(told)),
+            *getattr(told, "__notes__", ()),
+        )
         yield "".join(traceback.format_exception_only(told))
         waiting += [told.__cause__, told.__context__]
 

@@ -52,7 +52,9 @@ def high_places(width: int) -> tuple[int, ...]:
     return tuple(range(63, 63 - width, -1))
 
 
-def masses(sampler: Callable[[ReplayBits], T], depth: int, places: tuple[int, ...]) -> tuple[dict[T, Fraction], Fraction]:
+def masses(
+    sampler: Callable[[ReplayBits], T], depth: int, places: tuple[int, ...]
+) -> tuple[dict[T, Fraction], Fraction]:
     """Run a sampler on every bit string of up to ``depth`` bits.
 
     Returns

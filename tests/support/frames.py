@@ -15,7 +15,10 @@ from typing import Any
 import sfumato
 
 ROOT = str(Path(sfumato.__file__).parent)
-PASSED = ("guarded", "<genexpr>")  # the guard itself holds what the caller gave, as the caller does; generators are entered to be closed
+PASSED = (
+    "guarded",
+    "<genexpr>",
+)  # the guard itself holds what the caller gave, as the caller does; generators are entered to be closed
 
 
 @dataclass
@@ -39,13 +42,21 @@ class Escaped:
         found = []
         for error in self.errors:
             frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-            inside = [i for i, frame in enumerate(frames) if frame.f_code.co_filename.startswith(ROOT)]
+            inside = [
+                i for i, frame in enumerate(frames) if frame.f_code.co_filename.startswith(ROOT)
+            ]
             found += frames[inside[0] :] if inside else []
         return found
 
     def seen(self, canaries: set[str]) -> set[str]:
         """Which canaries are in any text."""
-        return {canary for canary in canaries if any(re.search(rf"(?<![0-9a-zA-Z]){canary}(?![0-9a-zA-Z])", text) for text in self.texts)}
+        return {
+            canary
+            for canary in canaries
+            if any(
+                re.search(rf"(?<![0-9a-zA-Z]){canary}(?![0-9a-zA-Z])", text) for text in self.texts
+            )
+        }
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -56,15 +67,25 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         if isinstance(one, BaseException) and id(one) not in known:
             known.add(id(one))
             yield one
-            waiting += [one.__cause__, one.__context__, *getattr(one, "exceptions", ()), *one.args, *vars(one).values()]
+            waiting += [
+                one.__cause__,
+                one.__context__,
+                *getattr(one, "exceptions", ()),
+                *one.args,
+                *vars(one).values(),
+            ]
 
 
 def escaped(call: Callable[[], object]) -> Escaped:
     """Run a call, and keep the exceptions that come out of it, that its threads leave, or that Python can only report."""
     found = Escaped()
     before = threading.excepthook, sys.unraisablehook
-    threading.excepthook = lambda args: found.add(args.exc_value) if args.exc_value is not None else None
-    sys.unraisablehook = lambda args: found.add(args.exc_value) if args.exc_value is not None else None
+    threading.excepthook = lambda args: (
+        found.add(args.exc_value) if args.exc_value is not None else None
+    )
+    sys.unraisablehook = lambda args: (
+        found.add(args.exc_value) if args.exc_value is not None else None
+    )
     try:
         call()
     except BaseException as error:  # whatever comes out
@@ -86,7 +107,9 @@ class Fault:
         Entries count once a function named ``after`` was entered, and until one named ``before`` is; "": all of them.
     """
 
-    def __init__(self, at: int, make: Callable[[], BaseException], after: str = "", before: str = "") -> None:
+    def __init__(
+        self, at: int, make: Callable[[], BaseException], after: str = "", before: str = ""
+    ) -> None:
         self.entries, self._at, self._make, self._after, self._before = 0, at, make, after, before
 
     def __enter__(self) -> Fault:
@@ -98,7 +121,12 @@ class Fault:
 
     def _look(self, frame: FrameType, event: str, _: object) -> None:
         name = frame.f_code.co_name
-        if event != "call" or not frame.f_code.co_filename.startswith(ROOT) or name in PASSED or _is_finalised(frame):
+        if (
+            event != "call"
+            or not frame.f_code.co_filename.startswith(ROOT)
+            or name in PASSED
+            or _is_finalised(frame)
+        ):
             return
         if self._after:
             self._after = "" if name == self._after else self._after

@@ -28,7 +28,9 @@ def installed(folder: Path, package: str, code: str, **questions: str) -> Path:
     (folder / f"{module}.py").write_text(code, encoding="utf-8")
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     lines = [f"{name.replace('_', '-')} = {module}:{kind}" for name, kind in questions.items()]
-    (metadata / "entry_points.txt").write_text("\n".join(["[console_scripts]", "other = os:getcwd", "[sfumato.questions]", *lines, ""]))
+    (metadata / "entry_points.txt").write_text(
+        "\n".join(["[console_scripts]", "other = os:getcwd", "[sfumato.questions]", *lines, ""])
+    )
     return folder
 
 
@@ -37,9 +39,13 @@ def python(folder: Path, code: str, *words: str, site: str = "site") -> str:
     paths = os.pathsep.join([str(folder / site), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": paths}
     called = [sys.executable, "-c", code, *words]
-    return subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        called, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def sfumato(folder: Path, *commands: list[str], site: str = "site") -> list[tuple[int, str, str]]:
     """Run command lines, one after another, beside installed packages: exit codes, stdout and stderr."""
-    return [tuple(found) for found in json.loads(python(folder, RUN, json.dumps(commands), site=site))]
+    return [
+        tuple(found) for found in json.loads(python(folder, RUN, json.dumps(commands), site=site))
+    ]

@@ -13,7 +13,9 @@ from sfumato.privacy.unit import Unit
 def loss(law: Law, unit: Unit) -> Fraction:
     """Epsilon, or rho, that counts of disjoint cells cost under this noise: L1 / scale, L2^2 / (2 sigma^2)."""
     if isinstance(law, DiscreteGaussian):
-        return Fraction(unit.rows_per_person**2 * (2 if unit.neighbours == "replace" else 1)) / (2 * law.sigma_squared)
+        return Fraction(unit.rows_per_person**2 * (2 if unit.neighbours == "replace" else 1)) / (
+            2 * law.sigma_squared
+        )
     return Fraction(unit.rows_per_person * (2 if unit.neighbours == "replace" else 1)) / law.scale
 
 

@@ -95,7 +95,10 @@ def written(release: sf.Release) -> dict[str, object]:
         "columns": frame.column_names,
         "rows": [[str(value) for value in row.values()] for row in frame.to_pylist()[:12]],
         "accuracy": np.asarray(release.accuracy("0.9"), float).reshape(-1)[:12].tolist(),
-        "together": [np.asarray(end, float).reshape(-1)[:12].tolist() for end in release.interval("0.95", True)],
+        "together": [
+            np.asarray(end, float).reshape(-1)[:12].tolist()
+            for end in release.interval("0.95", True)
+        ],
     }
 
 
@@ -109,7 +112,10 @@ def bytes_of(release: sf.Release) -> bytes:
 def outputs() -> Iterator[tuple[str, dict[str, object]]]:
     """Every question's preview and answer, by name."""
     for name, (question, cost) in QUESTIONS.items():
-        with deterministic(2026), sf.Publisher(source(), budget=sf.ApproxDP(100, "0.5")) as publisher:
+        with (
+            deterministic(2026),
+            sf.Publisher(source(), budget=sf.ApproxDP(100, "0.5")) as publisher,
+        ):
             said = str(publisher.preview(question, rows=ROWS, **cost))
             spends = publisher if "rho" not in cost else sf.Publisher(source(), budget=sf.ZCDP(100))
             yield name, {"preview": said} | written(spends.release(question, **cost))
@@ -124,4 +130,6 @@ def outputs() -> Iterator[tuple[str, dict[str, object]]]:
 
 if __name__ == "__main__":
     found = dict(outputs())
-    Path(sys.argv[1]).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    Path(sys.argv[1]).write_text(
+        json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )

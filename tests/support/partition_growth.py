@@ -10,7 +10,7 @@ from sfumato.cube import Cube
 from sfumato.domain import GridAxis, Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.partition.growing import Draft
-from sfumato.partition.tree import Tree
+from sfumato.partition.tree.geometry import Tree
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
@@ -38,12 +38,20 @@ def trees(draw, most_axes=6, most_splits=12):
     draft = Draft(empty(on), Unit(), PureDP(1), Scripted())
     growth = draft.growth
     for _ in range(draw(st.integers(0, most_splits))):
-        can = [i for i in range(len(growth.axis)) if growth.axis[i] < 0 and growth.widths(np.array([i])).max() > 1]
+        can = [
+            i
+            for i in range(len(growth.axis))
+            if growth.axis[i] < 0 and growth.widths(np.array([i])).max() > 1
+        ]
         if not can:
             break
         node = draw(st.sampled_from(can))
-        axis = draw(st.sampled_from(np.flatnonzero(growth.widths(np.array([node]))[0] > 1).tolist()))
-        cut = draw(st.integers(int(growth.lower[node, axis]) + 1, int(growth.upper[node, axis]) - 1))
+        axis = draw(
+            st.sampled_from(np.flatnonzero(growth.widths(np.array([node]))[0] > 1).tolist())
+        )
+        cut = draw(
+            st.integers(int(growth.lower[node, axis]) + 1, int(growth.upper[node, axis]) - 1)
+        )
         growth.split(np.array([node]), np.array([axis]), np.array([cut]))
     order = np.concatenate(growth.levels())
     return draft, Tree(on, growth.axis[order], growth.cut[order])

@@ -21,18 +21,26 @@ import numpy as np
 import pytest
 
 import sfumato
+from sfumato.counters.blt import BufferCounter
+from sfumato.counters.segments import Segments
+from sfumato.counters.toeplitz import ToeplitzCounter
+from sfumato.counters.tree import ElderTree
 from sfumato.histogram import keys
 from sfumato.mechanisms import noise, thresholds
 from sfumato.mechanisms.jointexp import JointLaw
 from sfumato.mechanisms.selection import RankLaw
-from sfumato.streaming.exact_blt import BufferCounter
-from sfumato.streaming.exact_toeplitz import ToeplitzCounter
-from sfumato.streaming.exact_tree import ElderTree
-from sfumato.streaming.segments import Segments
 
 MACHINES = (ElderTree, ToeplitzCounter, BufferCounter, Segments)
 FUNCTIONS = (noise.add_noise, noise.exceeds, thresholds.released)
-ROOMS = ("aggregates", "clustering", "histogram", "mechanisms", "partition", "quantiles", "streaming")
+ROOMS = (
+    "aggregates",
+    "clustering",
+    "histogram",
+    "mechanisms",
+    "partition",
+    "quantiles",
+    "streaming",
+)
 
 
 class DivergedError(AssertionError):
@@ -69,7 +77,12 @@ class Tape:
         return self.fault
 
     def through(
-        self, mechanism: str, public: object, run: Callable[[], Any], out: Callable[[Any], Any], back: Callable[[Any, Any], Any]
+        self,
+        mechanism: str,
+        public: object,
+        run: Callable[[], Any],
+        out: Callable[[Any], Any],
+        back: Callable[[Any, Any], Any],
     ) -> Any:
         """Pass one call of a mechanism.
 
@@ -98,11 +111,15 @@ class Tape:
             self.calls.append(Call(mechanism, repr(public), out(returned)))
             return returned
         if self._next >= len(self.calls):
-            raise self.diverged(f"the second run asks {mechanism} once more than the first: {public}")
+            raise self.diverged(
+                f"the second run asks {mechanism} once more than the first: {public}"
+            )
         call = self.calls[self._next]
         self._next += 1
         if (call.mechanism, call.public) != (mechanism, repr(public)):
-            raise self.diverged(f"the first run asked {call.mechanism} for {call.public}, the second asks {mechanism} for {public}")
+            raise self.diverged(
+                f"the first run asked {call.mechanism} for {call.public}, the second asks {mechanism} for {public}"
+            )
         return back(returned, call.output)
 
 
@@ -116,9 +133,13 @@ def through(tape: Tape) -> Iterator[None]:
             importlib.import_module(f"sfumato.{room}.{found.name}")
     with pytest.MonkeyPatch.context() as patch:
         for original, double in zip(
-            FUNCTIONS, (_noisy(tape, noise.add_noise), _noisy(tape, noise.exceeds), _released(tape, patch)), strict=True
+            FUNCTIONS,
+            (_noisy(tape, noise.add_noise), _noisy(tape, noise.exceeds), _released(tape, patch)),
+            strict=True,
         ):
-            for module in [one for name, one in sys.modules.items() if name.split(".")[0] == sfumato.__name__]:
+            for module in [
+                one for name, one in sys.modules.items() if name.split(".")[0] == sfumato.__name__
+            ]:
                 for name in [name for name, value in vars(module).items() if value is original]:
                     patch.setattr(module, name, double)
         _selections(tape, patch)
@@ -131,7 +152,11 @@ def _noisy(tape: Tape, original: Any) -> Any:
     def double(counts: np.ndarray, law: Any, *rest: Any) -> np.ndarray:
         public = (law, np.shape(counts), *(one.tolist() for one in rest[:-1]))
         found: np.ndarray = tape.through(
-            original.__name__, public, lambda: original(counts, law, *rest), np.copy, lambda _, said: said.copy()
+            original.__name__,
+            public,
+            lambda: original(counts, law, *rest),
+            np.copy,
+            lambda _, said: said.copy(),
         )
         return found
 
@@ -158,7 +183,9 @@ def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
         everyone = held[-1].to_pylist()
         places = np.array([place for place, key in enumerate(everyone) if key in said], np.int64)
         if len(places) < len(said):
-            raise tape.diverged("a key that was shown in the first run is in no row of the second: choose other tables")
+            raise tape.diverged(
+                "a key that was shown in the first run is in no row of the second: choose other tables"
+            )
         return places, np.array([said[everyone[place]] for place in places], np.int64)
 
     def double(counts: np.ndarray, law: Any, bits: Any) -> Any:
@@ -176,7 +203,12 @@ def _selections(tape: Tape, patch: pytest.MonkeyPatch) -> None:
         original = law.__init__
 
         def double(self: Any, ranks: Any, *rest: Any, **more: Any) -> None:
-            asked[id(self)] = (int(ranks.first[0]), int(ranks.first[-1]), *rest, sorted(more.items()))
+            asked[id(self)] = (
+                int(ranks.first[0]),
+                int(ranks.first[-1]),
+                *rest,
+                sorted(more.items()),
+            )
             original(self, ranks, *rest, **more)
 
         return double
@@ -188,7 +220,13 @@ def _selections(tape: Tape, patch: pytest.MonkeyPatch) -> None:
             return int(said) if isinstance(returned, int) else said.copy()
 
         def double(self: Any, bits: Any) -> Any:
-            return tape.through(f"{law.__name__}.{draw}", asked[id(self)], lambda: original(self, bits), np.array, back)
+            return tape.through(
+                f"{law.__name__}.{draw}",
+                asked[id(self)],
+                lambda: original(self, bits),
+                np.array,
+                back,
+            )
 
         return double
 
@@ -203,6 +241,12 @@ def _stepped(tape: Tape, machine: Any) -> Any:
 
     def double(self: Any, state: Any, increment: Any, bits: Any) -> Any:
         run = lambda: original(self, state, increment, bits)  # noqa: E731
-        return tape.through("step", self, run, lambda returned: returned[1], lambda returned, said: (returned[0], said))
+        return tape.through(
+            "step",
+            self,
+            run,
+            lambda returned: returned[1],
+            lambda returned, said: (returned[0], said),
+        )
 
     return double

@@ -29,7 +29,13 @@ def curve(epsilon: float, delta: float) -> list[float]:
     """pi(0), pi(1), ... by the recursion of Desfontaines et al., up to 1."""
     pi = [0.0]
     while pi[-1] < 1:
-        pi.append(min(math.exp(epsilon) * pi[-1] + delta, 1 - math.exp(-epsilon) * (1 - pi[-1] - delta), 1.0))
+        pi.append(
+            min(
+                math.exp(epsilon) * pi[-1] + delta,
+                1 - math.exp(-epsilon) * (1 - pi[-1] - delta),
+                1.0,
+            )
+        )
     return pi
 
 
@@ -55,7 +61,9 @@ def outputs(count: int, law: KeyLaw, select: Select = released) -> dict[Output, 
 
 def excess(one: dict[Output, float], other: dict[Output, float], epsilon: float) -> float:
     """The least delta for which P(one) <= e^epsilon P(other) + delta, over all sets of outputs of one key."""
-    return math.fsum(max(0.0, mass - math.exp(epsilon) * other.get(output, 0.0)) for output, mass in one.items())
+    return math.fsum(
+        max(0.0, mass - math.exp(epsilon) * other.get(output, 0.0)) for output, mass in one.items()
+    )
 
 
 def _losses(one: dict[Output, float], other: dict[Output, float]) -> list[tuple[float, float]]:
@@ -71,7 +79,11 @@ def _losses(one: dict[Output, float], other: dict[Output, float]) -> list[tuple[
 
 def neighbours(rows: int, relation: str, keys: int, most: int) -> Iterator[tuple[Counts, Counts]]:
     """All pairs of counts that one person's rows tell apart: on top of up to ``most`` rows of others per key, in every way."""
-    own = [placed for size in range(rows + 1) for placed in combinations_with_replacement(range(keys), size)]
+    own = [
+        placed
+        for size in range(rows + 1)
+        for placed in combinations_with_replacement(range(keys), size)
+    ]
     moves = list(product(own, own)) if relation == "replace" else [(placed, ()) for placed in own]
     for others in product(range(most + 1), repeat=keys):
         for one, other in moves:
@@ -83,14 +95,19 @@ def _plus(others: Counts, placed: tuple[int, ...]) -> Counts:
     return tuple(count + placed.count(key) for key, count in enumerate(others))
 
 
-def worst(law: KeyLaw, pairs: Iterator[tuple[Counts, Counts]], epsilon: float, select: Select = released) -> float:
+def worst(
+    law: KeyLaw, pairs: Iterator[tuple[Counts, Counts]], epsilon: float, select: Select = released
+) -> float:
     """The largest delta that is truly spent at this epsilon, both ways; keys draw their noise independently."""
     each = lru_cache(lambda count: outputs(count, law, select))
     losses = lru_cache(lambda a, b: _losses(each(a), each(b)))
 
     def spent(one: Counts, other: Counts) -> float:
         moved = [losses(a, b) for a, b in zip(one, other, strict=True) if a != b]
-        found = ((math.prod(a for a, _ in parts), math.prod(b for _, b in parts)) for parts in product(*moved))
+        found = (
+            (math.prod(a for a, _ in parts), math.prod(b for _, b in parts))
+            for parts in product(*moved)
+        )
         return math.fsum(max(0.0, a - math.exp(epsilon) * b) for a, b in found)
 
     return max(max(spent(a, b), spent(b, a)) for a, b in pairs)
@@ -107,7 +124,9 @@ def shows_empty_keys(counts: np.ndarray, law: KeyLaw, noise: Any) -> tuple[np.nd
     return places[shown], noisy[shown]
 
 
-def forgets_the_threshold_of_equality(counts: np.ndarray, law: KeyLaw, noise: Any) -> tuple[np.ndarray, np.ndarray]:
+def forgets_the_threshold_of_equality(
+    counts: np.ndarray, law: KeyLaw, noise: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """Off by one: a key is shown from one below the threshold on."""
     places = np.flatnonzero(counts > 0)
     noisy = counts[places] + law.sample(len(places), noise)

@@ -26,7 +26,9 @@ def utilities(cells: Cells, at: list[Fraction], chosen: np.ndarray) -> np.ndarra
     """-sum |n(o_j) - n(o_(j-1)) - n (q_j - q_(j-1))| for each tuple: float64 ndarray of shape (k,)."""
     below = np.concatenate([[0], np.cumsum(cells)])
     n = below[-1]
-    ranks = np.concatenate([np.zeros((len(chosen), 1)), below[chosen], np.full((len(chosen), 1), n)], axis=1)
+    ranks = np.concatenate(
+        [np.zeros((len(chosen), 1)), below[chosen], np.full((len(chosen), 1), n)], axis=1
+    )
     ends = np.array([0.0, *map(float, at), 1.0])
     return -np.abs(np.diff(ranks, axis=1) - n * np.diff(ends)).sum(axis=1)
 
@@ -36,18 +38,24 @@ def normalised(weights: np.ndarray) -> np.ndarray:
     return weights - weights.max() - np.log(np.exp(weights - weights.max()).sum())
 
 
-def joint(cells: Cells, at: list[Fraction], epsilon: float, sensitivity: float, chosen: np.ndarray) -> np.ndarray:
+def joint(
+    cells: Cells, at: list[Fraction], epsilon: float, sensitivity: float, chosen: np.ndarray
+) -> np.ndarray:
     """ln P of each tuple under JointExp."""
     return normalised(epsilon / (2 * sensitivity) * utilities(cells, at, chosen))
 
 
-def single(cells: Cells, q: Fraction, epsilon: float, sensitivity: float, edges: range) -> np.ndarray:
+def single(
+    cells: Cells, q: Fraction, epsilon: float, sensitivity: float, edges: range
+) -> np.ndarray:
     """ln P of each edge under the exponential mechanism."""
     below = np.concatenate([[0], np.cumsum(cells)])[list(edges)]
     return normalised(-epsilon / (2 * sensitivity) * np.abs(below - float(q) * sum(cells)))
 
 
-def flipped(cells: Cells, q: Fraction, epsilon: float, sensitivity: float, edges: range) -> np.ndarray:
+def flipped(
+    cells: Cells, q: Fraction, epsilon: float, sensitivity: float, edges: range
+) -> np.ndarray:
     """ln P of each edge under permute-and-flip: the integral over t of p_o times the product of (1 - t p) over all others."""
     below = np.concatenate([[0], np.cumsum(cells)])[list(edges)]
     gaps = np.abs(below - float(q) * sum(cells))
@@ -58,13 +66,17 @@ def flipped(cells: Cells, q: Fraction, epsilon: float, sensitivity: float, edges
     return np.asarray(np.log(p * (np.array(others) @ weights)))
 
 
-def closed_at_both_ends(cells: Cells, q: Fraction, epsilon: float, sensitivity: float, edges: range) -> np.ndarray:
+def closed_at_both_ends(
+    cells: Cells, q: Fraction, epsilon: float, sensitivity: float, edges: range
+) -> np.ndarray:
     """Broken: a group's interval is closed at both ends, so that an edge at an occupied cell collects the weights of both its groups."""
     below = np.concatenate([[0], np.cumsum(cells)])
     weights = np.zeros(len(below))
     for n in np.unique(below):
         inside = np.flatnonzero(below == n)
-        weights[inside[0] : min(inside[-1] + 2, len(below))] += np.exp(-epsilon / (2 * sensitivity) * abs(n - float(q) * sum(cells)))
+        weights[inside[0] : min(inside[-1] + 2, len(below))] += np.exp(
+            -epsilon / (2 * sensitivity) * abs(n - float(q) * sum(cells))
+        )
     return np.asarray(np.log(weights[list(edges)] / weights[list(edges)].sum()))
 
 
@@ -86,9 +98,13 @@ def moves(cells: Cells, unit: Unit) -> Iterator[Cells]:
     """All neighbours: r rows or fewer added, or replaced by as many or fewer."""
     r = unit.rows_per_person
     changes = list(data_sets(len(cells), r))
-    for out, back in product(changes, changes if unit.neighbours == "replace" else [(0,) * len(cells)]):
+    for out, back in product(
+        changes, changes if unit.neighbours == "replace" else [(0,) * len(cells)]
+    ):
         if all(have >= gone for have, gone in zip(cells, out, strict=True)):
-            yield tuple(have - gone + come for have, gone, come in zip(cells, out, back, strict=True))
+            yield tuple(
+                have - gone + come for have, gone, come in zip(cells, out, back, strict=True)
+            )
 
 
 def worst(law: LawOf, sets: Iterable[Cells], unit: Unit) -> float:
@@ -100,4 +116,6 @@ def worst(law: LawOf, sets: Iterable[Cells], unit: Unit) -> float:
             known[cells] = law(cells)
         return known[cells]
 
-    return max(float(np.abs(of(cells) - of(other)).max()) for cells in sets for other in moves(cells, unit))
+    return max(
+        float(np.abs(of(cells) - of(other)).max()) for cells in sets for other in moves(cells, unit)
+    )

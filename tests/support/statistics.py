@@ -37,7 +37,13 @@ def scaled(law: Law, factor: Fraction) -> Law:
             return DiscreteGaussian(sigma_squared * factor**2)
 
 
-def check_scale(draws: np.ndarray, law: Law, *, near_miss: Fraction = NEAR_MISS, false_alarm: float = FALSE_ALARM) -> None:
+def check_scale(
+    draws: np.ndarray,
+    law: Law,
+    *,
+    near_miss: Fraction = NEAR_MISS,
+    false_alarm: float = FALSE_ALARM,
+) -> None:
     """Check the mean of |x| against the law's own, by a two-sided z test.
 
     Raises
@@ -52,12 +58,17 @@ def check_scale(draws: np.ndarray, law: Law, *, near_miss: Fraction = NEAR_MISS,
     for factor in (near_miss, 1 / near_miss):
         other_mean, other_spread = _absolute_moments(scaled(law, factor))
         margin = abs(other_mean - mean) * math.sqrt(len(draws)) - critical * spread
-        _require(stats.norm.cdf(margin / other_spread), f"the mean of {len(draws)} |x| against a scale wrong by {float(factor):.3g}")
+        _require(
+            stats.norm.cdf(margin / other_spread),
+            f"the mean of {len(draws)} |x| against a scale wrong by {float(factor):.3g}",
+        )
     z = (np.abs(draws).mean() - mean) / (spread / math.sqrt(len(draws)))
     assert abs(z) <= critical, f"mean |x| is {z:+.1f} standard errors from that of {law}"
 
 
-def check_law(draws: np.ndarray, law: Law, *, near_miss: Law | None = None, false_alarm: float = FALSE_ALARM) -> None:
+def check_law(
+    draws: np.ndarray, law: Law, *, near_miss: Law | None = None, false_alarm: float = FALSE_ALARM
+) -> None:
     """Check all values against the law, by a chi-square test over values merged until each cell expects 25 draws.
 
     ``near_miss`` is the wrong law that must be noticed; None: the same law, 5 % wider.
@@ -83,7 +94,14 @@ def check_law(draws: np.ndarray, law: Law, *, near_miss: Law | None = None, fals
     assert statistic <= critical, f"chi-square {statistic:.0f} exceeds {critical:.0f} for {law}"
 
 
-def check_coverage(hits: int, trials: int, expected: float, *, near_miss: float = 0.01, false_alarm: float = FALSE_ALARM) -> None:
+def check_coverage(
+    hits: int,
+    trials: int,
+    expected: float,
+    *,
+    near_miss: float = 0.01,
+    false_alarm: float = FALSE_ALARM,
+) -> None:
     """Check how often intervals held, by a two-sided exact binomial test.
 
     Parameters
@@ -98,12 +116,17 @@ def check_coverage(hits: int, trials: int, expected: float, *, near_miss: float 
     TooFewDraws, AssertionError
         As for ``check_scale``.
     """
-    low, high = stats.binom.ppf(false_alarm / 2, trials, expected), stats.binom.isf(false_alarm / 2, trials, expected)
+    low, high = (
+        stats.binom.ppf(false_alarm / 2, trials, expected),
+        stats.binom.isf(false_alarm / 2, trials, expected),
+    )
     for wrong in (expected - near_miss, expected + near_miss):
         if wrong < 1:
             missed = stats.binom.cdf(high, trials, wrong) - stats.binom.cdf(low - 1, trials, wrong)
             _require(1 - missed, f"{trials} trials against a coverage of {wrong:.4f}")
-    assert low <= hits <= high, f"{hits} of {trials} intervals held; {low:.0f} to {high:.0f} expected"
+    assert low <= hits <= high, (
+        f"{hits} of {trials} intervals held; {low:.0f} to {high:.0f} expected"
+    )
 
 
 def clopper_pearson(hits: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -136,7 +159,9 @@ def _cells(expected: np.ndarray) -> np.ndarray:
 
 def _require(power: float, what: str) -> None:
     if not power >= POWER:
-        raise TooFewDraws(f"{what} would notice the near miss with probability {power:.4f} only; {POWER} is needed")
+        raise TooFewDraws(
+            f"{what} would notice the near miss with probability {power:.4f} only; {POWER} is needed"
+        )
 
 
 def covers(held: int, trials: int, confidence: float, *, false_alarm: float = FALSE_ALARM) -> bool:

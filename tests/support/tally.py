@@ -15,18 +15,25 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.question import Question
 from sfumato.answers.release import Release
 from sfumato.domain import Domain
-from sfumato.exact import Exactly, sidak
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-PROOF = Proof("L1 = rows_per_person.", "cells are disjoint and public.", "the choice of columns.", "Dwork et al. 2006.")
+PROOF = Proof(
+    "L1 = rows_per_person.",
+    "cells are disjoint and public.",
+    "the choice of columns.",
+    "Dwork et al. 2006.",
+)
 
 
-class TallyRelease(Release, frozen=True, kw_only=True, eq=False, tag="tally-release", forbid_unknown_fields=True):
+class TallyRelease(
+    Release, frozen=True, kw_only=True, eq=False, tag="tally-release", forbid_unknown_fields=True
+):
     """Noisy counts of equal parts of an axis."""
 
     axis: str
@@ -88,7 +95,9 @@ class Tally(Question[TallyRelease], frozen=True, tag="tally", forbid_unknown_fie
     def needs(self, domain: Domain) -> Needs:
         return Histogram(self.axis, bins=self.parts).needs(domain)
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
         return Histogram(self.axis, bins=self.parts).preview(domain, unit, cost, rows)
 
     def noise_cost(self, cost: CentralMeasure) -> CentralMeasure:

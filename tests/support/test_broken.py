@@ -4,12 +4,21 @@ import math
 
 import pytest
 
-from sfumato.audit.exact import lower_bound, pure_loss
 from sfumato.audit.laws import log_mass, renyi
+from sfumato.audit.likelihoods import lower_bound, pure_loss
 from sfumato.audit.runs import NotAdditive, neighbours
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
-from support.broken import BROKEN, CLAIM, FIRST_DRAWS, SOUND, UNIVERSE, float_laplace, integer_noise, redraw_until_non_negative
+from support.broken import (
+    BROKEN,
+    CLAIM,
+    FIRST_DRAWS,
+    SOUND,
+    UNIVERSE,
+    float_laplace,
+    integer_noise,
+    redraw_until_non_negative,
+)
 from support.enumeration import high_places, masses
 from support.statistics import check_coverage, check_law, check_scale, scaled
 
@@ -70,5 +79,7 @@ def test_half_the_noise_is_noticed_by_its_coverage():
 
 def test_the_probabilities_used_add_up():
     law = DiscreteLaplace(1 / CLAIM.epsilon)
-    assert math.fsum(math.exp(log_mass(law, x)) for x in range(-60, 61)) == pytest.approx(1, abs=1e-12)
+    assert math.fsum(math.exp(log_mass(law, x)) for x in range(-60, 61)) == pytest.approx(
+        1, abs=1e-12
+    )
     assert renyi(law, 1, 60) < EPSILON

@@ -52,7 +52,9 @@ def noted():
     raise error
 
 
-@pytest.mark.parametrize("call", [log, warn, behind, noted, lambda: print(CANARY), lambda: Leaky(CANARY)])
+@pytest.mark.parametrize(
+    "call", [log, warn, behind, noted, lambda: print(CANARY), lambda: Leaky(CANARY)]
+)
 def test_calls(call):
     assert overheard(CANARY, call)
     assert not overheard(CANARY, lambda: None)

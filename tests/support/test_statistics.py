@@ -7,9 +7,22 @@ import pytest
 
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.random import PublicSeed
-from support.statistics import TooFewDraws, check_coverage, check_law, check_scale, clopper_pearson, masses, scaled, support
+from support.statistics import (
+    TooFewDraws,
+    check_coverage,
+    check_law,
+    check_scale,
+    clopper_pearson,
+    masses,
+    scaled,
+    support,
+)
 
-LAWS = [DiscreteLaplace(Fraction(10)), DiscreteGaussian(Fraction(50)), DiscreteLaplace(Fraction(2, 3))]
+LAWS = [
+    DiscreteLaplace(Fraction(10)),
+    DiscreteGaussian(Fraction(50)),
+    DiscreteLaplace(Fraction(2, 3)),
+]
 ENOUGH = 400_000
 
 
@@ -61,7 +74,10 @@ def test_coverage():
 
 def test_clopper_pearson():
     low, high = clopper_pearson(8, 10)
-    assert (round(low, 4), round(high, 4)) == (0.4439, 0.9748)  # Clopper and Pearson's own kind of table
+    assert (round(low, 4), round(high, 4)) == (
+        0.4439,
+        0.9748,
+    )  # Clopper and Pearson's own kind of table
     assert clopper_pearson(0, 10)[0] == 0
     assert clopper_pearson(10, 10)[1] == 1
 

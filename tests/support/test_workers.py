@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from support.workers import AfterStatement, AtByte, Fate, SoonAfter, Worker, all_end_well, statements, storm
+from support.workers import (
+    AfterStatement,
+    AtByte,
+    Fate,
+    SoonAfter,
+    Worker,
+    all_end_well,
+    statements,
+    storm,
+)
 
 
 def count(path: Path, numbers: int) -> None:
@@ -69,7 +78,9 @@ def test_a_worker_that_comes_to_its_end_instead_is_noticed(path: Path, fate: Fat
 
 
 @pytest.mark.parametrize("fate", [None, AfterStatement(9), SoonAfter(9), AtByte(Path("none"), 10)])
-def test_an_error_of_a_worker_is_noticed(fate: Fate | None, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_a_worker_is_noticed(
+    fate: Fate | None, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(AssertionError, match="ended by 1"):
         Worker(lambda: 1 // 0, fate).join()
     assert "ZeroDivisionError" in capfd.readouterr().err

@@ -22,24 +22,39 @@ def dealt(cells: tuple[int, ...], order: list[int]) -> tuple[int, ...]:
 
 def rounded(cells: tuple[int, ...], parts: int) -> tuple[int, ...]:
     """Broken: rows spread evenly and rounded, so that one row more moves others."""
-    return tuple(n for rows in cells for n in np.diff(np.arange(parts + 1) * rows // parts).tolist())
+    return tuple(
+        n for rows in cells for n in np.diff(np.arange(parts + 1) * rows // parts).tolist()
+    )
 
 
-def joint(fine: tuple[int, ...], at: list[Fraction], epsilon: float, unit: Unit, chosen: np.ndarray) -> np.ndarray:
+def joint(
+    fine: tuple[int, ...], at: list[Fraction], epsilon: float, unit: Unit, chosen: np.ndarray
+) -> np.ndarray:
     """ln P of tuples of edges of sub-cells."""
     return selections.joint(fine, at, epsilon, float(joint_sensitivity(at, unit)), chosen)
 
 
-def halving(fine: tuple[int, ...], at: list[Fraction], epsilon: float, unit: Unit, chosen: np.ndarray, flips: bool) -> np.ndarray:
+def halving(
+    fine: tuple[int, ...],
+    at: list[Fraction],
+    epsilon: float,
+    unit: Unit,
+    chosen: np.ndarray,
+    flips: bool,
+) -> np.ndarray:
     """ln P of pairs of edges: the second quantile first, on all rows, then the first among the rows below it."""
     first, second = at
     law = selections.flipped if flips else selections.single
-    outer = law(fine, second, epsilon / 2, float(rank_sensitivity(second, unit)), range(len(fine) + 1))
+    outer = law(
+        fine, second, epsilon / 2, float(rank_sensitivity(second, unit)), range(len(fine) + 1)
+    )
     inner = {}
     found = []
     for low, high in chosen.tolist():
         if high not in inner:
             rank = first / second
-            inner[high] = law(fine[:high], rank, epsilon / 2, float(rank_sensitivity(rank, unit)), range(high + 1))
+            inner[high] = law(
+                fine[:high], rank, epsilon / 2, float(rank_sensitivity(rank, unit)), range(high + 1)
+            )
         found.append(outer[high] + inner[high][low])
     return np.array(found)

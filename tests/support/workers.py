@@ -143,7 +143,9 @@ class Worker:
         self._process = FORK.Process(target=self._run, args=(action,), daemon=True)
         self._process.start()
         os.close(self._report)  # so that the end of the worker ends the pipe
-        self.sentinels: list[int] = [self._heard] if isinstance(fate, SoonAfter) else [self._process.sentinel]
+        self.sentinels: list[int] = (
+            [self._heard] if isinstance(fate, SoonAfter) else [self._process.sentinel]
+        )
 
     def _run(self, action: Callable[[], object]) -> None:
         os.close(self._heard)
@@ -195,7 +197,12 @@ def storm(actions: Sequence[Callable[[], object]], fates: Sequence[Sequence[Fate
     Nobody begins its last life before all have died: those that go on to their ends could take
     all that there is to do from a slow one, which would not come to its fate.
     """
-    deaths = _run([[partial(Worker, action, one) for one in several] for action, several in zip(actions, fates, strict=True)])
+    deaths = _run(
+        [
+            [partial(Worker, action, one) for one in several]
+            for action, several in zip(actions, fates, strict=True)
+        ]
+    )
     _run([[partial(Worker, action)] for action in actions])
     return deaths
 
@@ -206,7 +213,9 @@ def _run(lives: list[list[Callable[[], Worker]]]) -> int:
     at_work = {number: row.pop(0)() for number, row in enumerate(lives) if row}
     try:
         while at_work:
-            ready = wait([sentinel for worker in at_work.values() for sentinel in worker.sentinels], HANG)
+            ready = wait(
+                [sentinel for worker in at_work.values() for sentinel in worker.sentinels], HANG
+            )
             assert ready, "every worker hangs"
             for number, worker in list(at_work.items()):
                 if worker.sentinels[0] not in ready:

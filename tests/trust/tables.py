@@ -19,31 +19,74 @@ from support.artefacts import World, touched
 
 Row = tuple[str | None, float | None, float | None, str | None, str | None]
 COLUMNS = ("who", "x", "y", "kind", "shop")
-DOMAIN = sf.Domain(x=sf.Interval(0, 16, step=1), y=sf.Interval(0, 16, step=1), kind=sf.Categories(["a", "b"]), shop=sf.Keys())
+DOMAIN = sf.Domain(
+    x=sf.Interval(0, 16, step=1),
+    y=sf.Interval(0, 16, step=1),
+    kind=sf.Categories(["a", "b"]),
+    shop=sf.Keys(),
+)
 LIMIT = 2
 
 OTHERS: list[Row] = [
-    (f"p{i:02d}", float(i % 16), float((7 * i + j) % 16), "ab"[j % 2], f"shop{(i + j) % 3}") for i in range(24) for j in range(1 + i % 3)
+    (f"p{i:02d}", float(i % 16), float((7 * i + j) % 16), "ab"[j % 2], f"shop{(i + j) % 3}")
+    for i in range(24)
+    for j in range(1 + i % 3)
 ]
 
 PERSON: dict[str, tuple[list[Row], list[Row]]] = {
     "is new": ([], [("new", 3.0, 4.0, "a", "shop1")]),
-    "has more rows than the limit": ([("p99", 3.0, 4.0, "a", "shop1")], [("p99", float(i % 16), 4.0, "b", "shop2") for i in range(40)]),
-    "has other rows": ([("p99", 3.0, 4.0, "a", "shop1")], [("p99", 15.0, 0.0, "b", "shop0"), ("p99", 1.0, 0.0, "a", "shop0")]),
+    "has more rows than the limit": (
+        [("p99", 3.0, 4.0, "a", "shop1")],
+        [("p99", float(i % 16), 4.0, "b", "shop2") for i in range(40)],
+    ),
+    "has other rows": (
+        [("p99", 3.0, 4.0, "a", "shop1")],
+        [("p99", 15.0, 0.0, "b", "shop0"), ("p99", 1.0, 0.0, "a", "shop0")],
+    ),
     "has no id": ([], [(None, 3.0, 4.0, "a", "shop1"), (None, 5.0, 4.0, "b", "theirs")]),
-    "has an id like no other": ([], [("a person with a name that is much longer than all others; '\"", 3.0, 4.0, "a", "shop1")]),
+    "has an id like no other": (
+        [],
+        [("a person with a name that is much longer than all others; '\"", 3.0, 4.0, "a", "shop1")],
+    ),
     "has missing values": ([], [("p99", None, 4.0, None, None), ("p99", 4.0, None, "a", None)]),
-    "has values out of bounds": ([], [("p99", 1e300, -5.0, "a", "shop1"), ("p99", -1e19, 2.0**53, "b", "shop1")]),
-    "has no numbers": ([], [("p99", float("nan"), float("inf"), "a", "shop1"), ("p99", float("-inf"), 1.0, "b", "shop2")]),
+    "has values out of bounds": (
+        [],
+        [("p99", 1e300, -5.0, "a", "shop1"), ("p99", -1e19, 2.0**53, "b", "shop1")],
+    ),
+    "has no numbers": (
+        [],
+        [
+            ("p99", float("nan"), float("inf"), "a", "shop1"),
+            ("p99", float("-inf"), 1.0, "b", "shop2"),
+        ],
+    ),
     "has a fraction": ([], [("p99", 3.25, 1e-300, "a", "shop1")]),
-    "has a label that is not listed": ([], [("p99", 3.0, 4.0, "a label that nobody listed", "shop1"), ("p99", 3.0, 4.0, "", "")]),
-    "has a key of their own": ([], [("p99", 3.0, 4.0, "a", "a key that nobody else has"), ("p99", 3.0, 4.0, "a", "\x1b[31m,\"'\n")]),
+    "has a label that is not listed": (
+        [],
+        [("p99", 3.0, 4.0, "a label that nobody listed", "shop1"), ("p99", 3.0, 4.0, "", "")],
+    ),
+    "has a key of their own": (
+        [],
+        [
+            ("p99", 3.0, 4.0, "a", "a key that nobody else has"),
+            ("p99", 3.0, 4.0, "a", "\x1b[31m,\"'\n"),
+        ],
+    ),
 }
-EVERYTHING: tuple[list[Row], list[Row]] = ([], [row for _, theirs in PERSON.values() for row in theirs])
+EVERYTHING: tuple[list[Row], list[Row]] = (
+    [],
+    [row for _, theirs in PERSON.values() for row in theirs],
+)
 
 CSV_ONLY: dict[str, tuple[list[Any], list[Any]]] = {
-    "writes what is no number": ([], [("p99", "12abc", "", "a", "shop1"), ("p99", "0x1F", "1,5", "b", "shop1")]),
-    "writes numbers as others write text": ([], [("p99", "1e400", "0003", "7", "17"), ("17", "3", "4", "true", "2013-01-01")]),
+    "writes what is no number": (
+        [],
+        [("p99", "12abc", "", "a", "shop1"), ("p99", "0x1F", "1,5", "b", "shop1")],
+    ),
+    "writes numbers as others write text": (
+        [],
+        [("p99", "1e400", "0003", "7", "17"), ("17", "3", "4", "true", "2013-01-01")],
+    ),
 }
 
 Lay = Callable[[Path, list[Row], int], Any]
@@ -58,14 +101,21 @@ def rows_of(pair: tuple[list[Row], list[Row]], which: int) -> list[Row]:
 def arrow(rows: list[Row]) -> pa.Table:
     """The rows as an Arrow table of fixed types."""
     types = (pa.string(), pa.float64(), pa.float64(), pa.string(), pa.string())
-    return pa.table({name: pa.array([row[i] for row in rows], type_) for i, (name, type_) in enumerate(zip(COLUMNS, types, strict=True))})
+    return pa.table(
+        {
+            name: pa.array([row[i] for row in rows], type_)
+            for i, (name, type_) in enumerate(zip(COLUMNS, types, strict=True))
+        }
+    )
 
 
 def parquet(folder: Path, rows: list[Row], which: int) -> Path:
     """One file; the second has other row groups, another encoding, another size and another time."""
     path = folder / "table.parquet"
     if which:
-        pq.write_table(arrow(rows), path, row_group_size=7, use_dictionary=False, compression="none")
+        pq.write_table(
+            arrow(rows), path, row_group_size=7, use_dictionary=False, compression="none"
+        )
     else:
         pq.write_table(arrow(rows), path)
     return touched(path, 1_700_000_000 + 1_000 * which)
@@ -78,7 +128,9 @@ def several(folder: Path, rows: list[Row], which: int) -> Path:
     parts = 3 + which
     for i in range(parts):
         share = rows[i::parts] if not which else rows[::-1][i::parts]
-        touched(target / f"part-{i}.parquet", 0) if (target / f"part-{i}.parquet").exists() else None
+        touched(target / f"part-{i}.parquet", 0) if (
+            target / f"part-{i}.parquet"
+        ).exists() else None
         pq.write_table(arrow(share), target / f"part-{i}.parquet")
         touched(target / f"part-{i}.parquet", 1_700_000_000 + 1_000 * which + i)
     return target
@@ -119,4 +171,6 @@ def laid(form: Lay, pair: tuple[list[Any], list[Any]]) -> Callable[[World, int],
 
 def numbers(pair: tuple[list[Row], list[Row]]) -> Callable[[World, int], Any]:
     """The same as an array of numbers, which holds no persons."""
-    return lambda here, which: np.array([[row[1], row[2]] for row in rows_of(pair, which)], dtype=float)
+    return lambda here, which: np.array(
+        [[row[1], row[2]] for row in rows_of(pair, which)], dtype=float
+    )

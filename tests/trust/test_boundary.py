@@ -18,31 +18,59 @@ from trust.test_same_bytes import KEYED, PURE
 
 ROOT = Path(sf.__file__).parent
 DRAWS = {"sample", "draw", "flip", "words"}
-WITHIN = {"random", "mechanisms", "local", "audit", "bench"}  # samplers, mechanisms, devices, and what measures them
+WITHIN = {
+    "random",
+    "mechanisms",
+    "local",
+    "audit",
+    "bench",
+}  # samplers, mechanisms, devices, and what measures them
 LEFT = {
     ("data/bounding.py", "words"),  # the secret that chooses each person's rows
     ("cli/doctor.py", "sample"),  # noise on nothing
-    ("streaming/exact_blt.py", "sample"),  # machines: the boundary is their step
-    ("streaming/exact_toeplitz.py", "sample"),
-    ("streaming/exact_tree.py", "sample"),
+    ("counters/blt.py", "sample"),  # machines: the boundary is their step
+    ("counters/toeplitz.py", "sample"),
+    ("counters/tree.py", "sample"),
     ("histogram/records.py", "draw"),  # selections: of RankLaw and JointLaw
     ("partition/median.py", "draw"),
     ("quantiles/methods.py", "draw"),
     ("quantiles/methods.py", "flip"),
     ("quantiles/question.py", "draw"),
 }
-CHARTS = {"aggregates", "streams", "histograms", "clusters", "quantiles", "maps", "heat", "risk", "windows"}
+CHARTS = {
+    "aggregates",
+    "streams",
+    "histograms",
+    "clusters",
+    "quantiles",
+    "maps",
+    "heat",
+    "risk",
+    "windows",
+}
 
 
 def drawn_in(path: Path) -> set[str]:
     """Which draws the code of a module makes; ``charts.histograms.draw`` is none."""
-    calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    calls = [
+        node.func
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+    ]
     named = [call for call in calls if isinstance(call, ast.Attribute) and call.attr in DRAWS]
-    return {call.attr for call in named if not (isinstance(call.value, ast.Name) and call.value.id in CHARTS)}
+    return {
+        call.attr
+        for call in named
+        if not (isinstance(call.value, ast.Name) and call.value.id in CHARTS)
+    }
 
 
 def test_nothing_is_drawn_elsewhere() -> None:
-    found = {(str(path.relative_to(ROOT)), draw) for path in ROOT.rglob("*.py") for draw in drawn_in(path)}
+    found = {
+        (str(path.relative_to(ROOT)), draw)
+        for path in ROOT.rglob("*.py")
+        for draw in drawn_in(path)
+    }
     assert {(path, draw) for path, draw in found if path.split("/")[0] not in WITHIN} == LEFT
 
 
@@ -52,8 +80,15 @@ def test_every_kind_of_question_is_tried() -> None:
 
 def test_every_command_that_spends_is_tried() -> None:
     """A command with a ledger that is not tried would be in this set."""
-    files = {name: ROOT / f"{module.removeprefix('sfumato.').replace('.', '/')}.py" for name, (module, _) in COMMANDS.items()}
-    spend = {name for name, path in files.items() if {"ledger_option", '"--ledger"'} & set(re.split(r"[(),\s]+", path.read_text("utf-8")))}
+    files = {
+        name: ROOT / f"{module.removeprefix('sfumato.').replace('.', '/')}.py"
+        for name, (module, _) in COMMANDS.items()
+    }
+    spend = {
+        name
+        for name, path in files.items()
+        if {"ledger_option", '"--ledger"'} & set(re.split(r"[(),\s]+", path.read_text("utf-8")))
+    }
     spend -= {"doctor"}  # which reads no data
     written = Path(test_same_commands.__file__).read_text("utf-8")
     assert spend == {name for name in spend if f'here.command("{name}"' in written}
@@ -61,7 +96,10 @@ def test_every_command_that_spends_is_tried() -> None:
 
 def release(tape: Tape, rows: int, question: object = PURE["known"]) -> sf.Release:
     table = np.full((rows, 1), 3.0)
-    with through(tape), sf.Publisher(sf.source(table, sf.Domain(x=sf.Interval(0, 16, step=1))), budget=9) as pub:
+    with (
+        through(tape),
+        sf.Publisher(sf.source(table, sf.Domain(x=sf.Interval(0, 16, step=1))), budget=9) as pub,
+    ):
         return pub.release(question, epsilon=1)  # type: ignore[arg-type, return-value]
 
 
@@ -85,7 +123,7 @@ def test_another_question_is_noticed() -> None:
 def test_the_library_is_whole_again_afterwards() -> None:
     before = sf.Histogram("x", bins=4)
     release(Tape(), 10, before)
-    from sfumato.histogram import histogram
+    from sfumato.histogram import question as histogram
     from sfumato.mechanisms import noise
     from sfumato.mechanisms.selection import RankLaw
 

@@ -28,7 +28,12 @@ ROWS = LEFT + RIGHT
 VALUE, NAME = 7.6543217, "zebracanary"
 CANARIES = {str(ROWS), str(LEFT), str(RIGHT), f"{ROWS:,}", str(VALUE), NAME, "87654321"}
 PUSHED, PERSONS = [VALUE, 87654321.0, float(ROWS)], [NAME, f"{NAME}2", f"{NAME}3"]
-DOMAIN = sf.Domain(x=sf.Interval(0, 16, step=1), y=sf.Interval(0, 16, step=1), kind=sf.Categories(["a", "b"]), shop=sf.Keys())
+DOMAIN = sf.Domain(
+    x=sf.Interval(0, 16, step=1),
+    y=sf.Interval(0, 16, step=1),
+    kind=sf.Categories(["a", "b"]),
+    shop=sf.Keys(),
+)
 
 KINDS: dict[str, Callable[[], BaseException]] = {
     "ordinary": lambda: ValueError(f"cannot read {VALUE} of {NAME}", ROWS),
@@ -49,18 +54,30 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     who[::2] = NAME
     kinds = np.array(["a"] * LEFT + ["b"] * RIGHT)
     values = np.full(ROWS, VALUE)
-    pq.write_table(pa.table({"who": who, "x": values, "y": values, "kind": kinds, "shop": [NAME] * ROWS}), path)
+    pq.write_table(
+        pa.table({"who": who, "x": values, "y": values, "kind": kinds, "shop": [NAME] * ROWS}), path
+    )
     return path
 
 
 def publisher(table: Any, folder: Path, **unit: Any) -> sf.Publisher:
-    return sf.Publisher(sf.source(table, DOMAIN, **unit), ledger=folder / "b.db", account="test", budget=sf.ApproxDP(10**6, "0.9"))
+    return sf.Publisher(
+        sf.source(table, DOMAIN, **unit),
+        ledger=folder / "b.db",
+        account="test",
+        budget=sf.ApproxDP(10**6, "0.9"),
+    )
 
 
-CHARGED, STORED = "_after_charge", "store"  # what is entered when the charge is on disk, and when the answer is made
+CHARGED, STORED = (
+    "_after_charge",
+    "store",
+)  # what is entered when the charge is on disk, and when the answer is made
 
 
-def tried(act: Callable[[], object], kind: str, points: int, after: str = "", before: str = "") -> Iterator[Escaped]:
+def tried(
+    act: Callable[[], object], kind: str, points: int, after: str = "", before: str = ""
+) -> Iterator[Escaped]:
     """Run an act again and again, each time with a fault at another depth."""
     with Fault(0, RuntimeError, after, before) as fault:
         act()
@@ -73,7 +90,9 @@ def tried(act: Callable[[], object], kind: str, points: int, after: str = "", be
 def clean(found: Escaped) -> bool:
     """Whether nothing of the data came out, and no frame but that of the public call itself."""
     assert not found.seen(CANARIES), found.texts[0][-3000:]
-    assert len(found.frames) <= len(found.errors) <= 1, [frame.f_code.co_qualname for frame in found.frames]
+    assert len(found.frames) <= len(found.errors) <= 1, [
+        frame.f_code.co_qualname for frame in found.frames
+    ]
     return bool(found.errors)
 
 
@@ -108,7 +127,9 @@ def test_what_threads_leave_is_found() -> None:
     assert escaped(leaky).seen(CANARIES) == {NAME}
 
 
-def release(table: Path, folder: Path, question: Any, person: str | None = None, delta: Any = 0) -> None:
+def release(
+    table: Path, folder: Path, question: Any, person: str | None = None, delta: Any = 0
+) -> None:
     """One release by a publisher of its own, which has counted nothing yet."""
     with publisher(table, folder, person=person) as pub:
         pub.release(question, epsilon=1, delta=delta, fresh=True)
@@ -125,7 +146,9 @@ def test_a_release(table: Path, tmp_path: Path, person: str | None, kind: str) -
 
 @pytest.mark.parametrize("name", [*PURE, *KEYED])
 def test_every_question(table: Path, tmp_path: Path, name: str) -> None:
-    act = partial(release, table, tmp_path, (PURE | KEYED)[name], delta="0.01" if name in KEYED else 0)
+    act = partial(
+        release, table, tmp_path, (PURE | KEYED)[name], delta="0.01" if name in KEYED else 0
+    )
     assert sum(map(clean, tried(act, "ordinary", 3, CHARGED, STORED))) > 1
 
 

@@ -14,7 +14,18 @@ import pytest
 import sfumato as sf
 from sfumato.answers.registry import questions, tag_of
 from support.artefacts import World, assert_same, both
-from trust.tables import CSV_ONLY, DOMAIN, EVERYTHING, FORMS, LIMIT, PERSON, comma, laid, numbers, parquet
+from trust.tables import (
+    CSV_ONLY,
+    DOMAIN,
+    EVERYTHING,
+    FORMS,
+    LIMIT,
+    PERSON,
+    comma,
+    laid,
+    numbers,
+    parquet,
+)
 
 PURE: dict[str, Any] = {
     "known": sf.Histogram(["x", "kind"], bins={"x": 4}),
@@ -48,7 +59,10 @@ KEYED: dict[str, Any] = {
 # Questions that are not tried above by name are tried by their examples, which are over the axis "x".
 TRIED = {type(question) for question in [*PURE.values(), *KEYED.values()]}
 PURE |= {
-    f"{tag_of(kind)}, example {i}": question for kind in questions() if kind not in TRIED for i, question in enumerate(kind.examples, 1)
+    f"{tag_of(kind)}, example {i}": question
+    for kind in questions()
+    if kind not in TRIED
+    for i, question in enumerate(kind.examples, 1)
 }
 
 
@@ -64,7 +78,9 @@ def every_question(here: World, table: Any) -> None:
         for name, question in PURE.items():
             here.call(name, lambda question=question: pub.release(question, epsilon=8))
         for name, question in KEYED.items():
-            here.call(name, lambda question=question: pub.release(question, epsilon=16, delta="0.01"))
+            here.call(
+                name, lambda question=question: pub.release(question, epsilon=16, delta="0.01")
+            )
         here.call("account", lambda: (pub, pub.source, pub.account, pub.remaining))
         here.call("log", lambda: list(pub.ledger.log()))
 
@@ -78,9 +94,15 @@ def a_few(here: World, table: Any) -> None:
     """Questions that read each kind of column, and a replay."""
     with publisher(here, table) as pub:
         here.call("preview", lambda: (str(pub.preview(PURE["known"], epsilon=1)), repr(pub)))
-        here.call("plan", lambda: pub.release([PURE["known"], PURE["quantiles, recursive"]], epsilon=8))
-        here.call("keys", lambda: pub.release(KEYED["truncated-geometric"], epsilon=16, delta="0.01"))
-        here.call("again", lambda: pub.release(KEYED["truncated-geometric"], epsilon=16, delta="0.01"))
+        here.call(
+            "plan", lambda: pub.release([PURE["known"], PURE["quantiles, recursive"]], epsilon=8)
+        )
+        here.call(
+            "keys", lambda: pub.release(KEYED["truncated-geometric"], epsilon=16, delta="0.01")
+        )
+        here.call(
+            "again", lambda: pub.release(KEYED["truncated-geometric"], epsilon=16, delta="0.01")
+        )
         here.call("log", lambda: (list(pub.ledger.log()), pub.remaining))
 
 

@@ -38,18 +38,70 @@ def commands(here: World, table: Path) -> None:
     """Every command that releases, with all that it may write, and every command that shows what was released."""
     book = ("--ledger", here.ledger)
     here.command("init", table)
-    here.command("histogram", table, *AXES[:2], "--bins", 4, *PERSON, *COST, *book, "--plot", here.out / "h.svg", "--out", here.out / "h")
-    here.command("histogram", table, *AXES[:2], "--bins", 4, *PERSON, *COST, *book, "--json")  # again, from the store
-    here.command("histogram", table, "--axis", "shop=*", *PERSON, *COST, "--delta", "0.01", *book, "--json")
-    here.command("histogram", table, *AXES[2:], "--records", 8, *PERSON, *COST, *book, "--out", here.out / "r")
-    here.command("quantiles", table, *AXES, "--axis", "kind=a,b", "--by", "kind", *PERSON, *COST, *book, "--out", here.out / "q")
-    also = ("--plot", here.out / "p.svg", "--geojson", here.out / "p.geojson", "--out", here.out / "p")
+    here.command(
+        "histogram",
+        table,
+        *AXES[:2],
+        "--bins",
+        4,
+        *PERSON,
+        *COST,
+        *book,
+        "--plot",
+        here.out / "h.svg",
+        "--out",
+        here.out / "h",
+    )
+    here.command(
+        "histogram", table, *AXES[:2], "--bins", 4, *PERSON, *COST, *book, "--json"
+    )  # again, from the store
+    here.command(
+        "histogram", table, "--axis", "shop=*", *PERSON, *COST, "--delta", "0.01", *book, "--json"
+    )
+    here.command(
+        "histogram",
+        table,
+        *AXES[2:],
+        "--records",
+        8,
+        *PERSON,
+        *COST,
+        *book,
+        "--out",
+        here.out / "r",
+    )
+    here.command(
+        "quantiles",
+        table,
+        *AXES,
+        "--axis",
+        "kind=a,b",
+        "--by",
+        "kind",
+        *PERSON,
+        *COST,
+        *book,
+        "--out",
+        here.out / "q",
+    )
+    also = (
+        "--plot",
+        here.out / "p.svg",
+        "--geojson",
+        here.out / "p.geojson",
+        "--out",
+        here.out / "p",
+    )
     here.command("partition", table, *AXES, *PERSON, *COST, *book, *also)
-    here.command("cluster", table, *AXES, "--clusters", 2, *PERSON, *COST, *book, "--out", here.out / "c")
+    here.command(
+        "cluster", table, *AXES, "--clusters", 2, *PERSON, *COST, *book, "--out", here.out / "c"
+    )
     plan = here.out / "plan.toml"
     plan.write_text(PLAN.format(path=repr(str(table))), encoding="utf-8")
     here.command("preview", plan)
-    here.command("release", plan, *book, "--out", here.out / "plan", "--report", here.out / "plan.html")
+    here.command(
+        "release", plan, *book, "--out", here.out / "plan", "--report", here.out / "plan.html"
+    )
     here.command("release", plan, *book, "--json")
     saved = [path for name in ("h", "c") for path in sorted((here.out / name).glob("*.json"))]
     here.command("report", *saved, "--out", here.out / "again.html")
@@ -74,7 +126,9 @@ def test_signed_releases(tmp_path: Path) -> None:
         book = ("--ledger", here.ledger)
         here.command("ledger", "init", "default", "--epsilon", 900, "--delta", "0.5", *book)
         here.command("ledger", "key", *book)
-        here.command("histogram", table, *AXES[:2], "--bins", 4, *PERSON, *COST, *book, "--out", here.out)
+        here.command(
+            "histogram", table, *AXES[:2], "--bins", 4, *PERSON, *COST, *book, "--out", here.out
+        )
         here.command("verify", *here.out.iterdir(), *book)
 
     seen = assert_same(both(tmp_path / "w", laid(parquet, EVERYTHING), run))
@@ -100,7 +154,20 @@ def test_refusals(tmp_path: Path) -> None:
         assert_same(both(tmp_path / "w", laid(form, EVERYTHING), run))
 
 
-STREAM = ("--epsilon", 1, "--budget", 9, "--from", "2026-01-01", "--to", "2026-01-05", "--until", "2026-01-05", "--step", "day")
+STREAM = (
+    "--epsilon",
+    1,
+    "--budget",
+    9,
+    "--from",
+    "2026-01-01",
+    "--to",
+    "2026-01-05",
+    "--until",
+    "2026-01-05",
+    "--step",
+    "day",
+)
 ROWS = [(f"p{i}", f"2026-01-0{1 + i % 5}", "ab"[i % 2], str(i % 4)) for i in range(20)]
 OWN = [("p99", "2026-01-02", "b", "3")] * 9 + [
     ("p99", "2027-01-01", "a", "1"),
@@ -112,7 +179,10 @@ OWN = [("p99", "2026-01-02", "b", "3")] * 9 + [
 def test_streams(tmp_path: Path) -> None:
     def lay(here: World, which: int) -> Path:
         path = here.data / "rows.csv"
-        lines = [",".join(row) for row in [("who", "day", "kind", "minutes"), *(OWN if which else []), *ROWS]]
+        lines = [
+            ",".join(row)
+            for row in [("who", "day", "kind", "minutes"), *(OWN if which else []), *ROWS]
+        ]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
 
@@ -132,9 +202,33 @@ def test_streams(tmp_path: Path) -> None:
             "--plot",
             here.out / "s.svg",
         )
-        here.command("stream", table, *book, "--key", "visits", "--account", "visits", *PERSON, "--history")
-        here.command("stream", table, *book, "--key", "kinds", "--account", "kinds", "--by", "kind=a,b", *PERSON)
-        here.command("stream", table, *book, "--key", "minutes", "--account", "minutes", "--value", "minutes=0..3", *PERSON)
+        here.command(
+            "stream", table, *book, "--key", "visits", "--account", "visits", *PERSON, "--history"
+        )
+        here.command(
+            "stream",
+            table,
+            *book,
+            "--key",
+            "kinds",
+            "--account",
+            "kinds",
+            "--by",
+            "kind=a,b",
+            *PERSON,
+        )
+        here.command(
+            "stream",
+            table,
+            *book,
+            "--key",
+            "minutes",
+            "--account",
+            "minutes",
+            "--value",
+            "minutes=0..3",
+            *PERSON,
+        )
         here.command("report", here.out / "s.json", "--out", here.out / "s.html")
         here.command("ledger", "log", "--ledger", here.ledger, "--json")
         here.command("ledger", "export", "--ledger", here.ledger, "--out", here.out / "export.json")

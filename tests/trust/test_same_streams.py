@@ -12,7 +12,9 @@ import sfumato as sf
 from support.artefacts import World, assert_same, both
 
 Step = list[tuple[str | None, str | None, float | None]]  # rows of a step: who, category, value
-OTHERS: list[Step] = [[(f"p{i + 3 * day}", "ab"[i % 2], float(i % 5)) for i in range(2 + day)] for day in range(5)]
+OTHERS: list[Step] = [
+    [(f"p{i + 3 * day}", "ab"[i % 2], float(i % 5)) for i in range(2 + day)] for day in range(5)
+]
 PERSON: tuple[list[Step], list[Step]] = (
     [[("p99", "a", 1.0)], [], [], [], []],
     [
@@ -66,14 +68,27 @@ def test_every_counter(name: str, person: str | None, tmp_path: Path) -> None:
     counter, cost = COUNTERS[name]
 
     def push(stream: sf.Stream, rows: Step, event: str | None) -> object:
-        return stream.push(brought(counter, rows), event=event, persons=None if person is None else [owner for owner, _, _ in rows])
+        return stream.push(
+            brought(counter, rows),
+            event=event,
+            persons=None if person is None else [owner for owner, _, _ in rows],
+        )
 
     def run(here: World, table: list[Step]) -> None:
-        with sf.Publisher(source(person), ledger=here.ledger, budget=sf.ZCDP(9) if "rho" in cost else sf.ApproxDP(9, ".5")) as pub:
+        with sf.Publisher(
+            source(person),
+            ledger=here.ledger,
+            budget=sf.ZCDP(9) if "rho" in cost else sf.ApproxDP(9, ".5"),
+        ) as pub:
             here.call("preview", lambda: str(pub.preview(counter, **cost)))
             stream = here.call("open", lambda: pub.open(counter, key="visits", **cost))
             for day, rows in enumerate(table, 1):
-                here.call("push", partial(push, stream, rows, f"2026-01-{day:02d}" if name == "calendar" else None))
+                here.call(
+                    "push",
+                    partial(
+                        push, stream, rows, f"2026-01-{day:02d}" if name == "calendar" else None
+                    ),
+                )
             here.call("beyond", partial(push, stream, table[0], None))
             here.call("advance", stream.advance)
             here.call("history", lambda: (list(stream), stream.history(), stream, stream.remaining))
@@ -82,4 +97,7 @@ def test_every_counter(name: str, person: str | None, tmp_path: Path) -> None:
             here.call("log", lambda: list(pub.ledger.log()))
 
     seen = assert_same(both(tmp_path / "w", lambda here, which: steps(which), run))
-    assert {name.split(": ")[0][3:] for name in seen if name.endswith("raised")} <= {"beyond", "advance"}
+    assert {name.split(": ")[0][3:] for name in seen if name.endswith("raised")} <= {
+        "beyond",
+        "advance",
+    }

@@ -17,7 +17,6 @@ import msgspec
 import pytest
 
 import sfumato as sf
-from sfumato import publisher as publishing
 from sfumato.charts import style
 from sfumato.cli import output
 from sfumato.cli import publishing as commands
@@ -28,8 +27,9 @@ from sfumato.histogram.table import CountsTable
 from sfumato.pages import page
 from sfumato.partition import Partition
 from sfumato.partition.uniform import UniformPartitioner
-from sfumato.plan import Plan
-from sfumato.streams import Stream
+from sfumato.publishing import publisher as publishing
+from sfumato.publishing.plan import Plan
+from sfumato.publishing.stream import Stream
 from support.artefacts import World, both, differences
 from support.replay import DivergedError
 from trust.tables import DOMAIN, Row, laid, parquet
@@ -40,7 +40,10 @@ Twin = Callable[[Patch, "Facts"], None]
 
 WHO = ("--person", "who", "--rows-per-person", 3)
 OWN: tuple[Row, Row] = ("p99", 3.0, 4.0, "a", "shop0"), ("p99", 3.0, 4.0, "a", "shop2")
-PAIR: tuple[list[Row], list[Row]] = [OWN[0]] * 2, [OWN[1]] * 3  # other numbers of rows, and other keys in front
+PAIR: tuple[list[Row], list[Row]] = (
+    [OWN[0]] * 2,
+    [OWN[1]] * 3,
+)  # other numbers of rows, and other keys in front
 
 
 class Facts:
@@ -60,13 +63,24 @@ def wrapped(patch: Patch, owner: Any, name: str, change: Callable[[Any], Any]) -
 
 def a_file_size_in_the_receipt(patch: Patch, facts: Facts) -> None:
     title = Source.title.fget  # type: ignore[attr-defined]
-    patch.setattr(Source, "title", property(lambda self: f"{title(self)}, {Path(self._data).stat().st_size} bytes"))
+    patch.setattr(
+        Source,
+        "title",
+        property(lambda self: f"{title(self)}, {Path(self._data).stat().st_size} bytes"),
+    )
 
 
 def a_receipt_dated_after_the_scan(patch: Patch, facts: Facts) -> None:
     from sfumato.ledger import journal, store
 
-    wrapped(patch, publishing, "receipt_of", lambda receipt: msgspec.structs.replace(receipt, time=journal.stamp(store.datetime.now(UTC))))
+    wrapped(
+        patch,
+        publishing,
+        "receipt_of",
+        lambda receipt: msgspec.structs.replace(
+            receipt, time=journal.stamp(store.datetime.now(UTC))
+        ),
+    )
 
 
 def a_page_with_the_number_of_rows(patch: Patch, facts: Facts) -> None:
@@ -96,11 +110,21 @@ def an_error(patch: Patch, facts: Facts) -> None:
 
 
 def a_warning(patch: Patch, facts: Facts) -> None:
-    wrapped(patch, publishing, "to_bytes", lambda written: warnings.warn(f"{facts.rows} rows", stacklevel=1) or written)
+    wrapped(
+        patch,
+        publishing,
+        "to_bytes",
+        lambda written: warnings.warn(f"{facts.rows} rows", stacklevel=1) or written,
+    )
 
 
 def a_line_of_log(patch: Patch, facts: Facts) -> None:
-    wrapped(patch, publishing, "to_bytes", lambda written: logging.getLogger("sfumato").debug("%d rows", facts.rows) or written)
+    wrapped(
+        patch,
+        publishing,
+        "to_bytes",
+        lambda written: logging.getLogger("sfumato").debug("%d rows", facts.rows) or written,
+    )
 
 
 def a_line_on_stdout(patch: Patch, facts: Facts) -> None:
@@ -108,7 +132,9 @@ def a_line_on_stdout(patch: Patch, facts: Facts) -> None:
 
 
 def a_line_on_stderr(patch: Patch, facts: Facts) -> None:
-    wrapped(patch, publishing, "to_bytes", lambda written: print(facts.rows, file=sys.stderr) or written)
+    wrapped(
+        patch, publishing, "to_bytes", lambda written: print(facts.rows, file=sys.stderr) or written
+    )
 
 
 def a_note_in_the_ledger(patch: Patch, facts: Facts) -> None:
@@ -128,13 +154,22 @@ def keys_by_their_true_counts(patch: Patch, facts: Facts) -> None:
 
 def a_grid_by_the_true_number_of_rows(patch: Patch, facts: Facts) -> None:
     per_axis = UniformPartitioner._per_axis
-    patch.setattr(UniformPartitioner, "_per_axis", lambda self, lattice, n, law: per_axis(self, lattice, 100 * (facts.rows % 2), law))
+    patch.setattr(
+        UniformPartitioner,
+        "_per_axis",
+        lambda self, lattice, n, law: per_axis(self, lattice, 100 * (facts.rows % 2), law),
+    )
 
 
 def a_column_of_a_frame(patch: Patch, facts: Facts) -> None:
     import pyarrow as pa
 
-    wrapped(patch, CountsTable, "to_frame", lambda frame: frame.append_column("of", pa.array([facts.rows] * len(frame))))
+    wrapped(
+        patch,
+        CountsTable,
+        "to_frame",
+        lambda frame: frame.append_column("of", pa.array([facts.rows] * len(frame))),
+    )
 
 
 def a_repr(patch: Patch, facts: Facts) -> None:
@@ -154,21 +189,45 @@ def a_property_of_geojson(patch: Patch, facts: Facts) -> None:
 
 def the_name_of_a_step(patch: Patch, facts: Facts) -> None:
     push = Stream.push
-    patch.setattr(Stream, "push", lambda self, increment, event=None, **more: push(self, increment, event=f"step of {increment}", **more))
+    patch.setattr(
+        Stream,
+        "push",
+        lambda self, increment, event=None, **more: push(
+            self, increment, event=f"step of {increment}", **more
+        ),
+    )
 
 
 def release(here: World, table: Path) -> None:
     src = sf.source(table, DOMAIN, person="who", rows_per_person=3)
     with sf.Publisher(src, ledger=here.ledger, budget=sf.ApproxDP(1000, "0.5")) as pub:
-        for question in (sf.Histogram("x", bins=4), sf.UniformPartitioner(["x", "y"]), sf.Histogram("shop")):
-            here.call("release", lambda question=question: pub.release(question, epsilon=16, delta="0.01"))
+        for question in (
+            sf.Histogram("x", bins=4),
+            sf.UniformPartitioner(["x", "y"]),
+            sf.Histogram("shop"),
+        ):
+            here.call(
+                "release", lambda question=question: pub.release(question, epsilon=16, delta="0.01")
+            )
         stream = here.call("open", lambda: pub.open(sf.Counter(3), epsilon=1, key="visits"))
         size = table.stat().st_size
         here.call("push", lambda: stream.push(size, persons=["a"] * size))
 
 
 def command(here: World, table: Path) -> None:
-    what = ("--axis", "x=0..16/1", "--axis", "y=0..16/1", *WHO, "--epsilon", 8, "--budget", 90, "--ledger", here.ledger)
+    what = (
+        "--axis",
+        "x=0..16/1",
+        "--axis",
+        "y=0..16/1",
+        *WHO,
+        "--epsilon",
+        8,
+        "--budget",
+        90,
+        "--ledger",
+        here.ledger,
+    )
     here.command("histogram", table, *what, "--bins", 2, "--out", here.out)
 
 
@@ -183,7 +242,19 @@ def paged(here: World, table: Path) -> None:
 
 
 def mapped(here: World, table: Path) -> None:
-    what = ("--axis", "x=0..16/1", "--axis", "y=0..16/1", *WHO, "--epsilon", 8, "--budget", 90, "--ledger", here.ledger)
+    what = (
+        "--axis",
+        "x=0..16/1",
+        "--axis",
+        "y=0..16/1",
+        *WHO,
+        "--epsilon",
+        8,
+        "--budget",
+        90,
+        "--ledger",
+        here.ledger,
+    )
     here.command("partition", table, *what, "--geojson", here.out / "p.geojson")
 
 
@@ -234,5 +305,9 @@ def noticed(scenario: Callable[[World, Path], None], twin: Twin | None, folder: 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.__name__)
 def test_a_leak_is_noticed(twin: Twin, tmp_path: Path) -> None:
     scenario, where = TWINS[twin]
-    found = [line for line in noticed(scenario, twin, tmp_path / "w") if where in re.split("b['\"]", line)[0]]
+    found = [
+        line
+        for line in noticed(scenario, twin, tmp_path / "w")
+        if where in re.split("b['\"]", line)[0]
+    ]
     assert found

@@ -61,7 +61,9 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from flat(part, f"{path}[{i}]")
     elif isinstance(value, str):
         yield path, value
-        yield from ((f"{path}/{i}", piece) for i, piece in enumerate(re.split(r"[^0-9A-Za-z.]+", value)))
+        yield from (
+            (f"{path}/{i}", piece) for i, piece in enumerate(re.split(r"[^0-9A-Za-z.]+", value))
+        )
     else:
         yield path, str(value)
 
@@ -69,15 +71,23 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 def lines(name: str, text: str) -> Iterator[tuple[str, str]]:
     """Every word of a text, with its place."""
     for i, line in enumerate(text.splitlines()):
-        yield from ((f"{name}, line {i}, word {j}", word) for j, word in enumerate(re.split(r"[\s<>\"'=;,]+", line)))
+        yield from (
+            (f"{name}, line {i}, word {j}", word)
+            for j, word in enumerate(re.split(r"[\s<>\"'=;,]+", line))
+        )
     yield f"{name}, lines", str(text.count("\n"))
 
 
 def telling(runs: list[list[Fields]]) -> set[str]:
     """Fields that are one thing in all runs on the first file, and another one in all runs on the second."""
     names = set.union(*(set(run) for runs_of_one in runs for run in runs_of_one))
-    seen = {name: [{run.get(name, "missing") for run in runs_of_one} for runs_of_one in runs] for name in names}
-    return {name for name, (one, other) in seen.items() if len(one) == len(other) == 1 and one != other}
+    seen = {
+        name: [{run.get(name, "missing") for run in runs_of_one} for runs_of_one in runs]
+        for name in names
+    }
+    return {
+        name for name, (one, other) in seen.items() if len(one) == len(other) == 1 and one != other
+    }
 
 
 def laid(folder: Path, rows: int) -> Path:
@@ -93,17 +103,29 @@ def one_run(folder: Path, number: int, page: bool = False) -> tuple[Fields, sf.R
     """All fields of what one fresh ledger shows of a release: by Python, by the command line, in JSON, in the log, on pages."""
     plan, out, book = folder / "plan.toml", folder / "out", folder / f"{number:02d}.db"
     plan.write_text(PLAN, encoding="utf-8")
-    with sf.Publisher(sf.source(folder / "visits.parquet", DOMAIN), ledger=book, account="python", budget=1) as pub:
+    with sf.Publisher(
+        sf.source(folder / "visits.parquet", DOMAIN), ledger=book, account="python", budget=1
+    ) as pub:
         release = pub.release(QUESTION, epsilon="0.25")
         log = "\n".join(str(entry) for entry in pub.ledger.log())
     found = dict(flat(msgspec.json.decode(to_bytes(release)), "release")) | dict(lines("log", log))
     if page:
-        found |= dict(lines("report", sf.report(release, folder / "report.html").read_text("utf-8")))
+        found |= dict(
+            lines("report", sf.report(release, folder / "report.html").read_text("utf-8"))
+        )
     for name, words in {"table": [], "JSON": ["--json"]}.items():
-        with redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as said, redirect_stderr(io.StringIO()) as talk:
-            assert cli.run(["release", str(plan), "--ledger", str(book), "--out", str(out), *words]) == 0
+        with (
+            redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as said,
+            redirect_stderr(io.StringIO()) as talk,
+        ):
+            assert (
+                cli.run(["release", str(plan), "--ledger", str(book), "--out", str(out), *words])
+                == 0
+            )
         said.flush()
-        found |= dict(lines(name, said.buffer.getvalue().decode())) | dict(lines(f"{name}, talk", talk.getvalue()))  # type: ignore[attr-defined]
+        found |= dict(lines(name, said.buffer.getvalue().decode())) | dict(
+            lines(f"{name}, talk", talk.getvalue())
+        )  # type: ignore[attr-defined]
     for path in sorted(out.iterdir()):
         found |= dict(flat(json.loads(path.read_text("utf-8")), path.name))
     return found, release
@@ -139,15 +161,27 @@ def test_no_field_tells_the_files_apart(fields: list[list[Fields]]) -> None:
 
 def test_a_field_that_does_is_found(fields: list[list[Fields]]) -> None:
     size = [hashlib.sha256(f"{rows}".encode()).hexdigest() for rows in ROWS]
-    leaky = [[found | {"receipt.digest": size[i]} for found in of_one] for i, of_one in enumerate(fields)]
+    leaky = [
+        [found | {"receipt.digest": size[i]} for found in of_one] for i, of_one in enumerate(fields)
+    ]
     assert telling(leaky) == {"receipt.digest"}
 
 
 @pytest.mark.deep
-def test_no_field_of_a_page_tells_the_files_apart(tmp_path: Path, evidence: Callable[[str, object], None]) -> None:
+def test_no_field_of_a_page_tells_the_files_apart(
+    tmp_path: Path, evidence: Callable[[str, object], None]
+) -> None:
     found = all_runs(tmp_path, page=True)
     told = telling(found)
-    evidence("two-sizes", {"rows": ROWS, "ledgers each": LEDGERS, "fields compared": len(found[0][0]), "fields that tell": len(told)})
+    evidence(
+        "two-sizes",
+        {
+            "rows": ROWS,
+            "ledgers each": LEDGERS,
+            "fields compared": len(found[0][0]),
+            "fields that tell": len(told),
+        },
+    )
     assert not told
 
 
@@ -158,7 +192,17 @@ def candidates(path: str, sizes: range, times: range) -> Iterator[bytes]:
     for time in times:
         for size in sizes:
             label = f"{path} modified {time} of {size} bytes"
-            yield to_bytes(("python", asked, [sf.PureDP("0.25")], list(DOMAIN.items()), src.unit, label, "private"))
+            yield to_bytes(
+                (
+                    "python",
+                    asked,
+                    [sf.PureDP("0.25")],
+                    list(DOMAIN.items()),
+                    src.unit,
+                    label,
+                    "private",
+                )
+            )
             yield to_bytes(label)
             yield label.encode()
 
@@ -176,10 +220,16 @@ def test_a_search_over_sizes_and_times_finds_nothing(tmp_path: Path) -> None:
     size, hashes = path.stat().st_size, printed(release)
     assert len(hashes) >= 3
     found = set()
-    for guess in candidates(str(path.resolve()), range(size - 300, size + 300), range(MODIFIED - 1, MODIFIED + 2)):
+    for guess in candidates(
+        str(path.resolve()), range(size - 300, size + 300), range(MODIFIED - 1, MODIFIED + 2)
+    ):
         for make in (hashlib.sha256, hashlib.sha1, hashlib.md5, hashlib.blake2b, hashlib.sha512):
             digest = make(guess).hexdigest()
-            found |= {known for known in (digest, digest[:16], digest[:32], digest[:64]) if known in hashes}
+            found |= {
+                known
+                for known in (digest, digest[:16], digest[:32], digest[:64])
+                if known in hashes
+            }
     assert not found
 
 
@@ -187,7 +237,11 @@ def test_the_search_finds_a_receipt_of_version_0_1(tmp_path: Path) -> None:
     """The same search against the digest as it was computed then."""
     path = laid(tmp_path, ROWS[0])
     size = path.stat().st_size
-    right = next(iter(candidates(str(path.resolve()), range(size, size + 1), range(MODIFIED, MODIFIED + 1))))
+    right = next(
+        iter(candidates(str(path.resolve()), range(size, size + 1), range(MODIFIED, MODIFIED + 1)))
+    )
     digest = hashlib.sha256(right).hexdigest()
-    guesses = candidates(str(path.resolve()), range(size - 300, size + 300), range(MODIFIED - 1, MODIFIED + 2))
+    guesses = candidates(
+        str(path.resolve()), range(size - 300, size + 300), range(MODIFIED - 1, MODIFIED + 2)
+    )
     assert sum(hashlib.sha256(guess).hexdigest() == digest for guess in guesses) == 1

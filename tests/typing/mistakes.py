@@ -28,6 +28,6 @@ sf.load(7)  # mistake: a path is asked for
 publisher.release(sf.Histogram("age"), "1")  # mistake: privacy parameters are named
 publisher.release(sf.Histogram("age"), epsilom="1")  # mistake: a misspelt keyword
 publisher.release("age", epsilon="1")  # mistake: text is no question
-publisher.release(sf.Counter(horizon=365), epsilon="1")  # mistake: a counter is opened, not released
+publisher.release(sf.Counter(horizon=9), epsilon="1")  # mistake: a counter is opened, not asked
 publisher.open(sf.Histogram("age"), epsilon="1")  # mistake: a histogram is released, not opened
 wrong: sf.Partition = histogram  # mistake: another kind of answer

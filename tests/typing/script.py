@@ -34,11 +34,15 @@ assert_type(people, sf.Source)
 with sf.Publisher(people, ledger="budget.db", account="people", budget="3") as publisher:
     assert_type(publisher, sf.Publisher)
     histogram = publisher.release(sf.Histogram(["age", "sector"], bins={"age": 10}), epsilon="0.5")
-    quartiles = publisher.release(sf.Quantiles("wage", at=[0.25, 0.5, 0.75], by="sector"), epsilon=0.5)
+    quartiles = publisher.release(
+        sf.Quantiles("wage", at=[0.25, 0.5, 0.75], by="sector"), epsilon=0.5
+    )
     partition = publisher.release(sf.MedianPartitioner(["age", "wage"], depth=6), rho="0.1")
     clusters = publisher.release(sf.KMeans(5), epsilon=Fraction(1, 2), key="clusters")
     several = publisher.release([sf.Histogram("age"), sf.KMeans(3)], epsilon="0.2", fresh=True)
-    planned = publisher.release(sf.Plan([sf.Histogram("age"), sf.Quantiles("wage")], shares=[2, 1]), epsilon="0.2")
+    planned = publisher.release(
+        sf.Plan([sf.Histogram("age"), sf.Quantiles("wage")], shares=[2, 1]), epsilon="0.2"
+    )
 
 assert_type(histogram, sf.HistogramRelease)
 assert_type(quartiles, sf.QuantilesRelease)
@@ -120,7 +124,9 @@ assert_type(local.predict(np.zeros((3, 2))), np.ndarray)
 # --- a question of one's own ------------------------------------------------------------------------------------------
 
 
-class TotalRelease(sf.Release, frozen=True, kw_only=True, eq=False, tag="total-release", forbid_unknown_fields=True):
+class TotalRelease(
+    sf.Release, frozen=True, kw_only=True, eq=False, tag="total-release", forbid_unknown_fields=True
+):
     """How many rows there are."""
 
     question: Total
@@ -156,14 +162,20 @@ class Total(sf.Question[TotalRelease], frozen=True, tag="total", forbid_unknown_
     def needs(self, domain: sf.Domain) -> Needs:
         return Needs(sf.Histogram(self.axes, bins=2).needs(domain).lattice, numbers=1)
 
-    def preview(self, domain: sf.Domain, unit: sf.Unit, cost: CentralMeasure, rows: int | None = None) -> sf.Preview:
+    def preview(
+        self, domain: sf.Domain, unit: sf.Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> sf.Preview:
         return CountsPreview(self.title, cost, unit, 1, count_law(cost, unit), rows)
 
-    def answer(self, counts: Counts, unit: sf.Unit, cost: CentralMeasure, noise: Bits) -> TotalRelease:
+    def answer(
+        self, counts: Counts, unit: sf.Unit, cost: CentralMeasure, noise: Bits
+    ) -> TotalRelease:
         lattice: Lattice = counts.lattice
         law = count_law(cost, unit)
         noisy = add_noise(np.array([counts.on(lattice).total]), law, noise)
-        guarantee = sf.Guarantee(cost, unit, str(law), self.proof, assumptions_of(unit), private=noise.private)
+        guarantee = sf.Guarantee(
+            cost, unit, str(law), self.proof, assumptions_of(unit), private=noise.private
+        )
         return TotalRelease(question=self, total=int(noisy[0]), law=law, guarantee=guarantee)
 
 

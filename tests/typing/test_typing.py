@@ -48,7 +48,9 @@ def reported(request, tmp_path_factory):
     scripts = sorted(path.name for path in folder.glob("*.py"))
     command = [sys.executable, "-m", *request.param, *scripts]
     found = {**os.environ, "PYTHONPATH": str(Path(sf.__file__).parent.parent)}
-    done = subprocess.run(command, cwd=folder, env=found, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=found, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1, done.stdout + done.stderr  # there are mistakes
     lines: dict[str, dict[int, str]] = {script: {} for script in scripts}
     for match in REPORTED.finditer(done.stdout):
@@ -61,7 +63,9 @@ def test_a_users_script_is_accepted(reported):
 
 
 def test_the_modules_on_the_page_about_extending_are_accepted(reported):
-    others = {name: lines for name, lines in reported.items() if name not in ("script.py", "mistakes.py")}
+    others = {
+        name: lines for name, lines in reported.items() if name not in ("script.py", "mistakes.py")
+    }
     assert {"targets.py", "districts.py"} <= set(others)
     assert not any(others.values()), others
 

@@ -76,7 +76,9 @@ def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds
     highest = np.stack([each[1] for each in ends])
     none = ~(lowest <= highest).any(axis=0)
     found = lowest.min(axis=0) - _between(lowest), highest.max(axis=0) + _between(highest)
-    return np.where(none, 0.0, np.maximum(found[0], 0)), np.where(none, 0.25, np.minimum(found[1], 0.25))
+    return np.where(none, 0.0, np.maximum(found[0], 0)), np.where(
+        none, 0.25, np.minimum(found[1], 0.25)
+    )
 
 
 def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
@@ -117,7 +119,9 @@ def _hull(
     return np.where(none, nothing[0], low), np.where(none, nothing[1], high)
 
 
-def _first_fitting(offset: OfPoints, allowed: OfPoints, near: Array, far: Array) -> tuple[Array, Array]:
+def _first_fitting(
+    offset: OfPoints, allowed: OfPoints, near: Array, far: Array
+) -> tuple[Array, Array]:
     """The fitting point nearest to one end, rounded towards that end, and where there is none."""
     every = np.arange(len(near))
     sign = np.where(offset(near, every) >= 0, 1.0, -1.0)

@@ -11,19 +11,36 @@ import numpy as np
 
 from sfumato.aggregates.basis import Basis, BasisName, basis_within
 from sfumato.aggregates.intervals import mean_bounds, variance_bounds
-from sfumato.aggregates.release import AggregateRelease, MeanRelease, SumRelease, Values, VarianceRelease, sum_half_width
+from sfumato.aggregates.release import (
+    AggregateRelease,
+    MeanRelease,
+    SumRelease,
+    Values,
+    VarianceRelease,
+    sum_half_width,
+)
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.answers.question import Question
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, GridAxis, Interval, LabelAxis, Lattice, LatticeAxis, grid_axis, named_axes
+from sfumato.domain import (
+    Categories,
+    Domain,
+    GridAxis,
+    Interval,
+    LabelAxis,
+    Lattice,
+    LatticeAxis,
+    grid_axis,
+    named_axes,
+)
 from sfumato.errors import UsageError, printable, shown
-from sfumato.exact import Exactly, settle, sidak
 from sfumato.histogram.bins import binned
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise, count_law
+from sfumato.numbers import Exactly, settle, sidak
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
@@ -79,7 +96,9 @@ class AggregatePreview(Preview, frozen=True):
             alpha = sidak(alpha, groups)
         if self.rows is None and (self.statistic != "sum" or self.scale.rounded):
             obstacle = "it depends on the number of rows"
-            raise UsageError(f"the accuracy of a {self.statistic}", obstacle, "State rows= to preview it")
+            raise UsageError(
+                f"the accuracy of a {self.statistic}", obstacle, "State rows= to preview it"
+            )
         if self.statistic == "sum":
             rows = np.array([(self.rows or 0) / groups])
             return float(sum_half_width(self.scale, self.basis, self.law, rows, alpha)[0])
@@ -106,7 +125,9 @@ class AggregatePreview(Preview, frozen=True):
             return [*found, f"how accurate each is depends on how many rows a group has: {remedy}"]
         even = "" if self.rows is None else f", if {self.rows:,} rows lie evenly in the groups,"
         reach = f"+-{self.accuracy():,.4g} of the truth with 95% confidence"
-        found.append(f"of {self.unit.counted}{self.scale.cut}{even} each {self.statistic} is within {reach}")
+        found.append(
+            f"of {self.unit.counted}{self.scale.cut}{even} each {self.statistic} is within {reach}"
+        )
         if self.cells and self.cells > 1:
             every = self.accuracy(simultaneous=True)
             found.append(f"all of them at once are within +-{every:,.4g}")
@@ -136,13 +157,19 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, str) or not self.value:
-            raise UsageError(f"a value of type {type(self.value).__name__}", "it is the name of one axis", 'Write sf.Mean("wage")')
+            raise UsageError(
+                f"a value of type {type(self.value).__name__}",
+                "it is the name of one axis",
+                'Write sf.Mean("wage")',
+            )
         msgspec.structs.force_setattr(self, "clip", _plain_clip(self.clip))
         if self.by is not None:
             msgspec.structs.force_setattr(self, "by", named_axes(self.by))
         if self.value in self._groups:
             raise UsageError(
-                f"the {self.statistic} of {self.value!r} by itself", "a value is constant in its own groups", "Name other groups"
+                f"the {self.statistic} of {self.value!r} by itself",
+                "a value is constant in its own groups",
+                "Name other groups",
             )
         settle(self)
 
@@ -175,7 +202,9 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         require_numbers(self.title, numbers)
         return Needs(Lattice((*groups.axes, value)), numbers)
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> AggregatePreview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> AggregatePreview:
         """Say how accurate the statistic would be; of means and variances ``rows`` decides."""
         lattice = self.needs(domain).lattice
         pure = without_delta(cost)
@@ -212,7 +241,9 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         """Which release answers it."""
         raise NotImplementedError
 
-    def _laid(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> tuple[Values, Basis, Law]:
+    def _laid(
+        self, lattice: Lattice, unit: Unit, cost: CentralMeasure
+    ) -> tuple[Values, Basis, Law]:
         """The values that are added up, the functions of them, and the noise on their sums.
 
         Raises
@@ -231,7 +262,9 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             basis = basis_within(self.functions, 2 ** (basis.points.bit_length() - 1), most)
         if basis is None:
             obstacle = "its noise would be too large to be drawn"
-            raise UsageError(self.title, obstacle, "Choose a larger epsilon, or fewer rows per person")
+            raise UsageError(
+                self.title, obstacle, "Choose a larger epsilon, or fewer rows per person"
+            )
         upper = axis.upper if rounded or axis.step is None else axis.upper - axis.step
         scale = Values(axis.name, axis.lower, upper, basis.points, rounded or basis.points < points)
         return scale, basis, _times(one_row, basis.unity)
@@ -246,7 +279,9 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         return axis if self.clip is None else _clipped(self.title, axis, self.clip)
 
 
-class Mean(Aggregate[MeanRelease], frozen=True, tag="mean", omit_defaults=True, forbid_unknown_fields=True):
+class Mean(
+    Aggregate[MeanRelease], frozen=True, tag="mean", omit_defaults=True, forbid_unknown_fields=True
+):
     """How large is a value on average, in each group?
 
     Two sums are published for each group, of the value's distance to its lower and to its upper bound. Their
@@ -288,7 +323,9 @@ class Mean(Aggregate[MeanRelease], frozen=True, tag="mean", omit_defaults=True, 
         return MeanRelease
 
 
-class Sum(Aggregate[SumRelease], frozen=True, tag="sum", omit_defaults=True, forbid_unknown_fields=True):
+class Sum(
+    Aggregate[SumRelease], frozen=True, tag="sum", omit_defaults=True, forbid_unknown_fields=True
+):
     """What do the values add up to, in each group?
 
     Published is what ``Mean`` publishes, so means and numbers of rows follow from it, too.
@@ -325,7 +362,13 @@ class Sum(Aggregate[SumRelease], frozen=True, tag="sum", omit_defaults=True, for
         return SumRelease
 
 
-class Variance(Aggregate[VarianceRelease], frozen=True, tag="variance", omit_defaults=True, forbid_unknown_fields=True):
+class Variance(
+    Aggregate[VarianceRelease],
+    frozen=True,
+    tag="variance",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
     """How far do the values lie apart, in each group? The variance of the values about their mean.
 
     Three sums are published for each group, of (R - x)^2, 2x(R - x) and x^2, where x counts lattice steps from 0 to R.
@@ -368,7 +411,11 @@ def _plain_clip(clip: object) -> float | tuple[float, float] | None:
     if clip is None:
         return None
     ends = clip if isinstance(clip, list | tuple) else [clip]
-    numbers = [float(end) for end in ends if isinstance(end, SupportsFloat) and not isinstance(end, bool | str)]
+    numbers = [
+        float(end)
+        for end in ends
+        if isinstance(end, SupportsFloat) and not isinstance(end, bool | str)
+    ]
     if len(numbers) != len(ends) or len(ends) not in (1, 2) or not all(map(math.isfinite, numbers)):
         obstacle = "it is neither a number nor a pair of numbers"
         raise UsageError("a clip", obstacle, "Write clip=200, or clip=(0, 200)")
@@ -407,7 +454,11 @@ def _clipped(title: str, axis: Interval, clip: float | tuple[float, float]) -> I
     ends = (low, clip) if isinstance(clip, int | float) else clip
     if not low <= ends[0] < ends[1] <= last:
         obstacle = f"it does not lie within the bounds, {low:g} to {last:g}"
-        raise UsageError(f"{title}, clip = {shown(clip)}", obstacle, "Choose a clip within them, or declare wider bounds")
+        raise UsageError(
+            f"{title}, clip = {shown(clip)}",
+            obstacle,
+            "Choose a clip within them, or declare wider bounds",
+        )
     if axis.stride is None:
         return Interval(ends[0], ends[1])
     return Interval(ends[0], ends[1] + axis.stride, step=axis.step)

@@ -19,8 +19,8 @@ from sfumato.answers.release import Release
 from sfumato.arrays import Array
 from sfumato.domain import Lattice
 from sfumato.errors import UsageError, printable
-from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import Law
+from sfumato.numbers import Exactly, sidak
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 Scaling: TypeAlias = Callable[[Array], Array]
 CONFIDENCE = "0.95"
-COUNT_SHARE = 0.1  # of the probability of error of a sum of rounded values, what its number of rows takes
+COUNT_SHARE = (
+    0.1  # of the probability of error of a sum of rounded values, what its number of rows takes
+)
 
 
 class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +62,9 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def cut(self) -> str:
         """What becomes of values between two steps of an axis that declares its step, in words."""
-        return "" if self.rounded else f", each value cut to its step of {self.width / self.points:g}"
+        return (
+            "" if self.rounded else f", each value cut to its step of {self.width / self.points:g}"
+        )
 
     @property
     def rounding(self) -> float:
@@ -176,7 +180,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     # --- intervals ----------------------------------------------------------------------------------
 
-    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[Array, Array]:
+    def interval(
+        self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
+    ) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, each like ``values``.
 
         They hold at every number of rows, also for a group of none. Where nothing is known they are all

@@ -9,7 +9,7 @@ from typing import TypeVar, get_origin
 import msgspec
 import numpy as np
 
-from sfumato.exact import fraction
+from sfumato.numbers import fraction
 
 T = TypeVar("T")
 

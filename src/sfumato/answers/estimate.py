@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, probability
+from sfumato.numbers import Exactly, probability
 
 LEAST = Fraction(1, 10**9)  # the smallest probability of error that intervals are computed for
 
@@ -39,7 +39,9 @@ class Estimate(msgspec.Struct, frozen=True):
         at = f"at {self.confidence:.0%} confidence, of {self.about}"
         if np.ndim(self.value):
             unknown = int(np.size(self.known) - np.count_nonzero(self.known))
-            return f"{np.size(self.value)} estimates {at}" + (f"; {unknown} of them not known" if unknown else "")
+            return f"{np.size(self.value)} estimates {at}" + (
+                f"; {unknown} of them not known" if unknown else ""
+            )
         value, low, high = map(_shown, (self.value, self.low, self.high))
         return f"{value if self.known else 'not known'} ({low} to {high} {at})"
 

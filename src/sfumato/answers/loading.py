@@ -31,7 +31,11 @@ def load(path: str | os.PathLike[str]) -> Release:
         If the file is missing, or holds no release of a kind that is known here.
     """
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
-        raise UsageError(f"loading {type(path).__name__}", "it is not a path", "Name a file that release.save wrote")
+        raise UsageError(
+            f"loading {type(path).__name__}",
+            "it is not a path",
+            "Name a file that release.save wrote",
+        )
     asked = f"loading {Path(path)}"
     remedy = "Name a file that release.save wrote"
     try:

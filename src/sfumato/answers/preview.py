@@ -9,9 +9,9 @@ import numpy as np
 
 from sfumato.answers.estimate import error_probability
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.thresholds import KeyLaw
+from sfumato.numbers import Exactly, sidak
 from sfumato.privacy import belief
 from sfumato.privacy.guarantee import counted_rows, left_out
 from sfumato.privacy.measures import CentralMeasure

@@ -74,7 +74,9 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         """
         raise NotImplementedError
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
         """Say how accurate the answer would be at this cost, and what of the cost it would spend.
 
         Touches no data. ``rows`` is the custodian's own public guess of the number of rows.

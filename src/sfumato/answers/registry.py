@@ -25,7 +25,7 @@ from sfumato.privacy.guarantee import Proof
 Q = TypeVar("Q", bound=type[Question[Release]])
 T = TypeVar("T")
 
-STREAMED = ("sfumato.streaming:CounterRelease",)
+STREAMED = ("sfumato.counters:CounterRelease",)
 """Answers that no question of the publisher's gives: those of streams."""
 
 LONGEST_REASON = 200
@@ -69,7 +69,11 @@ def _question(plain: object) -> object:
         if tag in _refused:
             raise _refused[tag]
         remedy = "Name one of them, or install the package that defines it"
-        raise UsageError(f"a question of type {tag!r}", f"there is none of that name; {nearest(tag, tags)}", remedy)
+        raise UsageError(
+            f"a question of type {tag!r}",
+            f"there is none of that name; {nearest(tag, tags)}",
+            remedy,
+        )
     try:
         return from_plain(plain, question_type())
     except msgspec.ValidationError as error:
@@ -108,7 +112,11 @@ def answer_of(question: type[Question[Release]]) -> type[Release]:
                 return _class(listed("__init__")[answer.__forward_arg__], Release)
             if isinstance(answer, type) and issubclass(answer, Release):
                 return answer
-    raise _not_registered(question, "it does not say which release answers it", "Write class Total(Question[TotalRelease], ...)")
+    raise _not_registered(
+        question,
+        "it does not say which release answers it",
+        "Write class Total(Question[TotalRelease], ...)",
+    )
 
 
 def register(question: Q) -> Q:
@@ -132,9 +140,13 @@ def register(question: Q) -> Q:
             )
     for name in ("title", "needs", "preview", "answer"):
         if getattr(question, name) is getattr(Question, name):
-            raise _not_registered(question, f"it has no {name!r} of its own", "Implement it; see docs/extending.md")
+            raise _not_registered(
+                question, f"it has no {name!r} of its own", "Implement it; see docs/extending.md"
+            )
     if not isinstance(getattr(question, "proof", None), Proof):
-        raise _not_registered(question, "it has no proof", "Give it proof: ClassVar[Proof] = Proof(...)")
+        raise _not_registered(
+            question, "it has no proof", "Give it proof: ClassVar[Proof] = Proof(...)"
+        )
     before = _outside.get(tag_of(question))
     if before is question:
         return question
@@ -223,7 +235,11 @@ def _require_fitting(kind: type[msgspec.Struct], others: tuple[type[msgspec.Stru
     """Refuse a class beside which the others could no longer be decoded."""
     for other in others:
         if tag_of(other) == tag_of(kind) and other is not kind:
-            raise _not_registered(kind, f"{other.__module__} has a class of the tag {tag_of(kind)!r}", "Give it another tag")
+            raise _not_registered(
+                kind,
+                f"{other.__module__} has a class of the tag {tag_of(kind)!r}",
+                "Give it another tag",
+            )
     try:
         msgspec.json.Decoder(reduce(or_, (*others, kind)))
     except NameError:  # a release may hold its question, whose class is not complete yet

@@ -18,8 +18,8 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.receipt import Receipt
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import Law
+from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.privacy.measures import CentralMeasure, MetricDP
 from sfumato.writing import write_bytes

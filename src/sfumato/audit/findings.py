@@ -17,7 +17,7 @@ import msgspec
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit import power, subjects
-from sfumato.audit.exact import ALPHAS, Loss, pure_loss, renyi_loss
+from sfumato.audit.likelihoods import ALPHAS, Loss, pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Pair, neighbours
 from sfumato.audit.sampled import Gain, epsilon_gain, rho_gain, sampled_loss
 from sfumato.audit.selections import law_loss
@@ -116,13 +116,26 @@ class Finding(msgspec.Struct, frozen=True):
         exact = f"{self.exact:.3f}" if isinstance(self.exact, float) else self.exact or "-"
         seen = "none" if self.fault is None else f"{self.fault:.1f} x"
         verdict = str(self.verdict)
-        return self.subject, unit, str(self.claim), exact, f"{self.sampled:.3f}", verdict, seen, f"{self.seconds:.1f}"
+        return (
+            self.subject,
+            unit,
+            str(self.claim),
+            exact,
+            f"{self.sampled:.3f}",
+            verdict,
+            seen,
+            f"{self.seconds:.1f}",
+        )
 
     @property
     def exceeds(self) -> bool:
         """Whether more is spent than claimed."""
         limit = self.claimed * (1 + ROUNDING)
-        return self.exact == "unbounded" or (isinstance(self.exact, float) and self.exact > limit) or self.sampled > limit
+        return (
+            self.exact == "unbounded"
+            or (isinstance(self.exact, float) and self.exact > limit)
+            or self.sampled > limit
+        )
 
     @property
     def failed(self) -> bool:
@@ -133,7 +146,13 @@ class Finding(msgspec.Struct, frozen=True):
 COLUMNS = Finding.columns
 
 
-def audit(deep: bool = False, progress: Progress | None = None, *, only: str | None = None, processes: int = 1) -> list[Finding]:
+def audit(
+    deep: bool = False,
+    progress: Progress | None = None,
+    *,
+    only: str | None = None,
+    processes: int = 1,
+) -> list[Finding]:
     """How much of its claim does every mechanism and question spend, as far as an audit can show?
 
     Parameters
@@ -242,11 +261,15 @@ def examine(subject: Subject, effort: Effort = QUICK) -> Finding:
     exact, pair = _exact(subject, effort)
     runs, gain = effort.runs * subject.runs, _gain(subject.claim)
     sampled = sampled_loss(subject.mechanism, *pair, runs=runs, gain=gain)
-    if sampled > claimed(subject.claim):  # a false alarm must happen twice: the lesser of two lower bounds is one
+    if sampled > claimed(
+        subject.claim
+    ):  # a false alarm must happen twice: the lesser of two lower bounds is one
         sampled = min(sampled, sampled_loss(subject.mechanism, *pair, runs=runs, gain=gain))
     fault = None if isinstance(exact, float) else power.of_samples(subject, pair, runs, gain)
     seconds = round(time.perf_counter() - started, 3)
-    return Finding(subject.name, subject.unit, subject.claim, exact, round(sampled, 6), True, seconds, fault)
+    return Finding(
+        subject.name, subject.unit, subject.claim, exact, round(sampled, 6), True, seconds, fault
+    )
 
 
 def sentence(findings: Sequence[Finding]) -> str:
@@ -255,7 +278,11 @@ def sentence(findings: Sequence[Finding]) -> str:
     blind = [finding for finding in findings if finding.verdict == "no power"]
     if wrong:
         first = wrong[0]
-        fault = f"was seen to spend more than its {first.claim}" if first.exceeds else "could not be audited"
+        fault = (
+            f"was seen to spend more than its {first.claim}"
+            if first.exceeds
+            else "could not be audited"
+        )
         said = f"{len(wrong)} of {len(findings)} subjects fail: {first.subject} {fault}."
     else:
         said = f"None of {len(findings)} subjects was seen to spend more than it claims."
@@ -271,7 +298,11 @@ def _chosen(only: str | None) -> list[Subject]:
     chosen = [subject for subject in known if (only or "").lower() in subject.name.lower()]
     if not chosen:
         names = dict.fromkeys(subject.name for subject in known)
-        raise UsageError(f"an audit of {only!r}", f"no subject has that in its name; {nearest(only or '', names)}", "Leave it out for all")
+        raise UsageError(
+            f"an audit of {only!r}",
+            f"no subject has that in its name; {nearest(only or '', names)}",
+            "Leave it out for all",
+        )
     return chosen
 
 

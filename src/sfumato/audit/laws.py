@@ -51,7 +51,9 @@ def log_mass(law: Law, value: int) -> float:
 def renyi(law: Law, shift: int, alpha: float) -> float:
     """The Renyi divergence of order alpha between a law and itself shifted by an integer."""
     if isinstance(law, DiscreteGaussian) and law.sigma_squared > SMOOTH:
-        return alpha * shift**2 / (2 * float(law.sigma_squared))  # Canonne, Kamath, Steinke 2020, Prop. 5, with equality
+        return (
+            alpha * shift**2 / (2 * float(law.sigma_squared))
+        )  # Canonne, Kamath, Steinke 2020, Prop. 5, with equality
     values, weight = support(law, 200 * alpha), log_weight(law)
     terms = alpha * weight(values) + (1 - alpha) * weight(values - shift)
     return (log_sum(terms) - _log_normaliser(law)) / (alpha - 1)

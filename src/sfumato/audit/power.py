@@ -38,7 +38,9 @@ def of_samples(subject: Subject, pair: Pair, runs: int, gain: Gain) -> float | N
     if subject.weaker is None:
         return None
     for scale in SCALES:
-        if sampled_loss(subject.weaker(scale), *pair, runs=runs, gain=gain) > claimed(subject.claim):
+        if sampled_loss(subject.weaker(scale), *pair, runs=runs, gain=gain) > claimed(
+            subject.claim
+        ):
             return times_spent(subject.claim, scale)
     return None
 

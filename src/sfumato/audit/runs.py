@@ -63,7 +63,9 @@ class Scripted(Script):
 
     def words(self, count: int) -> NoReturn:
         """Refuse: randomness that no recorded law describes cannot be audited."""
-        raise NotAdditive(f"{count} words of raw bits were asked for, and no recorded law describes them")
+        raise NotAdditive(
+            f"{count} words of raw bits were asked for, and no recorded law describes them"
+        )
 
     def draw(self, law: Drawn, size: int) -> Array:
         """Hand out the next ``size`` integers of the script: int64 ndarray."""
@@ -85,7 +87,9 @@ class Scripted(Script):
 
     def log_likelihood(self) -> float:
         """The logarithm of the probability of what was handed out."""
-        return math.fsum(log_mass(law, value) for law, value in zip(self.noise_laws(), self.values, strict=True))
+        return math.fsum(
+            log_mass(law, value) for law, value in zip(self.noise_laws(), self.values, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,14 @@ class Published:
 Mechanism: TypeAlias = Callable[[Rows, Bits], Published]
 
 
-def of_question(question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure) -> Mechanism:
+def of_question(
+    question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure
+) -> Mechanism:
     """The production code from rows to release: the kernel, the cube, the answer."""
-    return of_counts(question.needs(domain).lattice, lambda counts, noise: question.answer(counts, unit, cost, noise))
+    return of_counts(
+        question.needs(domain).lattice,
+        lambda counts, noise: question.answer(counts, unit, cost, noise),
+    )
 
 
 class Rescanned:
@@ -134,7 +143,11 @@ def of_counts(lattice: Lattice, answer: Callable[[Counts, Bits], Release]) -> Me
 def count(rows: Rows, lattice: Lattice) -> Cube:
     """Count rows on a lattice with the production kernel, keys and labels being whole numbers; again where a question asks for it."""
     array = np.array(rows, dtype=float).reshape(len(rows), len(lattice.axes))
-    keys = {axis.name: sorted({int(x) for x in array[:, i]}) for i, axis in enumerate(lattice.axes) if isinstance(axis, KeyAxis)}
+    keys = {
+        axis.name: sorted({int(x) for x in array[:, i]})
+        for i, axis in enumerate(lattice.axes)
+        if isinstance(axis, KeyAxis)
+    }
     columns = [_cells(axis, array[:, i].copy(), keys) for i, axis in enumerate(lattice.axes)]
     cube = Cube.of_cells(lattice, np.stack(columns, axis=1))
     return replace(cube, keys={name: KeyList(found) for name, found in keys.items()})
@@ -178,4 +191,6 @@ def neighbours(universe: Rows, unit: Unit, others: int = 2) -> list[Pair]:
 
 
 def _bags(universe: Rows, most: int) -> list[Rows]:
-    return [rows for size in range(most + 1) for rows in combinations_with_replacement(universe, size)]
+    return [
+        rows for size in range(most + 1) for rows in combinations_with_replacement(universe, size)
+    ]

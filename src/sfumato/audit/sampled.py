@@ -75,11 +75,15 @@ def sampled_loss(
         None: the private keystream, as in production.
     """
     bits = current() if noise is None else noise
-    samples = [outputs([mechanism(rows, bits).numbers for _ in range(runs)]) for rows in (one, other)]
+    samples = [
+        outputs([mechanism(rows, bits).numbers for _ in range(runs)]) for rows in (one, other)
+    ]
     return bound(samples[0], samples[1], gain=gain, confidence=confidence)
 
 
-def bound(one: Array, other: Array, *, gain: Gain | None = None, confidence: float = CONFIDENCE) -> float:
+def bound(
+    one: Array, other: Array, *, gain: Gain | None = None, confidence: float = CONFIDENCE
+) -> float:
     """The same from outputs at hand.
 
     Parameters
@@ -99,7 +103,10 @@ def bound(one: Array, other: Array, *, gain: Gain | None = None, confidence: flo
     score = _score(one[::4], other[::4])
     chosen, judged = (score(one[2::4]), score(other[2::4])), (score(one[1::2]), score(other[1::2]))
     alpha = (1 - confidence) / 2
-    candidates = [(*_best(chosen[a] * sign, chosen[b] * sign, gain, alpha), a, b, sign) for a, b, sign in ((0, 1, 1), (1, 0, -1))]
+    candidates = [
+        (*_best(chosen[a] * sign, chosen[b] * sign, gain, alpha), a, b, sign)
+        for a, b, sign in ((0, 1, 1), (1, 0, -1))
+    ]
     _, threshold, a, b, sign = max(candidates)
     p, q = _bounds(judged[a] * sign, judged[b] * sign, np.array([threshold]), alpha)
     return float(gain(p, q)[0])
@@ -108,7 +115,9 @@ def bound(one: Array, other: Array, *, gain: Gain | None = None, confidence: flo
 def outputs(numbers: Sequence[tuple[int, ...]]) -> Array:
     """Outputs as an array: how many numbers there are, then the numbers, filled up with zeros."""
     wide = max(map(len, numbers))
-    return np.array([(len(row), *row, *(0,) * (wide - len(row))) for row in numbers], dtype=np.int64)
+    return np.array(
+        [(len(row), *row, *(0,) * (wide - len(row))) for row in numbers], dtype=np.int64
+    )
 
 
 def clopper_pearson(hits: Array, trials: int, alpha: float) -> tuple[Array, Array]:
@@ -117,14 +126,18 @@ def clopper_pearson(hits: Array, trials: int, alpha: float) -> tuple[Array, Arra
 
     hits = np.asarray(hits, dtype=float)
     low = np.where(hits == 0, 0.0, betaincinv(np.maximum(hits, 1), trials - hits + 1, alpha))
-    high = np.where(hits == trials, 1.0, betaincinv(hits + 1, np.maximum(trials - hits, 1), 1 - alpha))
+    high = np.where(
+        hits == trials, 1.0, betaincinv(hits + 1, np.maximum(trials - hits, 1), 1 - alpha)
+    )
     return low, high
 
 
 def _bounds(one: Array, other: Array, thresholds: Array, alpha: float) -> tuple[Array, Array]:
     """The event is a score of at least the threshold: its probability from below under one, from above under the other."""
     hits = [len(scores) - np.searchsorted(np.sort(scores), thresholds) for scores in (one, other)]
-    return clopper_pearson(hits[0], len(one), alpha)[0], clopper_pearson(hits[1], len(other), alpha)[1]
+    return clopper_pearson(hits[0], len(one), alpha)[0], clopper_pearson(
+        hits[1], len(other), alpha
+    )[1]
 
 
 def _best(one: Array, other: Array, gain: Gain, alpha: float) -> tuple[float, float]:
@@ -141,12 +154,22 @@ def _levels(values: Array, parts: int) -> Array:
     if len(distinct) <= parts:
         return distinct
     tails = np.array(TAILS)
-    return np.unique(np.quantile(values, np.concatenate([np.linspace(0, 1, parts + 1), tails, 1 - tails]), method="higher"))
+    return np.unique(
+        np.quantile(
+            values,
+            np.concatenate([np.linspace(0, 1, parts + 1), tails, 1 - tails]),
+            method="higher",
+        )
+    )
 
 
 def _score(one: Array, other: Array) -> Callable[[Array], Array]:
     """The log-likelihood ratio of one against other, added up over columns."""
-    tables = [(column, *found) for column in range(one.shape[1]) if (found := _ratios(one[:, column], other[:, column])) is not None]
+    tables = [
+        (column, *found)
+        for column in range(one.shape[1])
+        if (found := _ratios(one[:, column], other[:, column])) is not None
+    ]
 
     def score(outputs: Array) -> Array:
         total = np.zeros(len(outputs))
@@ -162,7 +185,10 @@ def _ratios(one: Array, other: Array) -> tuple[Array, Array] | None:
     both = np.concatenate([one, other])
     bins = min(BINS, max(2, len(both) // PER_BIN))
     edges = _levels(both, bins)[1:]
-    here, there = (np.bincount(np.searchsorted(edges, found, side="right"), minlength=len(edges) + 1) for found in (one, other))
+    here, there = (
+        np.bincount(np.searchsorted(edges, found, side="right"), minlength=len(edges) + 1)
+        for found in (one, other)
+    )
     held = here + there > 0
     statistic = float((np.square(here - there)[held] / (here + there)[held]).sum())
     freedom = int(held.sum()) - 1

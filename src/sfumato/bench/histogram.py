@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sfumato.bench.tables import Chart, Row, medians
+from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.domain import Domain, GridAxis, Interval, Keys
@@ -38,7 +38,13 @@ def rows(quick: bool = False) -> list[Row]:
     counts = np.random.default_rng(1).zipf(1.3, keys).clip(1, 10**6)
     for rule in RULES:
         law = key_law(ApproxDP("1", "1e-6"), Unit(), rule)
-        found.append(_median(f"selecting keys, {rule}", keys, medians(partial(released, counts, law, current()), 3)))
+        found.append(
+            _median(
+                f"selecting keys, {rule}",
+                keys,
+                medians(partial(released, counts, law, current()), 3),
+            )
+        )
     return [*found, _cells(10**6), _by_records(10**6)]
 
 
@@ -72,8 +78,15 @@ def _ways(path: Path) -> dict[str, Callable[[], object]]:
 
 def _cells(cells: int) -> Row:
     question = Histogram("x", bins=cells)
-    cube = Cube(question.needs(Domain(x=Interval(0, 1))).lattice, np.random.default_rng(1).integers(0, 100, cells))
-    return _median("histogram of known cells", cells, medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5))
+    cube = Cube(
+        question.needs(Domain(x=Interval(0, 1))).lattice,
+        np.random.default_rng(1).integers(0, 100, cells),
+    )
+    return _median(
+        "histogram of known cells",
+        cells,
+        medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5),
+    )
 
 
 def _by_records(rows: int) -> Row:

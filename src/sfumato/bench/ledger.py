@@ -15,7 +15,7 @@ from collections.abc import Callable
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 
-from sfumato.bench.tables import Chart, Row
+from sfumato.bench.measuring import Chart, Row
 from sfumato.errors import InternalError
 from sfumato.ledger import open_ledger
 
@@ -53,11 +53,20 @@ def append(path: str, seconds: float, barrier: Barrier, results: Queue[list[floa
     results.put(waits)
 
 
-def measure(name: str, worker: Callable[[str, float, Barrier, Queue[list[float]]], None], path: str, processes: int, seconds: float) -> Row:
+def measure(
+    name: str,
+    worker: Callable[[str, float, Barrier, Queue[list[float]]], None],
+    path: str,
+    processes: int,
+    seconds: float,
+) -> Row:
     """Run one worker in several processes that start together."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.Queue()
-    workers = [context.Process(target=worker, args=(path, seconds, barrier, results)) for _ in range(processes)]
+    workers = [
+        context.Process(target=worker, args=(path, seconds, barrier, results))
+        for _ in range(processes)
+    ]
     for process in workers:
         process.start()
     shares = [results.get() for _ in workers]
@@ -89,5 +98,13 @@ def rows(quick: bool = False) -> list[Row]:
                 checked = ledger.verify()
                 if not checked.ok or checked.entries - 1 != ledger.account("bench").spent[0]:
                     raise InternalError(f"The ledger does not verify: {checked.fault}")
-            found.append(measure("bare synced append", append, os.path.join(place, f"{processes}.log"), processes, seconds))
+            found.append(
+                measure(
+                    "bare synced append",
+                    append,
+                    os.path.join(place, f"{processes}.log"),
+                    processes,
+                    seconds,
+                )
+            )
     return found

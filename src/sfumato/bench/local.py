@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from sfumato.bench.tables import Chart, Row, seconds
+from sfumato.bench.measuring import Chart, Row, seconds
 from sfumato.local import BPM, MultivariateLaplace, decode
 
 CHART = Chart("M/s cpu", ("what", "d"))
@@ -43,7 +43,13 @@ def perturbed(d: int, coordinates: int, runs: int) -> list[Row]:
     for place, name in enumerate(mechanisms, 1):
         wall, process = np.median(times[:, place], axis=0).tolist()
         ratio = float(np.median(times[:, place, 1] / times[:, 0, 1]))
-        row = {"what": f"perturb, {name}", "d": d, "reports": count, "M/s wall": count / wall / 1e6, "M/s cpu": count / process / 1e6}
+        row = {
+            "what": f"perturb, {name}",
+            "d": d,
+            "reports": count,
+            "M/s wall": count / wall / 1e6,
+            "M/s cpu": count / process / 1e6,
+        }
         rows.append(row | {"of numpy's draws": ratio})
     return rows
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.bench import peers
-from sfumato.bench.tables import Chart, Row, medians
+from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.random import Keystream, current, discrete, enclosure
 
 CHART = Chart("M/s wall", ("who", "law", "scale"), others=("opendp", "numpy (inexact)"))
@@ -22,7 +22,11 @@ LAWS = ("laplace", "gaussian")
 
 
 def draw(law: str, scale: Fraction, size: int) -> object:
-    return discrete.laplace(scale, size, current()) if law == "laplace" else discrete.gaussian(scale**2, size, current())
+    return (
+        discrete.laplace(scale, size, current())
+        if law == "laplace"
+        else discrete.gaussian(scale**2, size, current())
+    )
 
 
 def forget() -> None:
@@ -67,19 +71,30 @@ def ours(law: str, scale: Fraction, size: int, runs: int) -> Row:
 
 
 def opendp(law: str, scale: Fraction, size: int, runs: int) -> list[Row]:
-    seconds = peers.ask("opendp", "noise", tuple[float, float], law=law, scale=float(scale), size=size, runs=runs)
+    seconds = peers.ask(
+        "opendp", "noise", tuple[float, float], law=law, scale=float(scale), size=size, runs=runs
+    )
     return [speed("opendp", law, scale, size, seconds)] if seconds else []
 
 
 def inexact(law: str, scale: Fraction, size: int, runs: int) -> Row:
     generator = np.random.default_rng()
     sample = generator.laplace if law == "laplace" else generator.normal
-    return speed("numpy (inexact)", law, scale, size, medians(lambda: sample(0.0, float(scale), size), runs))
+    return speed(
+        "numpy (inexact)", law, scale, size, medians(lambda: sample(0.0, float(scale), size), runs)
+    )
 
 
 def speed(who: str, law: str, scale: Fraction, size: int, seconds: tuple[float, float]) -> Row:
     wall, process = (size / one / 1e6 for one in seconds)
-    return {"who": who, "law": law, "scale": float(scale), "samples": size, "M/s wall": wall, "M/s cpu": process}
+    return {
+        "who": who,
+        "law": law,
+        "scale": float(scale),
+        "samples": size,
+        "M/s wall": wall,
+        "M/s cpu": process,
+    }
 
 
 def keystream(runs: int) -> Row:
@@ -91,7 +106,13 @@ def keystream(runs: int) -> Row:
             stream.words(2**13)
 
     wall, process = medians(work, runs)
-    return {"who": "AES-256-CTR", "law": "words", "samples": 2**22, "GB/s wall": 2**25 / wall / 1e9, "GB/s cpu": 2**25 / process / 1e9}
+    return {
+        "who": "AES-256-CTR",
+        "law": "words",
+        "samples": 2**22,
+        "GB/s wall": 2**25 / wall / 1e9,
+        "GB/s cpu": 2**25 / process / 1e9,
+    }
 
 
 def rows(quick: bool = False) -> list[Row]:

@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import answer_of, questions, tag_of
 from sfumato.bench.generate import points
-from sfumato.bench.tables import Chart, Row, medians
+from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.domain import Domain, GridAxis, Interval
 from sfumato.partition import (
@@ -47,19 +47,41 @@ def rows(quick: bool = False) -> list[Row]:
     domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
     lattice, table = AutoPartitioner().needs(domain).lattice, points(ROWS // 10 if quick else ROWS)
     cube = Cube.of_cells(
-        lattice, np.stack([a.locate(table[i].copy()) for i, a in enumerate(lattice.axes) if isinstance(a, GridAxis)], axis=1)
+        lattice,
+        np.stack(
+            [
+                a.locate(table[i].copy())
+                for i, a in enumerate(lattice.axes)
+                if isinstance(a, GridAxis)
+            ],
+            axis=1,
+        ),
     )
     occupied, runs = int((cube.counts > 0).sum()), 1 if quick else 5
     floor = medians(lambda: np.histogram2d(table[0], table[1], bins=100), runs)
     found: list[Row] = []
     for name, question in asked().items():
         wall, process = medians(partial(question.answer, cube, Unit(), PureDP(1), current()), runs)
-        found.append({"what": name, "occupied cells": occupied, "wall s": wall, "cpu s": process, "histogram2d cpu s": floor[1]})
+        found.append(
+            {
+                "what": name,
+                "occupied cells": occupied,
+                "wall s": wall,
+                "cpu s": process,
+                "histogram2d cpu s": floor[1],
+            }
+        )
     return [*found, _ranges(cube, runs)]
 
 
 def _ranges(cube: Cube, runs: int) -> Row:
     tree = BinaryPartitioner(depth=13).answer(cube, Unit(), PureDP(1), current())
     ends = np.sort(np.random.default_rng(1).random((2, 2, RANGES)), axis=0)
-    wall, process = medians(lambda: tree.count(x=(ends[0, 0], ends[1, 0]), y=(ends[0, 1], ends[1, 1])), runs)
-    return {"what": f"10^5 ranges over {len(tree.counts):,} cells", "wall s": wall, "cpu s": process}
+    wall, process = medians(
+        lambda: tree.count(x=(ends[0, 0], ends[1, 0]), y=(ends[0, 1], ends[1, 1])), runs
+    )
+    return {
+        "what": f"10^5 ranges over {len(tree.counts):,} cells",
+        "wall s": wall,
+        "cpu s": process,
+    }

@@ -16,13 +16,15 @@ from itertools import pairwise
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.bench.tables import Chart, Row, medians
+from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles.methods import Cells, Method, Way
 from sfumato.random.bits import current
 
-CHART = Chart("cpu ms", ("who", "rows", "quantiles"), others=("recursion by FFT, tails lost", "bare sort"))
+CHART = Chart(
+    "cpu ms", ("who", "rows", "quantiles"), others=("recursion by FFT, tails lost", "bare sort")
+)
 POINTS, LOWER, UPPER = 2**20, -5.0, 5.0
 
 
@@ -32,7 +34,9 @@ def rows(quick: bool = False) -> list[Row]:
     for size in (10**5,) if quick else (10**5, 10**6):
         values = np.clip(np.random.default_rng(3).normal(size=size), LOWER, UPPER)
         wall, process = medians(partial(np.sort, values), 3)
-        found.append({"who": "bare sort", "rows": size, "wall ms": wall * 1e3, "cpu ms": process * 1e3})
+        found.append(
+            {"who": "bare sort", "rows": size, "wall ms": wall * 1e3, "cpu ms": process * 1e3}
+        )
         for m in (9, 30):
             found += _ours(values, m, 3 if quick else 5)
         found.append(_plain(values, 9))
@@ -40,7 +44,10 @@ def rows(quick: bool = False) -> list[Row]:
 
 
 def _ours(values: Array, m: int, runs: int) -> list[Row]:
-    counts = np.bincount(np.minimum(((values - LOWER) / (UPPER - LOWER) * POINTS).astype(np.int64), POINTS - 1), minlength=POINTS)
+    counts = np.bincount(
+        np.minimum(((values - LOWER) / (UPPER - LOWER) * POINTS).astype(np.int64), POINTS - 1),
+        minlength=POINTS,
+    )
     held = np.flatnonzero(counts)
     cells, below = Cells(held, counts[held], POINTS), np.concatenate([[0], np.cumsum(counts)])
     at = tuple(Fraction(i, m + 1) for i in range(1, m + 1))
@@ -48,7 +55,9 @@ def _ours(values: Array, m: int, runs: int) -> list[Row]:
     found = []
     for method in methods:
         way = Way(method, at, POINTS, Unit(), PureDP("1"), False)
-        found.append(_row(f"sfumato, {method}", values.size, m, partial(_ranks, way, cells, below), at, runs))
+        found.append(
+            _row(f"sfumato, {method}", values.size, m, partial(_ranks, way, cells, below), at, runs)
+        )
     return found
 
 
@@ -60,10 +69,14 @@ def _ranks(way: Way, cells: Cells, below: Array) -> Array:
 def _plain(values: Array, m: int) -> Row:
     at = tuple(Fraction(i, m + 1) for i in range(1, m + 1))
     ordered = np.sort(values)
-    return _row("recursion by FFT, tails lost", values.size, m, lambda: _recursion(ordered, at), at, 1)
+    return _row(
+        "recursion by FFT, tails lost", values.size, m, lambda: _recursion(ordered, at), at, 1
+    )
 
 
-def _row(who: str, size: int, m: int, draw: Callable[[], Array], at: tuple[Fraction, ...], runs: int) -> Row:
+def _row(
+    who: str, size: int, m: int, draw: Callable[[], Array], at: tuple[Fraction, ...], runs: int
+) -> Row:
     wall, process = medians(draw, runs)
     targets = size * np.array([float(q) for q in at])
     errors = [np.abs(draw() - targets) for _ in range(4 * runs)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.bench.tables import Chart, Row, medians
+from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.data import source
 from sfumato.domain import Domain, Interval
@@ -14,7 +14,7 @@ from sfumato.histogram import Histogram
 from sfumato.partition import UniformPartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.publisher import Publisher
+from sfumato.publishing.publisher import Publisher
 from sfumato.random.bits import current
 
 CHART = Chart("cpu ms", ("what", "cells"))
@@ -33,7 +33,9 @@ def _rows(side: int, runs: int) -> list[Row]:
     ways: dict[str, Callable[[], object]] = {
         "histogram, answer from its cube": lambda: question.answer(cube, unit, cost, current()),
         "histogram, charged, stored, read back": _whole(domain, question),
-        "uniform grid, answer from its cube": lambda: UniformPartitioner().answer(cube, unit, cost, current()),
+        "uniform grid, answer from its cube": lambda: UniformPartitioner().answer(
+            cube, unit, cost, current()
+        ),
     }
     floor = medians(lambda: rng.laplace(0, 2, cells), runs)
     return [_row(what, cells, medians(work, runs), floor) for what, work in ways.items()]

@@ -16,9 +16,11 @@ import time
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.bench.tables import Chart, Row
+from sfumato.bench.measuring import Chart, Row
 
-CHART = Chart("s cpu", ("who", "universe", "n", "size", "query"), others=("source, one bound", "bare sort"))
+CHART = Chart(
+    "s cpu", ("who", "universe", "n", "size", "query"), others=("source, one bound", "bare sort")
+)
 QUERIES = ("mean", "median", "sum", "var")
 
 
@@ -41,21 +43,37 @@ def one(kind: str, n: int, size: int, query: str) -> Row:
 
     records = universe(kind, n)
     risk.optimal_epsilon([1, 2, 3, 4], 3, "mean")
-    before, wall, process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter(), time.process_time()
+    before, wall, process = (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        time.perf_counter(),
+        time.process_time(),
+    )
     try:
         found = risk.optimal_epsilon(records, size, query)
         assert not isinstance(found, dict)  # which is for several columns
         epsilon: float | str = found
     except SfumatoError as refusal:
         epsilon = type(refusal).__name__
-    row: Row = {"who": "sfumato", "universe": kind, "n": n, "size": size, "query": query, "epsilon": epsilon}
+    row: Row = {
+        "who": "sfumato",
+        "universe": kind,
+        "n": n,
+        "size": size,
+        "query": query,
+        "epsilon": epsilon,
+    }
     row |= {"s wall": time.perf_counter() - wall, "s cpu": time.process_time() - process}
-    return row | {"peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6, "before MB": before * 1024 / 1e6}
+    return row | {
+        "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
+        "before MB": before * 1024 / 1e6,
+    }
 
 
 def apart(*case: object) -> Row:
     """Measure in a fresh process."""
-    found = subprocess.run([sys.executable, __file__, json.dumps(case)], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, __file__, json.dumps(case)], capture_output=True, text=True, check=True
+    )
     return dict(json.loads(found.stdout))
 
 
@@ -64,14 +82,26 @@ def source(n: int, size: int) -> Row:
     records, start, cpu = universe("normal", n), time.perf_counter(), time.process_time()
     worlds = [np.mean(world) for world in itertools.combinations(records, size)]
     max(1 / sum(np.exp(-abs(here - there)) for there in worlds) for here in worlds)
-    row: Row = {"who": "source, one bound", "universe": "normal", "n": n, "size": size, "query": "mean"}
+    row: Row = {
+        "who": "source, one bound",
+        "universe": "normal",
+        "n": n,
+        "size": size,
+        "query": "mean",
+    }
     return row | {"s wall": time.perf_counter() - start, "s cpu": time.process_time() - cpu}
 
 
 def sort(n: int) -> Row:
     records, start, cpu = universe("normal", n), time.perf_counter(), time.process_time()
     np.sort(records)
-    return {"who": "bare sort", "universe": "normal", "n": n, "s wall": time.perf_counter() - start, "s cpu": time.process_time() - cpu}
+    return {
+        "who": "bare sort",
+        "universe": "normal",
+        "n": n,
+        "s wall": time.perf_counter() - start,
+        "s cpu": time.process_time() - cpu,
+    }
 
 
 def rows(quick: bool = False) -> list[Row]:
@@ -81,7 +111,9 @@ def rows(quick: bool = False) -> list[Row]:
     for kind in ("normal", "even") if quick else ("normal", "lognormal", "even", "whole"):
         found += [apart(kind, n, n - 1, query) for query in QUERIES]
     found += [apart("normal", n + 1, n, "median")]
-    found += [apart(kind, 24, 12, query) for kind in ("normal", "whole") for query in (*QUERIES, "std")]
+    found += [
+        apart(kind, 24, 12, query) for kind in ("normal", "whole") for query in (*QUERIES, "std")
+    ]
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Sequence
 
-from sfumato.bench.tables import Row, bars
+from sfumato.bench.measuring import Row, bars
 from sfumato.errors import UsageError, nearest
 
 SUBJECTS = {
@@ -35,7 +35,11 @@ def run(subjects: Sequence[str] = (), *, quick: bool = False) -> Iterator[tuple[
     """
     for subject in subjects:
         if subject not in SUBJECTS:
-            raise UsageError(f"benchmark {subject!r}", f"there is none of that name; {nearest(subject, SUBJECTS)}", "Name one of them")
+            raise UsageError(
+                f"benchmark {subject!r}",
+                f"there is none of that name; {nearest(subject, SUBJECTS)}",
+                "Name one of them",
+            )
     for subject in subjects or SUBJECTS:
         yield subject, importlib.import_module(f"sfumato.bench.{subject}").rows(quick)
 
@@ -47,5 +51,7 @@ def picture(subject: str, rows: Sequence[Row]) -> str:
     chart = importlib.import_module(f"sfumato.bench.{subject}").CHART
     names, figures, ours = bars(chart, rows)
     fig = benchmarks.draw(names, figures, chart.figure, SUBJECTS[subject], ours)
-    described = "; ".join(f"{name}: {figure:,.3g}" for name, figure in zip(names, figures, strict=True))
+    described = "; ".join(
+        f"{name}: {figure:,.3g}" for name, figure in zip(names, figures, strict=True)
+    )
     return style.svg(fig, SUBJECTS[subject], f"{chart.figure}: {described}")

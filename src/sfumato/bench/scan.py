@@ -21,7 +21,7 @@ from pathlib import Path
 from unittest import mock
 
 from sfumato.bench import peers
-from sfumato.bench.tables import Chart, Row
+from sfumato.bench.measuring import Chart, Row
 
 CHART = Chart("cpu s", ("what", "rows", "cells"), others=("decode", "duckdb", "polars"))
 POWERS = (10, 20, 24)
@@ -52,7 +52,10 @@ def ours(path: str, side: int, person: str | None = None) -> Callable[[], object
     axes = {name: Interval(0, 1) for name in "xy"}
     lattice = Lattice(tuple(grid_axis(name, axis, side) for name, axis in axes.items()))
     count(source(np.zeros((1, 2)), Domain(axes)), [lattice])
-    return lambda: count(source(path, Domain(axes), person=person, rows_per_person=ROWS_PER_PERSON if person else 1), [lattice])
+    return lambda: count(
+        source(path, Domain(axes), person=person, rows_per_person=ROWS_PER_PERSON if person else 1),
+        [lattice],
+    )
 
 
 def duckdb(path: str, side: int) -> Callable[[], object]:
@@ -60,10 +63,17 @@ def duckdb(path: str, side: int) -> Callable[[], object]:
     import duckdb as engine
     import pyarrow as pa
 
-    cell = " + ".join(f"floor(least({name} * {side}, {side - 1}))::INTEGER * {factor}" for name, factor in (("x", side), ("y", 1)))
+    cell = " + ".join(
+        f"floor(least({name} * {side}, {side - 1}))::INTEGER * {factor}"
+        for name, factor in (("x", side), ("y", 1))
+    )
     connection = engine.connect()
     connection.execute("SET enable_progress_bar = false")
-    return lambda: pa.table(connection.sql(f"SELECT {cell} AS cell, count(*) AS rows FROM read_parquet('{path}') GROUP BY cell"))
+    return lambda: pa.table(
+        connection.sql(
+            f"SELECT {cell} AS cell, count(*) AS rows FROM read_parquet('{path}') GROUP BY cell"
+        )
+    )
 
 
 def polars(path: str, side: int) -> Callable[[], object]:
@@ -71,7 +81,12 @@ def polars(path: str, side: int) -> Callable[[], object]:
     import polars as pl
 
     x, y = ((pl.col(name) * side).clip(upper_bound=side - 1).cast(pl.Int32) for name in "xy")
-    return lambda: pl.scan_parquet(path).group_by((x * side + y).alias("cell")).len().collect(engine="streaming")
+    return lambda: (
+        pl.scan_parquet(path)
+        .group_by((x * side + y).alias("cell"))
+        .len()
+        .collect(engine="streaming")
+    )
 
 
 WAYS: dict[str, Callable[[str, int], Callable[[], object]]] = {
@@ -90,7 +105,16 @@ def child(way: str, path: str, power: int) -> None:
     work()
     after, ended = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(json.dumps({"cpu s": cpu, "wall s": ended - started, "peak MiB": _peak(), "files MiB": sum(written) / 2**20}))
+    print(
+        json.dumps(
+            {
+                "cpu s": cpu,
+                "wall s": ended - started,
+                "peak MiB": _peak(),
+                "files MiB": sum(written) / 2**20,
+            }
+        )
+    )
 
 
 def _peak() -> float:
@@ -98,12 +122,14 @@ def _peak() -> float:
     status = Path("/proc/self/status")
     if status.exists():
         return int(re.findall(r"VmHWM:\s+([0-9]+)", status.read_text())[0]) / 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        2**20 if sys.platform == "darwin" else 2**10
+    )
 
 
 def _written() -> list[int]:
     """Count what goes to temporary files from now on."""
-    from sfumato.data.spill import Parts
+    from sfumato.data.external_partitions import Parts
 
     found: list[int] = []
     plain = Parts.close
@@ -120,8 +146,14 @@ def measure(way: str, path: Path, power: int) -> dict[str, float]:
     """Run one way in a fresh process, with a folder of its own for temporary files, and count what is left there."""
     with tempfile.TemporaryDirectory() as place:
         call = f"import sys; sys.path.append({str(peers.SOURCES)!r}); from sfumato.bench.scan import child; "
-        words = [str(peers.python(way) or sys.executable), "-c", f"{call}child({way!r}, {str(path)!r}, {power})"]
-        output = subprocess.run(words, env={**os.environ, "TMPDIR": place}, check=True, capture_output=True, text=True).stdout
+        words = [
+            str(peers.python(way) or sys.executable),
+            "-c",
+            f"{call}child({way!r}, {str(path)!r}, {power})",
+        ]
+        output = subprocess.run(
+            words, env={**os.environ, "TMPDIR": place}, check=True, capture_output=True, text=True
+        ).stdout
         return {**json.loads(output.splitlines()[-1]), "files left": len(os.listdir(place))}
 
 
@@ -141,14 +173,19 @@ def rows(quick: bool = False) -> list[Row]:
 
 def _compared(path: Path, count: int, rounds: int) -> list[Row]:
     there = [name for name in PEERS if peers.python(name)]
-    tasks = [(DECODE, 0), *((OURS, power) for power in POWERS), *((peer, PEERS_POWER) for peer in there)]
+    tasks = [
+        (DECODE, 0),
+        *((OURS, power) for power in POWERS),
+        *((peer, PEERS_POWER) for peer in there),
+    ]
     measured: dict[tuple[str, int], list[dict[str, float]]] = {task: [] for task in tasks}
     for _ in range(rounds):
         for way, power in tasks:
             measured[way, power].append(measure(way, path, power))
     decoding = _medians(measured[DECODE, 0])["cpu s"]
     found = [
-        {**_row(way, power, count, runs), "of decoding": _medians(runs)["cpu s"] / decoding} for (way, power), runs in measured.items()
+        {**_row(way, power, count, runs), "of decoding": _medians(runs)["cpu s"] / decoding}
+        for (way, power), runs in measured.items()
     ]
     missing: list[Row] = [{"what": peers.absent(name)} for name in PEERS if name not in there]
     return found + missing
@@ -160,4 +197,10 @@ def _medians(runs: list[dict[str, float]]) -> dict[str, float]:
 
 def _row(way: str, power: int, count: int, runs: list[dict[str, float]]) -> Row:
     cells = f"2^{power}" if power else ""
-    return {"what": way, "rows": count, "cells": cells, **_medians(runs), "files left": max(r["files left"] for r in runs)}
+    return {
+        "what": way,
+        "rows": count,
+        "cells": cells,
+        **_medians(runs),
+        "files left": max(r["files left"] for r in runs),
+    }

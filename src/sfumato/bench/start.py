@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from sfumato.bench.tables import Chart, Row
+from sfumato.bench.measuring import Chart, Row
 
 CHART = Chart("ms", ("what",), others=("python -c pass", "import numpy"))
 WAYS = {
@@ -27,4 +27,11 @@ def rows(quick: bool = False) -> list[Row]:
             subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
             times[name].append(1e3 * (time.perf_counter() - started))
     floor = statistics.median(times["python -c pass"])
-    return [{"what": name, "ms": (m := statistics.median(found)), "ms beyond the interpreter": m - floor} for name, found in times.items()]
+    return [
+        {
+            "what": name,
+            "ms": (m := statistics.median(found)),
+            "ms beyond the interpreter": m - floor,
+        }
+        for name, found in times.items()
+    ]

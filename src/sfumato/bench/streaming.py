@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from sfumato.bench import peers
-from sfumato.bench.tables import Chart, Row, medians, seconds
+from sfumato.bench.measuring import Chart, Row, medians, seconds
 from sfumato.streaming import (
     BLT,
     Aggregator,
@@ -28,7 +28,9 @@ from sfumato.streaming import (
 )
 from sfumato.streaming.blt import _fewest, _optimal
 
-CHART = Chart("us a step cpu", ("who", "method", "value"), others=("dpcrpy", "jax-privacy", "numpy (inexact)"))
+CHART = Chart(
+    "us a step cpu", ("who", "method", "value"), others=("dpcrpy", "jax-privacy", "numpy (inexact)")
+)
 HORIZON = 2**14
 
 KINDS: dict[str, Callable[[ValueGenerator[object], int], Aggregator[object]]] = {
@@ -51,30 +53,56 @@ def draws(generator: GaussianNoiseGenerator[object], count: int) -> None:
         _, state = generator.next(state)
 
 
-def stepping(name: str, what: str, specs: Spec | tuple[int, ...] | None, steps: int, runs: int) -> Row:
+def stepping(
+    name: str, what: str, specs: Spec | tuple[int, ...] | None, steps: int, runs: int
+) -> Row:
     generator = GaussianNoiseGenerator(1.0, specs)
     aggregator = KINDS[name](generator, HORIZON)
     # In turns, so that a slow spell of the machine meets both; the ratio is a median of runs, too.
-    turns = [[seconds(partial(work, steps)) for work in (partial(draws, generator), partial(walk, aggregator))] for _ in range(runs + 1)]
+    turns = [
+        [
+            seconds(partial(work, steps))
+            for work in (partial(draws, generator), partial(walk, aggregator))
+        ]
+        for _ in range(runs + 1)
+    ]
     times = np.array(turns)[1:]
     bare, taken = np.median(times, axis=0).tolist()
     row = _stepped("sfumato", name, what, steps, taken)
-    return row | {"us a bare draw cpu": bare[1] / steps * 1e6, "over one draw": float(np.median(times[:, 1, 1] / times[:, 0, 1]))}
+    return row | {
+        "us a bare draw cpu": bare[1] / steps * 1e6,
+        "over one draw": float(np.median(times[:, 1, 1] / times[:, 0, 1])),
+    }
 
 
 def of_horizon(horizon: int, runs: int) -> Row:
     """The square root on small arrays, all steps of a horizon: what a step costs when there is a long past, and what is kept of it."""
     aggregator = ToeplitzAggregator(GaussianNoiseGenerator(1.0, (10,)), horizon)
-    row = _stepped("sfumato", "square-root Toeplitz", "10 doubles", horizon, medians(lambda: walk(aggregator, horizon), runs))
+    row = _stepped(
+        "sfumato",
+        "square-root Toeplitz",
+        "10 doubles",
+        horizon,
+        medians(lambda: walk(aggregator, horizon), runs),
+    )
     return row | {"MB kept": 2 * 10 * 8 * horizon / 1e6}
 
 
 def offline(name: str, steps: int, runs: int, again: bool = False) -> Row:
     """A whole horizon, with what an aggregator lays out when it is made, or without."""
     made = KINDS[name](GaussianNoiseGenerator(1.0), steps)
-    wall, process = medians(lambda: (made if again else KINDS[name](made.value_generator, steps)).whole(steps), runs)
+    wall, process = medians(
+        lambda: (made if again else KINDS[name](made.value_generator, steps)).whole(steps), runs
+    )
     what = "whole horizon, again" if again else "whole horizon"
-    return {"who": "sfumato", "method": name, "value": what, "steps": steps, "s wall": wall, "s cpu": process}
+    return {
+        "who": "sfumato",
+        "method": name,
+        "value": what,
+        "steps": steps,
+        "s wall": wall,
+        "s cpu": process,
+    }
 
 
 def search(horizon: int) -> Row:
@@ -83,21 +111,32 @@ def search(horizon: int) -> Row:
     _optimal.cache_clear()
     wall, process = time.perf_counter(), time.process_time()
     blt = BLT.for_horizon(horizon)
-    row: Row = {"who": "sfumato", "method": f"parameters, {len(blt.theta)} buffers", "steps": horizon, "loss": blt.loss()}
+    row: Row = {
+        "who": "sfumato",
+        "method": f"parameters, {len(blt.theta)} buffers",
+        "steps": horizon,
+        "loss": blt.loss(),
+    }
     return row | {"s wall": time.perf_counter() - wall, "s cpu": time.process_time() - process}
 
 
 def numpy_draw(runs: int) -> Row:
     generator = np.random.default_rng()
     return _stepped(
-        "numpy (inexact)", "bare draw", "10^6 float32", 1, medians(lambda: generator.standard_normal(10**6, dtype=np.float32), runs)
+        "numpy (inexact)",
+        "bare draw",
+        "10^6 float32",
+        1,
+        medians(lambda: generator.standard_normal(10**6, dtype=np.float32), runs),
     )
 
 
 def dpcrpy(steps: int, runs: int) -> list[Row]:
     found: list[Row] = []
     for method in ("tree", "efficient tree"):
-        seconds = peers.ask("dpcrpy", "stepping", tuple[float, float], method=method, steps=steps, runs=runs)
+        seconds = peers.ask(
+            "dpcrpy", "stepping", tuple[float, float], method=method, steps=steps, runs=runs
+        )
         if seconds:
             found.append(_stepped("dpcrpy", method, "scalar", steps, seconds))
     return found
@@ -105,21 +144,37 @@ def dpcrpy(steps: int, runs: int) -> list[Row]:
 
 def jax_privacy(runs: int) -> list[Row]:
     found: list[Row] = []
-    for what, shape, dtype, steps in (("scalar", [], "float64", 500), ("10^6 float32", [10**6], "float32", 16)):
+    for what, shape, dtype, steps in (
+        ("scalar", [], "float64", 500),
+        ("10^6 float32", [10**6], "float32", 16),
+    ):
         asked = {"horizon": HORIZON, "shape": shape, "dtype": dtype, "steps": steps, "runs": runs}
         seconds = peers.ask("jax_privacy", "stepping", tuple[float, float, float, float], **asked)
         if seconds:
             found.append(_stepped("jax-privacy", "buffered Toeplitz", what, steps, seconds[2:]))
             if not shape:
                 found.append(
-                    {"who": "jax-privacy", "method": "parameters, 4 buffers", "steps": HORIZON, "s wall": seconds[0], "s cpu": seconds[1]}
+                    {
+                        "who": "jax-privacy",
+                        "method": "parameters, 4 buffers",
+                        "steps": HORIZON,
+                        "s wall": seconds[0],
+                        "s cpu": seconds[1],
+                    }
                 )
     return found
 
 
 def _stepped(who: str, method: str, what: str, steps: int, seconds: tuple[float, float]) -> Row:
     wall, process = (one / steps * 1e6 for one in seconds)
-    return {"who": who, "method": method, "value": what, "steps": steps, "us a step wall": wall, "us a step cpu": process}
+    return {
+        "who": who,
+        "method": method,
+        "value": what,
+        "steps": steps,
+        "us a step wall": wall,
+        "us a step cpu": process,
+    }
 
 
 def rows(quick: bool = False) -> list[Row]:

@@ -81,7 +81,16 @@ def _hatch(ax: Axes, rows: Array) -> None:
 
 
 def _keys(known: Array) -> list[Artist]:
-    keys: list[Artist] = [Line2D([], [], color=style.BASE, marker="o", linewidth=2, label="released, with its 95% interval")]
+    keys: list[Artist] = [
+        Line2D(
+            [],
+            [],
+            color=style.BASE,
+            marker="o",
+            linewidth=2,
+            label="released, with its 95% interval",
+        )
+    ]
     if not known.all():
         keys.append(style.unknown_key())
     return keys

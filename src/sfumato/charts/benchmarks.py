@@ -13,7 +13,9 @@ SPREAD = 30  # from the least figure to the greatest, beyond which bars grow by 
 ROW, FRAME = 22, 64  # pixels
 
 
-def draw(names: Sequence[str], figures: Sequence[float], unit: str, title: str, ours: Sequence[bool]) -> Figure:
+def draw(
+    names: Sequence[str], figures: Sequence[float], unit: str, title: str, ours: Sequence[bool]
+) -> Figure:
     """Draw one bar a figure, our own in the house colour.
 
     Parameters
@@ -43,7 +45,12 @@ def draw(names: Sequence[str], figures: Sequence[float], unit: str, title: str, 
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
         for i, figure in enumerate(figures):
             ax.annotate(
-                style.number(float(f"{figure:.3g}")), (figure, i), xytext=(4, 0), textcoords="offset points", va="center", color=style.INK
+                style.number(float(f"{figure:.3g}")),
+                (figure, i),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                color=style.INK,
             )
         ax.set_xlabel(unit)
         fig.suptitle(title, x=0.01, ha="left", fontsize=9.6)

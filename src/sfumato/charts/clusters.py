@@ -14,7 +14,7 @@ from sfumato.arrays import Array
 from sfumato.charts import maps, scales, style
 from sfumato.charts.reduce import CONFIDENCE, Boxes
 from sfumato.domain import GridAxis, Lattice
-from sfumato.exact import Exactly
+from sfumato.numbers import Exactly
 from sfumato.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def _order(release: Clusters) -> Array:
 
 
 def _at(release: Clusters, column: int) -> Array:
-    return scales.positions(release.centers[:, column], scales.time_of(release.lattice.axes[column]))
+    return scales.positions(
+        release.centers[:, column], scales.time_of(release.lattice.axes[column])
+    )
 
 
 # --- two axes ---------------------------------------------------------------------------------------------------------
@@ -100,9 +102,25 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
             zorder=4,
         )
     for rank, i in enumerate(order, 1):
-        ax.annotate(str(rank), (across[i], up[i]), ha="center", va="center", fontsize=7.3, color=style.INK, zorder=5)
+        ax.annotate(
+            str(rank),
+            (across[i], up[i]),
+            ha="center",
+            va="center",
+            fontsize=7.3,
+            color=style.INK,
+            zorder=5,
+        )
     keys = [
-        Line2D([], [], marker="o", linestyle="", markerfacecolor=style.PAPER, markeredgecolor=style.SERIES[1], markeredgewidth=1.8),
+        Line2D(
+            [],
+            [],
+            marker="o",
+            linestyle="",
+            markerfacecolor=style.PAPER,
+            markeredgecolor=style.SERIES[1],
+            markeredgewidth=1.8,
+        ),
         Line2D([], [], color=style.INK, linewidth=0.9),
     ]
     for key, label in zip(keys, ("centre, area by weight", "border between groups"), strict=True):
@@ -110,20 +128,32 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
     if not release.known.all():
         keys.append(_unknown_key())
     narrow = style.is_narrow(ax)  # there the map needs the room
-    style.legend(ax, keys if narrow else keys + ([style.unseen_key()] if shaded else []), "" if narrow else _note(release))
+    style.legend(
+        ax,
+        keys if narrow else keys + ([style.unseen_key()] if shaded else []),
+        "" if narrow else _note(release),
+    )
     return ax
 
 
 def _unknown_key() -> Line2D:
     """The legend entry of a centre that is not known."""
     return Line2D(
-        [], [], marker="o", linestyle="", markerfacecolor=style.UNKNOWN, markeredgecolor=style.UNKNOWN_HATCH, label="not known (dotted)"
+        [],
+        [],
+        marker="o",
+        linestyle="",
+        markerfacecolor=style.UNKNOWN,
+        markeredgecolor=style.UNKNOWN_HATCH,
+        label="not known (dotted)",
     )
 
 
 def _ground(release: Clusters, ax: Axes | None) -> Axes:
     ax = ax or style.figure(420 if style.width_of(ax) > 500 else 340)[1]
-    for which, column in zip((ax.xaxis, ax.yaxis), maps.pair_of(release.lattice.names), strict=True):
+    for which, column in zip(
+        (ax.xaxis, ax.yaxis), maps.pair_of(release.lattice.names), strict=True
+    ):
         axis = release.lattice.axes[column]
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)
         scales.date_axis(which, scales.time_of(axis))
@@ -137,17 +167,26 @@ def _borders(release: Clusters, ax: Axes, x: int, y: int) -> None:
     points = np.empty((PIXELS * PIXELS, 2))
     points[:, x], points[:, y] = np.tile(across, PIXELS), np.repeat(up, PIXELS)
     groups = release.predict(points).reshape(PIXELS, PIXELS)
-    across, up = (scales.positions(at, scales.time_of(release.lattice.axes[i])) for at, i in ((across, x), (up, y)))
-    for group in range(len(release.weights) - 1 if len(release.weights) == 2 else len(release.weights)):
+    across, up = (
+        scales.positions(at, scales.time_of(release.lattice.axes[i]))
+        for at, i in ((across, x), (up, y))
+    )
+    for group in range(
+        len(release.weights) - 1 if len(release.weights) == 2 else len(release.weights)
+    ):
         inside = (groups == group).astype(float)
         if 0 < inside.mean() < 1:
-            ax.contour(across, up, inside, levels=[0.5], colors=[style.INK], linewidths=0.9, zorder=3)
+            ax.contour(
+                across, up, inside, levels=[0.5], colors=[style.INK], linewidths=0.9, zorder=3
+            )
     ax.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
 
 
 def _note(release: Clusters) -> str:
     """How far a centre may be from the mean of its rows, and its weight from their number."""
-    error = release.standard_error / np.array([axis.upper - axis.lower for axis in release.lattice.axes if isinstance(axis, GridAxis)])
+    error = release.standard_error / np.array(
+        [axis.upper - axis.lower for axis in release.lattice.axes if isinstance(axis, GridAxis)]
+    )
     known = error[np.isfinite(error)]
     moved = ""
     if known.size:
@@ -166,10 +205,24 @@ def _stems(release: Clusters, ax: Axes | None) -> Axes:
     ax = ax or style.figure(320)[1]
     axis, at = release.lattice.axes[0], _at(release, 0)
     half, known = release.accuracy(CONFIDENCE), release.known
-    ax.errorbar(at[known], release.weights[known], yerr=half[known], fmt="o", color=style.BASE, ecolor=style.INK, elinewidth=1.6)
+    ax.errorbar(
+        at[known],
+        release.weights[known],
+        yerr=half[known],
+        fmt="o",
+        color=style.BASE,
+        ecolor=style.INK,
+        elinewidth=1.6,
+    )
     ax.vlines(at[known], 0, release.weights[known], color=style.BASE, linewidth=1.2)
     if not known.all():
-        ax.plot(at[~known], release.weights[~known], "o", markerfacecolor=style.UNKNOWN, markeredgecolor=style.UNKNOWN_HATCH)
+        ax.plot(
+            at[~known],
+            release.weights[~known],
+            "o",
+            markerfacecolor=style.UNKNOWN,
+            markeredgecolor=style.UNKNOWN_HATCH,
+        )
     ax.axhline(0, color=style.MUTED, linewidth=0.8)
     if isinstance(axis, GridAxis):
         ax.set_xlim(*scales.positions(np.array([axis.lower, axis.upper]), axis.time))
@@ -188,14 +241,21 @@ def _profiles(release: Clusters, ax: Axes | None) -> Axes:
     ax = ax or style.figure(int(np.clip(150 + 26 * len(order), 240, 1000)))[1]
     style.unseen(ax)
     places = np.where(release.known[order, None], release.scaled_centers[order], np.nan)
-    image = ax.imshow(places, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto", interpolation="none")
+    image = ax.imshow(
+        places, cmap="PuOr", norm=Normalize(-1, 1), aspect="auto", interpolation="none"
+    )
     half = release.accuracy(CONFIDENCE)
     narrow = style.is_narrow(ax)  # there the note alone says how accurate they are
     reach = ["" if narrow else f" ± {style.number(half[i])}" for i in order]
-    shown = [f"{style.number(release.weights[i])}{each}" if release.known[i] else "not known" for i, each in zip(order, reach, strict=True)]
+    shown = [
+        f"{style.number(release.weights[i])}{each}" if release.known[i] else "not known"
+        for i, each in zip(order, reach, strict=True)
+    ]
     labels = [f"{rank}: {label}" for rank, label in enumerate(shown, 1)]
     ax.set_yticks(range(len(order)), labels)
-    ax.set_xticks(range(len(names)), names, **scales.turned(45 if len(names) > (2 if narrow else 4) else 0))
+    ax.set_xticks(
+        range(len(names)), names, **scales.turned(45 if len(names) > (2 if narrow else 4) else 0)
+    )
     ax.set_ylabel("rows in the group" if narrow else "rows in the group, ± at 95%")
     ax.grid(visible=False)
     ax.tick_params(length=0)
@@ -212,6 +272,10 @@ def _numbers(ax: Axes, release: Clusters, order: Array, image: AxesImage) -> Non
         for column, axis in enumerate(release.lattice.axes if release.known[i] else ()):
             time = scales.time_of(axis)
             value = release.centers[i, column]
-            text = f"{value:.4g}".replace("-", "−") if time is None else str(np.datetime64(int(value), "D" if time == "day" else "us"))[:10]
+            text = (
+                f"{value:.4g}".replace("-", "−")
+                if time is None
+                else str(np.datetime64(int(value), "D" if time == "day" else "us"))[:10]
+            )
             ink = style.text_on(image.cmap(image.norm(release.scaled_centers[i, column]))[:3])
             ax.text(column, row, text, color=ink, ha="center", va="center", fontsize=7.3)

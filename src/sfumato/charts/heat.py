@@ -18,7 +18,12 @@ LETTER = 7.2  # pixels that a letter of a tick's label takes
 
 
 def draw(
-    table: Table, axes: tuple[LatticeAxis, ...], law: Noise | None, ax: Axes | None, note: str = "", counted: str = "the rows counted"
+    table: Table,
+    axes: tuple[LatticeAxis, ...],
+    law: Noise | None,
+    ax: Axes | None,
+    note: str = "",
+    counted: str = "the rows counted",
 ) -> Axes:
     """Draw counts over two axes: the first one runs down, or up where it has a scale; the second one runs right."""
     starts = tuple(runs(axis.size, MOST_SLOTS) for axis in axes)
@@ -42,7 +47,9 @@ def draw(
         note = f"{note} {scales.BEYOND}".strip()
     _tick(ax, axes, starts)
     slot = _plot_width(ax, axes[0]) / columns
-    fits = rows * columns <= 900 and slot >= 4 + DIGIT * max(len(style.number(v)) for v in table.values.flat)
+    fits = rows * columns <= 900 and slot >= 4 + DIGIT * max(
+        len(style.number(v)) for v in table.values.flat
+    )
     if fits:
         _numbers(ax, table, norm)
     style.colour_bar(ax, image, "count")
@@ -65,7 +72,9 @@ def _tick(ax: Axes, axes: tuple[LatticeAxis, ...], starts: tuple[Array, ...]) ->
     room = _plot_width(ax, down)
     longest = LETTER * max(len(label) for label in scales.tick_labels(right)) + 8
     turned = scales.names_bins(right) and longest > room / len(starts[1])
-    scales.slots(ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], 45 if turned else 0)
+    scales.slots(
+        ax.xaxis, right, int(room // (15 if turned else longest)), starts[1], 45 if turned else 0
+    )
     scales.slots(ax.yaxis, down, int((style.height_of(ax) - 120) // 15), starts[0])
     ax.set_xlabel(scales.name_of(right), parse_math=False)
     ax.set_ylabel(scales.name_of(down), parse_math=False)

@@ -14,7 +14,18 @@ from matplotlib.lines import Line2D
 
 from sfumato.arrays import Array
 from sfumato.charts import heat, scales, style
-from sfumato.charts.reduce import Counted, Noise, Selection, Table, limit_note, mapped, merge, runs, sum_out, table_of
+from sfumato.charts.reduce import (
+    Counted,
+    Noise,
+    Selection,
+    Table,
+    limit_note,
+    mapped,
+    merge,
+    runs,
+    sum_out,
+    table_of,
+)
 from sfumato.domain import LatticeAxis
 
 FEW = 6  # series that can be told apart by colour and marker
@@ -47,11 +58,20 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     with style.house():
         which = _series(axes) if len(axes) == 2 else None
         if len(axes) == 1:
-            picture = Picture(axes[0], None, _as_columns(table), release.noise, limited, found, release.even)
+            picture = Picture(
+                axes[0], None, _as_columns(table), release.noise, limited, found, release.even
+            )
         elif which is None:
             return heat.draw(table, axes, release.noise, ax, note, release.guarantee.unit.counted)
         else:
-            picture = Picture(axes[1 - which], axes[which], table if which == 1 else table.transposed, release.noise, limited, found)
+            picture = Picture(
+                axes[1 - which],
+                axes[which],
+                table if which == 1 else table.transposed,
+                release.noise,
+                limited,
+                found,
+            )
         return _bars(picture, ax) if scales.is_interval(picture.main) else _dots(picture, ax)
 
 
@@ -98,7 +118,9 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     starts, note = runs(main.size, MOST_STEPS), picture.note
     if len(starts) < main.size:
-        note = picture.noted(f"{main.size:,} bins, drawn as means of {-(-main.size // MOST_STEPS)} neighbours.")
+        note = picture.noted(
+            f"{main.size:,} bins, drawn as means of {-(-main.size // MOST_STEPS)} neighbours."
+        )
     table = merge(picture.table, (starts, np.arange(picture.table.values.shape[1])), picture.law)
     edges = _main_edges(picture, starts, ax)
     if scales.edges_of(main) is not None or picture.density or not scales.names_bins(main):
@@ -115,7 +137,12 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     ax.margins(y=0.06)
     ax.autoscale_view(scalex=False)
     if picture.density:
-        ax.set_ylabel("rows per day" if scales.time_of(main) else f"rows per unit of {style.plain(main.name, 30)}", parse_math=False)
+        ax.set_ylabel(
+            "rows per day"
+            if scales.time_of(main)
+            else f"rows per unit of {style.plain(main.name, 30)}",
+            parse_math=False,
+        )
     else:
         style.count_axis(ax.yaxis)
     if series is not None:
@@ -151,18 +178,54 @@ def _upright(ax: Axes, edges: Array, table: Table, series: int) -> None:
     number = table.values.shape[1]
     colour, marker = style.SERIES[series], style.MARKERS[series]
     middle = (edges[:-1] + edges[1:]) / 2 + _dodge(series, number, 0.7) * np.diff(edges)
-    values, half, half_all = table.values[:, series], table.half[:, series], table.half_all[:, series]
+    values, half, half_all = (
+        table.values[:, series],
+        table.half[:, series],
+        table.half_all[:, series],
+    )
     if number == 1:
         ax.stairs(values, edges, fill=True, facecolor=style.FILL, zorder=1.5)
-    ax.vlines(middle, values - half_all, values + half_all, color=colour, linewidth=0.8, label="_simultaneous", zorder=2)
-    ax.vlines(middle, values - half, values + half, color=colour, linewidth=2.2, label="_individual", zorder=2.1)
-    ax.plot(middle, values, marker, color=colour, markersize=4.6, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
+    ax.vlines(
+        middle,
+        values - half_all,
+        values + half_all,
+        color=colour,
+        linewidth=0.8,
+        label="_simultaneous",
+        zorder=2,
+    )
+    ax.vlines(
+        middle,
+        values - half,
+        values + half,
+        color=colour,
+        linewidth=2.2,
+        label="_individual",
+        zorder=2.1,
+    )
+    ax.plot(
+        middle,
+        values,
+        marker,
+        color=colour,
+        markersize=4.6,
+        markeredgecolor=style.PAPER,
+        markeredgewidth=0.7,
+        zorder=2.2,
+    )
 
 
 def _band(ax: Axes, edges: Array, table: Table, series: int) -> None:
     """Steps with bands; several series get the narrow band only, or nothing could be told apart."""
     half_all = table.half_all[:, series] if table.values.shape[1] == 1 else None
-    style.steps(ax, edges, table.values[:, series], half=table.half[:, series], half_all=half_all, colour=style.SERIES[series])
+    style.steps(
+        ax,
+        edges,
+        table.values[:, series],
+        half=table.half[:, series],
+        half_all=half_all,
+        colour=style.SERIES[series],
+    )
 
 
 def _dodge(series: int, number: int, room: float) -> float:
@@ -176,7 +239,15 @@ def _name_series(ax: Axes, series: LatticeAxis, table: Table) -> None:
     ends = [(float(end) - bottom) / (top - bottom) for end in table.values[-1]]
     labels = scales.cell_labels(series, 14 if style.is_narrow(ax) else style.LONGEST_LABEL)
     for i, y in enumerate(_apart(ends, 16 / height)):
-        ax.plot([1.02], [y], style.MARKERS[i], color=style.SERIES[i], markersize=5, transform=ax.transAxes, clip_on=False)
+        ax.plot(
+            [1.02],
+            [y],
+            style.MARKERS[i],
+            color=style.SERIES[i],
+            markersize=5,
+            transform=ax.transAxes,
+            clip_on=False,
+        )
         ax.annotate(
             labels[i],
             (1.02, y),
@@ -216,7 +287,9 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
         kept = np.sort(np.argsort(-table.values.sum(axis=1), kind="stable")[:MOST_LABELS])
         labels = [labels[i] for i in kept]
         table = mapped(table, lambda x: x[kept])
-        note = picture.noted(f"The {MOST_LABELS} largest of {main.size:,}, in the order of the {'keys' if picture.keys else 'domain'}.")
+        note = picture.noted(
+            f"The {MOST_LABELS} largest of {main.size:,}, in the order of the {'keys' if picture.keys else 'domain'}."
+        )
     rows, number = table.values.shape
     ax = ax or style.figure(118 + rows * max(24, 13 * number + 6))[1]
     at = np.arange(rows, dtype=float)
@@ -239,10 +312,39 @@ def _sideways(ax: Axes, rows: Array, table: Table, series: int) -> None:
     number = table.values.shape[1]
     colour, marker = style.SERIES[series], style.MARKERS[series]
     at = rows + _dodge(series, number, 0.68)
-    values, half, half_all = table.values[:, series], table.half[:, series], table.half_all[:, series]
-    ax.hlines(at, table.low_all[:, series], values + half_all, color=colour, linewidth=0.8, label="_simultaneous", zorder=2)
-    ax.hlines(at, table.low[:, series], values + half, color=colour, linewidth=2.2, label="_individual", zorder=2.1)
-    ax.plot(values, at, marker, color=colour, markersize=5, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
+    values, half, half_all = (
+        table.values[:, series],
+        table.half[:, series],
+        table.half_all[:, series],
+    )
+    ax.hlines(
+        at,
+        table.low_all[:, series],
+        values + half_all,
+        color=colour,
+        linewidth=0.8,
+        label="_simultaneous",
+        zorder=2,
+    )
+    ax.hlines(
+        at,
+        table.low[:, series],
+        values + half,
+        color=colour,
+        linewidth=2.2,
+        label="_individual",
+        zorder=2.1,
+    )
+    ax.plot(
+        values,
+        at,
+        marker,
+        color=colour,
+        markersize=5,
+        markeredgecolor=style.PAPER,
+        markeredgewidth=0.7,
+        zorder=2.2,
+    )
 
 
 def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
@@ -251,7 +353,8 @@ def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
         names = scales.cell_labels(series, 20)
         looks = zip(style.MARKERS, style.SERIES, names, strict=False)
         keys = [
-            Line2D([], [], marker=marker, color=colour, label=name, linestyle="", markersize=6) for marker, colour, name in looks
+            Line2D([], [], marker=marker, color=colour, label=name, linestyle="", markersize=6)
+            for marker, colour, name in looks
         ] + keys
         note = f"{note} Colours: {style.plain(series.name)}.".strip()
     made = style.legend(ax, keys, note, columns=4 if series is not None else 2)

@@ -63,7 +63,9 @@ def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = No
             return _map(release, ax, pair_of(names))
         if len(axes) != 2 or len(set(axes)) != 2 or not set(axes) <= set(names):
             asked = f"a picture of {', '.join(map(str, axes))}"
-            raise UsageError(asked, f"the partition has the axes {', '.join(names)}", "Name two of them")
+            raise UsageError(
+                asked, f"the partition has the axes {', '.join(names)}", "Name two of them"
+            )
         return _map(release, ax, (names.index(axes[0]), names.index(axes[1])))
 
 
@@ -83,7 +85,9 @@ def _map(release: Boxes, ax: Axes | None, pair: tuple[int, int]) -> Axes:
     axes = release.lattice.axes
     x, y = (axes[i] for i in pair)
     corners = [(_at(release.lower, i, axes[i]), _at(release.upper, i, axes[i])) for i in pair]
-    (left, right), (bottom, top) = ((float(lower.min()), float(upper.max())) for lower, upper in corners)
+    (left, right), (bottom, top) = (
+        (float(lower.min()), float(upper.max())) for lower, upper in corners
+    )
     extent = (left, right, bottom, top)
     geographic = _is(x, LONGITUDE) and _is(y, LATITUDE) and bottom >= -90 and top <= 90
     area = _area(corners, geographic)
@@ -130,7 +134,9 @@ def _height(extent: Extent, aspect: float | None) -> int:
     """A figure as tall as the map needs."""
     width = style.width_of(None)
     room = width - (70 if width < 500 else 150)
-    tall = room * aspect * (extent[3] - extent[2]) / (extent[1] - extent[0]) if aspect else room * 0.75
+    tall = (
+        room * aspect * (extent[3] - extent[2]) / (extent[1] - extent[0]) if aspect else room * 0.75
+    )
     return int(np.clip(tall + (170 if width < 500 else 86), 240, 900))
 
 
@@ -142,13 +148,18 @@ def _product(release: Boxes, corners: Corners, areas: Array) -> Raster | None:
     if math.prod(shape) != len(x):
         return None
     order = np.lexsort((x, y))
-    counts, low, area = (np.asarray(part)[order].reshape(shape) for part in (release.counts, release.interval(CONFIDENCE)[0], areas))
+    counts, low, area = (
+        np.asarray(part)[order].reshape(shape)
+        for part in (release.counts, release.interval(CONFIDENCE)[0], areas)
+    )
     starts = [runs(size, MOST_SLOTS) for size in shape]
     merged = any(len(at) < size for at, size in zip(starts, shape, strict=True))
     if merged:
         counts, area, terms = (_add(part, starts) for part in (counts, area, np.ones(shape)))
         low = counts - _half(release, terms)
-    where = np.ix_(*(_slots(np.append(edge[at], edge[-1])) for edge, at in zip(edges, starts, strict=True)))
+    where = np.ix_(
+        *(_slots(np.append(edge[at], edge[-1])) for edge, at in zip(edges, starts, strict=True))
+    )
     return Raster((counts / area)[where], (low > 0)[where], merged)
 
 
@@ -201,7 +212,16 @@ def _shade(ax: Axes, raster: Raster, extent: Extent, unit: str) -> None:
     shown = np.where(raster.seen & (raster.density > 0), raster.density, np.nan)
     style.unseen(ax)
     norm = _norm(shown)
-    image = ax.imshow(shown, cmap=style.SEQUENTIAL, norm=norm, extent=extent, origin="lower", interpolation="none", aspect="auto", zorder=1)
+    image = ax.imshow(
+        shown,
+        cmap=style.SEQUENTIAL,
+        norm=norm,
+        extent=extent,
+        origin="lower",
+        interpolation="none",
+        aspect="auto",
+        zorder=1,
+    )
     ax.grid(visible=False)
     for spine in ax.spines.values():
         spine.set(visible=True, color=style.RULE)
@@ -224,7 +244,9 @@ def _log_ticks(bar: Colorbar, norm: LogNorm, narrow: bool) -> None:
     low, high = float(norm.vmin or 1), float(norm.vmax or 1)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 3) if math.log10(high / low) < (2 if narrow else 3.5) else (1,)
-    bar.locator = FixedLocator([s * 10.0**p for p in powers for s in steps if low <= s * 10.0**p <= high])
+    bar.locator = FixedLocator(
+        [s * 10.0**p for p in powers for s in steps if low <= s * 10.0**p <= high]
+    )
     bar.minorlocator = NullLocator()
     bar.formatter = FuncFormatter(lambda value, _: style.short(value))
     bar.update_ticks()
@@ -240,7 +262,9 @@ def _map_note(release: Boxes, pair: tuple[int, int], raster: Raster) -> str:
     notes = [f"Added up over {', '.join(rest)}."] if rest else []
     notes.append(limit_note(release.guarantee))
     notes += ["Neighbouring cells are drawn as their mean."] if raster.merged else []
-    notes.append("Cells are judged one by one: of those that are empty, at most 1 in 40 on average is shaded.")
+    notes.append(
+        "Cells are judged one by one: of those that are empty, at most 1 in 40 on average is shaded."
+    )
     return " ".join(note for note in notes if note)
 
 
@@ -255,18 +279,26 @@ def _steps(release: Boxes, ax: Axes | None) -> Axes:
     edges = np.append(lower[order], upper.max())
     values, half, half_all = (
         np.asarray(part, dtype=float)[order]
-        for part in (release.counts, release.accuracy(CONFIDENCE, False), release.accuracy(CONFIDENCE, True))
+        for part in (
+            release.counts,
+            release.accuracy(CONFIDENCE, False),
+            release.accuracy(CONFIDENCE, True),
+        )
     )
     starts = runs(len(values), MOST_STEPS)
     notes = []
     even = bool(np.ptp(np.diff(edges)) <= REGULAR * np.diff(edges).max())
     terms = np.diff(np.append(starts, len(values))).astype(float)
     if len(starts) < len(values):
-        notes.append(f"{len(values):,} cells, drawn as means of {-(-len(values) // MOST_STEPS)} neighbours.")
+        notes.append(
+            f"{len(values):,} cells, drawn as means of {-(-len(values) // MOST_STEPS)} neighbours."
+        )
         values, half = np.add.reduceat(values, starts), _half(release, terms)
         half_all = np.add.reduceat(half_all, starts)
         edges = np.append(edges[starts], edges[-1])
-    notes.append(f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip())
+    notes.append(
+        f"{scales.BEYOND.replace('bins', 'cells')} {limit_note(release.guarantee)}".strip()
+    )
     by = terms if even else np.diff(edges)
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     style.steps(ax, edges, values / by, half=half / by, half_all=half_all / by)

@@ -19,7 +19,7 @@ from sfumato.arrays import Array
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import limit_note
 from sfumato.domain import GridAxis
-from sfumato.exact import Exactly
+from sfumato.numbers import Exactly
 from sfumato.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -65,10 +65,18 @@ def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Ax
     Axes
     """
     with style.house():
-        note = f"Of {', '.join(axis.name for axis in release.axes)} the first is drawn." if len(release.axes) > 1 else ""
+        note = (
+            f"Of {', '.join(axis.name for axis in release.axes)} the first is drawn."
+            if len(release.axes) > 1
+            else ""
+        )
         table = scales.positions(release.table[:, 0], release.axes[0].time)
         if release.labels:
-            known = np.ones(table.shape, bool) if release.known is None else release.known.reshape(release.table.shape)[:, 0]
+            known = (
+                np.ones(table.shape, bool)
+                if release.known is None
+                else release.known.reshape(release.table.shape)[:, 0]
+            )
             return _boxes(release, table, known, ax, note)
         return _curve(release, table[0], ax, rows, note)
 
@@ -79,16 +87,35 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
     axis = release.axes[0]
     ends = scales.positions(np.array([axis.lower, axis.upper]), axis.time)
     shares = np.array([float(q) for q in release.at])
-    keys: list[Artist] = [Line2D([], [], marker="o", color=style.BASE, label="released quantile", markersize=5)]
+    keys: list[Artist] = [
+        Line2D([], [], marker="o", color=style.BASE, label="released quantile", markersize=5)
+    ]
     if rows:
         reach = np.asarray(release.accuracy("0.95", True)).reshape(-1)[: len(values)] / rows
         low, high = np.concatenate([[0], shares - reach]), np.concatenate([shares + reach, [1]])
         x = np.concatenate([ends[:1], values, ends[1:]])
-        for a, b, bottom, top in zip(x[:-1], x[1:], np.clip(low, 0, 1), np.clip(high, 0, 1), strict=True):
+        for a, b, bottom, top in zip(
+            x[:-1], x[1:], np.clip(low, 0, 1), np.clip(high, 0, 1), strict=True
+        ):
             ax.fill_between([a, b], bottom, top, color=style.BASE, alpha=0.2, linewidth=0)
-        keys.append(Patch(facecolor=style.BASE, alpha=0.2, label=f"95% band of the whole curve, of {style.number(rows)} rows"))
+        keys.append(
+            Patch(
+                facecolor=style.BASE,
+                alpha=0.2,
+                label=f"95% band of the whole curve, of {style.number(rows)} rows",
+            )
+        )
     ax.plot(values, shares, color=style.BASE, linewidth=1.3, zorder=2)
-    ax.plot(values, shares, "o", color=style.BASE, markersize=5, markeredgecolor=style.PAPER, markeredgewidth=0.7, zorder=2.2)
+    ax.plot(
+        values,
+        shares,
+        "o",
+        color=style.BASE,
+        markersize=5,
+        markeredgecolor=style.PAPER,
+        markeredgewidth=0.7,
+        zorder=2.2,
+    )
     ax.set(ylim=(0, 1), ylabel="share of rows below", xlim=_room(values, ends))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     scales.date_axis(ax.xaxis, axis.time)
@@ -101,12 +128,17 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
 def _room(values: Array, ends: Array) -> tuple[float, float]:
     """The values with as much again on either side, within the bounds of the axis."""
     spread = float(values[-1] - values[0]) or float(ends[1] - ends[0])
-    return max(float(ends[0]), float(values[0]) - spread), min(float(ends[1]), float(values[-1]) + spread)
+    return max(float(ends[0]), float(values[0]) - spread), min(
+        float(ends[1]), float(values[-1]) + spread
+    )
 
 
 def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: str) -> Axes:
     """One box per label, in the order of the domain. A row is hatched where something is not known, and only what is known is drawn."""
-    labels = [style.plain(label, 18 if style.is_narrow(ax) else style.LONGEST_LABEL) for label in release.labels]
+    labels = [
+        style.plain(label, 18 if style.is_narrow(ax) else style.LONGEST_LABEL)
+        for label in release.labels
+    ]
     if len(labels) > MOST_BOXES:
         note = f"{note} The first {MOST_BOXES} of {len(labels):,} labels.".strip()
         labels, table, known = labels[:MOST_BOXES], table[:MOST_BOXES], known[:MOST_BOXES]
@@ -117,28 +149,69 @@ def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: s
     low, middle, high = _parts(release.at)
     at, drawn = np.arange(len(labels), dtype=float), np.where(known, table, np.nan)
     for row in np.flatnonzero(~known.all(axis=1)).tolist():
-        ax.axhspan(row - 0.32, row + 0.32, facecolor=style.UNKNOWN, edgecolor=style.UNKNOWN_HATCH, hatch="////", linewidth=0, zorder=0.5)
+        ax.axhspan(
+            row - 0.32,
+            row + 0.32,
+            facecolor=style.UNKNOWN,
+            edgecolor=style.UNKNOWN_HATCH,
+            hatch="////",
+            linewidth=0,
+            zorder=0.5,
+        )
     ax.hlines(at, drawn[:, 0], drawn[:, -1], color=style.BASE, linewidth=1, zorder=2)
     ends = np.concatenate([drawn[:, 0], drawn[:, -1]])
-    ax.vlines(ends, np.tile(at, 2) - 0.12, np.tile(at, 2) + 0.12, color=style.BASE, linewidth=1, zorder=2)
+    ax.vlines(
+        ends, np.tile(at, 2) - 0.12, np.tile(at, 2) + 0.12, color=style.BASE, linewidth=1, zorder=2
+    )
     keys: list[Artist] = []
     if high > low:
-        ax.barh(at, drawn[:, high] - drawn[:, low], 0.5, drawn[:, low], facecolor=style.FILL, edgecolor=style.BASE, linewidth=1, zorder=2.1)
-        keys.append(Patch(facecolor=style.FILL, edgecolor=style.BASE, label=f"{_word(release.at[low])} to {_word(release.at[high])}"))
+        ax.barh(
+            at,
+            drawn[:, high] - drawn[:, low],
+            0.5,
+            drawn[:, low],
+            facecolor=style.FILL,
+            edgecolor=style.BASE,
+            linewidth=1,
+            zorder=2.1,
+        )
+        keys.append(
+            Patch(
+                facecolor=style.FILL,
+                edgecolor=style.BASE,
+                label=f"{_word(release.at[low])} to {_word(release.at[high])}",
+            )
+        )
     if middle is not None:
-        ax.vlines(drawn[:, middle], at - 0.25, at + 0.25, color=style.INK, linewidth=2.2, zorder=2.2)
+        ax.vlines(
+            drawn[:, middle], at - 0.25, at + 0.25, color=style.INK, linewidth=2.2, zorder=2.2
+        )
         keys.append(Line2D([], [], color=style.INK, linewidth=2.2, label="median"))
     elif high == low:
         keys.append(Line2D([], [], color=style.BASE, linewidth=1, label=_word(release.at[low])))
     if low > 0:
-        keys.append(Line2D([], [], color=style.BASE, linewidth=1, label=f"{_word(release.at[0])} to {_word(release.at[-1])}"))
+        keys.append(
+            Line2D(
+                [],
+                [],
+                color=style.BASE,
+                linewidth=1,
+                label=f"{_word(release.at[0])} to {_word(release.at[-1])}",
+            )
+        )
     if not known.all():
         keys.append(style.unknown_key())
     _dress(ax, release.axes[0], labels)
-    ax.use_sticky_edges = False  # a box that begins at the least value drawn does not touch the frame
+    ax.use_sticky_edges = (
+        False  # a box that begins at the least value drawn does not touch the frame
+    )
     ax.autoscale_view(scaley=False)
     if not known.any():
-        ax.set_xlim(*scales.positions(np.array([release.axes[0].lower, release.axes[0].upper]), release.axes[0].time))
+        ax.set_xlim(
+            *scales.positions(
+                np.array([release.axes[0].lower, release.axes[0].upper]), release.axes[0].time
+            )
+        )
     style.legend(ax, keys, note, columns=3)
     return ax
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.domain import Lattice
-from sfumato.exact import Exactly, sidak
+from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee
 
 CONFIDENCE = "0.95"
@@ -55,7 +55,9 @@ class Counted(Protocol):
     @property
     def guarantee(self) -> Guarantee: ...
     def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array: ...
-    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[Array, Array]: ...
+    def interval(
+        self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
+    ) -> tuple[Array, Array]: ...
 
 
 class Boxes(Protocol):
@@ -74,7 +76,9 @@ class Boxes(Protocol):
     @property
     def guarantee(self) -> Guarantee: ...
     def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array: ...
-    def interval(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> tuple[Array, Array]: ...
+    def interval(
+        self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
+    ) -> tuple[Array, Array]: ...
 
 
 @dataclass(frozen=True)
@@ -118,9 +122,13 @@ class Table:
 def table_of(release: Counted) -> Table:
     """Take a release as it is: the intervals are its own."""
     values = np.asarray(release.values)
-    (low, high), (low_all, high_all) = (release.interval(CONFIDENCE, every) for every in (False, True))
+    (low, high), (low_all, high_all) = (
+        release.interval(CONFIDENCE, every) for every in (False, True)
+    )
     ones = np.ones(values.shape, np.int64)
-    return Table(values, high - values, high_all - values, ones, down=values - low, down_all=values - low_all)
+    return Table(
+        values, high - values, high_all - values, ones, down=values - low, down_all=values - low_all
+    )
 
 
 def limit_note(guarantee: Guarantee, what: str = "Counts") -> str:
@@ -131,7 +139,14 @@ def limit_note(guarantee: Guarantee, what: str = "Counts") -> str:
 def mapped(table: Table, change: Callable[[Array], Array]) -> Table:
     """Take or reshape all arrays of a table alike."""
     down, down_all = (None if x is None else change(x) for x in (table.down, table.down_all))
-    return Table(change(table.values), change(table.half), change(table.half_all), change(table.terms), down, down_all)
+    return Table(
+        change(table.values),
+        change(table.half),
+        change(table.half_all),
+        change(table.terms),
+        down,
+        down_all,
+    )
 
 
 def sum_out(table: Table, keep: tuple[int, ...], law: Noise | None) -> Table:
@@ -148,9 +163,13 @@ def merge(table: Table, starts: Sequence[Array], law: Noise | None) -> Table:
     Means rather than sums, so that the last run, which may be shorter, does not look like a fall. Counts whose sums have no
     law stay as they are.
     """
-    if law is None or all(len(at) == size for at, size in zip(starts, table.values.shape, strict=True)):
+    if law is None or all(
+        len(at) == size for at, size in zip(starts, table.values.shape, strict=True)
+    ):
         return table
-    values, terms, cells = (_add_runs(x, starts) for x in (table.values, table.terms, np.ones_like(table.terms)))
+    values, terms, cells = (
+        _add_runs(x, starts) for x in (table.values, table.terms, np.ones_like(table.terms))
+    )
     summed = _with_intervals(values, terms, law)
     return Table(values / cells, summed.half / cells, summed.half_all / cells, terms)
 

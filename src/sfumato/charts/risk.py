@@ -69,7 +69,11 @@ def _panels(number: int, ax: style.Panels | None) -> list[Axes]:
     if ax is not None:
         given = style.panels_of(ax)
         if len(given) != number:
-            raise UsageError(f"{number} panels on {len(given)} axes", "each column needs its own", "Give as many Axes, or none")
+            raise UsageError(
+                f"{number} panels on {len(given)} axes",
+                "each column needs its own",
+                "Give as many Axes, or none",
+            )
         return given
     narrow = style.is_narrow(None)
     across = 1 if narrow else min(number, 3)
@@ -87,21 +91,45 @@ def _panels(number: int, ax: style.Panels | None) -> list[Axes]:
 def _panel(ax: Axes, choice: Bounds) -> None:
     keys = [ax.plot(choice.epsilons, choice.loose_curve, color=LOOSE, label="loose bound")[0]]
     if len(choice.tight_curve):
-        keys.append(ax.plot(choice.epsilons, choice.tight_curve, color=TIGHT, label="tight bound: the worst posterior")[0])
-    keys.append(ax.axhline(choice.risk, color=style.INK, linewidth=1, label=f"requirement {choice.risk:.3g}"))
+        keys.append(
+            ax.plot(
+                choice.epsilons,
+                choice.tight_curve,
+                color=TIGHT,
+                label="tight bound: the worst posterior",
+            )[0]
+        )
+    keys.append(
+        ax.axhline(
+            choice.risk, color=style.INK, linewidth=1, label=f"requirement {choice.risk:.3g}"
+        )
+    )
     for level, colour in ((choice.upper_bound, LOOSE), (choice.epsilon, TIGHT)):
         if math.isfinite(level) and (colour == LOOSE or len(choice.tight_curve)):
             ax.axvline(level, color=colour, linestyle="--", linewidth=1, zorder=1.5)
-            keys.append(Line2D([], [], color=colour, linestyle="--", linewidth=1, label=f"epsilon {level:.4g}"))
+            keys.append(
+                Line2D(
+                    [], [], color=colour, linestyle="--", linewidth=1, label=f"epsilon {level:.4g}"
+                )
+            )
     highest = max([choice.risk, *choice.loose_curve, *choice.tight_curve])
-    ax.set(xlim=(0, choice.epsilons[-1]), ylim=(0, min(1.0, 1.1 * highest)), xlabel="epsilon", ylabel="risk of disclosure")
+    ax.set(
+        xlim=(0, choice.epsilons[-1]),
+        ylim=(0, min(1.0, 1.1 * highest)),
+        xlabel="epsilon",
+        ylabel="risk of disclosure",
+    )
     subject = f"{choice.query} of {choice.column}" if choice.column else choice.query
     columns = 2 if ax.get_position().width > 0.6 else 1
     style.legend(ax, keys, style.plain(subject, 40), columns=columns)
 
 
 def draw_success(
-    epsilons: Sequence[float], curves: Mapping[str, Sequence[float]], ax: Axes | None = None, *, limit: float | None = None
+    epsilons: Sequence[float],
+    curves: Mapping[str, Sequence[float]],
+    ax: Axes | None = None,
+    *,
+    limit: float | None = None,
 ) -> Axes:
     """Draw an attacker's success against epsilon, one line a mechanism.
 
@@ -114,7 +142,11 @@ def draw_success(
         A requirement, as a line.
     """
     if len(curves) > len(style.SERIES):
-        raise UsageError(f"{len(curves)} curves", f"only {len(style.SERIES)} colours can be told apart", "Draw fewer in one picture")
+        raise UsageError(
+            f"{len(curves)} curves",
+            f"only {len(style.SERIES)} colours can be told apart",
+            "Draw fewer in one picture",
+        )
     with style.house():
         ax = ax or style.figure(340)[1]
         keys = [
@@ -122,7 +154,14 @@ def draw_success(
             for (label, curve), colour in zip(curves.items(), style.SERIES, strict=False)
         ]
         if limit is not None:
-            keys.append(ax.axhline(limit, color=style.INK, linewidth=1, label=f"requirement {limit:.3g}"))
-        ax.set(xlim=(float(np.min(epsilons)), float(np.max(epsilons))), ylim=(0, 1), xlabel="epsilon", ylabel="attacker's success")
+            keys.append(
+                ax.axhline(limit, color=style.INK, linewidth=1, label=f"requirement {limit:.3g}")
+            )
+        ax.set(
+            xlim=(float(np.min(epsilons)), float(np.max(epsilons))),
+            ylim=(0, 1),
+            xlabel="epsilon",
+            ylabel="attacker's success",
+        )
         style.legend(ax, keys)
     return ax

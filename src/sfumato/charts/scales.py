@@ -58,7 +58,9 @@ def is_interval(axis: LatticeAxis) -> bool:
 
 def name_of(axis: LatticeAxis) -> str:
     """The axis' name, and a word where the picture does not keep its scale."""
-    return plain(axis.name, 40) + (" (bins of unequal width)" if is_interval(axis) and edges_of(axis) is None else "")
+    return plain(axis.name, 40) + (
+        " (bins of unequal width)" if is_interval(axis) and edges_of(axis) is None else ""
+    )
 
 
 def edge_labels(axis: LatticeAxis) -> list[str]:
@@ -73,7 +75,12 @@ def _edge_texts(axis: LatticeAxis) -> list[str]:
     edges = axis.edges()
     if axis.time is None:
         return [f"{edge:g}".replace("-", "−") for edge in edges]
-    return [str(moment) for moment in edges.astype("int64").astype("datetime64[D]" if axis.time == "day" else "datetime64[m]")]
+    return [
+        str(moment)
+        for moment in edges.astype("int64").astype(
+            "datetime64[D]" if axis.time == "day" else "datetime64[m]"
+        )
+    ]
 
 
 def cell_labels(axis: LatticeAxis, longest: int = 28) -> list[str]:
@@ -111,7 +118,9 @@ def turned(angle: float) -> Turned:
     return {"rotation": angle, "ha": "right", "rotation_mode": "anchor"} if angle else {}
 
 
-def slots(which: Axis, axis: LatticeAxis, most: int, starts: Array | None = None, angle: float = 0) -> None:
+def slots(
+    which: Axis, axis: LatticeAxis, most: int, starts: Array | None = None, angle: float = 0
+) -> None:
     """Tick an axis whose cells stand in equal slots 0, 1, 2, ...: labels at their middle, edges between them.
 
     Parameters
@@ -130,4 +139,6 @@ def slots(which: Axis, axis: LatticeAxis, most: int, starts: Array | None = None
     labels, shift = tick_labels(axis), 0.0 if named else -0.5
     ends = starts if named else np.append(starts, axis.size)
     shown = thin(len(ends), most)
-    which.set_ticks(shown + shift, labels=[labels[ends[i]] for i in shown], parse_math=False, **turned(angle))
+    which.set_ticks(
+        shown + shift, labels=[labels[ends[i]] for i in shown], parse_math=False, **turned(angle)
+    )

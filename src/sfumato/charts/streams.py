@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from sfumato.arrays import Array
 from sfumato.charts import style
-from sfumato.exact import Exactly
+from sfumato.numbers import Exactly
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -54,18 +54,27 @@ def draw(release: Running, ax: Axes | None = None) -> Axes:
         Of the totals.
     """
     with style.house():
-        columns = [np.asarray(x, float).reshape(len(release.events), len(release.names)) for x in (release.values, *_bands(release))]
+        columns = [
+            np.asarray(x, float).reshape(len(release.events), len(release.names))
+            for x in (release.values, *_bands(release))
+        ]
         below = None
         if ax is None:
             ax, below = _panels()
         x = _times(ax, release.events)
         names, note = list(release.names), ""
         if len(names) > FEW:
-            kept = np.sort(np.argsort(-columns[0][-1], kind="stable")[:FEW]) if len(columns[0]) else np.arange(FEW)
+            kept = (
+                np.sort(np.argsort(-columns[0][-1], kind="stable")[:FEW])
+                if len(columns[0])
+                else np.arange(FEW)
+            )
             note = f"The {FEW} categories with the largest last total, of {len(names):,}."
             names, columns = [names[i] for i in kept], [column[:, kept] for column in columns]
         for i in range(columns[0].shape[1]):
-            _one(ax, x, [column[:, i] for column in columns], style.SERIES[i], alone=len(names) <= 1)
+            _one(
+                ax, x, [column[:, i] for column in columns], style.SERIES[i], alone=len(names) <= 1
+            )
         ax.set(ylabel="total so far")
         ax.margins(x=0)
         style.count_axis(ax.yaxis)
@@ -104,17 +113,37 @@ def _bands(release: Running) -> tuple[Array, Array]:
 def _one(ax: Axes, x: Array, columns: list[Array], colour: str, *, alone: bool) -> None:
     values, each, every = columns
     if alone:
-        ax.fill_between(x, values - every, values + every, color=colour, alpha=0.14, linewidth=0, label="_simultaneous")
-    ax.fill_between(x, values - each, values + each, color=colour, alpha=0.3, linewidth=0, label="_individual")
+        ax.fill_between(
+            x,
+            values - every,
+            values + every,
+            color=colour,
+            alpha=0.14,
+            linewidth=0,
+            label="_simultaneous",
+        )
+    ax.fill_between(
+        x, values - each, values + each, color=colour, alpha=0.3, linewidth=0, label="_individual"
+    )
     ax.plot(x, values, color=colour, linewidth=1.3)
 
 
 def _keys(names: list[str]) -> list[Artist]:
     each, every = "95% interval of each total", "95% for all steps at once"
     if len(names) <= 1:
-        return [Patch(facecolor=style.BASE, alpha=0.4, label=each), Patch(facecolor=style.BASE, alpha=0.14, label=every)]
-    lines = [Line2D([], [], color=colour, label=style.plain(name)) for colour, name in zip(style.SERIES, names, strict=False)]
-    return [*lines, Patch(facecolor=style.INK, alpha=0.3, label=each), Patch(facecolor=style.INK, alpha=0.14, label=every)]
+        return [
+            Patch(facecolor=style.BASE, alpha=0.4, label=each),
+            Patch(facecolor=style.BASE, alpha=0.14, label=every),
+        ]
+    lines = [
+        Line2D([], [], color=colour, label=style.plain(name))
+        for colour, name in zip(style.SERIES, names, strict=False)
+    ]
+    return [
+        *lines,
+        Patch(facecolor=style.INK, alpha=0.3, label=each),
+        Patch(facecolor=style.INK, alpha=0.14, label=every),
+    ]
 
 
 def _times(ax: Axes, events: Sequence[str]) -> Array:

@@ -91,7 +91,9 @@ _width: ContextVar[int] = ContextVar("sfumato_chart_width", default=WIDE)
 def house() -> Iterator[None]:
     """Put the house style in force for a block, whatever the user's own settings are."""
     with mpl.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")  # the reader's own fonts draw the text of an SVG
+        warnings.filterwarnings(
+            "ignore", message=r"Glyph .* missing from"
+        )  # the reader's own fonts draw the text of an SVG
         mpl.rcdefaults()
         mpl.rcParams.update(_HOUSE)
         yield
@@ -110,7 +112,10 @@ def sized(width: int) -> Iterator[None]:
 def figure(height: int, width: int | None = None) -> tuple[Figure, Axes]:
     """Make a figure with one Axes, without pyplot; sizes are in pixels."""
     with house():
-        fig = Figure(figsize=((width or _width.get()) / PIXELS, height / PIXELS), layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04))
+        fig = Figure(
+            figsize=((width or _width.get()) / PIXELS, height / PIXELS),
+            layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04),
+        )
         return fig, fig.add_subplot()
 
 
@@ -118,7 +123,9 @@ def figure_of(ax: Axes) -> Figure:
     """The whole figure that Axes are part of."""
     found = ax.get_figure(root=True)
     if found is None:
-        raise UsageError("drawing on Axes", "they belong to no figure", "Give Axes of a figure, or none")
+        raise UsageError(
+            "drawing on Axes", "they belong to no figure", "Give Axes of a figure, or none"
+        )
     return found
 
 
@@ -144,7 +151,9 @@ def is_narrow(ax: Axes | None) -> bool:
 
 def plain(text: object, longest: int = LONGEST_LABEL) -> str:
     """Make a label safe to draw: no control characters, and cut where it is too long."""
-    shown = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text))
+    shown = "".join(
+        " " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text)
+    )
     return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
 
 
@@ -176,7 +185,9 @@ def count_axis(axis: Axis) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 
 
-def legend(ax: Axes, handles: Sequence[Artist], note: str = "", columns: int = 3, wrap: int | None = None) -> Legend:
+def legend(
+    ax: Axes, handles: Sequence[Artist], note: str = "", columns: int = 3, wrap: int | None = None
+) -> Legend:
     """Put a legend above the axes, with a note as its title, in lines of at most ``wrap`` letters."""
     narrow = is_narrow(ax)
     made = ax.legend(
@@ -215,9 +226,15 @@ def interval_keys(cells: int, band: bool) -> list[Artist]:
     """Legend entries for the two kinds of interval, as lines or as bands."""
     each, every = "95% interval of each count", f"95% for all {cells:,} at once"
     if band:
-        keys: list[Artist] = [Patch(facecolor=BASE, alpha=0.4, label=each), Patch(facecolor=BASE, alpha=0.14, label=every)]
+        keys: list[Artist] = [
+            Patch(facecolor=BASE, alpha=0.4, label=each),
+            Patch(facecolor=BASE, alpha=0.14, label=every),
+        ]
     else:
-        keys = [Line2D([], [], color=INK, linewidth=width, label=label) for width, label in ((2.2, each), (0.8, every))]
+        keys = [
+            Line2D([], [], color=INK, linewidth=width, label=label)
+            for width, label in ((2.2, each), (0.8, every))
+        ]
     return keys if cells > 1 else keys[:1]
 
 
@@ -229,19 +246,44 @@ def unseen(ax: Axes) -> None:
 
 def unseen_key() -> Patch:
     """The legend entry of that ground."""
-    return Patch(facecolor=UNKNOWN, edgecolor=UNKNOWN_HATCH, hatch="////", linewidth=0, label="not distinguishable from 0 (95%)")
+    return Patch(
+        facecolor=UNKNOWN,
+        edgecolor=UNKNOWN_HATCH,
+        hatch="////",
+        linewidth=0,
+        label="not distinguishable from 0 (95%)",
+    )
 
 
 def unknown_key() -> Patch:
     """The legend entry of what is not known at all."""
-    return Patch(facecolor=UNKNOWN, edgecolor=UNKNOWN_HATCH, hatch="////", linewidth=0, label="not known")
+    return Patch(
+        facecolor=UNKNOWN, edgecolor=UNKNOWN_HATCH, hatch="////", linewidth=0, label="not known"
+    )
 
 
-def steps(ax: Axes, edges: Array, values: Array, *, half: Array, half_all: Array | None, colour: str = BASE) -> None:
+def steps(
+    ax: Axes,
+    edges: Array,
+    values: Array,
+    *,
+    half: Array,
+    half_all: Array | None,
+    colour: str = BASE,
+) -> None:
     """Steps, with the intervals as a band, and the wider ones, where they are given, as a paler one."""
     for reach, shade, label in ((half_all, 0.14, "_simultaneous"), (half, 0.26, "_individual")):
         if reach is not None:
-            ax.stairs(values + reach, edges, baseline=values - reach, fill=True, facecolor=colour, alpha=shade, label=label, zorder=1.5)
+            ax.stairs(
+                values + reach,
+                edges,
+                baseline=values - reach,
+                fill=True,
+                facecolor=colour,
+                alpha=shade,
+                label=label,
+                zorder=1.5,
+            )
     ax.stairs(values, edges, baseline=None, color=colour, linewidth=1.3, zorder=2)
 
 
@@ -269,7 +311,11 @@ def contrast(one: ColorType, other: ColorType) -> float:
 
 def text_on(background: ColorType | Array) -> str:
     """Black or white, whichever is easier to read: one of them always has a contrast above 4.5."""
-    ground = background if not isinstance(background, np.ndarray) else (background[0], background[1], background[2])
+    ground = (
+        background
+        if not isinstance(background, np.ndarray)
+        else (background[0], background[1], background[2])
+    )
     return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, ground))
 
 
@@ -294,10 +340,18 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
     """
     target = io.StringIO()
     with house():
-        fig.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        fig.savefig(
+            target,
+            format="svg",
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
     text = target.getvalue()
     body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
-    for unwanted in (r"<!--.*?-->", r"<metadata>.*?</metadata>", r"<defs>\s*<style.*?</style>\s*</defs>"):
+    for unwanted in (
+        r"<!--.*?-->",
+        r"<metadata>.*?</metadata>",
+        r"<defs>\s*<style.*?</style>\s*</defs>",
+    ):
         body = re.sub(unwanted, "", body, flags=re.DOTALL)
     body = _own_ids(body.replace("xlink:href=", "href="), name)
     body = re.sub(r"\s*\n\s*", "\n", body).strip()
@@ -334,7 +388,10 @@ def save(fig: Figure, path: Path) -> None:
     took to read.
     """
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with house(), mpl.rc_context({"svg.fonttype": "path"}):  # a picture of its own may be opened where the font is missing
+    with (
+        house(),
+        mpl.rc_context({"svg.fonttype": "path"}),
+    ):  # a picture of its own may be opened where the font is missing
         fig.savefig(path, metadata=undated.get(path.suffix.lower()))
 
 

@@ -95,13 +95,37 @@ def draw(window: Between, ax: Axes | None = None) -> Axes:
         keys: list[Artist] = [*_errors(ax, window), _risk(ax, window)]
         ax.axhline(1, color=style.INK, linewidth=1, zorder=1.6)
         colour, hatch = (style.FILL, None) if window.feasible else (style.UNKNOWN, "////")
-        band = ax.axvspan(*sorted((window.floor, window.ceiling)), facecolor=colour, hatch=hatch, linewidth=0, zorder=0.5)
-        band.set(edgecolor=style.UNKNOWN_HATCH, label="the window" if window.feasible else "no window: the floor is above the ceiling")
+        band = ax.axvspan(
+            *sorted((window.floor, window.ceiling)),
+            facecolor=colour,
+            hatch=hatch,
+            linewidth=0,
+            zorder=0.5,
+        )
+        band.set(
+            edgecolor=style.UNKNOWN_HATCH,
+            label="the window" if window.feasible else "no window: the floor is above the ceiling",
+        )
         keys.append(band)
-        ends = zip(("floor", "ceiling"), (window.floor, window.ceiling), window.ends, (COLOURS[0], RISK), strict=True)
+        ends = zip(
+            ("floor", "ceiling"),
+            (window.floor, window.ceiling),
+            window.ends,
+            (COLOURS[0], RISK),
+            strict=True,
+        )
         for name, level, text, colour in ends:
             ax.axvline(level, color=colour, linestyle="--", linewidth=1, zorder=1.5)
-            keys.append(Line2D([], [], color=colour, linestyle="--", linewidth=1, label=f"{name}: {window.kind.letter} {text}"))
+            keys.append(
+                Line2D(
+                    [],
+                    [],
+                    color=colour,
+                    linestyle="--",
+                    linewidth=1,
+                    label=f"{name}: {window.kind.letter} {text}",
+                )
+            )
         _scales(ax, window)
         style.legend(ax, keys, "", columns=1 if style.is_narrow(ax) else 2)
     return ax
@@ -113,22 +137,34 @@ def _errors(ax: Axes, window: Between) -> list[Line2D]:
         allowed = part.accuracy.half_width
         shares = [width / allowed if width else math.nan for width in part.half_widths]
         name = "error" if len(window.parts) == 1 else f"error of {style.plain(part.question, 28)}"
-        keys += ax.plot(window.costs, shares, color=COLOURS[i], label=f"{name}, as a share of ±{allowed:,.6g}")
+        keys += ax.plot(
+            window.costs, shares, color=COLOURS[i], label=f"{name}, as a share of ±{allowed:,.6g}"
+        )
     return keys
 
 
 def _risk(ax: Axes, window: Between) -> Line2D:
     limit = window.risk.limit
     shares = [risk / limit for risk in window.risks]
-    line: Line2D = ax.plot(window.costs, shares, color=RISK, label=f"risk, as a share of {limit:.4g}")[0]
+    line: Line2D = ax.plot(
+        window.costs, shares, color=RISK, label=f"risk, as a share of {limit:.4g}"
+    )[0]
     return line
 
 
 def _scales(ax: Axes, window: Between) -> None:
-    lines = [float(y) for line in ax.get_lines() for y in np.asarray(line.get_ydata(), float) if math.isfinite(y) and y > 0]
+    lines = [
+        float(y)
+        for line in ax.get_lines()
+        for y in np.asarray(line.get_ydata(), float)
+        if math.isfinite(y) and y > 0
+    ]
     low, high = min(lines, default=0.1), max(lines, default=10.0)
     ax.set(
-        xscale="log", yscale="log", xlim=(window.costs[0], window.costs[-1]), ylim=(max(low, 1 / TALLEST) / 1.2, min(high, TALLEST) * 1.2)
+        xscale="log",
+        yscale="log",
+        xlim=(window.costs[0], window.costs[-1]),
+        ylim=(max(low, 1 / TALLEST) / 1.2, min(high, TALLEST) * 1.2),
     )
     ax.set(xlabel=window.kind.letter, ylabel="times what is allowed")
     for axis in (ax.xaxis, ax.yaxis):

@@ -14,10 +14,18 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.domain import Domain
 from sfumato.errors import Infeasible, SfumatoError, UsageError, nearest, shown
-from sfumato.exact import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
-from sfumato.plan import Plan
-from sfumato.privacy.measures import LARGEST_EPSILON, LARGEST_RHO, ZCDP, ApproxDP, CentralMeasure, PureDP, rho_with_delta
+from sfumato.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, positive
+from sfumato.privacy.measures import (
+    LARGEST_EPSILON,
+    LARGEST_RHO,
+    ZCDP,
+    ApproxDP,
+    CentralMeasure,
+    PureDP,
+    rho_with_delta,
+)
 from sfumato.privacy.unit import Unit
+from sfumato.publishing.plan import Plan
 
 ROUNDS = 8  # in which shares of delta follow shares of epsilon
 
@@ -42,14 +50,18 @@ class Within(msgspec.Struct, frozen=True):
     simultaneous: bool = False
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "half_width", float(positive(self.half_width, "half_width")))
+        msgspec.structs.force_setattr(
+            self, "half_width", float(positive(self.half_width, "half_width"))
+        )
         msgspec.structs.force_setattr(self, "confidence", 1 - error_probability(self.confidence))
         if not isinstance(self.simultaneous, bool):
             raise UsageError("simultaneous", "it is true or false", "Write simultaneous=True")
 
     def __str__(self) -> str:
         how = "all at once" if self.simultaneous else "each"
-        return f"within +-{self.half_width:,.6g}, {how} with {100 * self.confidence:.6g}% confidence"
+        return (
+            f"within +-{self.half_width:,.6g}, {how} with {100 * self.confidence:.6g}% confidence"
+        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,11 @@ class Wish:
         together = self.wish.simultaneous if simultaneous is None else simultaneous
         preview = self.preview(cost)
         if not preview.states_accuracy:
-            raise UsageError("a window for this question", "it cannot say beforehand how accurate its answer would be", "Leave it out")
+            raise UsageError(
+                "a window for this question",
+                "it cannot say beforehand how accurate its answer would be",
+                "Leave it out",
+            )
         return float(preview.accuracy(self.wish.confidence, together))
 
     def met(self, cost: CentralMeasure) -> bool:
@@ -94,11 +110,19 @@ class Kind:
         """Read a measure by its name; with a delta above 0, "pure" becomes (epsilon, delta)."""
         slack = fraction(delta, "delta")
         if measure not in _KINDS:
-            raise UsageError(f"measure {shown(measure)}", f"it is unknown; {nearest(measure, _KINDS)}", 'Choose "pure" or "zcdp"')
+            raise UsageError(
+                f"measure {shown(measure)}",
+                f"it is unknown; {nearest(measure, _KINDS)}",
+                'Choose "pure" or "zcdp"',
+            )
         if slack and measure == "zcdp":
             raise rho_with_delta()
         kind = _KINDS[measure]
-        return Kind("approx", kind.letter, kind.units, kind.most, ApproxDP(1, slack).delta) if slack else kind
+        return (
+            Kind("approx", kind.letter, kind.units, kind.most, ApproxDP(1, slack).delta)
+            if slack
+            else kind
+        )
 
     def cost(self, units: int) -> CentralMeasure:
         """So many units as a cost."""
@@ -117,7 +141,10 @@ class Kind:
     def between(self, low: Fraction, high: Fraction, points: int) -> list[CentralMeasure]:
         """Costs from low to high, evenly spaced in logarithms."""
         ends = max(float(low), 1 / self.units), min(float(high), self.most / self.units)
-        units = [min(max(round(level * self.units), 1), self.most) for level in np.geomspace(*ends, points).tolist()]
+        units = [
+            min(max(round(level * self.units), 1), self.most)
+            for level in np.geomspace(*ends, points).tolist()
+        ]
         return [self.cost(each) for each in dict.fromkeys(units)]
 
 
@@ -164,7 +191,9 @@ def least_total(plan: Plan, asked: Sequence[Wish], kind: Kind) -> int:
     """The least units at which every question of a plan with these shares is as accurate as wished."""
 
     def met(units: int) -> bool:
-        return all(one.met(cost) for one, cost in zip(asked, plan.costs(kind.cost(units)), strict=True))
+        return all(
+            one.met(cost) for one, cost in zip(asked, plan.costs(kind.cost(units)), strict=True)
+        )
 
     start = kind.units if plan.shares is None else max(1, int(sum(plan.weights)))
     return least(met, start, kind.most, "; ".join(dict.fromkeys(str(one.wish) for one in asked)))
@@ -190,7 +219,9 @@ def least(met: Callable[[int], bool], start: int, most: int, wish: str) -> int:
             refusals[0]
             if refusals
             else Infeasible(
-                f"an answer {wish}", "no cost that a ledger can count is enough for it", "Allow a larger half-width, or ask for fewer cells"
+                f"an answer {wish}",
+                "no cost that a ledger can count is enough for it",
+                "Allow a larger half-width, or ask for fewer cells",
             )
         )
     while high - low > 1:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from sfumato.choosing.costs import Kind, Within, kind_of
-from sfumato.exact import rounded
-from sfumato.plan import Plan
+from sfumato.numbers import rounded
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.publishing.plan import Plan
 from sfumato.risk import Risk, Worlds
 
 

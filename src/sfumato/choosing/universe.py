@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato import risk as risks
 from sfumato.errors import UsageError, shown
-from sfumato.exact import Exactly
+from sfumato.numbers import Exactly
 from sfumato.risk import Choice, Choices
 from sfumato.risk.queries import QueryName
 from sfumato.risk.universe import Universe, named_columns
@@ -62,17 +62,26 @@ def choose(
     0.525149687
     """
     if missing not in ("refuse", "drop"):
-        raise UsageError(f"missing = {shown(missing)}", 'there are "refuse" and "drop"', "Name one of them")
+        raise UsageError(
+            f"missing = {shown(missing)}", 'there are "refuse" and "drop"', "Name one of them"
+        )
     found = _columns(universe, columns)
     if found is None:
         return _one(cast("ArrayLike", universe), size, query, risk, missing)  # which has no columns
     if not found:
-        raise UsageError("an empty frame", "it has no columns of numbers", "Give at least one column of numbers")
-    parts = [msgspec.structs.replace(_one(records, size, query, risk, missing, name), column=name) for name, records in found.items()]
+        raise UsageError(
+            "an empty frame", "it has no columns of numbers", "Give at least one column of numbers"
+        )
+    parts = [
+        msgspec.structs.replace(_one(records, size, query, risk, missing, name), column=name)
+        for name, records in found.items()
+    ]
     return Choices(tuple(parts))
 
 
-def _columns(universe: Universe | str | os.PathLike[str], wanted: Sequence[str] | None) -> Mapping[str, ArrayLike] | None:
+def _columns(
+    universe: Universe | str | os.PathLike[str], wanted: Sequence[str] | None
+) -> Mapping[str, ArrayLike] | None:
     """The columns of a frame or a file, by name; None for an array."""
     if isinstance(universe, str | os.PathLike):
         from sfumato.data.universe import read_numbers
@@ -83,11 +92,22 @@ def _columns(universe: Universe | str | os.PathLike[str], wanted: Sequence[str] 
         return found
     for name in wanted:
         if name not in found:
-            raise UsageError(f"column {name!r}", "the frame has no column of that name", "Name columns that it has")
+            raise UsageError(
+                f"column {name!r}",
+                "the frame has no column of that name",
+                "Name columns that it has",
+            )
     return {name: found[name] for name in wanted}
 
 
-def _one(records: ArrayLike, size: int | None, query: QueryName, risk: Exactly, missing: str, name: str | None = None) -> Choice:
+def _one(
+    records: ArrayLike,
+    size: int | None,
+    query: QueryName,
+    risk: Exactly,
+    missing: str,
+    name: str | None = None,
+) -> Choice:
     if missing == "drop":
         records = _present(records)
     if size is None:

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.answers.question import AnyQuestion
-from sfumato.choosing import words
+from sfumato.choosing import explanation as words
 from sfumato.choosing.costs import Kind, Wish, Within, least_total, shared
 from sfumato.choosing.span import Part, Span
 from sfumato.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.exact import Exactly
-from sfumato.plan import Plan, as_plan
+from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
+from sfumato.publishing.plan import Plan, as_plan
 from sfumato.risk import Choice, Choices, Risk, Worlds
 
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ def window(
     known = _read_worlds(worlds, unit, risk)
     wishes = _wishes(plan, accuracy)
     kind = Kind.of(measure, delta)
-    asked = [Wish(q, space, unit, rows, wish) for q, wish in zip(plan.questions, wishes, strict=True)]
+    asked = [
+        Wish(q, space, unit, rows, wish) for q, wish in zip(plan.questions, wishes, strict=True)
+    ]
     solved = shared(plan, asked, kind)
     floor = kind.cost(least_total(solved, asked, kind))
     ceiling = risk.largest(kind.cost(1), worlds=known)
@@ -151,7 +153,13 @@ def window(
     )
 
 
-def _part(i: int, plan: Plan, asked: Wish, ends: tuple[CentralMeasure, CentralMeasure], costs: Sequence[CentralMeasure]) -> Part:
+def _part(
+    i: int,
+    plan: Plan,
+    asked: Wish,
+    ends: tuple[CentralMeasure, CentralMeasure],
+    costs: Sequence[CentralMeasure],
+) -> Part:
     def half_width(total: CentralMeasure, simultaneous: bool | None = None) -> float | None:
         try:
             return asked.half_width(plan.costs(total)[i], simultaneous)
@@ -174,18 +182,34 @@ def _part(i: int, plan: Plan, asked: Wish, ends: tuple[CentralMeasure, CentralMe
 def _wishes(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]:
     given = [accuracy] * len(plan.questions) if isinstance(accuracy, Within) else accuracy
     if not isinstance(given, Sequence) or not all(isinstance(wish, Within) for wish in given):
-        raise UsageError("the accuracy of a window", "it is not a Within", "Write accuracy=sf.Within(20, simultaneous=True)")
+        raise UsageError(
+            "the accuracy of a window",
+            "it is not a Within",
+            "Write accuracy=sf.Within(20, simultaneous=True)",
+        )
     if len(given) != len(plan.questions):
         asked = f"{len(given)} accuracies for {len(plan.questions)} questions"
-        raise UsageError(asked, "each question needs one", "Give one Within for all, or one a question")
+        raise UsageError(
+            asked, "each question needs one", "Give one Within for all, or one a question"
+        )
     return list(given)
 
 
-def _read_worlds(worlds: Worlds | Choice | Choices | int | Sequence[int] | None, unit: Unit, risk: Risk) -> Worlds | int | None:
+def _read_worlds(
+    worlds: Worlds | Choice | Choices | int | Sequence[int] | None, unit: Unit, risk: Risk
+) -> Worlds | int | None:
     if not isinstance(risk, Risk):
-        raise UsageError(f"risk = {type(risk).__name__}", "it is not a Risk", "Write risk=sf.Risk(prior=.01, posterior=.05)")
+        raise UsageError(
+            f"risk = {type(risk).__name__}",
+            "it is not a Risk",
+            "Write risk=sf.Risk(prior=.01, posterior=.05)",
+        )
     if not isinstance(unit, Unit):
-        raise UsageError(f"unit = {type(unit).__name__}", "it is not a unit of privacy", "Write unit=source.unit, or sf.Unit()")
+        raise UsageError(
+            f"unit = {type(unit).__name__}",
+            "it is not a unit of privacy",
+            "Write unit=source.unit, or sf.Unit()",
+        )
     if worlds is None or risk.disclosure is None:
         return None
     match worlds:

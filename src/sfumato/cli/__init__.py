@@ -20,19 +20,40 @@ if TYPE_CHECKING:
 COMMANDS = {
     "audit": ("sfumato.cli.audit", "Show what every mechanism spends, beside what it claims."),
     "bench": ("sfumato.cli.bench", "Measure speed beside peers, in one run."),
-    "check": ("sfumato.cli.check", "Say what a table would lose before anything is paid; for your eyes only."),
+    "check": (
+        "sfumato.cli.check",
+        "Say what a table would lose before anything is paid; for your eyes only.",
+    ),
     "choose": ("sfumato.cli.choose", "Find the epsilon that is accurate enough and safe enough."),
-    "cluster": ("sfumato.cli.cluster", "Publish centres of clusters of numeric columns of one file."),
+    "cluster": (
+        "sfumato.cli.cluster",
+        "Publish centres of clusters of numeric columns of one file.",
+    ),
     "demo": ("sfumato.cli.demo", "Publish the shipped flights and cities, and write a report."),
     "doctor": ("sfumato.cli.doctor", "Check this machine: libraries, randomness, disk, ledger."),
     "histogram": ("sfumato.cli.histogram", "Publish counts by category and bin from one file."),
-    "init": ("sfumato.cli.init", "Write a plan to fill in, from the names and types of a file's columns."),
+    "init": (
+        "sfumato.cli.init",
+        "Write a plan to fill in, from the names and types of a file's columns.",
+    ),
     "ledger": ("sfumato.cli.ledger", "Open accounts, and read and verify what was spent."),
-    "local": ("sfumato.cli.local", "Cluster people with no trusted curator: perturb, collect, simulate."),
+    "local": (
+        "sfumato.cli.local",
+        "Cluster people with no trusted curator: perturb, collect, simulate.",
+    ),
     "partition": ("sfumato.cli.partition", "Publish a private map of numeric columns of one file."),
-    "preview": ("sfumato.cli.plans", "Say what a plan costs and how accurate it is; touches no data."),
-    "quantiles": ("sfumato.cli.quantiles", "Publish medians, quartiles and other quantiles of one file."),
-    "release": ("sfumato.cli.plans", "Publish the answers to a plan, or print them again for free."),
+    "preview": (
+        "sfumato.cli.plans",
+        "Say what a plan costs and how accurate it is; touches no data.",
+    ),
+    "quantiles": (
+        "sfumato.cli.quantiles",
+        "Publish medians, quartiles and other quantiles of one file.",
+    ),
+    "release": (
+        "sfumato.cli.plans",
+        "Publish the answers to a plan, or print them again for free.",
+    ),
     "report": ("sfumato.cli.report", "Turn saved releases into one HTML page."),
     "stream": ("sfumato.cli.stream", "Publish a running total of what comes in, step by step."),
     "verify": ("sfumato.cli.verify", "Check that a release is the one that was published."),
@@ -86,7 +107,9 @@ class LazyGroup(click.Group):
             return command_of(cmd_name, registry.listed_question(own[cmd_name]))
         return command_of(cmd_name, registry.declared_question(others[cmd_name]))
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             known = self.list_commands(ctx)
             if args[0] not in known:
@@ -107,7 +130,9 @@ class LazyGroup(click.Group):
         others = outside_questions()
         if others:
             with formatter.section("Questions of installed packages"):
-                rows = [(name, f"From the package {found.package}.") for name, found in others.items()]
+                rows = [
+                    (name, f"From the package {found.package}.") for name, found in others.items()
+                ]
                 formatter.write_dl(rows)
 
 
@@ -134,7 +159,10 @@ def run(args: list[str]) -> int:
         outcome: object = cli.main(args=args, prog_name="sfumato", standalone_mode=False)
         code = outcome if isinstance(outcome, int) else 0
     except click.exceptions.Abort:
-        click.echo("Stopped. A charge that was made stands; the same command resumes it without paying again.", err=True)
+        click.echo(
+            "Stopped. A charge that was made stands; the same command resumes it without paying again.",
+            err=True,
+        )
         code = STOPPED
     except click.ClickException as error:
         _refuse(error)
@@ -165,7 +193,17 @@ def _explain(args: list[str], message: str, error: Exception, code: int) -> int:
     if "--json" in args:
         import json
 
-        click.echo(json.dumps({"error": type(error).__name__, "message": message, "notes": notes, "exit_code": code}), err=True)
+        click.echo(
+            json.dumps(
+                {
+                    "error": type(error).__name__,
+                    "message": message,
+                    "notes": notes,
+                    "exit_code": code,
+                }
+            ),
+            err=True,
+        )
         return code
     click.echo(click.style("Error: ", fg="red", bold=True) + printable(message), err=True)
     for note in notes:

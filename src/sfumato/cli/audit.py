@@ -22,7 +22,11 @@ from sfumato.errors import InternalError
 
 
 @click.command()
-@click.option("--quick/--deep", default=True, help="A minute or two, or an hour: larger data, more runs.  [default: quick]")
+@click.option(
+    "--quick/--deep",
+    default=True,
+    help="A minute or two, or an hour: larger data, more runs.  [default: quick]",
+)
 @click.option("--only", metavar="TEXT", help="Audit the subjects with this text in their name.")
 @click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @json_option
@@ -72,7 +76,15 @@ def _progress() -> Iterator[Progress | None]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = TextColumn("Auditing"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}")
+    columns = (
+        TextColumn("Auditing"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
-        yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
+        yield lambda done, total, name: bar.update(
+            task, completed=done, total=total, description=name
+        )

@@ -25,7 +25,13 @@ from sfumato.clustering.kmeans import Method
 @click.command(short_help="Publish centres of clusters.")
 @source_options()
 @click.option("--clusters", type=INTEGER, default=5, show_default=True, help="How many centres.")
-@click.option("--method", type=click.Choice(get_args(Method)), default="auto", show_default=True, help="How they are found.")
+@click.option(
+    "--method",
+    type=click.Choice(get_args(Method)),
+    default="auto",
+    show_default=True,
+    help="How they are found.",
+)
 @cost_options
 @charged_option
 @fresh_option

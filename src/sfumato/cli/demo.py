@@ -13,7 +13,11 @@ from sfumato.cli.output import emit_json, say, scanning, talk
 
 @click.command()
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("demo"), show_default=True, help="Folder for report, ledger and releases."
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("demo"),
+    show_default=True,
+    help="Folder for report, ledger and releases.",
 )
 @json_option
 def demo(out: Path, as_json: bool) -> None:
@@ -26,7 +30,13 @@ def demo(out: Path, as_json: bool) -> None:
     with scanning() as progress:
         result = publish(out, progress)
     if as_json:
-        emit_json({"report": str(result.report), "ledger": str(result.ledger), "releases": [str(path) for path in result.saved]})
+        emit_json(
+            {
+                "report": str(result.report),
+                "ledger": str(result.ledger),
+                "releases": [str(path) for path in result.saved],
+            }
+        )
         return
     for release in result.releases:
         talk(f"{release.title}: {accuracy_sentence(release)}")

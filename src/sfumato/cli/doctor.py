@@ -18,7 +18,17 @@ from sfumato.cli.options import json_option, ledger_option
 from sfumato.cli.output import emit_json, table
 from sfumato.errors import SfumatoError
 
-NEEDED = ("numpy", "scipy", "pyarrow", "cryptography", "msgspec", "matplotlib", "jinja2", "click", "rich")
+NEEDED = (
+    "numpy",
+    "scipy",
+    "pyarrow",
+    "cryptography",
+    "msgspec",
+    "matplotlib",
+    "jinja2",
+    "click",
+    "rich",
+)
 EXTRAS = {"dp-accounting": "risk"}
 
 
@@ -27,12 +37,27 @@ EXTRAS = {"dp-accounting": "risk"}
 @json_option
 def doctor(ledger: Path, as_json: bool) -> int:
     """Check this machine: libraries, randomness, disk, ledger. Exit code 5 if the ledger is at fault, 70 if noise is."""
-    checks = [("sfumato", True, f"{__version__} on Python {platform.python_version()}, {platform.system()}"), _libraries(), _extras()]
-    checks += [_try("randomness", _randomness), _try("disk", lambda: _disk(ledger)), _try("ledger", lambda: _ledger(ledger))]
+    checks = [
+        (
+            "sfumato",
+            True,
+            f"{__version__} on Python {platform.python_version()}, {platform.system()}",
+        ),
+        _libraries(),
+        _extras(),
+    ]
+    checks += [
+        _try("randomness", _randomness),
+        _try("disk", lambda: _disk(ledger)),
+        _try("ledger", lambda: _ledger(ledger)),
+    ]
     if as_json:
         emit_json([{"check": name, "ok": ok, "detail": detail} for name, ok, detail in checks])
     else:
-        table(["check", "", "detail"], [(name, "ok" if ok else "FAULT", detail) for name, ok, detail in checks])
+        table(
+            ["check", "", "detail"],
+            [(name, "ok" if ok else "FAULT", detail) for name, ok, detail in checks],
+        )
     failed = {name for name, ok, _ in checks if not ok}
     return 70 if failed - {"ledger", "disk"} else 5 if failed else 0
 
@@ -56,11 +81,19 @@ def _version(name: str) -> str | None:
 def _libraries() -> tuple[str, bool, str]:
     found = {name: _version(name) for name in NEEDED}
     missing = [name for name, version in found.items() if version is None]
-    return "libraries", not missing, f"missing: {', '.join(missing)}" if missing else ", ".join(f"{n} {v}" for n, v in found.items())
+    return (
+        "libraries",
+        not missing,
+        f"missing: {', '.join(missing)}"
+        if missing
+        else ", ".join(f"{n} {v}" for n, v in found.items()),
+    )
 
 
 def _extras() -> tuple[str, bool, str]:
-    words = [f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()]
+    words = [
+        f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()
+    ]
     return "extras", True, ", ".join(words)
 
 

@@ -25,9 +25,9 @@ from sfumato.cli.output import emit_json, say, talk
 from sfumato.cli.publishing import Publishing, publish
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
-from sfumato.exact import positive
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import RULES, Rule
+from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
 
 
@@ -35,16 +35,37 @@ from sfumato.privacy.unit import Unit
 @source_options(optional=True)
 @click.option("--bins", multiple=True, help="NUMBER, or NAME=NUMBER, or NAME=edge,edge,edge.")
 @click.option("--width", multiple=True, help="Width of bins instead: NUMBER, or NAME=NUMBER.")
-@click.option("--records", type=INTEGER, help="Rows per bin instead, for one axis; the edges are paid for.")
-@click.option("--rows", type=INTEGER, help="With --records: the number of rows, where it is public.")
-@click.option("--selection", type=click.Choice(RULES), default=RULES[0], show_default=True, help="How keys are selected.")
+@click.option(
+    "--records", type=INTEGER, help="Rows per bin instead, for one axis; the edges are paid for."
+)
+@click.option(
+    "--rows", type=INTEGER, help="With --records: the number of rows, where it is public."
+)
+@click.option(
+    "--selection",
+    type=click.Choice(RULES),
+    default=RULES[0],
+    show_default=True,
+    help="How keys are selected.",
+)
 @cost_options
 @click.option(
-    "--accuracy", help="Instead of a cost: solve for the least epsilon at which counts are within this of the truth of the rows counted."
+    "--accuracy",
+    help="Instead of a cost: solve for the least epsilon at which counts are within this of the truth of the rows counted.",
 )
-@click.option("--confidence", default="0.95", show_default=True, help="With --accuracy: how surely each count is.")
+@click.option(
+    "--confidence",
+    default="0.95",
+    show_default=True,
+    help="With --accuracy: how surely each count is.",
+)
 @click.option("--simultaneous", is_flag=True, help="With --accuracy: all counts at once.")
-@click.option("--preview", "only_preview", is_flag=True, help="Say cost and accuracy; publish nothing, touch no data.")
+@click.option(
+    "--preview",
+    "only_preview",
+    is_flag=True,
+    help="Say cost and accuracy; publish nothing, touch no data.",
+)
 @charged_option
 @fresh_option
 @out_option
@@ -86,7 +107,11 @@ def histogram(
     )
     if accuracy is not None:
         if told.epsilon is not None:
-            raise UsageError("--accuracy with --epsilon", "either of them fixes the cost", "Leave one of them out")
+            raise UsageError(
+                "--accuracy with --epsilon",
+                "either of them fixes the cost",
+                "Leave one of them out",
+            )
         wanted = _Wanted(accuracy, confidence, simultaneous)
         told = msgspec.structs.replace(told, epsilon=_solved(question, domain, wanted, told))
     if told.file is None or only_preview:
@@ -94,7 +119,9 @@ def histogram(
         return
     if not told.axes:
         asked = f"a histogram of {told.file}"
-        raise UsageError(asked, "it has no axis", "Write --axis age=0..100, --axis kind=a,b or --axis 'shop=*'")
+        raise UsageError(
+            asked, "it has no axis", "Write --axis age=0..100, --axis kind=a,b or --axis 'shop=*'"
+        )
     publish(told, domain, question)
 
 
@@ -113,15 +140,24 @@ def _solved(question: Histogram, domain: Domain, wanted: _Wanted, told: Publishi
     within = Within(accuracy, confidence, wanted.simultaneous)
     unit = Unit(told.rows_per_person, told.neighbours)
     cost = kind.cost(least_alone(Wish(question, domain, unit, None, within), kind))
-    talk(f"The least cost for an accuracy of {wanted.accuracy} with {confidence:.0%} confidence: {cost}.")
+    talk(
+        f"The least cost for an accuracy of {wanted.accuracy} with {confidence:.0%} confidence: {cost}."
+    )
     return str(kind.level(cost))
 
 
 def _foresee(question: Histogram, domain: Domain, told: Publishing) -> None:
     """Print what a histogram would cost and how accurate it would be."""
-    from sfumato.publisher import preview as foresee
+    from sfumato.publishing.publisher import preview as foresee
 
-    found = foresee(question, domain=domain, unit=told.unit(), epsilon=told.epsilon, delta=told.delta, rho=told.rho)
+    found = foresee(
+        question,
+        domain=domain,
+        unit=told.unit(),
+        epsilon=told.epsilon,
+        delta=told.delta,
+        rho=told.rho,
+    )
     if told.as_json:
         emit_json({"preview": found, "accuracy": found.accuracy(), "counted": found.counted})
     else:

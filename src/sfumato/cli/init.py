@@ -52,7 +52,9 @@ axes = [{first}]
 
 @click.command(short_help="Write a plan to fill in.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="The plan to write; else it is printed.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The plan to write; else it is printed."
+)
 @json_option
 def init(file: Path, out: Path | None, as_json: bool) -> None:
     """Write a plan for FILE (Parquet or CSV, or a folder of them) that you can fill in.
@@ -63,11 +65,17 @@ def init(file: Path, out: Path | None, as_json: bool) -> None:
 
     found = {name: kind for name, kind in kinds(file).items() if kind in LINES}
     if not found:
-        raise DataError(f"a plan for {file}", "it has no column of numbers, times or text", "Name another file")
+        raise DataError(
+            f"a plan for {file}", "it has no column of numbers, times or text", "Name another file"
+        )
     if as_json:
         emit_json(found)
         return
-    path = file.resolve() if out is None else Path(os.path.relpath(file.resolve(), out.resolve().parent))
+    path = (
+        file.resolve()
+        if out is None
+        else Path(os.path.relpath(file.resolve(), out.resolve().parent))
+    )
     text = PLAN.format(
         name=printable(file.name),
         plan=out or "PLAN.toml",
@@ -98,5 +106,9 @@ def _write(out: Path, text: str) -> None:
     else:
         return
     if reason is None:
-        raise UsageError(f"writing {out}", "there is such a file, and it may be filled in already", "Choose another name")
+        raise UsageError(
+            f"writing {out}",
+            "there is such a file, and it may be filled in already",
+            "Choose another name",
+        )
     raise DataError(f"writing {out}", reason, "Choose a path that can be written")

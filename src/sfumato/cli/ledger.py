@@ -30,7 +30,9 @@ def ledger() -> None:
 @click.option("--rho", help="Total rho, for an account in zero-concentrated privacy.")
 @charged_option
 @json_option
-def init(account: str, epsilon: str | None, delta: str, rho: str | None, ledger: Path, as_json: bool) -> None:
+def init(
+    account: str, epsilon: str | None, delta: str, rho: str | None, ledger: Path, as_json: bool
+) -> None:
     """Open ACCOUNT with a total, or check that it exists with exactly that total."""
     total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
     with opened(ledger) as book:
@@ -54,11 +56,17 @@ def show(ledger: Path, as_json: bool) -> None:
 def log(account: str | None, ledger: Path, as_json: bool) -> None:
     """List the entries in order."""
     with open_ledger(ledger, create=False) as book:
-        entries, rules = list(book.log(account)), {found.name: found.rule for found in book.accounts()}
+        entries, rules = (
+            list(book.log(account)),
+            {found.name: found.rule for found in book.accounts()},
+        )
     if as_json:
         emit_json([{name: getattr(entry, name) for name in entry.__slots__} for entry in entries])
         return
-    rows = [(e.sequence, e.time[:16].replace("T", " "), e.account, e.kind, *_said(e, rules[e.account])) for e in entries]
+    rows = [
+        (e.sequence, e.time[:16].replace("T", " "), e.account, e.kind, *_said(e, rules[e.account]))
+        for e in entries
+    ]
     table(["entry", "time (UTC)", "account", "kind", "cost", "note"], rows)
 
 
@@ -71,12 +79,23 @@ def verify(head: str | None, ledger: Path, as_json: bool) -> None:
     with opened(ledger, create=False) as book:
         found = book.verify(_head(head))
     if as_json:
-        emit_json({"ok": found.ok, "entries": found.entries, "head": list(found.head), "faults": list(found.faults)})
+        emit_json(
+            {
+                "ok": found.ok,
+                "entries": found.entries,
+                "head": list(found.head),
+                "faults": list(found.faults),
+            }
+        )
     elif found.ok:
         say(f"{found.entries} entries, all in order. Head: {found.head[0]}:{found.head[1]}")
         talk("Keep the head elsewhere: against a rewritten history only an outside copy helps.")
     if not found.ok:
-        raise LedgerError(f"verifying {ledger}", str(found.fault), "Restore a copy that verifies; do not publish from this one")
+        raise LedgerError(
+            f"verifying {ledger}",
+            str(found.fault),
+            "Restore a copy that verifies; do not publish from this one",
+        )
 
 
 @ledger.command()
@@ -89,24 +108,35 @@ def upgrade(old: Path, new: Path, as_json: bool) -> None:
     Receipts of version 0.1 give away the size of a data file. The copy has new ones; stored answers are found by the
     same questions, and streams go on. OLD is only read: delete it when NEW is in use.
     """
-    from sfumato.upgrading import upgrade_ledger
+    from sfumato.publishing.upgrading import upgrade_ledger
 
     done = upgrade_ledger(old, new)
     if as_json:
         emit_json(dataclasses.asdict(done))
         return
-    streams = f"{done.streams} streams, {done.finished} of them over" if done.streams else "no streams"
+    streams = (
+        f"{done.streams} streams, {done.finished} of them over" if done.streams else "no streams"
+    )
     say(f"{done.entries} entries and {streams}: {new}")
     for account in done.mixed:
-        talk(f"Account {account!r} was charged for different persons or relations: its total guarantees nothing.")
+        talk(
+            f"Account {account!r} was charged for different persons or relations: its total guarantees nothing."
+        )
         talk("It pays for nothing more.")
-    talk(f"Keep {new} and {new}.secrets together. Delete {old}, and replace what was published from it.")
+    talk(
+        f"Keep {new} and {new}.secrets together. Delete {old}, and replace what was published from it."
+    )
 
 
 @ledger.command()
 @click.option("--out", type=NewFile(), help="File to write; left out: standard output.")
 @ledger_option
-@click.option("--json", "as_json", is_flag=True, help="Accepted as everywhere; the output is JSON in any case.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Accepted as everywhere; the output is JSON in any case.",
+)
 def export(out: Path | None, ledger: Path, as_json: bool) -> None:
     """Write the public part as JSON, for an auditor: accounts, entries, stored answers, published steps; no secrets."""
     del as_json
@@ -130,7 +160,9 @@ def key(ledger: Path, as_json: bool) -> None:
         emit_json({"signer": public})
     else:
         say(str(public))
-        talk("Publish it where readers trust you. They check a release by `sfumato verify RELEASE --key KEY`.")
+        talk(
+            "Publish it where readers trust you. They check a release by `sfumato verify RELEASE --key KEY`."
+        )
 
 
 def _said(entry: Entry, rule: str) -> tuple[str, str]:
@@ -145,7 +177,10 @@ def _said(entry: Entry, rule: str) -> tuple[str, str]:
             data = f", of the data set {note['data']!r}" if note["data"] else ""
             return "", f"protects {note['protects']}{data}"
         case _:
-            return "", f"ceiling of {note['data']!r} {written(note['rule'], tuple(note['ceiling']))}"
+            return (
+                "",
+                f"ceiling of {note['data']!r} {written(note['rule'], tuple(note['ceiling']))}",
+            )
 
 
 def _head(text: str | None) -> tuple[int, str] | None:
@@ -153,7 +188,9 @@ def _head(text: str | None) -> tuple[int, str] | None:
         return None
     sequence, colon, digest = text.partition(":")
     if not colon or not (sequence.isascii() and sequence.isdecimal()) or len(sequence) > 18:
-        raise UsageError(f"--head {text}", "a head is a sequence number and a hash", "Write --head 12:3f9a...")
+        raise UsageError(
+            f"--head {text}", "a head is a sequence number and a hash", "Write --head 12:3f9a..."
+        )
     return int(sequence), digest
 
 
@@ -174,5 +211,12 @@ def _show(accounts: list[Account], as_json: bool) -> None:
             ]
         )
         return
-    rows = [(a.name, *(written(a.rule, amount) for amount in (a.total, a.spent, a.remaining)), a.protects) for a in accounts]
+    rows = [
+        (
+            a.name,
+            *(written(a.rule, amount) for amount in (a.total, a.spent, a.remaining)),
+            a.protects,
+        )
+        for a in accounts
+    ]
     table(["account", "total", "spent", "remaining", "protects"], rows)

@@ -13,8 +13,8 @@ import msgspec
 from sfumato.cli.targets import NewFolder, Picture
 from sfumato.domain import Axis, Categories, Interval, Keys
 from sfumato.errors import BoundsRequired, UsageError, shown
-from sfumato.exact import float_of_text, positive, whole_of_text
 from sfumato.ledger import Ledger, open_ledger
+from sfumato.numbers import float_of_text, positive, whole_of_text
 
 if TYPE_CHECKING:
     from sfumato.histogram.bins import AxisBins
@@ -31,7 +31,9 @@ class Reading(click.ParamType):  # type: ignore[type-arg]  # before click 8.4 it
         self.read = read
         self.wanted = wanted
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
         found = self.read(value) if isinstance(value, str) else value
         if found is None:
             self.fail(f"{shown(value)} is not {self.wanted}.", param, ctx)
@@ -45,9 +47,14 @@ class Several(Reading):
         super().__init__(each.name, str, "a list")
         self.each = each
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[object, ...]:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[object, ...]:
         words = value.split(",") if isinstance(value, str) else [value]
-        return tuple(self.each.convert(word.strip() if isinstance(word, str) else word, param, ctx) for word in words)
+        return tuple(
+            self.each.convert(word.strip() if isinstance(word, str) else word, param, ctx)
+            for word in words
+        )
 
 
 INTEGER = Reading("integer", whole_of_text, "a whole number of at most 400 digits")
@@ -57,13 +64,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def gathers(kind: type[Options]) -> Callable[[Callable[Concatenate[Options, P], R]], Callable[P, R]]:
+def gathers(
+    kind: type[Options],
+) -> Callable[[Callable[Concatenate[Options, P], R]], Callable[P, R]]:
     """Hand a command those of its options that ``kind`` has as fields as one value, its first parameter."""
 
     def decorate(command: Callable[Concatenate[Options, P], R]) -> Callable[P, R]:
         @functools.wraps(command)
         def run(*args: P.args, **given: P.kwargs) -> R:
-            options = msgspec.convert({name: given.pop(name) for name in kind.__struct_fields__}, kind)
+            options = msgspec.convert(
+                {name: given.pop(name) for name in kind.__struct_fields__}, kind
+            )
             return command(options, *args, **given)
 
         return run
@@ -71,7 +82,9 @@ def gathers(kind: type[Options]) -> Callable[[Callable[Concatenate[Options, P], 
     return decorate
 
 
-AXIS_HELP = "NAME=LOW..HIGH[/STEP], NAME=a,b,c, or NAME=* for keys not known beforehand; again for each."
+AXIS_HELP = (
+    "NAME=LOW..HIGH[/STEP], NAME=a,b,c, or NAME=* for keys not known beforehand; again for each."
+)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 ANCHOR = "sfumato anchor"  # where the context keeps what --anchor says
@@ -111,7 +124,9 @@ def opened(ledger: Path, *, create: bool = True) -> Ledger:
 
 
 out_option = click.option("--out", type=NewFolder(), help="Folder for the releases as JSON.")
-fresh_option = click.option("--fresh", is_flag=True, help="Pay for a new draw although the answer is stored.")
+fresh_option = click.option(
+    "--fresh", is_flag=True, help="Pay for a new draw although the answer is stored."
+)
 
 
 def plot_option(what: str = "it") -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -121,9 +136,15 @@ def plot_option(what: str = "it") -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def cost_options(command: Callable[P, R]) -> Callable[P, R]:
     """--epsilon, with --delta where keys are selected, or --rho."""
-    command = click.option("--delta", default="0", help="Beside --epsilon, where keys are selected, such as 1e-6.")(command)
-    command = click.option("--rho", help="Cost in zero-concentrated privacy: Gaussian noise.")(command)
-    return click.option("--epsilon", help="Cost in pure privacy, such as 0.5: Laplace noise.")(command)
+    command = click.option(
+        "--delta", default="0", help="Beside --epsilon, where keys are selected, such as 1e-6."
+    )(command)
+    command = click.option("--rho", help="Cost in zero-concentrated privacy: Gaussian noise.")(
+        command
+    )
+    return click.option("--epsilon", help="Cost in pure privacy, such as 0.5: Laplace noise.")(
+        command
+    )
 
 
 def source_options(optional: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -132,7 +153,13 @@ def source_options(optional: bool = False) -> Callable[[Callable[P, R]], Callabl
         click.argument("file", type=click.Path(path_type=Path), required=not optional),
         click.option("--axis", "axes", multiple=True, required=not optional, help=AXIS_HELP),
         click.option("--person", help="Column that names the person behind a row."),
-        click.option("--rows-per-person", type=INTEGER, default=1, show_default=True, help="Rows kept of each person."),
+        click.option(
+            "--rows-per-person",
+            type=INTEGER,
+            default=1,
+            show_default=True,
+            help="Rows kept of each person.",
+        ),
         click.option(
             "--neighbours",
             type=click.Choice(["add-remove", "replace"]),
@@ -140,9 +167,17 @@ def source_options(optional: bool = False) -> Callable[[Callable[P, R]], Callabl
             show_default=True,
             help="Hide whether a person is in the table, or only what their rows say.",
         ),
-        click.option("--data-version", help="Version of the data, such as 2 or 2026-11: a new one is counted and paid for anew."),
-        click.option("--account", default="default", show_default=True, help="Account in the ledger."),
-        click.option("--budget", help="Total of the account when it is new: EPSILON, or EPSILON,DELTA; with --rho, a rho."),
+        click.option(
+            "--data-version",
+            help="Version of the data, such as 2 or 2026-11: a new one is counted and paid for anew.",
+        ),
+        click.option(
+            "--account", default="default", show_default=True, help="Account in the ledger."
+        ),
+        click.option(
+            "--budget",
+            help="Total of the account when it is new: EPSILON, or EPSILON,DELTA; with --rho, a rho.",
+        ),
     ]
 
     def decorate(command: Callable[P, R]) -> Callable[P, R]:
@@ -164,7 +199,9 @@ def parse_axes(words: tuple[str, ...]) -> dict[str, Axis]:
         name, equals, text = word.partition("=")
         if not equals or not name or not text:
             raise BoundsRequired(
-                f"--axis {word}", "an axis needs public bounds or labels", f"Write {name or 'age'}=0..100 or {name or 'kind'}=a,b,c"
+                f"--axis {word}",
+                "an axis needs public bounds or labels",
+                f"Write {name or 'age'}=0..100 or {name or 'kind'}=a,b,c",
             )
         if name in axes:
             raise UsageError(f"--axis {name}", "it is given twice", "Give each axis once")
@@ -179,7 +216,9 @@ def _axis(name: str, text: str) -> Axis:
         return Categories(tuple(label.strip() for label in text.split(",")))
     bounds, _, step = text.partition("/")
     lower, _, upper = bounds.partition("..")
-    return Interval(_bound(name, lower), _bound(name, upper), step=None if not step else _step(name, step))
+    return Interval(
+        _bound(name, lower), _bound(name, upper), step=None if not step else _step(name, step)
+    )
 
 
 def _bound(name: str, text: str) -> int | float | str:
@@ -189,14 +228,18 @@ def _bound(name: str, text: str) -> int | float | str:
     if number is not None:
         return number
     if not text:
-        raise BoundsRequired(f"--axis {name}", "one of its bounds is missing", f"Write {name}=LOW..HIGH")
+        raise BoundsRequired(
+            f"--axis {name}", "one of its bounds is missing", f"Write {name}=LOW..HIGH"
+        )
     return text
 
 
 def _step(name: str, text: str) -> int | float:
     step = _bound(name, text)
     if isinstance(step, str):
-        raise UsageError(f"--axis {name}", "its step is not a number", f"Write {name}=LOW..HIGH/STEP")
+        raise UsageError(
+            f"--axis {name}", "its step is not a number", f"Write {name}=LOW..HIGH/STEP"
+        )
     return step
 
 
@@ -224,5 +267,9 @@ def _entry(text: str) -> AxisBins:
         return tuple(_bound("bins", edge) for edge in text.split(","))
     whole = whole_of_text(text)
     if whole is None:
-        raise UsageError(f"--bins {text}", "it is neither a number nor a list of edges", "Write --bins 20 or --bins age=0,18,65,120")
+        raise UsageError(
+            f"--bins {text}",
+            "it is neither a number nor a list of edges",
+            "Write --bins 20 or --bins age=0,18,65,120",
+        )
     return whole

@@ -48,32 +48,56 @@ def plain_json(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c == "\n" or printable(c) == c else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in text)
+    return "".join(
+        c if c == "\n" or printable(c) == c else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f"
+        for c in text
+    )
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None
+) -> None:
     """Print a table: framed and shortened on a terminal, tab-separated and whole in a pipe."""
     if not sys.stdout.isatty():
         if title:
             click.echo(f"# {printable(title)}")
-        click.echo("\n".join("\t".join(printable(str(cell)) for cell in row) for row in [columns, *rows]))
+        click.echo(
+            "\n".join("\t".join(printable(str(cell)) for cell in row) for row in [columns, *rows])
+        )
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=None if title is None else Text(printable(title)), title_justify="left", title_style="bold", header_style="dim")
+    drawn = Table(
+        title=None if title is None else Text(printable(title)),
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+    )
     for i, column in enumerate(columns):
-        drawn.add_column(Text(printable(column)), justify="right" if rows and isinstance(rows[0][i], int | float) else "left")
+        drawn.add_column(
+            Text(printable(column)),
+            justify="right" if rows and isinstance(rows[0][i], int | float) else "left",
+        )
     for row in rows[:ROWS_SHOWN]:  # as Text: a label in square brackets is no markup
-        shown = (f"{cell:,}" if isinstance(cell, int) else f"{cell:g}" if isinstance(cell, float) else printable(str(cell)) for cell in row)
+        shown = (
+            f"{cell:,}"
+            if isinstance(cell, int)
+            else f"{cell:g}"
+            if isinstance(cell, float)
+            else printable(str(cell))
+            for cell in row
+        )
         drawn.add_row(*map(Text, shown))
     Console().print(drawn)
     if len(rows) > ROWS_SHOWN:
         talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
 
 
-def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | None, charged: str | None = None) -> None:
+def show_releases(
+    releases: Sequence[Release], *, as_json: bool, out: Path | None, charged: str | None = None
+) -> None:
     """Print releases, and save them where a folder is given."""
     if out is not None:
         save_all(releases, out)
@@ -82,13 +106,19 @@ def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | Non
         return
     for release in releases:
         frame = _for_people(release.to_frame())
-        table(frame.column_names, list(zip(*(column.to_pylist() for column in frame.columns), strict=True)), release.title)
+        table(
+            frame.column_names,
+            list(zip(*(column.to_pylist() for column in frame.columns), strict=True)),
+            release.title,
+        )
         talk(accuracy_sentence(release) or "It states no accuracy.")
         talk(release.guarantee.counted)
         talk(release.guarantee.sentence())
     receipt = releases[0].receipt
     if receipt is not None:
-        talk(f"Receipt: {receipt.charged} charged to account {receipt.account!r}, entry {receipt.entry}, {receipt.time}.")
+        talk(
+            f"Receipt: {receipt.charged} charged to account {receipt.account!r}, entry {receipt.entry}, {receipt.time}."
+        )
     if charged is not None:
         talk(charged)
 
@@ -96,7 +126,11 @@ def show_releases(releases: Sequence[Release], *, as_json: bool, out: Path | Non
 def _for_people(frame: pa.Table) -> pa.Table:
     """On a terminal bins have their names only; in a pipe they keep their edges as numbers."""
     ends = [f"{name}{end}" for name in frame.column_names for end in ("_lower", "_upper")]
-    return frame.drop_columns([name for name in ends if name in frame.column_names]) if sys.stdout.isatty() else frame
+    return (
+        frame.drop_columns([name for name in ends if name in frame.column_names])
+        if sys.stdout.isatty()
+        else frame
+    )
 
 
 def _plain(release: Release) -> dict[str, object]:
@@ -112,7 +146,10 @@ def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:
     except OSError as error:
         reason = error.strerror or "the folder cannot be made"
     else:
-        paths = [release.save(folder / f"{i:02d}-{_slug(release.title)}.json") for i, release in enumerate(releases, 1)]
+        paths = [
+            release.save(folder / f"{i:02d}-{_slug(release.title)}.json")
+            for i, release in enumerate(releases, 1)
+        ]
         talk(f"Saved {len(paths)} release{'s' if len(paths) > 1 else ''} in {folder}")
         return paths
     raise DataError(f"saving to {folder}", reason, "Choose a folder that can be written")
@@ -146,7 +183,21 @@ def scanning(what: str = "Reading") -> Iterator[Callable[[int, int | None], None
 
 def _bar() -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     said, rate = TextColumn("{task.description}"), TextColumn("rows, {task.fields[rate]}")
-    return Progress(said, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    return Progress(
+        said,
+        BarColumn(),
+        MofNCompleteColumn(),
+        rate,
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

@@ -36,11 +36,27 @@ METHODS = {SHORT.get(tag_of(kind), tag_of(kind)): kind for kind in KINDS}
 
 @click.command(short_help="Publish a private map.")
 @source_options()
-@click.option("--method", type=click.Choice(list(METHODS)), help="How space is divided; auto, or uniform where --partitions is given.")
-@click.option("--partitions", type=INTEGER, help="uniform: number of cells to aim at; else EUGkM's rule decides from a noisy count.")
-@click.option("--depth", type=INTEGER, help="binary, median, quantile: how many times a box is split at most.")
-@click.option("--fanout", type=INTEGER, help="quantile, privtree: into how many boxes a box is split.")
-@click.option("--stop-below", type=FLOAT, help="binary, median, quantile: a box with fewer rows, by a noisy count, is not split.")
+@click.option(
+    "--method",
+    type=click.Choice(list(METHODS)),
+    help="How space is divided; auto, or uniform where --partitions is given.",
+)
+@click.option(
+    "--partitions",
+    type=INTEGER,
+    help="uniform: number of cells to aim at; else EUGkM's rule decides from a noisy count.",
+)
+@click.option(
+    "--depth", type=INTEGER, help="binary, median, quantile: how many times a box is split at most."
+)
+@click.option(
+    "--fanout", type=INTEGER, help="quantile, privtree: into how many boxes a box is split."
+)
+@click.option(
+    "--stop-below",
+    type=FLOAT,
+    help="binary, median, quantile: a box with fewer rows, by a noisy count, is not split.",
+)
 @click.option("--geojson", type=NewFile(), help="Also write the cells as GeoJSON.")
 @cost_options
 @charged_option
@@ -64,7 +80,11 @@ def partition(
     """
     domain = told.domain()
     if geojson is not None and len(domain) != 2:
-        raise UsageError(f"--geojson of {len(domain)} axes", "GeoJSON takes two", "Partition two axes, longitude and latitude")
+        raise UsageError(
+            f"--geojson of {len(domain)} axes",
+            "GeoJSON takes two",
+            "Partition two axes, longitude and latitude",
+        )
     options = {"partitions": partitions, "depth": depth, "fanout": fanout, "stop_below": stop_below}
     asked = {name: value for name, value in options.items() if value is not None}
     chosen = method or ("auto" if partitions is None else "uniform")
@@ -79,7 +99,9 @@ def _partitioner(method: str, axes: tuple[str, ...], asked: Mapping[str, object]
     kind = METHODS[method]
     for name in asked:
         if name not in kind.__struct_fields__:
-            fits = ", ".join(word for word, other in METHODS.items() if name in other.__struct_fields__)
+            fits = ", ".join(
+                word for word, other in METHODS.items() if name in other.__struct_fields__
+            )
             obstacle = f"it belongs to {fits}"
             remedy = "Leave it out, or choose another method"
             raise UsageError(f"--{name.replace('_', '-')} with --method {method}", obstacle, remedy)

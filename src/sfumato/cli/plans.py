@@ -9,14 +9,21 @@ from pathlib import Path
 import click
 
 from sfumato.answers.release import Release
-from sfumato.cli.options import INTEGER, charged_option, fresh_option, json_option, opened, out_option
+from sfumato.cli.options import (
+    INTEGER,
+    charged_option,
+    fresh_option,
+    json_option,
+    opened,
+    out_option,
+)
 from sfumato.cli.output import emit_json, say, scanning, show_releases, talk
 from sfumato.cli.targets import NewFile
-from sfumato.plan import domain_of, read_plan
 from sfumato.privacy import belief
 from sfumato.privacy.composition import compose, plan_epsilon
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.publishing.plan import domain_of, read_plan
 
 DELTA = Fraction(1, 10**6)
 
@@ -30,7 +37,7 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
 
     Touches no data and spends nothing.
     """
-    from sfumato.publisher import preview as foresee
+    from sfumato.publishing.publisher import preview as foresee
 
     spec = read_plan(plan)
     cost = spec.release
@@ -45,7 +52,12 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
         rho=cost.rho,
     )
     if as_json:
-        emit_json([{"preview": one, "accuracy": one.accuracy(), "counted": one.counted} for one in previews])
+        emit_json(
+            [
+                {"preview": one, "accuracy": one.accuracy(), "counted": one.counted}
+                for one in previews
+            ]
+        )
         return
     for one in previews:
         say(str(one))
@@ -70,14 +82,16 @@ def _together(costs: list[CentralMeasure], unit: Unit) -> str:
 @click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
 @fresh_option
 @json_option
-def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh: bool, as_json: bool) -> None:
+def release(
+    plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh: bool, as_json: bool
+) -> None:
     """Publish the answers to PLAN (a TOML file), at the expense of its account.
 
     The same plan on the same data again prints the same stored answers and costs nothing.
     """
     from sfumato.data import source
     from sfumato.ledger import written
-    from sfumato.publisher import Publisher
+    from sfumato.publishing.publisher import Publisher
 
     spec = read_plan(plan)
     where = spec.source
@@ -114,7 +128,12 @@ def release(plan: Path, ledger: Path, out: Path | None, page: Path | None, fresh
         )
         after = publisher.account
     paid = "Nothing was spent: these are the stored answers." if releases[0].replayed else "Paid."
-    show_releases(releases, as_json=as_json, out=out, charged=f"{paid} Remaining: {written(after.rule, after.remaining)}.")
+    show_releases(
+        releases,
+        as_json=as_json,
+        out=out,
+        charged=f"{paid} Remaining: {written(after.rule, after.remaining)}.",
+    )
     if page is not None:
         from sfumato.pages import report
 

@@ -74,7 +74,7 @@ def publish(told: Publishing, domain: Domain, question: Question[R]) -> R:
     """Ask one question about one file, and show the answer."""
     from sfumato.data import source
     from sfumato.ledger import written
-    from sfumato.publisher import Publisher
+    from sfumato.publishing.publisher import Publisher
 
     if told.plot is not None and answer_of(type(question)).plot is Release.plot:
         asked = f"--plot of a {type(question).__name__}"

@@ -21,10 +21,16 @@ from sfumato.quantiles import Quantiles
 
 @click.command(short_help="Publish quantiles.")
 @source_options()
-@click.option("--at", default="0.25,0.5,0.75", show_default=True, help="Which quantiles, between 0 and 1.")
+@click.option(
+    "--at", default="0.25,0.5,0.75", show_default=True, help="Which quantiles, between 0 and 1."
+)
 @click.option("--by", help="Labels that divide the rows: the name of an axis NAME=a,b,c.")
 @click.option(
-    "--method", type=click.Choice(["auto", "joint", "recursive", "tree"]), default="auto", show_default=True, help="How they are chosen."
+    "--method",
+    type=click.Choice(["auto", "joint", "recursive", "tree"]),
+    default="auto",
+    show_default=True,
+    help="How they are chosen.",
 )
 @cost_options
 @charged_option

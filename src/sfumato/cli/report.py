@@ -14,7 +14,13 @@ from sfumato.cli.targets import NewFile
 
 @click.command()
 @click.argument("releases", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", type=NewFile(), default=Path("report.html"), show_default=True, help="The page to write.")
+@click.option(
+    "--out",
+    type=NewFile(),
+    default=Path("report.html"),
+    show_default=True,
+    help="The page to write.",
+)
 @click.option("--title", help="Heading of the page.")
 @json_option
 def report(releases: tuple[Path, ...], out: Path, title: str | None, as_json: bool) -> None:

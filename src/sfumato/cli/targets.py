@@ -21,7 +21,12 @@ class _Target(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
 
-    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         obstacle = self.obstacle(path)
         if obstacle is not None:
@@ -49,16 +54,27 @@ class NewFile(_Target):
             return DATABASE
         if path.exists():
             return None if os.access(path, os.W_OK) else "the file may not be written"
-        return _folder_obstacle(path.parent) if path.parent.exists() else "its folder does not exist"
+        return (
+            _folder_obstacle(path.parent) if path.parent.exists() else "its folder does not exist"
+        )
 
 
 class Picture(NewFile):
     """The same, with an ending that names a picture format."""
 
-    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
         path = super().convert(value, param, ctx)
         if path.suffix.lower() not in PICTURES:
-            raise UsageError(f"--plot {path}", "its ending names no picture format", f"Use one of {', '.join(PICTURES)}")
+            raise UsageError(
+                f"--plot {path}",
+                "its ending names no picture format",
+                f"Use one of {', '.join(PICTURES)}",
+            )
         return path
 
 
@@ -74,7 +90,9 @@ class NewFolder(_Target):
     doing, remedy = "saving to", "Choose a folder that can be written"
 
     def obstacle(self, path: Path) -> str | None:
-        return _folder_obstacle(next(folder for folder in (path, *path.absolute().parents) if folder.exists()))
+        return _folder_obstacle(
+            next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        )
 
 
 def write_text(path: Path, text: str) -> None:
@@ -85,4 +103,6 @@ def write_text(path: Path, text: str) -> None:
 def _folder_obstacle(folder: Path) -> str | None:
     if not folder.is_dir():
         return f"{folder} is no folder"
-    return None if os.access(folder, os.W_OK | os.X_OK) else f"the folder {folder} may not be written"
+    return (
+        None if os.access(folder, os.W_OK | os.X_OK) else f"the folder {folder} may not be written"
+    )

@@ -14,7 +14,9 @@ from sfumato.errors import DataError, UsageError
 
 @click.command(short_help="Check that a release is the one that was published.")
 @click.argument("release", type=click.Path(path_type=Path))
-@click.option("--ledger", type=click.Path(path_type=Path), help="The ledger that was charged for it.")
+@click.option(
+    "--ledger", type=click.Path(path_type=Path), help="The ledger that was charged for it."
+)
 @click.option("--key", help="The custodian's public key, as `sfumato ledger key` printed it.")
 @json_option
 def verify(release: Path, ledger: Path | None, key: str | None, as_json: bool) -> None:
@@ -23,8 +25,8 @@ def verify(release: Path, ledger: Path | None, key: str | None, as_json: bool) -
     Exit code 4 if it was edited, or is not to be found.
     """
     from sfumato.ledger import open_ledger
-    from sfumato.verifying import verify as compare
-    from sfumato.verifying import verify_signature
+    from sfumato.publishing.verifying import verify as compare
+    from sfumato.publishing.verifying import verify_signature
 
     if (ledger is None) == (key is None):
         remedy = "Give one of them: a custodian has the ledger, a reader has the key"

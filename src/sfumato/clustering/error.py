@@ -49,7 +49,9 @@ HEAVIER = math.log(20) / (math.sqrt(2) * 1.96)
 FEWEST, MOST = 4, 64  # points by which a cell is represented
 
 
-def root_mean_square(space: Space, centres: Array, partition: Partition | None, steps: tuple[Step, ...]) -> Array:
+def root_mean_square(
+    space: Space, centres: Array, partition: Partition | None, steps: tuple[Step, ...]
+) -> Array:
     """The error of each coordinate of each centre, in whole numbers: float64 ndarray of shape (k, d).
 
     Parameters
@@ -63,7 +65,9 @@ def root_mean_square(space: Space, centres: Array, partition: Partition | None, 
     """
     cells = None if partition is None else Cells.of(space, partition)
     if steps:
-        noise = steps[-1].standard_error(space.d) ** 2 * _tails((steps[-1].sum_law, steps[-1].count_law))
+        noise = steps[-1].standard_error(space.d) ** 2 * _tails(
+            (steps[-1].sum_law, steps[-1].count_law)
+        )
         grid = np.broadcast_to(_half_cells(space), centres.shape) ** 2
     elif partition is not None and cells is not None:
         noise = cells.noise(centres) * _tails(partition.laws) + cells.cut(centres)
@@ -94,7 +98,9 @@ def rounding(space: Space, partition: Partition | None, steps: tuple[Step, ...])
 
 def _half_cells(space: Space) -> Array:
     """Half of the range of values in a cell of the lattice, in whole numbers: float64 ndarray of shape (d,)."""
-    widest = np.array([float((high - low).max()) for low, high in (a.extremes() for a in space.axes)])
+    widest = np.array(
+        [float((high - low).max()) for low, high in (a.extremes() for a in space.axes)]
+    )
     return np.asarray(widest / 2 / space.widths)
 
 
@@ -177,11 +183,15 @@ class Cells:
         else:
             before = nearest(self._whole, centres)[cell]
             averaged = where
-        means, pulls = zip(*(_mean(*each, weights, k) for each in ((now, where), (before, averaged))), strict=True)
+        means, pulls = zip(
+            *(_mean(*each, weights, k) for each in ((now, where), (before, averaged))), strict=True
+        )
         offset = means[0] - means[1]
         # What one row more in a cell does to the difference, for each cell and group that meet.
         keys = np.concatenate([cell * k + now, cell * k + before])
-        per_row = np.concatenate([pulls[0], -pulls[1]]) / np.tile(np.bincount(cell)[cell], 2)[:, None]
+        per_row = (
+            np.concatenate([pulls[0], -pulls[1]]) / np.tile(np.bincount(cell)[cell], 2)[:, None]
+        )
         met, at = np.unique(keys, return_inverse=True)
         derivative = _sums(at, per_row, len(met))
         variance = _sums(met % k, derivative**2 * self.variances[met // k][:, None], k)
@@ -191,7 +201,9 @@ class Cells:
 def _averaged(where: Array, groups: Array, step: Step) -> Array:
     """Where a step sees rows: shortened to its reach."""
     about = step.about.reshape(len(step.counts), -1)[groups]
-    return np.asarray(about + shortened(where - about, step.reach, isinstance(step.sum_law, DiscreteGaussian)))
+    return np.asarray(
+        about + shortened(where - about, step.reach, isinstance(step.sum_law, DiscreteGaussian))
+    )
 
 
 def _mean(groups: Array, where: Array, weights: Array, k: int) -> tuple[Array, Array]:

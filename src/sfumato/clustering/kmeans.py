@@ -19,8 +19,8 @@ from sfumato.clustering.release import KMeansRelease
 from sfumato.clustering.space import MOST_AXES, Space
 from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable, shown
-from sfumato.exact import settle
 from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.numbers import settle
 from sfumato.partition import UniformPartitioner
 from sfumato.partition.uniform import cells_per_axis, eugkm_cells
 from sfumato.privacy.allocation import share
@@ -31,10 +31,19 @@ from sfumato.random.bits import Bits
 
 Method: TypeAlias = Literal["auto", "eugkm", "dplloyd", "privtree"]
 MOST_CLUSTERS = 1000
-LOOK, REST = Fraction(1, 50), Fraction(49, 50)  # shares of the noisy number of rows, and of what it decides
+LOOK, REST = (
+    Fraction(1, 50),
+    Fraction(49, 50),
+)  # shares of the noisy number of rows, and of what it decides
 
 
-class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=True, forbid_unknown_fields=True):
+class KMeans(
+    Question[KMeansRelease],
+    frozen=True,
+    tag="kmeans",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
     """Which kinds of rows are there? Centres of clusters, and how many rows each stands for.
 
     Distances are measured with every axis scaled to -1 .. 1 by its public bounds: the bounds say how much an axis counts.
@@ -84,35 +93,61 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
             msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         k: object = self.n_clusters
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_CLUSTERS:
-            asked = f"n_clusters = {shown(k)}" if isinstance(k, int | float | str) else f"n_clusters of type {type(k).__name__}"
-            raise UsageError(asked, f"the number of clusters is a whole number from 1 to {MOST_CLUSTERS:,}", "Write n_clusters=5")
+            asked = (
+                f"n_clusters = {shown(k)}"
+                if isinstance(k, int | float | str)
+                else f"n_clusters of type {type(k).__name__}"
+            )
+            raise UsageError(
+                asked,
+                f"the number of clusters is a whole number from 1 to {MOST_CLUSTERS:,}",
+                "Write n_clusters=5",
+            )
         if self.method not in get_args(Method):
-            raise UsageError(f"method = {shown(self.method)}", "it is unknown", f"Choose one of {', '.join(map(repr, get_args(Method)))}")
+            raise UsageError(
+                f"method = {shown(self.method)}",
+                "it is unknown",
+                f"Choose one of {', '.join(map(repr, get_args(Method)))}",
+            )
         settle(self)
 
     def needs(self, domain: Domain) -> Needs:
         """A fine lattice, or the axis' own steps where they are coarser: the one that partitions and quantiles ask for."""
         intervals = domain.intervals(self.axes)
         if len(intervals) > MOST_AXES:
-            raise UsageError(f"{self.title} on {len(intervals)} axes", f"the limit is {MOST_AXES:,}", "Name fewer axes")
+            raise UsageError(
+                f"{self.title} on {len(intervals)} axes",
+                f"the limit is {MOST_AXES:,}",
+                "Name fewer axes",
+            )
         lattice = fine_lattice(intervals)
         # The answer holds coordinates and weights of the centres.
         return Needs(lattice, self.n_clusters * (len(lattice.axes) + 1))
 
     @property
     def title(self) -> str:
-        return f"{self.n_clusters} clusters" + ("" if self.axes is None else f" of {' x '.join(map(printable, self.axes))}")
+        return f"{self.n_clusters} clusters" + (
+            "" if self.axes is None else f" of {' x '.join(map(printable, self.axes))}"
+        )
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
         """Say how accurate the weights would be; rows decide how many steps or cells there are, and the method where it is free."""
         pure, lattice = without_delta(cost), self.needs(domain).lattice
         look, rest = self._looks(pure, unit)
         method = self._method(MANY if rows is None else rows, lattice, unit, rest)
         terms, law, notes = self._expected(method, lattice, unit, rest, rows)
         if look is not None:
-            notes = (*notes, f"a noisy number of rows ({look}) decides how many steps or cells there are")
+            notes = (
+                *notes,
+                f"a noisy number of rows ({look}) decides how many steps or cells there are",
+            )
         if self.method == "auto":
-            notes = (*notes, f"with {'many' if rows is None else f'{rows:,}'} rows the method is {method}")
+            notes = (
+                *notes,
+                f"with {'many' if rows is None else f'{rows:,}'} rows the method is {method}",
+            )
         return CountsPreview(self.title, pure, unit, self.n_clusters, law, rows, notes, terms=terms)
 
     def _expected(
@@ -121,18 +156,30 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
         """How many counts a weight may be the sum of, the most noise on each count, and what else is known beforehand."""
         space, k = Space(lattice), self.n_clusters
         if method == "eugkm":
-            law = UniformPartitioner(lattice.names, partitions=None if self.method == "eugkm" else 1).laws(cost, unit)[1]
+            law = UniformPartitioner(
+                lattice.names, partitions=None if self.method == "eugkm" else 1
+            ).laws(cost, unit)[1]
             if rows is None:
                 return None, law, GROUPS
             aim, m = eugkm_cells(rows, count_law(cost, unit).effective_epsilon, d=space.d)
             return math.prod(cells_per_axis(m, space.d, aim)), law, GROUPS
         if method == "dplloyd":
-            parts, _, (_, law) = methods.lloyd_laws(space, k, MANY if rows is None else rows, unit, cost)
+            parts, _, (_, law) = methods.lloyd_laws(
+                space, k, MANY if rows is None else rows, unit, cost
+            )
             return 1, law, (f"the counts of the last of {len(parts)} steps",)
         law = methods.most_noise(space, unit, cost)
-        return 1, law, (f"the counts of the last of up to {MOST_STEPS} steps; with fewer steps there is less noise",)
+        return (
+            1,
+            law,
+            (
+                f"the counts of the last of up to {MOST_STEPS} steps; with fewer steps there is less noise",
+            ),
+        )
 
-    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> KMeansRelease:
+    def answer(
+        self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
+    ) -> KMeansRelease:
         """Find the centres, spending exactly ``cost``."""
         pure, k = without_delta(cost), self.n_clusters
         look, rest = self._looks(pure, unit)
@@ -146,7 +193,9 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
                 found = methods.dplloyd(cube, k, rows or 0, unit, rest, noise)
             case _:
                 found = methods.privtree(cube, k, unit, rest, noise)
-        mechanism = found.mechanism if look is None else f"{found.mechanism}; {look} on the number of rows"
+        mechanism = (
+            found.mechanism if look is None else f"{found.mechanism}; {look} on the number of rows"
+        )
         return KMeansRelease(
             method=method,
             lattice=cube.lattice,
@@ -175,13 +224,19 @@ class KMeans(Question[KMeansRelease], frozen=True, tag="kmeans", omit_defaults=T
         """Where rows are few for their epsilon, a coarse grid finds more than a tree; in many dimensions no grid does."""
         if self.method != "auto":
             return self.method
-        return "eugkm" if rows * count_law(cost, unit).effective_epsilon < FEW and len(lattice.axes) <= GRIDS else "privtree"
+        return (
+            "eugkm"
+            if rows * count_law(cost, unit).effective_epsilon < FEW and len(lattice.axes) <= GRIDS
+            else "privtree"
+        )
 
 
 KMeans.examples = (KMeans(2, axes="x", method="dplloyd"), KMeans(2, axes="x", method="privtree"))
 
 
-GROUPS = ("each count is a cell of a grid; the weight of a cluster adds up the cells of its group, at most all there are",)
+GROUPS = (
+    "each count is a cell of a grid; the weight of a cluster adds up the cells of its group, at most all there are",
+)
 MANY = 10**15  # rows, where nobody says how many
 FEW = 1500  # rows times epsilon, below which a grid is taken
 GRIDS = 6  # axes up to which it is

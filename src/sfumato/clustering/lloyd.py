@@ -71,7 +71,9 @@ class Step(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
         k, d = len(self.counts), len(extent)
         about, before = self.about.reshape(k, d), self.centres.reshape(k, d)
         seen = self.counts > SEEN * math.sqrt(self.count_law.variance)
-        means = about + np.rint(self.sums.reshape(k, d) / np.maximum(self.counts, 1)[:, None]).astype(np.int64)
+        means = about + np.rint(
+            self.sums.reshape(k, d) / np.maximum(self.counts, 1)[:, None]
+        ).astype(np.int64)
         return np.asarray(np.clip(np.where(seen[:, None], means, before), -extent, extent))
 
     def standard_error(self, d: int) -> Array:
@@ -98,7 +100,9 @@ def step_laws(cost: CentralMeasure, unit: Unit, reach: int, d: int) -> tuple[Law
         case ZCDP():
             sums, counts = share(cost, [Fraction(d), Fraction(math.sqrt(typical))])
             if isinstance(sums, ZCDP):
-                return DiscreteGaussian(unit.sums_l2_squared(reach) / (2 * sums.rho)), count_law(counts, unit)
+                return DiscreteGaussian(unit.sums_l2_squared(reach) / (2 * sums.rho)), count_law(
+                    counts, unit
+                )
         case ApproxDP():
             pass
     raise InternalError("A step is paid in epsilon or in rho.")
@@ -111,7 +115,14 @@ def whole_reach(extent: Array, cost: CentralMeasure) -> int:
     return max(int(extent.sum()), 1)
 
 
-def private_step(rows: tuple[Array, Array], centres: Array, about: Array, reach: int, laws: tuple[Law, Law], noise: Bits) -> Step:
+def private_step(
+    rows: tuple[Array, Array],
+    centres: Array,
+    about: Array,
+    reach: int,
+    laws: tuple[Law, Law],
+    noise: Bits,
+) -> Step:
     """Group the rows by ``centres``, add up their shortened differences from ``about``, add noise.
 
     Parameters
@@ -133,7 +144,14 @@ def private_step(rows: tuple[Array, Array], centres: Array, about: Array, reach:
     for axis in range(centres.shape[1]):
         np.add.at(sums[:, axis], groups, short[:, axis] * number)
     noisy = add_noise(sums.reshape(-1), laws[0], noise)
-    return Step(centres.reshape(-1), about.reshape(-1), reach, noisy, add_noise(counts, laws[1], noise), *laws)
+    return Step(
+        centres.reshape(-1),
+        about.reshape(-1),
+        reach,
+        noisy,
+        add_noise(counts, laws[1], noise),
+        *laws,
+    )
 
 
 def shortened(differences: Array, reach: int, euclidean: bool) -> Array:

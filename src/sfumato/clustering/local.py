@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from sfumato.arrays import Array
 from sfumato.centers import assign, kmeans, sse
 from sfumato.errors import UsageError, shown
-from sfumato.exact import Exactly, probability
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
-from sfumato.local.decoder import Decoded, check_clusters, decode
-from sfumato.local.floats import Floats
+from sfumato.local.decoding.decoder import Decoded, check_clusters, decode
 from sfumato.local.laplace import MultivariateLaplace
 from sfumato.local.mechanism import read_array
+from sfumato.local.sampling.floats import Floats
+from sfumato.numbers import Exactly, probability
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.random.bits import current
 
@@ -95,13 +95,28 @@ class PrivateKMeans:
         method: Literal["aware", "naive"] = "aware",
         bounds: Bounds | None = None,
     ) -> None:
-        for name, value, known in (("mechanism", mechanism, MECHANISMS), ("method", method, METHODS)):
+        for name, value, known in (
+            ("mechanism", mechanism, MECHANISMS),
+            ("method", method, METHODS),
+        ):
             if value not in known:
-                raise UsageError(f"{name} = {shown(value)}", f"there are {known[0]!r} and {known[1]!r}", "Choose one of them")
+                raise UsageError(
+                    f"{name} = {shown(value)}",
+                    f"there are {known[0]!r} and {known[1]!r}",
+                    "Choose one of them",
+                )
         if isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 1:
-            raise UsageError(f"max_iter = {shown(max_iter)}", "it is a whole number from 1 on", "Leave it at 300")
-        if random_state is not None and (isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0):
-            raise UsageError("random_state", "it is neither None nor a whole number from 0 on", "Give a number such as 42, or leave it out")
+            raise UsageError(
+                f"max_iter = {shown(max_iter)}", "it is a whole number from 1 on", "Leave it at 300"
+            )
+        if random_state is not None and (
+            isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0
+        ):
+            raise UsageError(
+                "random_state",
+                "it is neither None nor a whole number from 0 on",
+                "Give a number such as 42, or leave it out",
+            )
         self.n_clusters, self.epsilon, self.L = check_clusters(n_clusters, 10**9), epsilon, L
         self.random_state, self.max_iter = random_state, max_iter
         self.mechanism, self.method, self.bounds = mechanism, method, bounds
@@ -131,25 +146,39 @@ class PrivateKMeans:
         """Cluster reports, float64 of shape (n, d) in the unit cube's scale: what a real server calls."""
         shape = np.shape(reports)
         if len(shape) != 2 or not shape[1]:
-            raise UsageError(f"reports of shape {shape}", "reports form a table, one row a person", "Give an array of shape (n, d)")
+            raise UsageError(
+                f"reports of shape {shape}",
+                "reports form a table, one row a person",
+                "Give an array of shape (n, d)",
+            )
         found, mechanism = read_array(reports, shape[1], "reports"), self._made(shape[1])
         check_clusters(self.n_clusters, len(found))
         if not np.isfinite(mechanism.log_density(np.zeros(shape[1]), found)).all():
-            raise UsageError("reports", "one lies outside the report space", "Give what perturb returned, in the unit cube's scale")
+            raise UsageError(
+                "reports",
+                "one lies outside the report space",
+                "Give what perturb returned, in the unit cube's scale",
+            )
         self.mechanism_, self.reports_ = mechanism, found
         self._private = current().private
         self._warn(len(found))
         rng = np.random.default_rng(self.random_state)
         self._decoded: Decoded | None = None
         if self.method == "naive":
-            self._unit_centers = kmeans(found, self.n_clusters, seed=rng, tries=4, steps=self.max_iter)
-            self.weights_ = np.bincount(assign(found, self._unit_centers), minlength=self.n_clusters) / len(found)
+            self._unit_centers = kmeans(
+                found, self.n_clusters, seed=rng, tries=4, steps=self.max_iter
+            )
+            self.weights_ = np.bincount(
+                assign(found, self._unit_centers), minlength=self.n_clusters
+            ) / len(found)
         else:
             self._decoded = decode(found, self.mechanism_, self.n_clusters, rng)
             self._unit_centers, self.weights_ = self._decoded.centers, self._decoded.weights
         self.in_model_ = None if self._decoded is None else self._decoded.in_model
         limits = self._limits(shape[1])
-        self.cluster_centers_ = self._unit_centers if limits is None else from_unit(self._unit_centers, limits)
+        self.cluster_centers_ = (
+            self._unit_centers if limits is None else from_unit(self._unit_centers, limits)
+        )
         return self
 
     def _warn(self, reports: int) -> None:
@@ -159,7 +188,11 @@ class PrivateKMeans:
             return
         text = f"{reports:,} reports by {self.mechanism_.title} say next to nothing of where anybody is: a single centre takes {needed:.1e}"
         better = BPM(self.epsilon, "auto", self.mechanism_.dimension).reports_needed(BLIND)
-        hint = f'L = "auto" takes {better:,}, and a larger epsilon fewer.' if better < needed else "A larger epsilon takes fewer."
+        hint = (
+            f'L = "auto" takes {better:,}, and a larger epsilon fewer.'
+            if better < needed
+            else "A larger epsilon takes fewer."
+        )
         warnings.warn(f"{text}. {hint}", stacklevel=3)
 
     @property
@@ -178,7 +211,11 @@ class PrivateKMeans:
         """
         self._fitted()
         if self._decoded is None:
-            raise UsageError("intervals of naive centres", "k-means on the reports does not know their noise", 'Take method="aware"')
+            raise UsageError(
+                "intervals of naive centres",
+                "k-means on the reports does not know their noise",
+                'Take method="aware"',
+            )
         half = self._decoded.half_widths(float(probability(confidence, "confidence")))
         ends = [self._decoded.centers + sign * half for sign in (-1, 1)]
         limits = self._limits(ends[0].shape[1])
@@ -202,7 +239,7 @@ class PrivateKMeans:
         -------
         Axes, or an array of two where there are points
         """
-        from sfumato.charts import local
+        from sfumato.charts import reports as local
 
         self._fitted()
         true = None if points is None else self._scaled(points)
@@ -214,7 +251,11 @@ class PrivateKMeans:
     def _scaled(self, X: ArrayLike) -> Floats:  # noqa: N803
         given = np.asarray(X)
         if given.ndim != 2 or not given.size:
-            raise UsageError(f"points of shape {given.shape}", "points form a table, one row a person", "Give an array of shape (n, d)")
+            raise UsageError(
+                f"points of shape {given.shape}",
+                "points form a table, one row a person",
+                "Give an array of shape (n, d)",
+            )
         found = read_array(X, given.shape[1], "points")
         limits = self._limits(given.shape[1])
         return np.asarray(np.clip(found, 0, 1)) if limits is None else to_unit(found, limits)
@@ -224,13 +265,19 @@ class PrivateKMeans:
         found, dimension = self._scaled(X), self._unit_centers.shape[1]
         if found.shape[1] != dimension:
             raise UsageError(
-                f"points of shape {found.shape}", f"the centres have {dimension} axes", f"Give an array of shape (n, {dimension})"
+                f"points of shape {found.shape}",
+                f"the centres have {dimension} axes",
+                f"Give an array of shape (n, {dimension})",
             )
         return found
 
     def _fitted(self) -> None:
         if not hasattr(self, "cluster_centers_"):
-            raise UsageError("an answer of PrivateKMeans", "it has seen no reports", "Call fit or fit_reports first")
+            raise UsageError(
+                "an answer of PrivateKMeans",
+                "it has seen no reports",
+                "Call fit or fit_reports first",
+            )
 
     def __repr__(self) -> str:
         stamp = "" if getattr(self, "_private", True) else "; NOT PRIVATE"

@@ -44,11 +44,19 @@ class Clusters:
     steps: tuple[Step, ...] = ()
 
 
-def eugkm(counts: Counts, k: int, unit: Unit, cost: CentralMeasure, noise: Bits, rows: int | None = None) -> Clusters:
+def eugkm(
+    counts: Counts, k: int, unit: Unit, cost: CentralMeasure, noise: Bits, rows: int | None = None
+) -> Clusters:
     """Lay a uniform grid, count it, cluster its cells: Su et al. 2016, EUGkM. A number of rows that is known is not paid for again."""
     names = counts.lattice.names
-    aim = None if rows is None else eugkm_cells(max(rows, 0), count_law(cost, unit).effective_epsilon, d=len(names))[0]
-    question = UniformPartitioner(names, partitions=None if aim is None else max(1, math.ceil(min(aim, MOST_CELLS))))
+    aim = (
+        None
+        if rows is None
+        else eugkm_cells(max(rows, 0), count_law(cost, unit).effective_epsilon, d=len(names))[0]
+    )
+    question = UniformPartitioner(
+        names, partitions=None if aim is None else max(1, math.ceil(min(aim, MOST_CELLS)))
+    )
     partition, law = question.answer(counts, unit, cost, noise), question.laws(cost, unit)[1]
     space = Space(counts.lattice)
     cells, centres = cluster_cells(space, partition, k)
@@ -76,7 +84,9 @@ def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) 
     chosen = course(rough, start, unit, rest, longest_reach(space, cost))
     centres, steps = walk(space.rows(cube), space, space.whole(start), chosen, noise)
     mechanism = f"{partition.guarantee.mechanism}; {described(chosen)}"
-    return Clusters(centres, steps[-1].counts, np.ones(k, np.int64), chosen.laws[1], mechanism, partition, steps)
+    return Clusters(
+        centres, steps[-1].counts, np.ones(k, np.int64), chosen.laws[1], mechanism, partition, steps
+    )
 
 
 def occupied(cube: Cube) -> Cube:
@@ -96,11 +106,16 @@ def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Par
     draft.pay(root, tests)
     depth = question.grow(draft, root, np.array([HEAD]), root, law, delta)
     return draft.release(
-        question.name, depth, question.proof, f"{law} in each test whether a box is split, noise on the count of each cell"
+        question.name,
+        depth,
+        question.proof,
+        f"{law} in each test whether a box is split, noise on the count of each cell",
     )
 
 
-def dplloyd(cube: Cube, k: int, rows: int, unit: Unit, cost: CentralMeasure, noise: Bits) -> Clusters:
+def dplloyd(
+    cube: Cube, k: int, rows: int, unit: Unit, cost: CentralMeasure, noise: Bits
+) -> Clusters:
     """Lloyd's steps from public centres, the whole side of every axis as reach: Su et al. 2016, DPLloyd."""
     space = Space(cube.lattice)
     parts, reach, laws = lloyd_laws(space, k, rows, unit, cost)
@@ -111,10 +126,14 @@ def dplloyd(cube: Cube, k: int, rows: int, unit: Unit, cost: CentralMeasure, noi
         steps.append(private_step(where, centres, middle, reach, laws, noise))
         centres = steps[-1].moved(space.extent)
     mechanism = f"{laws[0]} on each sum and {laws[1]} on each count, in {len(parts)} steps"
-    return Clusters(centres, steps[-1].counts, np.ones(k, np.int64), laws[1], mechanism, steps=tuple(steps))
+    return Clusters(
+        centres, steps[-1].counts, np.ones(k, np.int64), laws[1], mechanism, steps=tuple(steps)
+    )
 
 
-def lloyd_laws(space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure) -> tuple[list[CentralMeasure], int, tuple[Law, Law]]:
+def lloyd_laws(
+    space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure
+) -> tuple[list[CentralMeasure], int, tuple[Law, Law]]:
     """What each of DPLloyd's steps costs, how far rows reach, and the noise: the same in every step."""
     number = steps_for(rows, k, space.d, count_law(cost, unit).effective_epsilon)
     parts = share(cost, [Fraction(1)] * number)
@@ -125,7 +144,10 @@ def lloyd_laws(space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure
 
 def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
     """The noise on counts of steps where they are as many, and reach as far, as they may."""
-    least = min(share(share(cost, [START, STEPS])[1], [Fraction(1)] * MOST_STEPS), key=lambda part: part.money)
+    least = min(
+        share(share(cost, [START, STEPS])[1], [Fraction(1)] * MOST_STEPS),
+        key=lambda part: part.money,
+    )
     return step_laws(least, unit, longest_reach(space, cost), space.d)[1]
 
 

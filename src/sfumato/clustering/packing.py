@@ -34,7 +34,9 @@ def _placed(k: int, d: int, radius: float) -> Array | None:
     rng, placed = np.random.default_rng([k, d]), np.empty((k, d))
     for i in range(k):
         trials = rng.uniform(radius - 1, 1 - radius, (TRIES, d))
-        apart = ((trials[:, None, :] - placed[:i]) ** 2).sum(axis=2).min(axis=1, initial=np.inf) >= 4 * radius**2
+        apart = ((trials[:, None, :] - placed[:i]) ** 2).sum(axis=2).min(
+            axis=1, initial=np.inf
+        ) >= 4 * radius**2
         if not apart.any():
             return None
         placed[i] = trials[int(apart.argmax())]

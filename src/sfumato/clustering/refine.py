@@ -28,7 +28,10 @@ from sfumato.random.bits import Bits
 
 WITHIN = (0.75, 0.9, 0.97, 1.0)  # shares of the rows whose differences a reach may leave whole
 MOST_STEPS = 3
-SLIGHT, BEARABLE = 0.003, 0.01  # of the loss: noise that allows one more step, and that a reach may bring
+SLIGHT, BEARABLE = (
+    0.003,
+    0.01,
+)  # of the loss: noise that allows one more step, and that a reach may bring
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,24 @@ def course(rough: Rough, centres: Array, unit: Unit, cost: CentralMeasure, most:
     k, d = centres.shape
     distances = squared_distances(rough.middles, centres)
     groups = distances.argmin(axis=1)
-    loss = _mean(distances[np.arange(len(groups)), groups] + (rough.halves**2).sum(axis=1) / 3, rough.weights)
+    loss = _mean(
+        distances[np.arange(len(groups)), groups] + (rough.halves**2).sum(axis=1) / 3, rough.weights
+    )
     rows = np.maximum(np.bincount(groups, rough.weights, k), 1)
-    spread = d * float((1 / rows).sum()) / rows.sum()  # what a unit of variance adds to the mean loss
-    wanted = {min(reach, most): harm for reach, harm in _reaches(rough, centres, groups, isinstance(cost, ZCDP)).items()}
+    spread = (
+        d * float((1 / rows).sum()) / rows.sum()
+    )  # what a unit of variance adds to the mean loss
+    wanted = {
+        min(reach, most): harm
+        for reach, harm in _reaches(rough, centres, groups, isinstance(cost, ZCDP)).items()
+    }
     for number in range(MOST_STEPS, 0, -1):
         parts = share(cost, [Fraction(1)] * number)
         least = min(parts, key=lambda part: part.money)
-        noise = {reach: spread * step_laws(least, unit, reach, d)[0].variance / HALF**2 for reach in wanted}
+        noise = {
+            reach: spread * step_laws(least, unit, reach, d)[0].variance / HALF**2
+            for reach in wanted
+        }
         reach = min(wanted, key=lambda reach: noise[reach] + wanted[reach])
         if noise[reach] <= SLIGHT * loss:
             break
@@ -97,13 +110,21 @@ def _reaches(rough: Rough, centres: Array, groups: Array, euclidean: bool) -> di
     A row is taken to lie half a cell's side from the middle of its cell along each axis, on average.
     """
     away, halves = rough.middles - centres[groups], rough.halves
-    length = np.sqrt((away**2 + halves**2 / 3).sum(axis=1)) if euclidean else (np.abs(away) + halves / 2).sum(axis=1)
+    length = (
+        np.sqrt((away**2 + halves**2 / 3).sum(axis=1))
+        if euclidean
+        else (np.abs(away) + halves / 2).sum(axis=1)
+    )
     order, found = np.argsort(length), {}
     held = np.cumsum(rough.weights[order])
     for share_within in WITHIN:
-        most = length[order[min(int(np.searchsorted(held, share_within * held[-1])), len(order) - 1)]]
+        most = length[
+            order[min(int(np.searchsorted(held, share_within * held[-1])), len(order) - 1)]
+        ]
         weights = rough.weights * (1 - np.minimum(1, most / np.maximum(length, 1 / HALF)))
-        lost = np.stack([np.bincount(groups, weights * column, len(centres)) for column in away.T], axis=1)
+        lost = np.stack(
+            [np.bincount(groups, weights * column, len(centres)) for column in away.T], axis=1
+        )
         rows = np.maximum(np.bincount(groups, rough.weights, len(centres)), 1)
         found[max(1, int(most * HALF))] = float(((lost**2).sum(axis=1) / rows).sum() / rows.sum())
     return found
@@ -113,7 +134,9 @@ def _mean(values: Array, weights: Array) -> float:
     return float(values @ weights / weights.sum()) if weights.sum() > 0 else float(values.mean())
 
 
-def walk(rows: tuple[Array, Array], space: Space, start: Array, chosen: Course, noise: Bits) -> tuple[Array, tuple[Step, ...]]:
+def walk(
+    rows: tuple[Array, Array], space: Space, start: Array, chosen: Course, noise: Bits
+) -> tuple[Array, tuple[Step, ...]]:
     """Make the steps: the centres, int64 ndarray of shape (k, d), and what was released on the way."""
     centres, steps = start, []
     for _ in chosen.parts:
@@ -125,5 +148,8 @@ def walk(rows: tuple[Array, Array], space: Space, start: Array, chosen: Course, 
 def described(chosen: Course) -> str:
     """The noise of the steps in words."""
     kind = "L2" if isinstance(chosen.laws[0], DiscreteGaussian) else "L1"
-    times, reach = f"{len(chosen.parts)} step{'s' if len(chosen.parts) > 1 else ''}", f"{chosen.reach / HALF:.3g} half-sides in {kind}"
+    times, reach = (
+        f"{len(chosen.parts)} step{'s' if len(chosen.parts) > 1 else ''}",
+        f"{chosen.reach / HALF:.3g} half-sides in {kind}",
+    )
     return f"{times} with rows shortened to {reach}: {chosen.laws[0]} on each sum, {chosen.laws[1]} on each count"

@@ -17,8 +17,8 @@ from sfumato.clustering.lloyd import Step
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import Law
+from sfumato.numbers import Exactly, sidak
 from sfumato.partition import Partition
 
 if TYPE_CHECKING:
@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-release", dict=True, forbid_unknown_fields=True):
+class KMeansRelease(
+    Release,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="kmeans-release",
+    dict=True,
+    forbid_unknown_fields=True,
+):
     """Centres of clusters, and how many rows each stands for. No row is assigned to any: ``predict`` takes points of your own.
 
     The centres follow from the noisy integers that were paid for, which are all here: a partition's, and those of steps.
@@ -72,11 +80,26 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
     def __post_init__(self) -> None:
         k, d = len(self.weights), len(self.lattice.axes)
         grids = all(isinstance(axis, GridAxis) for axis in self.lattice.axes)
-        whole = k > 0 and d > 0 and grids and self.whole_centres.shape == (k * d,) and self.terms.shape == (k,)
-        if not whole or any(s.counts.shape != (k,) or {s.centres.size, s.about.size, s.sums.size} != {k * d} for s in self.steps):
-            raise UsageError("clusters", "they have another number of centres than of weights", "Load a file that release.save wrote")
+        whole = (
+            k > 0
+            and d > 0
+            and grids
+            and self.whole_centres.shape == (k * d,)
+            and self.terms.shape == (k,)
+        )
+        if not whole or any(
+            s.counts.shape != (k,) or {s.centres.size, s.about.size, s.sums.size} != {k * d}
+            for s in self.steps
+        ):
+            raise UsageError(
+                "clusters",
+                "they have another number of centres than of weights",
+                "Load a file that release.save wrote",
+            )
         # Always found anew: a file tells it to its readers, and is not believed.
-        msgspec.structs.force_setattr(self, "flags", tuple((self.weights > self.accuracy()).tolist()))
+        msgspec.structs.force_setattr(
+            self, "flags", tuple((self.weights > self.accuracy()).tolist())
+        )
 
     @cached_property
     def space(self) -> Space:
@@ -128,7 +151,11 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
     def unknowns(self) -> str:
         """What is not known, in a sentence."""
         unknown = len(self.flags) - sum(self.flags)
-        return f"{unknown} of {len(self.flags)} centres are not known: their weights cannot be told from 0." if unknown else ""
+        return (
+            f"{unknown} of {len(self.flags)} centres are not known: their weights cannot be told from 0."
+            if unknown
+            else ""
+        )
 
     @cached_property
     def standard_error(self) -> Array:
@@ -189,7 +216,11 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
             array = np.zeros(0)
         if array.ndim != 2 or array.shape[1] != len(self.axes):
             asked = f"points of shape {array.shape}"
-            raise UsageError(asked, f"the clusters have the axes {', '.join(self.axes)}", f"Give an array of shape (n, {len(self.axes)})")
+            raise UsageError(
+                asked,
+                f"the clusters have the axes {', '.join(self.axes)}",
+                f"Give an array of shape (n, {len(self.axes)})",
+            )
         missing = np.isnan(array).any(axis=1)
         known = np.where(missing.reshape(-1, 1), 0.0, array)
         found = nearest(self.space.whole(self.space.scale(known)), self._whole)
@@ -207,7 +238,9 @@ class KMeansRelease(Release, frozen=True, kw_only=True, eq=False, tag="kmeans-re
         columns = {a.name: edge_array(centers[:, i], a.time) for i, a in enumerate(self.space.axes)}
         columns |= {f"{axis.name}_error": error[:, i] for i, axis in enumerate(self.space.axes)}
         low, high = self.interval()
-        return pa.table(columns | {"count": self.weights, "low": low, "high": high, "known": self.known})
+        return pa.table(
+            columns | {"count": self.weights, "low": low, "high": high, "known": self.known}
+        )
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Centres with their groups' areas over two axes, or against the weights along one; further axes are left out."""

@@ -44,7 +44,9 @@ class Space:
     @cached_property
     def extent(self) -> Array:
         """How far from the middle a row can lie along each axis: int64 ndarray of shape (d,); 0 where there is one cell."""
-        return np.array([(axis.cells - 1) * HALF // axis.cells for axis in self.axes], dtype=np.int64)
+        return np.array(
+            [(axis.cells - 1) * HALF // axis.cells for axis in self.axes], dtype=np.int64
+        )
 
     def rows(self, cube: Cube) -> tuple[Array, Array]:
         """Where the occupied cells stand, and how many rows each holds: int64 ndarrays of shapes (cells, d) and (cells,).
@@ -53,15 +55,22 @@ class Space:
         """
         if cube.coordinates is None:
             occupied = np.flatnonzero(cube.counts)
-            coordinates, counts = np.unravel_index(occupied, self.lattice.shape), cube.counts[occupied]
+            coordinates, counts = (
+                np.unravel_index(occupied, self.lattice.shape),
+                cube.counts[occupied],
+            )
         else:
             coordinates, counts = tuple(cube.coordinates.T), cube.counts
-        columns = [_middles(axis.cells)[index] for axis, index in zip(self.axes, coordinates, strict=True)]
+        columns = [
+            _middles(axis.cells)[index] for axis, index in zip(self.axes, coordinates, strict=True)
+        ]
         return np.stack(columns).T, counts.astype(np.int64, copy=False)
 
     def whole(self, scaled: Array) -> Array:
         """Round points in [-1, 1]^d to whole numbers inside the reach of rows: int64 ndarray like ``scaled``."""
-        return np.asarray(np.clip(np.rint(scaled * HALF), -self.extent, self.extent).astype(np.int64))
+        return np.asarray(
+            np.clip(np.rint(scaled * HALF), -self.extent, self.extent).astype(np.int64)
+        )
 
     def scale(self, points: Array) -> Array:
         """Bring points in the axes' own units to [-1, 1]^d, clamped: float64 ndarray like ``points``; NaN stays."""
@@ -90,11 +99,15 @@ class Space:
         """From a value to the middle of its cell: half a step where the cells are steps, else 0; float64 ndarray of shape (d,)."""
         low, high = self._ends
         steps = np.array([axis.snap and axis.cells < finest(self.d) for axis in self.axes])
-        return np.asarray(np.where(steps, (high - low) / 2 / [axis.cells for axis in self.axes], 0.0))
+        return np.asarray(
+            np.where(steps, (high - low) / 2 / [axis.cells for axis in self.axes], 0.0)
+        )
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
-        return np.array([axis.lower for axis in self.axes]), np.array([axis.upper for axis in self.axes])
+        return np.array([axis.lower for axis in self.axes]), np.array(
+            [axis.upper for axis in self.axes]
+        )
 
 
 def _middles(cells: int) -> Array:

@@ -38,7 +38,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
 from sfumato.data import persons as people
-from sfumato.data.spill import PARTS, PARTS_BITS, Parts, memory
+from sfumato.data.external_partitions import PARTS, PARTS_BITS, Parts, memory
 from sfumato.domain import DROPPED
 from sfumato.random import bits
 
@@ -101,7 +101,9 @@ def ranked(persons: list[Array], priorities: Array, common: int = 0) -> Array:
     common : int
         How many leading bits all persons have in common.
     """
-    words = ((persons[0] << np.uint64(common)) >> np.uint64(_PRIORITY_BITS)) << np.uint64(_PRIORITY_BITS)
+    words = ((persons[0] << np.uint64(common)) >> np.uint64(_PRIORITY_BITS)) << np.uint64(
+        _PRIORITY_BITS
+    )
     words |= priorities >> np.uint64(64 - _PRIORITY_BITS)
     order = np.argsort(words)
     first = words[order] >> np.uint64(_PRIORITY_BITS)
@@ -135,7 +137,9 @@ def _first(who: Array, counts: Array, rows_per_person: int) -> Array:
     places = np.flatnonzero(counts)
     who = who[places]
     keep = np.ones(len(who), bool)
-    keep[rows_per_person:] = who[rows_per_person:] != who[:-rows_per_person]  # the r-th row before is someone else's
+    keep[rows_per_person:] = (
+        who[rows_per_person:] != who[:-rows_per_person]
+    )  # the r-th row before is someone else's
     return places[keep]
 
 
@@ -174,7 +178,9 @@ class Bounder:
 
     def _records(self, words: list[Array], drawn: Array, keys: list[list[Array]]) -> Array:
         self._persons = [f"p{i}" for i in range(len(words))]
-        self._fields = [[f"c{lattice}.{i}" for i in range(len(key))] for lattice, key in enumerate(keys)]
+        self._fields = [
+            [f"c{lattice}.{i}" for i in range(len(key))] for lattice, key in enumerate(keys)
+        ]
         columns = dict(zip(self._persons, words, strict=True)) | {"priority": drawn}
         for names, key in zip(self._fields, keys, strict=True):
             columns |= zip(names, key, strict=True)
@@ -225,7 +231,10 @@ class Bounder:
 
     def _cells(self, records: Array, depth: int) -> list[list[Array]]:
         places = self._places(records, depth)
-        return [[records[name][rows] for name in names] for names, rows in zip(self._fields, places, strict=True)]
+        return [
+            [records[name][rows] for name in names]
+            for names, rows in zip(self._fields, places, strict=True)
+        ]
 
     def _reduced(self, records: Array, depth: int) -> Array:
         """Drop the records that no lattice keeps of these alone, and hence of no more than these."""

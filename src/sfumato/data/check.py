@@ -80,7 +80,9 @@ def check(
     try:
         source.require([lattice for _, lattice in asked])
     except DataError as refusal:
-        return Check(source.title, refused=str(refusal), hints=hints, limit=source.unit.rows_per_person)
+        return Check(
+            source.title, refused=str(refusal), hints=hints, limit=source.unit.rows_per_person
+        )
     look = _Look(source, reader, asked)
     try:
         look.at_all(progress)
@@ -104,13 +106,17 @@ def _axis(name: str, axis: Axis) -> LatticeAxis:
 class _Look:
     """One pass over a table."""
 
-    def __init__(self, source: Source, reader: RowReader, asked: Sequence[tuple[str, Lattice]]) -> None:
+    def __init__(
+        self, source: Source, reader: RowReader, asked: Sequence[tuple[str, Lattice]]
+    ) -> None:
         self._source = source
         self._reader = reader
         self._titles = [title for title, _ in asked]
         self._lattices = [lattice for _, lattice in asked]
         axes = dict.fromkeys(axis for lattice in self._lattices for axis in lattice.axes)
-        self._axes: dict[LatticeAxis, _Numbers | _Labels | _Keys] = {axis: _watch(axis) for axis in axes}
+        self._axes: dict[LatticeAxis, _Numbers | _Labels | _Keys] = {
+            axis: _watch(axis) for axis in axes
+        }
         self._losses = Losses()
         self._rows = 0
         self._without_person = 0
@@ -122,7 +128,9 @@ class _Look:
         reader = self._reader
         columns = self._source._columns(self._lattices)
         total = guarded(reader.name, reader.rows) if progress else None
-        batches = guarded_batches(reader.name, partial(reader.batches_noting, columns, self._losses))
+        batches = guarded_batches(
+            reader.name, partial(reader.batches_noting, columns, self._losses)
+        )
         for batch in of_known_types(reader.name, columns, self._source.unit.person, batches):
             guarded(reader.name, partial(self._at, batch))
             if progress:
@@ -131,19 +139,26 @@ class _Look:
     def _at(self, batch: pa.RecordBatch) -> None:
         self._rows += len(batch)
         has_cell = {axis: watch.at(batch[axis.name]) for axis, watch in self._axes.items()}
-        useful = [np.logical_and.reduce([has_cell[axis] for axis in lattice.axes]) for lattice in self._lattices]
+        useful = [
+            np.logical_and.reduce([has_cell[axis] for axis in lattice.axes])
+            for lattice in self._lattices
+        ]
         if self._persons is not None:
             ids = batch[self._source.unit.person]
             known = people.ids(ids).is_valid().to_numpy(zero_copy_only=False)
             self._without_person += int((~known).sum())
             useful = [each & known for each in useful]
-            self._persons.add(ids, [[np.where(each, 0, DROPPED).astype(np.int32)] for each in useful])
+            self._persons.add(
+                ids, [[np.where(each, 0, DROPPED).astype(np.int32)] for each in useful]
+            )
         for place, each in enumerate(useful):
             self._counted[place] += int(each.sum())
 
     def found(self, hints: tuple[str, ...]) -> Check:
         losses = self._losses
-        persons = self._persons.found() if self._persons is not None else [None] * len(self._lattices)
+        persons = (
+            self._persons.found() if self._persons is not None else [None] * len(self._lattices)
+        )
         if losses.not_utf8:
             hints = (
                 *hints,
@@ -156,7 +171,10 @@ class _Look:
             unended=losses.unended,
             without_person=self._without_person,
             limit=self._source.unit.rows_per_person,
-            axes=tuple(watch.found(losses.unparsed[axis.name], losses.not_utf8[axis.name]) for axis, watch in self._axes.items()),
+            axes=tuple(
+                watch.found(losses.unparsed[axis.name], losses.not_utf8[axis.name])
+                for axis, watch in self._axes.items()
+            ),
             questions=tuple(
                 _of_question(title, counted, self._rows, seen)
                 for title, counted, seen in zip(self._titles, self._counted, persons, strict=True)
@@ -188,7 +206,11 @@ def _watch(axis: LatticeAxis) -> _Numbers | _Labels | _Keys:
 class _Numbers:
     def __init__(self, axis: GridAxis | EdgesAxis) -> None:
         self._axis = axis
-        self._ends = (axis.lower, axis.upper) if isinstance(axis, GridAxis) else (axis.bounds[0], axis.bounds[-1])
+        self._ends = (
+            (axis.lower, axis.upper)
+            if isinstance(axis, GridAxis)
+            else (axis.bounds[0], axis.bounds[-1])
+        )
         self._missing = self._below = self._above = 0
 
     def at(self, column: pa.Array) -> Array:
@@ -201,7 +223,9 @@ class _Numbers:
 
     def found(self, unparsed: int, not_utf8: int) -> AxisCheck:
         edges = isinstance(self._axis, EdgesAxis)
-        return AxisCheck(self._axis.name, self._missing, unparsed, not_utf8, self._below, self._above, edges)
+        return AxisCheck(
+            self._axis.name, self._missing, unparsed, not_utf8, self._below, self._above, edges
+        )
 
 
 class _Labels:
@@ -234,7 +258,10 @@ class _Labels:
 
     def found(self, unparsed: int, not_utf8: int) -> AxisCheck:
         listed = [str(label) for label in self._axis.listed]
-        labels = tuple(Unmatched(label, rows, _nearest(label, listed)) for label, rows in self._seen.most_common(SHOWN))
+        labels = tuple(
+            Unmatched(label, rows, _nearest(label, listed))
+            for label, rows in self._seen.most_common(SHOWN)
+        )
         return AxisCheck(
             self._axis.name,
             self._missing,

@@ -42,12 +42,22 @@ def misfit(column: Column, type_: pa.DataType) -> str | None:
     if kind == "null":
         return None
     if column is None:
-        return None if kind in ("number", "boolean", "text", "bytes", "time") else "ids of persons are text or integers"
+        return (
+            None
+            if kind in ("number", "boolean", "text", "bytes", "time")
+            else "ids of persons are text or integers"
+        )
     if isinstance(column, KeyAxis):
-        return None if keys_kind(type_) is not None else "keys are text, booleans or integers of 64 bits"
+        return (
+            None
+            if keys_kind(type_) is not None
+            else "keys are text, booleans or integers of 64 bits"
+        )
     if isinstance(column, LabelAxis):
         wanted = label_kinds(column)
-        return None if kind in wanted else f"its labels are declared as {' and '.join(sorted(wanted))}"
+        return (
+            None if kind in wanted else f"its labels are declared as {' and '.join(sorted(wanted))}"
+        )
     if column.time is not None:
         return None if kind == "time" else "the domain declares dates or times"
     return None if kind in ("number", "boolean") else "the domain declares numbers"
@@ -58,7 +68,11 @@ def type_name(type_: pa.DataType) -> str:
     plain = plain_type(type_)
     if pt.is_decimal(plain):
         return "decimal"
-    return str(type_) if _kind(plain) != "other" or pt.is_primitive(plain) else "an engine's own or a nested one"
+    return (
+        str(type_)
+        if _kind(plain) != "other" or pt.is_primitive(plain)
+        else "an engine's own or a nested one"
+    )
 
 
 def keys_kind(type_: pa.DataType) -> str | None:
@@ -72,7 +86,10 @@ def keys_kind(type_: pa.DataType) -> str | None:
 
 def label_kinds(axis: LabelAxis) -> set[str]:
     """What kinds of values the listed labels are: ``"text"``, ``"number"``, ``"boolean"``."""
-    return {"boolean" if isinstance(label, bool) else "text" if isinstance(label, str) else "number" for label in axis.listed}
+    return {
+        "boolean" if isinstance(label, bool) else "text" if isinstance(label, str) else "number"
+        for label in axis.listed
+    }
 
 
 def _kind(type_: pa.DataType) -> str:
@@ -84,7 +101,9 @@ def _kind(type_: pa.DataType) -> str:
         "bytes": (pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary, pt.is_binary_view),
         "time": (pt.is_date, pt.is_timestamp),
     }
-    return next((kind for kind, those in tests.items() if any(test(type_) for test in those)), "other")
+    return next(
+        (kind for kind, those in tests.items() if any(test(type_) for test in those)), "other"
+    )
 
 
 def of_known_types(
@@ -106,7 +125,9 @@ def of_known_types(
             if person is not None and seen is not None:
                 types = [seen.field(person).type, schema.field(person).type]
                 if ids_form(types) is None:
-                    raise _changed(name, person, "ids of persons are of different types in different rows")
+                    raise _changed(
+                        name, person, "ids of persons are of different types in different rows"
+                    )
             seen = schema
         yield batch
 
@@ -118,11 +139,15 @@ def _check_batch(name: str, columns: Columns, schema: pa.Schema) -> None:
             raise _changed(name, column, "some of its rows come without the column")
         type_ = schema.field(place).type
         if wanted := misfit(asked, type_):
-            raise _changed(name, column, f"some of its rows are of type {type_name(type_)}, and {wanted}")
+            raise _changed(
+                name, column, f"some of its rows are of type {type_name(type_)}, and {wanted}"
+            )
 
 
 def _changed(name: str, column: str, obstacle: str) -> DataError:
-    return DataError(f"{name}, column {column!r}", obstacle, "Write the column with one type in all rows")
+    return DataError(
+        f"{name}, column {column!r}", obstacle, "Write the column with one type in all rows"
+    )
 
 
 # --- types of ids -----------------------------------------------------------------------------------------------------
@@ -130,7 +155,9 @@ def _changed(name: str, column: str, obstacle: str) -> DataError:
 
 def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
     """The one type to which ids of persons from several files are brought, or None if equal ids might not become equal."""
-    plain = list(dict.fromkeys(plain_type(type_) for type_ in types if not pt.is_null(plain_type(type_))))
+    plain = list(
+        dict.fromkeys(plain_type(type_) for type_ in types if not pt.is_null(plain_type(type_)))
+    )
     if len(plain) < 2:
         return plain[0] if plain else pa.null()
     if all(_kind(type_) == "text" for type_ in plain):
@@ -161,15 +188,21 @@ def numbers(array: pa.Array, time: Time | None) -> Array:
     if time is not None:
         return _times(array, time)
     if pt.is_decimal(array.type):
-        array = array.cast(pa.string())  # Arrow's own cast rounds twice: 0.7 would become 0.7000000000000001
+        array = array.cast(
+            pa.string()
+        )  # Arrow's own cast rounds twice: 0.7 would become 0.7000000000000001
     if not pt.is_float64(array.type):
         array = array.cast(pa.float64(), safe=False)
-    return np.asarray(array.to_numpy(zero_copy_only=False))  # no copy without nulls; NaN for each null
+    return np.asarray(
+        array.to_numpy(zero_copy_only=False)
+    )  # no copy without nulls; NaN for each null
 
 
 def _times(array: pa.Array, time: Time) -> Array:
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    whole = (array.view(pa.int32()) if pt.is_date32(array.type) else array.view(pa.int64())).fill_null(0)
+    whole = (
+        array.view(pa.int32()) if pt.is_date32(array.type) else array.view(pa.int64())
+    ).fill_null(0)
     ticks = whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     if pt.is_date32(array.type):
         ticks = ticks if time == "day" else _times_factor(ticks, MICROSECONDS_A_DAY)

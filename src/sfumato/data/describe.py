@@ -14,7 +14,9 @@ from sfumato.data.columns import plain_type
 from sfumato.data.guard import guarded
 from sfumato.data.registry import open_reader
 
-Kind: TypeAlias = Literal["whole", "number", "date", "time", "text", "yes or no", "other", "unknown"]
+Kind: TypeAlias = Literal[
+    "whole", "number", "date", "time", "text", "yes or no", "other", "unknown"
+]
 
 
 def kinds(path: str | os.PathLike[str]) -> dict[str, Kind]:
@@ -44,4 +46,6 @@ def _kind(type_: pa.DataType) -> Kind:
         "time": (pt.is_timestamp,),
         "text": (pt.is_string, pt.is_large_string),
     }
-    return next((kind for kind, several in tests.items() if any(test(type_) for test in several)), "other")
+    return next(
+        (kind for kind, several in tests.items() if any(test(type_) for test in several)), "other"
+    )

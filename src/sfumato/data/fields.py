@@ -66,7 +66,11 @@ def parse(texts: pa.Array, column: Column) -> pa.Array:
         return _moments(texts)
     if pt.is_boolean(type_):
         return _mapped(texts, _boolean, type_)
-    return _whole(texts, column) if isinstance(column, LabelAxis) and pt.is_integer(type_) else _texts(texts)
+    return (
+        _whole(texts, column)
+        if isinstance(column, LabelAxis) and pt.is_integer(type_)
+        else _texts(texts)
+    )
 
 
 # --- text ---------------------------------------------------------------------------------------------------------------
@@ -86,12 +90,16 @@ def _mapped(texts: pa.Array, single: Single, type_: pa.DataType) -> pa.Array:
     return values.take(encoded.indices)
 
 
-def _by_field(texts: pa.Array, easy: pa.Array, bulk: Callable[[pa.Array], pa.Array], single: Single) -> pa.Array:
+def _by_field(
+    texts: pa.Array, easy: pa.Array, bulk: Callable[[pa.Array], pa.Array], single: Single
+) -> pa.Array:
     """Read the fields that ``easy`` marks together, and the others one by one."""
     easy = easy.fill_null(False)
     values = bulk(pc.if_else(easy, texts, None))
     odd = pc.and_not(texts.is_valid(), easy)
-    others = _mapped(texts.filter(odd), single, pa.int64() if pt.is_timestamp(values.type) else values.type)
+    others = _mapped(
+        texts.filter(odd), single, pa.int64() if pt.is_timestamp(values.type) else values.type
+    )
     return pc.replace_with_mask(values, odd, others.cast(values.type))
 
 
@@ -228,7 +236,11 @@ def microseconds(raw: bytes) -> int | None:
     if found is None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-    if not (1 <= month <= 12 and 1 <= day <= _MONTHS[month - 1] and max(hour - 23, minute - 59, second - 59) <= 0):
+    if not (
+        1 <= month <= 12
+        and 1 <= day <= _MONTHS[month - 1]
+        and max(hour - 23, minute - 59, second - 59) <= 0
+    ):
         return None
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if (month, day) == (2, 29) and not leap:

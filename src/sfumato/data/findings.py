@@ -113,7 +113,9 @@ class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         return "<Check, not for publication: print it to read it>"
 
     def __reduce__(self) -> NoReturn:
-        raise UsageError("pickling a Check", "it holds true counts", "Print it, and keep it to yourself")
+        raise UsageError(
+            "pickling a Check", "it holds true counts", "Print it, and keep it to yourself"
+        )
 
     def __str__(self) -> str:
         return page(self, WIDTH)
@@ -143,7 +145,9 @@ def page(check: Check, width: int) -> str:
 
 def _folded(line: str, width: int) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()))
-    return textwrap.wrap(line, width, subsequent_indent=indent and indent + "  ", break_on_hyphens=False) or [""]
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent and indent + "  ", break_on_hyphens=False
+    ) or [""]
 
 
 def _summary(check: Check) -> Iterator[str]:
@@ -168,7 +172,8 @@ def _axis(axis: AxisCheck) -> Iterator[str]:
     found = (
         (
             axis.missing,
-            "rows have no value" + (f", {axis.unparsed:,} because the field does not parse" if axis.unparsed else ""),
+            "rows have no value"
+            + (f", {axis.unparsed:,} because the field does not parse" if axis.unparsed else ""),
         ),
         (axis.not_utf8, "of these fields are not UTF-8"),
         (axis.below, f"rows lie below the {first}, and {place}"),
@@ -198,4 +203,6 @@ def _question(question: QuestionCheck, check: Check) -> Iterator[str]:
 
 def printable(text: str) -> str:
     """Write what would steer a terminal as its escape."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+    )

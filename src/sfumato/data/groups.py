@@ -49,7 +49,9 @@ def cube_of_groups(
         else:
             columns.append(np.asarray(column, np.int64))
             if len(weights) and columns[-1].max() >= axis.size:
-                raise InternalError(f"An engine counted a cell that axis {axis.name!r} does not have.")
+                raise InternalError(
+                    f"An engine counted a cell that axis {axis.name!r} does not have."
+                )
     held = np.logical_and.reduce([column > DROPPED for column in columns])
     coordinates = np.stack([column[held] for column in columns], axis=1)
     if lattice.size <= DENSE_LIMIT:

@@ -64,7 +64,9 @@ class KeyNumbers:
 
     def __init__(self) -> None:
         self._known: pa.Array | None = None  # distinct keys, in the order of their numbers
-        self._last: pa.Array | None = None  # the last dictionary of a column, and where its values went
+        self._last: pa.Array | None = (
+            None  # the last dictionary of a column, and where its values went
+        )
         self._cells = np.zeros(0, np.int64)
         self._order = np.zeros(0, np.int64)
         self._ranks: Array | None = None
@@ -80,7 +82,11 @@ class KeyNumbers:
             return self._numbers(decoded(array))
         encoded = dictionary_of(array)
         dictionary = encoded.dictionary
-        if self._last is None or self._last.type != dictionary.type or not self._last.equals(dictionary):
+        if (
+            self._last is None
+            or self._last.type != dictionary.type
+            or not self._last.equals(dictionary)
+        ):
             self._last = dictionary
             self._cells = np.append(self._numbers(decoded(dictionary)), DROPPED)
         indices = encoded.indices
@@ -107,8 +113,12 @@ class KeyNumbers:
         """From numbers to places among the sorted keys: int64 ndarray of shape (keys,)."""
         if self._ranks is None:
             order = np.zeros(0, np.int64)
-            if self._known is not None and len(self):  # Arrow knows no order of booleans as dictionaries have them; there are two at most
-                sortable = self._known.cast(pa.int8()) if pt.is_boolean(self._known.type) else self._known
+            if self._known is not None and len(
+                self
+            ):  # Arrow knows no order of booleans as dictionaries have them; there are two at most
+                sortable = (
+                    self._known.cast(pa.int8()) if pt.is_boolean(self._known.type) else self._known
+                )
                 order = pc.array_sort_indices(sortable).to_numpy().astype(np.int64)
             self._order = order
             self._ranks = np.empty_like(order)
@@ -132,7 +142,9 @@ def _one_type(values: pa.Array) -> pa.Array:
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
-        return pa.array([_text(raw) for raw in values.cast(pa.large_binary()).to_pylist()], pa.large_string())
+        return pa.array(
+            [_text(raw) for raw in values.cast(pa.large_binary()).to_pylist()], pa.large_string()
+        )
     return values
 
 
@@ -145,12 +157,16 @@ def _text(raw: bytes | None) -> str | None:
 
 def named(cube: Cube, numbers: dict[KeyAxis, KeyNumbers]) -> Cube:
     """Give a cube whose cells are numbers of keys the keys themselves, in order."""
-    keyed = [(i, numbers[axis]) for i, axis in enumerate(cube.lattice.axes) if isinstance(axis, KeyAxis)]
+    keyed = [
+        (i, numbers[axis]) for i, axis in enumerate(cube.lattice.axes) if isinstance(axis, KeyAxis)
+    ]
     if not keyed or cube.coordinates is None:
         return cube
     coordinates = cube.coordinates.copy()
     for i, each in keyed:
         coordinates[:, i] = each.ranks()[coordinates[:, i]]
     order = np.lexsort(coordinates.T[::-1])
-    keys = {axis.name: numbers[axis].sorted for axis in cube.lattice.axes if isinstance(axis, KeyAxis)}
+    keys = {
+        axis.name: numbers[axis].sorted for axis in cube.lattice.axes if isinstance(axis, KeyAxis)
+    }
     return replace(cube, counts=cube.counts[order], coordinates=coordinates[order], keys=keys)

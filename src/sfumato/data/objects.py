@@ -126,7 +126,9 @@ def nanoseconds(value: object) -> int | None:
         return None
     when = value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
     finer = int(getattr(when, "nanosecond", 0))  # pandas' own times have them
-    plain = dt.datetime(when.year, when.month, when.day, when.hour, when.minute, when.second, when.microsecond)
+    plain = dt.datetime(
+        when.year, when.month, when.day, when.hour, when.minute, when.second, when.microsecond
+    )
     # The calendar ends with the year 9999, also for what a zone would shift: so the offset is taken off the difference.
     since = plain - _EPOCH - (when.utcoffset() or dt.timedelta())
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000 + finer

@@ -28,7 +28,9 @@ from sfumato.arrays import Array
 from sfumato.data.columns import decoded
 
 _BLOCK = 16
-_SECRETS = 2**127  # where in the key's counter the secrets of ids lie, beyond all priorities of rows
+_SECRETS = (
+    2**127
+)  # where in the key's counter the secrets of ids lie, beyond all priorities of rows
 
 
 def ids(column: pa.Array) -> pa.Array:
@@ -51,8 +53,14 @@ class Words:
     """
 
     def __init__(self, key: bytes) -> None:
-        secrets = Cipher(algorithms.AES256(key), modes.CTR(_SECRETS.to_bytes(16, "big"))).encryptor().update(bytes(64))
-        self._mix = [np.uint64(word | 1) for word in np.frombuffer(secrets[:32], np.uint64).tolist()]
+        secrets = (
+            Cipher(algorithms.AES256(key), modes.CTR(_SECRETS.to_bytes(16, "big")))
+            .encryptor()
+            .update(bytes(64))
+        )
+        self._mix = [
+            np.uint64(word | 1) for word in np.frombuffer(secrets[:32], np.uint64).tolist()
+        ]
         self._block = Cipher(algorithms.AES256(secrets[32:]), modes.ECB()).encryptor()
 
     def of(self, ids: pa.Array) -> list[Array]:
@@ -71,13 +79,19 @@ class Words:
     def _macs(self, ids: pa.Array) -> list[Array]:
         if pt.is_decimal(ids.type):
             ids = ids.cast(pa.string())
-        offsets, data = _bytes_of(ids.cast(pa.binary()).cast(pa.large_binary()) if pt.is_fixed_size_binary(ids.type) else ids)
+        offsets, data = _bytes_of(
+            ids.cast(pa.binary()).cast(pa.large_binary())
+            if pt.is_fixed_size_binary(ids.type)
+            else ids
+        )
         blocks = -(-np.diff(offsets) // _BLOCK)
         macs = np.empty((len(blocks), 2), np.uint64)
         most = 4
         left = np.argsort(-blocks, kind="stable")  # longest first
         while len(left):
-            some = blocks[left] <= most  # lengths of one class differ little, which bounds what padding costs
+            some = (
+                blocks[left] <= most
+            )  # lengths of one class differ little, which bounds what padding costs
             rows = left[some]
             left = left[~some]
             macs[rows] = self._class(offsets, data, rows)
@@ -88,17 +102,27 @@ class Words:
         lengths = offsets[rows + 1] - offsets[rows]
         width = int(-(-lengths.max(initial=0) // _BLOCK)) * _BLOCK
         at = np.arange(width)
-        padded = data[np.minimum(offsets[rows, None] + at, len(data) - 1)] if width else np.zeros((len(rows), 0), np.uint8)
+        padded = (
+            data[np.minimum(offsets[rows, None] + at, len(data) - 1)]
+            if width
+            else np.zeros((len(rows), 0), np.uint8)
+        )
         padded[at >= lengths[:, None]] = 0
         message = padded.view(np.uint64).reshape(len(rows), width // _BLOCK, 2)
-        state = self._encrypt(np.stack([lengths.astype(np.uint64), np.zeros(len(rows), np.uint64)], axis=1))
+        state = self._encrypt(
+            np.stack([lengths.astype(np.uint64), np.zeros(len(rows), np.uint64)], axis=1)
+        )
         for i in range(width // _BLOCK):
-            longer = int(np.count_nonzero(lengths > i * _BLOCK))  # rows are sorted, the longest first
+            longer = int(
+                np.count_nonzero(lengths > i * _BLOCK)
+            )  # rows are sorted, the longest first
             state[:longer] = self._encrypt(state[:longer] ^ message[:longer, i])
         return state
 
     def _encrypt(self, blocks: Array) -> Array:
-        return np.frombuffer(bytearray(self._block.update(blocks.tobytes())), np.uint64).reshape(-1, 2)
+        return np.frombuffer(bytearray(self._block.update(blocks.tobytes())), np.uint64).reshape(
+            -1, 2
+        )
 
 
 def _plain(ids: pa.Array) -> Array | None:
@@ -116,9 +140,17 @@ def _plain(ids: pa.Array) -> Array | None:
 
 def _bytes_of(ids: pa.Array) -> tuple[Array, Array]:
     """Offsets, int64 ndarray of shape (ids + 1,), into bytes."""
-    ids = ids.cast(pa.large_string() if pt.is_string(ids.type) else pa.large_binary()) if not _is_large(ids.type) else ids
+    ids = (
+        ids.cast(pa.large_string() if pt.is_string(ids.type) else pa.large_binary())
+        if not _is_large(ids.type)
+        else ids
+    )
     _, offsets, data = ids.buffers()
-    where = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1] if len(ids) else np.zeros(1, np.int64)
+    where = (
+        np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1]
+        if len(ids)
+        else np.zeros(1, np.int64)
+    )
     return where, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
 
 

@@ -48,7 +48,10 @@ def scan(
             if bounder is None:
                 _count(tallies, keys)
             else:
-                narrow = [_narrow(packing, key) for packing, key in zip(kernel.packings, keys, strict=True)]
+                narrow = [
+                    _narrow(packing, key)
+                    for packing, key in zip(kernel.packings, keys, strict=True)
+                ]
                 guarded(reader.name, partial(bounder.add, chunk[person], narrow))
             done += len(chunk)
             if progress:
@@ -67,7 +70,9 @@ def _count(tallies: Sequence[Tally], keys: list[list[Array]]) -> None:
         each.add(key)
 
 
-def _chunks(reader: RowReader, columns: Columns, person: str | None, kernel: Kernel) -> Iterator[pa.RecordBatch]:
+def _chunks(
+    reader: RowReader, columns: Columns, person: str | None, kernel: Kernel
+) -> Iterator[pa.RecordBatch]:
     given = guarded_batches(reader.name, partial(reader.batches, columns))
     batches = of_known_types(reader.name, columns, person, given)
     for batch in _gathered(reader.name, batches, kernel) if kernel.numbers else batches:
@@ -75,7 +80,9 @@ def _chunks(reader: RowReader, columns: Columns, person: str | None, kernel: Ker
             yield batch.slice(start, max(CHUNK_ROWS, kernel.known))
 
 
-def _gathered(name: str, batches: Iterator[pa.RecordBatch], kernel: Kernel) -> Iterator[pa.RecordBatch]:
+def _gathered(
+    name: str, batches: Iterator[pa.RecordBatch], kernel: Kernel
+) -> Iterator[pa.RecordBatch]:
     """Let batches wait until they are as many rows as keys are known, so that looking keys up stays linear in all."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
@@ -94,7 +101,9 @@ def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    return pa.RecordBatch.from_arrays([column.chunk(0) for column in whole.columns], schema=whole.schema)
+    return pa.RecordBatch.from_arrays(
+        [column.chunk(0) for column in whole.columns], schema=whole.schema
+    )
 
 
 class Kernel:
@@ -117,9 +126,14 @@ class Kernel:
         """Packed cells of a batch, per lattice."""
         converted: dict[str, Array] = {}
         cells = [self._cells(batch, axis, converted) for axis in self._axes]
-        return [packing.pack([cells[i] for i in places]) for packing, places in zip(self.packings, self._places, strict=True)]
+        return [
+            packing.pack([cells[i] for i in places])
+            for packing, places in zip(self.packings, self._places, strict=True)
+        ]
 
-    def _cells(self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[str, Array]) -> Array:
+    def _cells(
+        self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[str, Array]
+    ) -> Array:
         if isinstance(axis, LabelAxis):
             return self._labels[axis].cells(batch[axis.name])
         if isinstance(axis, KeyAxis):
@@ -173,7 +187,10 @@ class Packing:
 
 def _narrow(packing: Packing, keys: list[Array]) -> list[Array]:
     """Halve what must be remembered of each row, where it fits."""
-    return [key.astype(np.int32) if size < 2**31 else key for key, size in zip(keys, packing.sizes, strict=True)]
+    return [
+        key.astype(np.int32) if size < 2**31 else key
+        for key, size in zip(keys, packing.sizes, strict=True)
+    ]
 
 
 class Tally(Protocol):
@@ -249,7 +266,9 @@ class Sparse:
         fresh, counts = _distinct(_sorted(rows))
         keys = [np.concatenate(pair) for pair in zip(self._keys, fresh, strict=True)]
         order = _order(keys)
-        self._keys, self._counts = _distinct([key[order] for key in keys], np.concatenate([self._counts, counts])[order])
+        self._keys, self._counts = _distinct(
+            [key[order] for key in keys], np.concatenate([self._counts, counts])[order]
+        )
 
     def cube(self) -> Cube:
         """Return what was counted."""
@@ -277,4 +296,6 @@ def _distinct(keys: list[Array], weights: Array | None = None) -> tuple[list[Arr
     starts = np.flatnonzero(first)
     if weights is None:
         return [key[starts] for key in keys], np.diff(starts, append=len(first))
-    return [key[starts] for key in keys], np.add.reduceat(weights, starts) if len(starts) else weights
+    return [key[starts] for key in keys], np.add.reduceat(weights, starts) if len(
+        starts
+    ) else weights

@@ -117,10 +117,18 @@ def _public_text(what: str, text: object) -> str | None:
     if text is None:
         return None
     if not isinstance(text, str) or not text:
-        remedy = "Give a text, a whole number or a date" if what == "version" else "Give a name, or leave it out"
-        raise UsageError(f"{what} = {type(text).__name__}", "it must be a text that is not empty", remedy)
+        remedy = (
+            "Give a text, a whole number or a date"
+            if what == "version"
+            else "Give a name, or leave it out"
+        )
+        raise UsageError(
+            f"{what} = {type(text).__name__}", "it must be a text that is not empty", remedy
+        )
     if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in text):
-        raise UsageError(what, "it holds a control character", "Use letters, digits, spaces and signs")
+        raise UsageError(
+            what, "it holds a control character", "Use letters, digits, spaces and signs"
+        )
     return text
 
 
@@ -194,7 +202,7 @@ class Source:
         UsageError
             If a lattice has an axis that the domain does not have.
         """
-        from sfumato.data.spill import memory
+        from sfumato.data.external_partitions import memory
 
         columns = self._columns(lattices)
         parts = guarded(self._reader.name, self._reader.parts)
@@ -243,7 +251,9 @@ class Source:
             )
 
     def _columns(self, lattices: Sequence[Lattice]) -> dict[str, Column]:
-        columns: dict[str, Column] = {axis.name: axis for lattice in lattices for axis in lattice.axes}
+        columns: dict[str, Column] = {
+            axis.name: axis for lattice in lattices for axis in lattice.axes
+        }
         for name in columns:
             if name not in self.domain:
                 raise UsageError(
@@ -341,7 +351,9 @@ def _by_engine(
     from sfumato.answers.counts import Needs
 
     def counted() -> list[Cube]:
-        cubes = reader.count([Needs(lattice, lattice.size) for lattice in lattices], unit, key, progress)
+        cubes = reader.count(
+            [Needs(lattice, lattice.size) for lattice in lattices], unit, key, progress
+        )
         if [cube.lattice for cube in cubes] != list(lattices):
             raise DataError(
                 reader.name,

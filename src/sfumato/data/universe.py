@@ -21,7 +21,9 @@ from sfumato.domain import GridAxis, Interval, LabelAxis, grid_axis
 from sfumato.errors import DataError, nearest
 
 
-def read_numbers(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> dict[str, Array]:
+def read_numbers(
+    path: str | os.PathLike[str], columns: Sequence[str] | None = None
+) -> dict[str, Array]:
     """Read columns of numbers: float64 ndarrays of shape (rows,) by name, NaN where a number is missing.
 
     Parameters
@@ -87,7 +89,10 @@ def _parses(part: RowReader, name: str) -> bool:
     texts = next(part.batches({name: labels}), None)
     if batch is None or texts is None:
         return True
-    return not losses.unparsed[name] and not (labels.lookup(texts[name].unique().to_pylist()) >= 0).any()
+    return (
+        not losses.unparsed[name]
+        and not (labels.lookup(texts[name].unique().to_pylist()) >= 0).any()
+    )
 
 
 def _checked(table: RowReader, name: str) -> str:

@@ -11,7 +11,24 @@ from pathlib import Path
 
 from sfumato.domain import Categories, Domain, Interval, Keys
 
-CARRIERS = ("9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV")
+CARRIERS = (
+    "9E",
+    "AA",
+    "AS",
+    "B6",
+    "DL",
+    "EV",
+    "F9",
+    "FL",
+    "HA",
+    "MQ",
+    "OO",
+    "UA",
+    "US",
+    "VX",
+    "WN",
+    "YV",
+)
 _ISO_3166 = """
     AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI
     CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ

@@ -11,20 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.answers.release import Release
-from sfumato.data import Source, feed, source
+from sfumato.counters.calendar import Calendar
+from sfumato.counters.question import Counter, CounterRelease
+from sfumato.data import Source, source
+from sfumato.data import step_reader as feed
 from sfumato.demo import cities_domain, cities_path, flights_domain, flights_path
 from sfumato.errors import DataError
 from sfumato.histogram import Histogram
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.pages import report
 from sfumato.partition import AutoPartitioner
-from sfumato.plan import Plan
 from sfumato.privacy.measures import ApproxDP
-from sfumato.publisher import Publisher
+from sfumato.publishing.plan import Plan
+from sfumato.publishing.publisher import Publisher
+from sfumato.publishing.stream import pour
 from sfumato.quantiles import Quantiles
-from sfumato.streaming.calendar import Calendar
-from sfumato.streaming.counter import Counter, CounterRelease
-from sfumato.streams import pour
 
 # Two limits for two jobs. Both were chosen because the flights are public: of data of your own, choose from what is known publicly.
 #
@@ -34,8 +35,17 @@ FLIGHTS_PER_AIRCRAFT = 400
 # Destinations nobody listed: the number of flights from which on one is shown grows with the limit. At epsilon 1 and delta 1e-6 it is
 # about 680 at a limit of 50, which shows 46 of 104 destinations (a limit of 1 shows 50), and 5,500 at 400, which shows 21.
 FLIGHTS_PER_AIRCRAFT_OF_DESTINATIONS = 50
-AIRCRAFT, SINGLE_FLIGHTS = "aircraft-2013", "single-flights-2013"  # accounts, named by what they protect
-DELAY_EDGES = (-60, 0, 15, 60, 240)  # minutes: early or on time, up to a quarter of an hour, up to an hour, later
+AIRCRAFT, SINGLE_FLIGHTS = (
+    "aircraft-2013",
+    "single-flights-2013",
+)  # accounts, named by what they protect
+DELAY_EDGES = (
+    -60,
+    0,
+    15,
+    60,
+    240,
+)  # minutes: early or on time, up to a quarter of an hour, up to an hour, later
 
 
 @dataclass(frozen=True)
@@ -63,13 +73,26 @@ def _publish(folder: Path, progress: Callable[[int, int | None], None] | None) -
     book = folder / "budget.db"
     with open_ledger(book) as ledger:
         budget = ApproxDP("4", "1e-5")
-        publisher = Publisher(_aircraft(FLIGHTS_PER_AIRCRAFT), ledger=ledger, account=AIRCRAFT, budget=budget)
+        publisher = Publisher(
+            _aircraft(FLIGHTS_PER_AIRCRAFT), ledger=ledger, account=AIRCRAFT, budget=budget
+        )
         releases = publisher.release(_delays(), epsilon="2.5", progress=progress)
-        publisher = Publisher(_aircraft(FLIGHTS_PER_AIRCRAFT_OF_DESTINATIONS), ledger=ledger, account=AIRCRAFT, budget=budget)
-        releases.append(publisher.release(Histogram("dest"), epsilon="1", delta="1e-6", progress=progress))
+        publisher = Publisher(
+            _aircraft(FLIGHTS_PER_AIRCRAFT_OF_DESTINATIONS),
+            ledger=ledger,
+            account=AIRCRAFT,
+            budget=budget,
+        )
+        releases.append(
+            publisher.release(Histogram("dest"), epsilon="1", delta="1e-6", progress=progress)
+        )
         cities = source(cities_path(), cities_domain(), name="cities")
         publisher = Publisher(cities, ledger=ledger, account="cities", budget="1")
-        releases.append(publisher.release(AutoPartitioner(["longitude", "latitude"]), epsilon="0.5", progress=progress))
+        releases.append(
+            publisher.release(
+                AutoPartitioner(["longitude", "latitude"]), epsilon="0.5", progress=progress
+            )
+        )
         releases.append(_day_by_day(ledger))
     saved = [release.save(folder / f"{i}.json") for i, release in enumerate(releases, 1)]
     page = report(releases, folder / "report.html", title="Flights and cities")
@@ -78,7 +101,13 @@ def _publish(folder: Path, progress: Callable[[int, int | None], None] | None) -
 
 def _aircraft(limit: int) -> Source:
     """The flights, at most so many of each aircraft."""
-    return source(flights_path(), flights_domain(), person="tailnum", rows_per_person=limit, name="flights-2013")
+    return source(
+        flights_path(),
+        flights_domain(),
+        person="tailnum",
+        rows_per_person=limit,
+        name="flights-2013",
+    )
 
 
 def _delays() -> Plan:
@@ -105,7 +134,9 @@ def _day_by_day(ledger: Ledger) -> CounterRelease:
     year = Calendar("2013-01-01", "2013-12-31")
     with publisher.open(Counter(year, by="origin"), epsilon="0.1", key="flights-by-day") as stream:
         if stream.remaining:
-            for _ in pour(stream, feed.from_parquet(flights_path(), feed.Columns("date", by="origin"), year)):
+            for _ in pour(
+                stream, feed.from_parquet(flights_path(), feed.Columns("date", by="origin"), year)
+            ):
                 pass
             stream.advance()
         return stream.history()

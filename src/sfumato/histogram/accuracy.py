@@ -23,9 +23,9 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from sfumato.errors import Infeasible, UsageError, nearest, shown
-from sfumato.exact import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.mechanisms.thresholds import KeyLaw, key_law
+from sfumato.numbers import Exactly, decimal, fraction, positive, probability, sidak
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Neighbours, Unit
 
@@ -34,7 +34,10 @@ MECHANISMS: tuple[Mechanism, ...] = ("laplace", "geometric", "stability", "trunc
 WITH_DELTA = ("stability", "truncated-geometric")
 STABILITY_SENSITIVITY = 2
 LEAST_ALPHA = 1e-300
-SMALLEST, LARGEST = math.log(1e-6), math.log(2.0**20)  # between which an epsilon is looked for, as logarithms
+SMALLEST, LARGEST = (
+    math.log(1e-6),
+    math.log(2.0**20),
+)  # between which an epsilon is looked for, as logarithms
 STRIDE, TOLERANCE = 0.5, 4e-14
 
 
@@ -83,7 +86,9 @@ def histogram_accuracy(
     >>> histogram_accuracy("geometric", epsilon=0.2)
     30
     """
-    asked = _Asked(mechanism, alpha, n_bins, n, delta, Unit(rows_per_person, neighbours), simultaneous)
+    asked = _Asked(
+        mechanism, alpha, n_bins, n, delta, Unit(rows_per_person, neighbours), simultaneous
+    )
     return asked.accuracy(positive(epsilon, "epsilon"))
 
 
@@ -119,7 +124,9 @@ def histogram_epsilon(
     >>> round(histogram_epsilon("laplace", accuracy=0.5, alpha=0.05), 6)
     11.982929
     """
-    asked = _Asked(mechanism, alpha, n_bins, n, delta, Unit(rows_per_person, neighbours), simultaneous)
+    asked = _Asked(
+        mechanism, alpha, n_bins, n, delta, Unit(rows_per_person, neighbours), simultaneous
+    )
     wanted = fraction(accuracy, "accuracy")
     if wanted == 0 and mechanism == "geometric":  # its noise may be nought often enough
         return asked.epsilon(wanted)
@@ -129,15 +136,30 @@ def histogram_epsilon(
 class _Asked:
     """The parameters that both directions share, read and checked."""
 
-    def __init__(self, mechanism: str, alpha: Exactly, n_bins: int, n: int | None, delta: Exactly, unit: Unit, simultaneous: bool) -> None:
+    def __init__(
+        self,
+        mechanism: str,
+        alpha: Exactly,
+        n_bins: int,
+        n: int | None,
+        delta: Exactly,
+        unit: Unit,
+        simultaneous: bool,
+    ) -> None:
         if mechanism not in MECHANISMS:
             asked = f"mechanism {mechanism!r}"
-            raise UsageError(asked, f"there is none of that name; {nearest(mechanism, MECHANISMS)}", "Name one of them")
+            raise UsageError(
+                asked,
+                f"there is none of that name; {nearest(mechanism, MECHANISMS)}",
+                "Name one of them",
+            )
         self.mechanism, self.unit = mechanism, unit
         bins = _whole(n_bins, "n_bins", "a histogram has at least one bin")
         each = float(probability(alpha, "alpha"))
         if not LEAST_ALPHA < each < 1:
-            raise UsageError("alpha", "it is too close to 0 or 1 to compute with", "Choose alpha such as 0.05")
+            raise UsageError(
+                "alpha", "it is too close to 0 or 1 to compute with", "Choose alpha such as 0.05"
+            )
         self.alpha = sidak(each, bins) if simultaneous else each
         self.delta = self._delta(delta, n)
 
@@ -165,18 +187,28 @@ class _Asked:
         return self._keys(epsilon).reach(self.alpha)
 
     def _keys(self, epsilon: Fraction) -> KeyLaw:
-        return key_law(ApproxDP(epsilon, self.delta), self.unit, "stability" if self.mechanism == "stability" else "truncated-geometric")
+        return key_law(
+            ApproxDP(epsilon, self.delta),
+            self.unit,
+            "stability" if self.mechanism == "stability" else "truncated-geometric",
+        )
 
     def excess(self, epsilon: Fraction, accuracy: int) -> float:
         """By how much, in logarithms, a discrete mechanism misses an accuracy more often than it may; 0 or less: it is enough."""
         if self.mechanism == "geometric":
-            return DiscreteLaplace(self.unit.counts_l1 / epsilon).log_tail(accuracy) - math.log(self.alpha)
+            return DiscreteLaplace(self.unit.counts_l1 / epsilon).log_tail(accuracy) - math.log(
+                self.alpha
+            )
         missed = self._keys(epsilon).misses(accuracy)
         return math.log(max(missed, LEAST_ALPHA)) - math.log(self.alpha)
 
     @property
     def _stability_log(self) -> float:
-        return math.log(2) - math.log(self.alpha) - (math.log(self.delta.numerator) - math.log(self.delta.denominator))
+        return (
+            math.log(2)
+            - math.log(self.alpha)
+            - (math.log(self.delta.numerator) - math.log(self.delta.denominator))
+        )
 
     def epsilon(self, accuracy: Fraction) -> float:
         match self.mechanism:
@@ -185,18 +217,30 @@ class _Asked:
             case "stability":
                 if accuracy <= 1:
                     raise UsageError(
-                        f"accuracy = {decimal(accuracy)} by stability", "its accuracy is always above 1", "Ask for an accuracy above 1"
+                        f"accuracy = {decimal(accuracy)} by stability",
+                        "its accuracy is always above 1",
+                        "Ask for an accuracy above 1",
                     )
                 if self.unit.rows_per_person == 1:
                     return STABILITY_SENSITIVITY * self._stability_log / float(accuracy - 1)
-        start = self.unit.counts_l1 * (self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha))
+        start = self.unit.counts_l1 * (
+            self._stability_log if self.mechanism in WITH_DELTA else -math.log(self.alpha)
+        )
         asked = f"an accuracy of {decimal(accuracy)}"
-        return _smallest(lambda epsilon: self.excess(Fraction(epsilon), math.floor(accuracy)), start / max(float(accuracy), 1.0), asked)
+        return _smallest(
+            lambda epsilon: self.excess(Fraction(epsilon), math.floor(accuracy)),
+            start / max(float(accuracy), 1.0),
+            asked,
+        )
 
 
 def _whole(value: object, name: str, obstacle: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
-        raise UsageError(f"{name} = {shown(value)}" if isinstance(value, int | float) else name, obstacle, "Give a whole number from 1 on")
+        raise UsageError(
+            f"{name} = {shown(value)}" if isinstance(value, int | float) else name,
+            obstacle,
+            "Give a whole number from 1 on",
+        )
     return int(value.__index__())
 
 
@@ -217,11 +261,19 @@ def _smallest(excess: Callable[[float], float], start: float, asked: str) -> flo
     while over(high) > 0:
         low, high = high, high + STRIDE
         if high > LARGEST:
-            raise Infeasible(asked, f"no epsilon up to {math.exp(LARGEST):,.0f} is enough", "Ask for a larger accuracy, or a larger alpha")
+            raise Infeasible(
+                asked,
+                f"no epsilon up to {math.exp(LARGEST):,.0f} is enough",
+                "Ask for a larger accuracy, or a larger alpha",
+            )
     while low == high or over(low) <= 0:
         low, high = low - STRIDE, low
         if low < SMALLEST:
-            raise Infeasible(asked, f"an epsilon of {math.exp(SMALLEST):g} is more than enough", "Ask for a smaller accuracy")
+            raise Infeasible(
+                asked,
+                f"an epsilon of {math.exp(SMALLEST):g} is more than enough",
+                "Ask for a smaller accuracy",
+            )
     return math.exp(_crossing(over, low, high))
 
 

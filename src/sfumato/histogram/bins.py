@@ -10,8 +10,8 @@ from typing import TypeAlias, TypeGuard, cast
 
 from sfumato.domain import EdgesAxis, Interval, LatticeAxis, as_number, grid_axis
 from sfumato.errors import UsageError, shown
-from sfumato.exact import Exactly, positive
 from sfumato.limits import MOST_NUMBERS
+from sfumato.numbers import Exactly, positive
 
 Edges: TypeAlias = Sequence[float | str]
 AxisBins: TypeAlias = int | Edges
@@ -20,7 +20,9 @@ Bins: TypeAlias = int | Sequence[AxisBins | float | str] | Mapping[str, AxisBins
 Width: TypeAlias = float | Mapping[str, float] | None
 DEFAULT_BINS = 10
 MICROSECONDS = 10**6
-MOST_EDGES = 2**20  # that are computed and stored one by one, where a width does not divide its axis
+MOST_EDGES = (
+    2**20
+)  # that are computed and stored one by one, where a width does not divide its axis
 
 
 def plain_bins(bins: object) -> Bins:
@@ -60,7 +62,11 @@ def by_axis(bins: Bins, intervals: list[str]) -> dict[str, AxisBins | None]:
         return {intervals[0]: cast("Edges", bins)}
     if len(bins) != len(intervals):
         asked = f"bins with {len(bins)} entries"
-        raise UsageError(asked, f"the question has {len(intervals)} Interval axes", "Give one entry per Interval axis, or a dict by name")
+        raise UsageError(
+            asked,
+            f"the question has {len(intervals)} Interval axes",
+            "Give one entry per Interval axis, or a dict by name",
+        )
     return dict(zip(intervals, cast("Sequence[AxisBins]", bins), strict=True))
 
 
@@ -76,7 +82,11 @@ def widths_by_axis(width: Width, intervals: list[str]) -> dict[str, float | None
 def _check_any(what: str, given: object, intervals: list[str]) -> None:
     """Refuse bins or a width where no axis takes any."""
     if given is not None and not intervals:
-        raise UsageError(what, "the question has no Interval axis, and labels and keys have no bins", f"Leave {what} out")
+        raise UsageError(
+            what,
+            "the question has no Interval axis, and labels and keys have no bins",
+            f"Leave {what} out",
+        )
 
 
 def check_names(what: str, given: Mapping[str, object], intervals: list[str]) -> None:
@@ -84,7 +94,9 @@ def check_names(what: str, given: Mapping[str, object], intervals: list[str]) ->
     for name in given:
         if name not in intervals:
             raise UsageError(
-                f"{what} for {name!r}", "the question has no Interval axis of that name", f"Give {what} for its Interval axes only"
+                f"{what} for {name!r}",
+                "the question has no Interval axis of that name",
+                f"Give {what} for its Interval axes only",
             )
 
 
@@ -92,14 +104,26 @@ def binned(name: str, axis: Interval, bins: AxisBins | None, width: float | None
     """Lay the bins of one axis."""
     if width is not None:
         if bins is not None:
-            raise UsageError(f"bins and width for {name!r}", "either of them says where the bins lie", "Leave one of them out")
+            raise UsageError(
+                f"bins and width for {name!r}",
+                "either of them says where the bins lie",
+                "Leave one of them out",
+            )
         return _of_width(name, axis, width)
     if bins is not None and not isinstance(bins, int):
         return _edges_axis(name, axis, bins)
     if bins is not None and bins < 2:
-        raise UsageError(f"bins = {shown(bins)} for {name!r}", "a histogram has at least 2 bins", "Choose a larger number")
+        raise UsageError(
+            f"bins = {shown(bins)} for {name!r}",
+            "a histogram has at least 2 bins",
+            "Choose a larger number",
+        )
     if bins is not None and bins > MOST_NUMBERS:
-        raise UsageError(f"bins = {shown(bins)} for {name!r}", f"the limit is {MOST_NUMBERS:,} cells", "Take fewer bins")
+        raise UsageError(
+            f"bins = {shown(bins)} for {name!r}",
+            f"the limit is {MOST_NUMBERS:,} cells",
+            "Take fewer bins",
+        )
     return grid_axis(name, axis, bins if bins is not None else axis.natural_cells or DEFAULT_BINS)
 
 
@@ -109,26 +133,50 @@ def _of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
     each = Fraction(str(width)) * (MICROSECONDS if axis.time == "microsecond" else 1)
     number = math.ceil((high - low) / each)
     if number < 2:
-        raise UsageError(f"width = {width} for {name!r}", "a histogram has at least 2 bins", "Choose a smaller width")
+        raise UsageError(
+            f"width = {width} for {name!r}",
+            "a histogram has at least 2 bins",
+            "Choose a smaller width",
+        )
     even = low + number * each == high
     most = MOST_NUMBERS if even else MOST_EDGES
     if number > most:
-        raise UsageError(f"width = {width} for {name!r}", f"that makes more than {most:,} bins", "Choose a larger width")
+        raise UsageError(
+            f"width = {width} for {name!r}",
+            f"that makes more than {most:,} bins",
+            "Choose a larger width",
+        )
     if even:
         return grid_axis(name, axis, number, snap=True)
     edges = tuple(float(low + i * each) for i in range(number))
-    return EdgesAxis(name, (*edges, float(high)), axis.time, axis.stand_in, axis.stride, axis.numbers[0])
+    return EdgesAxis(
+        name, (*edges, float(high)), axis.time, axis.stand_in, axis.stride, axis.numbers[0]
+    )
 
 
 def _edges_axis(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
     numbers = tuple(as_number(edge, axis.time, f"an edge of {name!r}") for edge in edges)
     if len(numbers) < 3:
-        raise UsageError(f"{len(numbers)} edges for {name!r}", "a histogram has at least 2 bins", "Give at least three edges")
-    if not all(math.isfinite(edge) for edge in numbers) or any(b <= a for a, b in pairwise(numbers)):
-        raise UsageError(f"edges for {name!r}", "edges must be finite and increase", "Sort them, and name each once")
+        raise UsageError(
+            f"{len(numbers)} edges for {name!r}",
+            "a histogram has at least 2 bins",
+            "Give at least three edges",
+        )
+    if not all(math.isfinite(edge) for edge in numbers) or any(
+        b <= a for a, b in pairwise(numbers)
+    ):
+        raise UsageError(
+            f"edges for {name!r}",
+            "edges must be finite and increase",
+            "Sort them, and name each once",
+        )
     low, high = axis.numbers
     if numbers[0] < low or numbers[-1] > high:
-        raise UsageError(f"edges for {name!r}", "they leave the public bounds of the axis", "Keep them inside the Interval, or widen it")
+        raise UsageError(
+            f"edges for {name!r}",
+            "they leave the public bounds of the axis",
+            "Keep them inside the Interval, or widen it",
+        )
     return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low)
 
 
@@ -139,12 +187,16 @@ def _plain_entry(entry: object) -> AxisBins | None:
     if plain is None or (isinstance(plain, int) and not isinstance(plain, bool)):
         return plain
     raise UsageError(
-        f"bins of type {type(plain).__name__}", "bins are a number, a list of edges, or a dict of either by axis", "Write bins=20"
+        f"bins of type {type(plain).__name__}",
+        "bins are a number, a list of edges, or a dict of either by axis",
+        "Write bins=20",
     )
 
 
 def _plain_edges(edges: Sequence[object]) -> Edges:
-    return tuple(_as_double(edge) if isinstance(edge, int) else edge for edge in map(_plain_edge, edges))
+    return tuple(
+        _as_double(edge) if isinstance(edge, int) else edge for edge in map(_plain_edge, edges)
+    )
 
 
 def _as_double(edge: int) -> float:

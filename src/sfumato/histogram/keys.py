@@ -21,10 +21,10 @@ from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import KeyAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.exact import EPSILON_UNITS, Exactly
 from sfumato.histogram.accuracy import histogram_accuracy
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law, released
+from sfumato.numbers import EPSILON_UNITS, Exactly
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
@@ -40,7 +40,9 @@ PROOF = Proof(
     source="Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; thresholds: Korolova et al. 2009, Vadhan 2017, section 3.3.",
 )
 
-READ_AS_NOUGHT = "that accuracy includes the threshold: a key that is not shown is read as a count of 0"
+READ_AS_NOUGHT = (
+    "that accuracy includes the threshold: a key that is not shown is read as a count of 0"
+)
 
 
 class KeysPreview(CountsPreview, frozen=True, kw_only=True):
@@ -62,10 +64,18 @@ class KeysPreview(CountsPreview, frozen=True, kw_only=True):
         By the stability rule it is what ``histogram_accuracy`` says, which is the source's formula.
         """
         if simultaneous:
-            raise UsageError("simultaneous accuracy", "how many keys are shown depends on the data", "Leave simultaneous out")
+            raise UsageError(
+                "simultaneous accuracy",
+                "how many keys are shown depends on the data",
+                "Leave simultaneous out",
+            )
         alpha = error_probability(confidence)
         beside = isinstance(self.law, DiscreteLaplace)
-        reach = self.selects.reach_of_cells(self.law, alpha) if isinstance(self.law, DiscreteLaplace) else self.selects.reach(alpha)
+        reach = (
+            self.selects.reach_of_cells(self.law, alpha)
+            if isinstance(self.law, DiscreteLaplace)
+            else self.selects.reach(alpha)
+        )
         if self.rule != "stability" or self.unit.rows_per_person > 1:
             return reach
         cost = self.cost
@@ -85,11 +95,17 @@ def check_keys(title: str, lattice: Lattice) -> None:
     keyed = [axis.name for axis in lattice.axes if isinstance(axis, KeyAxis)]
     if len(keyed) > 1:
         raise UsageError(
-            title, f"{' and '.join(keyed)} are both axes of unknown keys", "Join them into one column, or declare Categories for one"
+            title,
+            f"{' and '.join(keyed)} are both axes of unknown keys",
+            "Join them into one column, or declare Categories for one",
         )
     beside = math.prod(axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis))
     if keyed and beside > MOST_BESIDE:
-        raise UsageError(title, f"each key would have {beside:,} cells, and the limit is {MOST_BESIDE:,}", "Take fewer bins or axes")
+        raise UsageError(
+            title,
+            f"each key would have {beside:,} cells, and the limit is {MOST_BESIDE:,}",
+            "Take fewer bins or axes",
+        )
 
 
 def laws(cost: CentralMeasure, unit: Unit, rule: Rule, alone: bool) -> tuple[KeyLaw, Law | None]:
@@ -98,9 +114,15 @@ def laws(cost: CentralMeasure, unit: Unit, rule: Rule, alone: bool) -> tuple[Key
         return key_law(cost, unit, rule), None
     whole = int(cost.epsilon * EPSILON_UNITS)
     if whole < 2:
-        raise UsageError(f"a histogram of keys at {cost}", "epsilon is to be shared, and is one unit", "Choose a larger epsilon")
+        raise UsageError(
+            f"a histogram of keys at {cost}",
+            "epsilon is to be shared, and is one unit",
+            "Choose a larger epsilon",
+        )
     half = Fraction(whole // 2, EPSILON_UNITS)
-    return key_law(ApproxDP(half, cost.delta), unit, rule), count_law(PureDP(cost.epsilon - half), unit)
+    return key_law(ApproxDP(half, cost.delta), unit, rule), count_law(
+        PureDP(cost.epsilon - half), unit
+    )
 
 
 def shown(cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits) -> tuple[Lattice, Array]:
@@ -113,7 +135,12 @@ def shown(cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits) -> tuple[
     rows = np.zeros(len(keys), np.int64)
     np.add.at(rows, where, cube.counts)
     places, values = released(rows, selects, noise)
-    lattice = Lattice(tuple(LabelAxis(name, tuple(keys.take(places))) if i == at else axis for i, axis in enumerate(cube.lattice.axes)))
+    lattice = Lattice(
+        tuple(
+            LabelAxis(name, tuple(keys.take(places))) if i == at else axis
+            for i, axis in enumerate(cube.lattice.axes)
+        )
+    )
     if cells is None:
         return lattice, values
     row = np.full(len(keys), -1, np.int64)

@@ -115,7 +115,9 @@ def median(bins: Bins, alpha: float) -> tuple[float, float, float]:
     noise moves beyond its half-width with probability at most alpha / 2 to the side that matters.
     """
     below = np.concatenate([[0], np.cumsum(bins.counts)])
-    reach = float(bins.law.sum_half_width(np.array([float(bins.terms * len(bins.counts))]), alpha)[0])
+    reach = float(
+        bins.law.sum_half_width(np.array([float(bins.terms * len(bins.counts))]), alpha)[0]
+    )
     total = below[-1]
     accepted = np.flatnonzero((2 * below[:-1] - total <= reach) & (2 * below[1:] - total >= -reach))
     if not len(accepted):
@@ -123,10 +125,16 @@ def median(bins: Bins, alpha: float) -> tuple[float, float, float]:
     at = min(int(np.argmax(2 * below[1:] >= total)), len(bins.counts) - 1)
     inside = bins.counts[at]
     share = min(max((total / 2 - below[at]) / inside, 0.0), 1.0) if inside > 0 else 0.5
-    return bins.within(at, share), float(bins.lowest[accepted[0]]), float(bins.highest[accepted[-1]])
+    return (
+        bins.within(at, share),
+        float(bins.lowest[accepted[0]]),
+        float(bins.highest[accepted[-1]]),
+    )
 
 
-def ratio(part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float) -> tuple[float, float, float]:
+def ratio(
+    part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float
+) -> tuple[float, float, float]:
     """A part over a whole that holds it, and its interval within [0, 1].
 
     Parameters
@@ -139,7 +147,9 @@ def ratio(part: int, whole: int, cells: tuple[int, int], law: Law, alpha: float)
 
     def accepts(p: Array) -> Array:
         effective = cells[0] * (1 - p) ** 2 + cells[1] * p**2
-        return np.asarray(np.abs(part - p * whole) <= law.sum_half_width(effective, alpha) + _ROUNDING * abs(part))
+        return np.asarray(
+            np.abs(part - p * whole) <= law.sum_half_width(effective, alpha) + _ROUNDING * abs(part)
+        )
 
     low, high = _accepted(accepts, 0.0, 1.0, part / whole if whole > 0 else math.nan)
     value = min(max(part / whole, 0.0), 1.0) if whole > 0 else 0.5
@@ -153,7 +163,9 @@ def shares(counts: Array, law: Law, alpha: float) -> tuple[Array, Array, Array]:
     rounded outwards to it.
     """
     total = int(counts.sum())
-    grid = np.unique(np.concatenate([[0.0], np.geomspace(1e-9, 1, 4 * GRID), np.linspace(0, 1, 4 * GRID)]))
+    grid = np.unique(
+        np.concatenate([[0.0], np.geomspace(1e-9, 1, 4 * GRID), np.linspace(0, 1, 4 * GRID)])
+    )
     reach = law.sum_half_width((1 - grid) ** 2 + (counts.size - 1) * grid**2, alpha)
     above = np.maximum.accumulate(grid * total + reach)
     below = np.minimum.accumulate((grid * total - reach)[::-1])[::-1]
@@ -196,7 +208,11 @@ def _fourth(law: Law, terms: int) -> float:
 def _weighted(counts: Array, values: Array) -> float:
     """The mean of values under noisy weights, kept within their range; the middle of it where the weights say nothing."""
     total, low, high = float(counts.sum()), float(values.min()), float(values.max())
-    return min(max(float((counts * values).sum()) / total, low), high) if total > 0 else (low + high) / 2
+    return (
+        min(max(float((counts * values).sum()) / total, low), high)
+        if total > 0
+        else (low + high) / 2
+    )
 
 
 def _solve_linear(bins: Bins, values: Array, alpha: float) -> Ends:
@@ -209,7 +225,9 @@ def _solve_linear(bins: Bins, values: Array, alpha: float) -> Ends:
     def accepts(theta: Array) -> Array:
         t = (theta - low) / size
         effective = bins.terms * np.maximum(squares[2] - 2 * t * squares[1] + t**2 * squares[0], 0)
-        reach = size * bins.law.sum_half_width(effective, alpha) * (1 + 1e-9) + _ROUNDING * abs(first)
+        reach = size * bins.law.sum_half_width(effective, alpha) * (1 + 1e-9) + _ROUNDING * abs(
+            first
+        )
         return np.asarray(np.abs(first - theta * total) <= reach)
 
     return _accepted(accepts, low, high, first / total if total > 0 else math.nan)

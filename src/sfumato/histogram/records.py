@@ -35,10 +35,10 @@ from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
 from sfumato.errors import UsageError, shown
-from sfumato.exact import split
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity
 from sfumato.mechanisms.selection import RankLaw
+from sfumato.numbers import split
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.guarantee import Proof
@@ -48,7 +48,11 @@ from sfumato.random.bits import Bits
 
 MOST_BINS, MOST_LEVELS = 2**12, 12
 MOST_RECORDS = 10**15
-WEIGHTS = [Fraction(1, 20), Fraction(9, 20), Fraction(1, 2)]  # of the number of rows, the cuts, the counts
+WEIGHTS = [
+    Fraction(1, 20),
+    Fraction(9, 20),
+    Fraction(1, 2),
+]  # of the number of rows, the cuts, the counts
 ALPHA, NORMAL = 0.05, 1.96
 
 PROOF = Proof(
@@ -89,15 +93,25 @@ class RecordBins:
     @property
     def units(self) -> tuple[int, int, int]:
         """What the number of rows, the cuts and the counts may spend, in whole units: together exactly the cost."""
-        rows, cuts, counts = split(units_of(self.cost), [Fraction(0), *WEIGHTS[1:]] if self.stated is not None else WEIGHTS)
+        rows, cuts, counts = split(
+            units_of(self.cost), [Fraction(0), *WEIGHTS[1:]] if self.stated is not None else WEIGHTS
+        )
         if cuts < MOST_LEVELS or not (rows or self.stated is not None):
-            raise UsageError(f"bins by records at {self.cost}", "the levels of cuts would have no share of it", "Choose a larger cost")
+            raise UsageError(
+                f"bins by records at {self.cost}",
+                "the levels of cuts would have no share of it",
+                "Choose a larger cost",
+            )
         return rows, cuts, counts
 
     @property
     def rows_law(self) -> Law | None:
         """The noise on the number of rows; None where it is stated."""
-        return None if self.stated is not None else count_law(of_units(self.cost, self.units[0]), self.unit)
+        return (
+            None
+            if self.stated is not None
+            else count_law(of_units(self.cost, self.units[0]), self.unit)
+        )
 
     @property
     def law(self) -> Law:
@@ -112,12 +126,17 @@ class RecordBins:
 
     def bins(self, rows: int) -> int:
         """How many bins so many rows make: the nearest whole number, 2 to 4096, and no more than there are lattice cells."""
-        return min(max(2, (2 * rows + self.records) // (2 * self.records)), self.axis.cells, MOST_BINS)
+        return min(
+            max(2, (2 * rows + self.records) // (2 * self.records)), self.axis.cells, MOST_BINS
+        )
 
     def shares(self, bins: int) -> list[tuple[Unit, Fraction]]:
         """Unit and epsilon of the selections of each level."""
         levels = (bins - 1).bit_length()
-        return [nested(self.unit, selection_epsilon(of_units(self.cost, part))) for part in split(self.units[1], [Fraction(1)] * levels)]
+        return [
+            nested(self.unit, selection_epsilon(of_units(self.cost, part)))
+            for part in split(self.units[1], [Fraction(1)] * levels)
+        ]
 
     def cut(self, held: tuple[Array, Array], bins: int, noise: Bits) -> Array:
         """Choose the edges of the bins, both ends included: int64 ndarray. ``held``: occupied cells and their rows, true data."""
@@ -125,7 +144,9 @@ class RecordBins:
 
         def draw(lower: int, upper: int, below: int, parts: int, level: int) -> int:
             unit, epsilon = shares[level]
-            return RankLaw(_inside(held, lower, upper), Fraction(below, parts), epsilon, unit).draw(noise)
+            return RankLaw(_inside(held, lower, upper), Fraction(below, parts), epsilon, unit).draw(
+                noise
+            )
 
         return np.array(divided(self.axis.cells, bins, draw), np.int64)
 
@@ -137,7 +158,9 @@ class RecordBins:
             nonlocal total
             unit, epsilon = shares[level]
             chosen = edges[edges.index(lower) + below]
-            logs = RankLaw(_inside(held, lower, upper), Fraction(below, parts), epsilon, unit).log_probabilities()
+            logs = RankLaw(
+                _inside(held, lower, upper), Fraction(below, parts), epsilon, unit
+            ).log_probabilities()
             total += float(logs[chosen - lower - 1])
             return chosen
 
@@ -153,7 +176,11 @@ class RecordBins:
         held = np.flatnonzero(cube.counts)
         edges = self.cut((held, cube.counts[held]), self.bins(rows), noise)
         counts = add_noise(cube.binned([edges]), self.law, noise)
-        return rows if self.stated is None else None, Lattice((edges_axis(self.axis, edges),)), counts
+        return (
+            rows if self.stated is None else None,
+            Lattice((edges_axis(self.axis, edges),)),
+            counts,
+        )
 
     def reach(self, bins: int) -> tuple[int, int]:
         """By how many rows a bin may differ from its share of them, whatever the data are, and typically: with 95 % confidence each.
@@ -167,9 +194,16 @@ class RecordBins:
         for unit, epsilon in shares:
             deeper: dict[int, tuple[float, float]] = {1: found.get(1, (0.0, 0.0))}
             for parts, (most, variance) in found.items():
-                scale = float(2 * rank_sensitivity(Fraction(max(parts // 2, 1), max(parts, 2)), unit) / epsilon)
+                scale = float(
+                    2
+                    * rank_sensitivity(Fraction(max(parts // 2, 1), max(parts, 2)), unit)
+                    / epsilon
+                )
                 for part in {parts // 2, parts - parts // 2} - {0, parts}:
-                    own = most * part / parts + scale * choices, variance * (part / parts) ** 2 + 2 * scale**2
+                    own = (
+                        most * part / parts + scale * choices,
+                        variance * (part / parts) ** 2 + 2 * scale**2,
+                    )
                     before = deeper.get(part, (0.0, 0.0))
                     deeper[part] = max(own[0], before[0]), max(own[1], before[1])
             found = deeper
@@ -181,12 +215,18 @@ class RecordBins:
         rows = self.stated if self.stated is not None else guess
         bins = None if rows is None else self.bins(rows)
         cuts, counts = (of_units(self.cost, part) for part in self.units[1:])
-        notes = [f"bins of about {self.records:,} rows: their edges cost {cuts}, their counts {counts}"]
+        notes = [
+            f"bins of about {self.records:,} rows: their edges cost {cuts}, their counts {counts}"
+        ]
         if self.stated is None:
-            notes.append(f"how many there are follows from a noisy number of rows, at {of_units(self.cost, self.units[0])}")
+            notes.append(
+                f"how many there are follows from a noisy number of rows, at {of_units(self.cost, self.units[0])}"
+            )
         if bins is not None:
             most, typically = self.reach(bins)
-            notes.append(f"a bin holds its share of the rows to within {typically:,} typically, and {most:,} whatever the data")
+            notes.append(
+                f"a bin holds its share of the rows to within {typically:,} typically, and {most:,} whatever the data"
+            )
             notes.append("equal values lie in one bin, however many they are")
         return CountsPreview(title, self.cost, self.unit, bins, self.law, rows, tuple(notes))
 
@@ -222,29 +262,54 @@ def record_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattic
         If there is another axis, or fewer than two lattice cells.
     """
     if len(names) > 1:
-        raise UsageError(f"{title} by records", "bins by records are for one axis", "Give bins or width for several axes")
+        raise UsageError(
+            f"{title} by records",
+            "bins by records are for one axis",
+            "Give bins or width for several axes",
+        )
     lattice = fine_lattice(domain.intervals(names))
     if lattice.size < 2:
-        raise UsageError(f"{title} by records", "a histogram has at least 2 bins, and the axis has one step", "Take a finer step")
+        raise UsageError(
+            f"{title} by records",
+            "a histogram has at least 2 bins, and the axis has one step",
+            "Take a finer step",
+        )
     return lattice
 
 
 def edges_axis(axis: GridAxis, edges: Array) -> EdgesAxis:
     """The bins between chosen lattice points, as an axis."""
-    return EdgesAxis(axis.name, tuple(axis.points(edges).tolist()), axis.time, axis.missing, axis.step, axis.lower)
+    return EdgesAxis(
+        axis.name,
+        tuple(axis.points(edges).tolist()),
+        axis.time,
+        axis.missing,
+        axis.step,
+        axis.lower,
+    )
 
 
 def plain_records(value: object, name: str) -> int | None:
     """Read a number of rows: a whole number from 1 to 10^15, or None."""
     if value is None:
         return None
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not 1 <= value.__index__() <= MOST_RECORDS:
-        asked = f"{name} = {shown(value)}" if isinstance(value, int | float | str) else f"{name} of type {type(value).__name__}"
+    if (
+        isinstance(value, bool)
+        or not hasattr(value, "__index__")
+        or not 1 <= value.__index__() <= MOST_RECORDS
+    ):
+        asked = (
+            f"{name} = {shown(value)}"
+            if isinstance(value, int | float | str)
+            else f"{name} of type {type(value).__name__}"
+        )
         raise UsageError(asked, "it is a number of rows, from 1 to 10^15", f"Write {name}=1000")
     return int(value.__index__())
 
 
-def record_bins(lattice: Lattice, records: int, stated: int | None, unit: Unit, cost: CentralMeasure) -> RecordBins:
+def record_bins(
+    lattice: Lattice, records: int, stated: int | None, unit: Unit, cost: CentralMeasure
+) -> RecordBins:
     """How the one axis of a lattice is divided."""
     (axis,) = lattice.axes
     assert isinstance(axis, GridAxis)

@@ -19,10 +19,10 @@ from sfumato.domain import (
     named_axes,
 )
 from sfumato.errors import UsageError, nearest
-from sfumato.exact import Exactly, sidak
 from sfumato.histogram import moments, tables
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.thresholds import KeyLaw, KeyNoise
+from sfumato.numbers import Exactly, sidak
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,13 +96,19 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         """Half-widths like ``values``; of selected keys, how far the longer side of each interval reaches."""
         if isinstance(self.law, KeyNoise):
-            return self.law.widths(self.values, self._alpha(confidence, simultaneous, self.lattice.size))
+            return self.law.widths(
+                self.values, self._alpha(confidence, simultaneous, self.lattice.size)
+            )
         return super().accuracy(confidence, simultaneous)
 
-    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[Array, Array]:
+    def interval(
+        self, confidence: Exactly = "0.95", simultaneous: bool = False
+    ) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, each like ``values``; of selected keys, given that they were shown."""
         if isinstance(self.law, KeyNoise):
-            return self.law.interval(self.values, self._alpha(confidence, simultaneous, self.lattice.size))
+            return self.law.interval(
+                self.values, self._alpha(confidence, simultaneous, self.lattice.size)
+            )
         return super().interval(confidence, simultaneous)
 
     @staticmethod
@@ -156,7 +162,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         alpha = self._alpha(confidence, simultaneous, self.lattice.size)
         return self._estimate(confidence, *moments.shares(self.values, law, alpha), possible=(0, 1))
 
-    def rate(self, part: ArrayLike, among: ArrayLike | None = None, confidence: Exactly = "0.95") -> Estimate:
+    def rate(
+        self, part: ArrayLike, among: ArrayLike | None = None, confidence: Exactly = "0.95"
+    ) -> Estimate:
         """What part of some cells' rows lies in others of them, with an interval within [0, 1].
 
         Parameters
@@ -166,7 +174,11 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         """
         law, shape = self._additive("a rate"), self.lattice.shape
         chosen = np.broadcast_to(np.asarray(part, bool), shape)
-        held = np.ones(shape, bool) if among is None else np.broadcast_to(np.asarray(among, bool), shape)
+        held = (
+            np.ones(shape, bool)
+            if among is None
+            else np.broadcast_to(np.asarray(among, bool), shape)
+        )
         if (chosen & ~held).any() or not chosen.any():
             raise UsageError(
                 "a rate",
@@ -190,7 +202,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
 
     def median(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The median along an Interval axis, interpolated among the values that its bin can hold; the interval's ends are such values."""
-        return self._moment(moments.median, "a median", axis, confidence, lambda low, high: (low, high))
+        return self._moment(
+            moments.median, "a median", axis, confidence, lambda low, high: (low, high)
+        )
 
     def variance(self, axis: str | None = None, confidence: Exactly = "0.95") -> Estimate:
         """The variance along an Interval axis, and an interval for noise and binning together."""
@@ -230,7 +244,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         sums, terms = tables.marginal(self.values, (place,))
         bins = moments.Bins.of(found, sums, law, terms)
         ends = possible(*bins.ends)
-        return self._estimate(confidence, *statistic(bins, error_probability(confidence)), possible=ends)
+        return self._estimate(
+            confidence, *statistic(bins, error_probability(confidence)), possible=ends
+        )
 
     def _estimate(
         self,
@@ -247,7 +263,9 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
         if possible is None:
             return Estimate(value, low, high, confident, about)
         known = ~((np.asarray(low) <= possible[0]) & (np.asarray(high) >= possible[1]))
-        return Estimate(value, low, high, confident, about, known if np.ndim(known) else bool(known))
+        return Estimate(
+            value, low, high, confident, about, known if np.ndim(known) else bool(known)
+        )
 
     def _additive(self, what: str) -> Law:
         """The law of the noise, where sums of counts have one."""

@@ -26,7 +26,11 @@ def marginal(values: Array, keep: tuple[int, ...]) -> tuple[Array, int]:
 
 def half_width(law: Law, terms: int, alpha: float) -> float:
     """How far a sum of independent noises reaches: exact for one, by Chernoff's bound for more."""
-    return float(law.half_width(alpha)) if terms == 1 else float(law.sum_half_width(np.array([float(terms)]), alpha)[0])
+    return (
+        float(law.half_width(alpha))
+        if terms == 1
+        else float(law.sum_half_width(np.array([float(terms)]), alpha)[0])
+    )
 
 
 def nonnegative(values: Array) -> Array:

@@ -18,7 +18,8 @@ from types import TracebackType
 from sfumato import signing
 from sfumato.errors import LedgerError, UsageError, nearest
 from sfumato.forking import renewed_in_children
-from sfumato.ledger import bindings, holder, journal, refusals, steps, stream_audit
+from sfumato.ledger import bindings, journal, refusals, steps, stream_audit
+from sfumato.ledger import process_identity as holder
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.audit import MOST_FAULTS, audit, first_look
 from sfumato.ledger.chain import payload_digest

@@ -7,7 +7,7 @@ clusters in them. Floats live here: ``offsets`` proves why they leave no trace i
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Client, Report
 from sfumato.local.collector import Collector
-from sfumato.local.decoder import Decoded, decode
+from sfumato.local.decoding.decoder import Decoded, decode
 from sfumato.local.laplace import MultivariateLaplace
 
 __all__ = ["BPM", "Client", "Collector", "Decoded", "MultivariateLaplace", "Report", "decode"]

@@ -24,13 +24,27 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError, shown
-from sfumato.exact import Number, decimal, positive
-from sfumato.local import twostage
-from sfumato.local.constants import Constants, auto_reach, constants, context, unit_ball, variance
-from sfumato.local.floats import Floats
-from sfumato.local.mechanism import RESOLUTION, LocalMechanism, check_dimension, in_blocks, read_array, reports_of
-from sfumato.local.offsets import Cells, Offsets
-from sfumato.local.radius import Radius
+from sfumato.local.mechanism import (
+    RESOLUTION,
+    LocalMechanism,
+    check_dimension,
+    in_blocks,
+    read_array,
+    reports_of,
+)
+from sfumato.local.sampling import twostage
+from sfumato.local.sampling.constants import (
+    Constants,
+    auto_reach,
+    constants,
+    context,
+    unit_ball,
+    variance,
+)
+from sfumato.local.sampling.floats import Floats
+from sfumato.local.sampling.offsets import Cells, Offsets
+from sfumato.local.sampling.radius import Radius
+from sfumato.numbers import Number, decimal, positive
 from sfumato.privacy.guarantee import Proof
 from sfumato.random.bits import Bits, current
 
@@ -107,14 +121,24 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
         msgspec.structs.force_setattr(self, "dimension", check_dimension(self.dimension))
         reach: object = self.L
-        found = auto_reach(self.epsilon, self.dimension) if isinstance(reach, str) and reach == "auto" else positive(self.L, "L")
+        found = (
+            auto_reach(self.epsilon, self.dimension)
+            if isinstance(reach, str) and reach == "auto"
+            else positive(self.L, "L")
+        )
         msgspec.structs.force_setattr(self, "L", found)
         for name, value in (("epsilon", self.epsilon), ("L", self.L)):
             if not Fraction(1, 10**9) <= value <= 10**9:
-                raise UsageError(f"{name} = {decimal(value)}", "it lies between 1e-9 and 1e9", f"Choose {name} in that range")
+                raise UsageError(
+                    f"{name} = {decimal(value)}",
+                    "it lies between 1e-9 and 1e9",
+                    f"Choose {name} in that range",
+                )
         if self.epsilon * self.L > LARGEST_LOSS:
             asked = f"epsilon = {decimal(self.epsilon)} with L = {decimal(self.L)}"
-            raise UsageError(asked, "a privacy loss above 1e12 promises nothing", "Choose a smaller epsilon or L")
+            raise UsageError(
+                asked, "a privacy loss above 1e12 promises nothing", "Choose a smaller epsilon or L"
+            )
 
     # --- the law -----------------------------------------------------------------------------------------------------------
 
@@ -155,11 +179,15 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
     @property
     def title(self) -> str:
         """In words."""
-        return f"bounded perturbation mechanism in {self.dimension} dimensions, L = {decimal(self.L)}"
+        return (
+            f"bounded perturbation mechanism in {self.dimension} dimensions, L = {decimal(self.L)}"
+        )
 
     def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
         """Log density of reports x for points v, shapes (d,) or (n, d), broadcast; -inf outside the report space."""
-        points, reports = (read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports")))
+        points, reports = (
+            read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports"))
+        )
         reach = float(self.L)
         near = np.minimum(np.linalg.norm(reports - points, axis=-1), reach)
         inside = ((reports >= -reach) & (reports <= 1 + reach)).all(axis=-1)
@@ -208,26 +236,40 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         float64 ndarray of the same shape, centres of cells in [-L, 1 + L]^d
         """
         if method not in ("mixture", "two-stage"):
-            raise UsageError(f"method = {shown(method)}", "the sampler is unknown", 'Choose "mixture" or "two-stage"')
+            raise UsageError(
+                f"method = {shown(method)}",
+                "the sampler is unknown",
+                'Choose "mixture" or "two-stage"',
+            )
         self._feasible()
         bits, ball = current(), _inside(self, self.dimension, 0)
 
         def two_stage(part: Floats, target: Floats) -> None:
             target[:] = twostage.cells(ball, self._constants.ball_probability, self.L, part, bits)
 
-        return reports_of(self, points, two_stage if method == "two-stage" else lambda part, target: self._mixture(part, target, bits))
+        return reports_of(
+            self,
+            points,
+            two_stage
+            if method == "two-stage"
+            else lambda part, target: self._mixture(part, target, bits),
+        )
 
     def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d), each from 0 to 2^16 - 1."""
         self._feasible()
         source = bits or current()
-        return in_blocks(points, self.dimension, lambda part, target: self._mixture(part, target, source)).astype(np.int64)
+        return in_blocks(
+            points, self.dimension, lambda part, target: self._mixture(part, target, source)
+        ).astype(np.int64)
 
     def _mixture(self, points: Floats, target: Floats, bits: Bits) -> None:
         silent = twostage.coins(self._constants.background_probability, len(points), bits)
         uniform = uniform_cells(int(silent.sum()), self.dimension, bits)
         ball = _inside(self, self.dimension + 1, self.dimension)
-        if 16 * len(uniform) < len(points):  # drawing a few too many is faster than parting the rows
+        if 16 * len(uniform) < len(
+            points
+        ):  # drawing a few too many is faster than parting the rows
             ball.cells(points, bits, target)
         else:
             target[~silent] = ball.cells(points[~silent], bits)
@@ -247,7 +289,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
 
     def plot(self, ax: Axes | None = None, reports: int = 100_000) -> Axes:
         """Draw the density of reports against their distance, beside so many simulated ones, on a matplotlib Axes."""
-        from sfumato.charts import local
+        from sfumato.charts import reports as local
 
         d, reach = self.dimension, float(self.L)
         radii = np.linalg.norm(centre_reports(self, reports) - 0.5, axis=1)
@@ -300,7 +342,9 @@ def share_within(bpm: BPM, radii: ArrayLike) -> Floats:
         whole, part = constants(k, bpm.L, d), constants(k, near, d)
         with localcontext(context()):
             # B(r) = p_r mu_r: the mass of a smaller ball under the same exponential.
-            found.append(float((whole.log_normalizer - part.log_normalizer).exp() * part.ball_probability))
+            found.append(
+                float((whole.log_normalizer - part.log_normalizer).exp() * part.ball_probability)
+            )
     return np.reshape(found, np.shape(radii))
 
 

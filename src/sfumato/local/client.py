@@ -19,8 +19,8 @@ from sfumato.arrays import as_floats
 from sfumato.domain import Interval
 from sfumato.errors import BoundsRequired, DataError, UsageError
 from sfumato.local.bpm import BPM
-from sfumato.local.floats import Floats
 from sfumato.local.laplace import MultivariateLaplace
+from sfumato.local.sampling.floats import Floats
 from sfumato.random.bits import Bits, current
 
 Bounds: TypeAlias = "Mapping[str, Interval] | Sequence[tuple[float, float]]"
@@ -66,15 +66,26 @@ def label(mechanism: BPM | MultivariateLaplace, private: bool = True) -> str:
 
 def mechanism_of(text: str) -> BPM | MultivariateLaplace:
     """Read a label."""
-    kind, *pairs = text.removesuffix(NOT_PRIVATE).split(",") if len(text) <= LONGEST_LABEL else ("", "")
+    kind, *pairs = (
+        text.removesuffix(NOT_PRIVATE).split(",") if len(text) <= LONGEST_LABEL else ("", "")
+    )
     given = dict(pair.partition("=")[::2] for pair in pairs)
-    if kind in ("bpm", "laplace") and given.get("dimension", "").isdecimal() and text.isascii() and len(given["dimension"]) < 7:
+    if (
+        kind in ("bpm", "laplace")
+        and given.get("dimension", "").isdecimal()
+        and text.isascii()
+        and len(given["dimension"]) < 7
+    ):
         dimension = int(given.pop("dimension"))
         if kind == "bpm" and set(given) == {"epsilon", "L"} and given["L"] != "auto":
             return BPM(given["epsilon"], given["L"], dimension)
         if kind == "laplace" and set(given) == {"epsilon"}:
             return MultivariateLaplace(given["epsilon"], dimension)
-    raise DataError("a report's mechanism", "its label names none that is known here", "Collect reports of BPM or MultivariateLaplace")
+    raise DataError(
+        "a report's mechanism",
+        "its label names none that is known here",
+        "Collect reports of BPM or MultivariateLaplace",
+    )
 
 
 def read_bounds(bounds: Bounds, dimension: int) -> Floats:
@@ -83,9 +94,17 @@ def read_bounds(bounds: Bounds, dimension: int) -> Floats:
     pairs = [axis.numbers if isinstance(axis, Interval) else axis for axis in axes]
     found = as_floats(pairs)
     if found.shape != (dimension, 2):
-        raise BoundsRequired(f"bounds of {dimension} axes", "each axis needs a public lower and upper bound", "Give one Interval an axis")
+        raise BoundsRequired(
+            f"bounds of {dimension} axes",
+            "each axis needs a public lower and upper bound",
+            "Give one Interval an axis",
+        )
     if not (np.isfinite(found).all() and (found[:, 0] < found[:, 1]).all()):
-        raise UsageError(f"bounds of {dimension} axes", "they are not finite, or lower is not below upper", "Give lower before upper")
+        raise UsageError(
+            f"bounds of {dimension} axes",
+            "they are not finite, or lower is not below upper",
+            "Give lower before upper",
+        )
     return found
 
 
@@ -116,7 +135,12 @@ class Client:
     True
     """
 
-    def __init__(self, mechanism: BPM | MultivariateLaplace, bounds: Bounds, memory: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        mechanism: BPM | MultivariateLaplace,
+        bounds: Bounds,
+        memory: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.mechanism = mechanism
         self._bounds = read_bounds(bounds, mechanism.dimension)
         self._memory = None if memory is None else Path(memory)
@@ -137,7 +161,11 @@ class Client:
         """
         found = self._report or self._remembered()
         if found is None:
-            found = self._kept(draw(self.mechanism, to_unit(_single(value, self.mechanism.dimension), self._bounds)))
+            found = self._kept(
+                draw(
+                    self.mechanism, to_unit(_single(value, self.mechanism.dimension), self._bounds)
+                )
+            )
         asked = label(self.mechanism, current().private)
         if found.to != asked:
             raise UsageError(
@@ -149,13 +177,19 @@ class Client:
         return found
 
     def _remembered(self) -> Report | None:
-        if self._memory is None or not os.path.lexists(self._memory):  # a link to nowhere holds no report, and none can be put there
+        if self._memory is None or not os.path.lexists(
+            self._memory
+        ):  # a link to nowhere holds no report, and none can be put there
             return None
         try:
             return msgspec.json.decode(self._memory.read_bytes(), type=Report)
         except (OSError, msgspec.MsgspecError, ValueError):
             pass
-        raise DataError(f"the memory {self._memory}", "it does not hold a report", "Name the file that this device wrote")
+        raise DataError(
+            f"the memory {self._memory}",
+            "it does not hold a report",
+            "Name the file that this device wrote",
+        )
 
     def _kept(self, report: Report) -> Report:
         """Write the report where no other stands yet, and return the one that stands there."""
@@ -163,12 +197,16 @@ class Client:
             return report
         fresh = self._memory.with_name(f"{self._memory.name}.{report.id}")
         try:
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with os.fdopen(
+                os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+            ) as file:
                 file.write(msgspec.json.encode(report) + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
             try:
-                os.link(fresh, self._memory)  # unlike a rename, it fails where another process was first
+                os.link(
+                    fresh, self._memory
+                )  # unlike a rename, it fails where another process was first
             except FileExistsError:
                 pass
             finally:
@@ -185,7 +223,11 @@ class Client:
 def _single(value: ArrayLike, dimension: int) -> Floats:
     found = as_floats(value)
     if found.shape != (dimension,) or np.isnan(found).any():
-        raise UsageError(f"a value of {dimension} numbers", "it has another shape, or one is missing", f"Give {dimension} numbers")
+        raise UsageError(
+            f"a value of {dimension} numbers",
+            "it has another shape, or one is missing",
+            f"Give {dimension} numbers",
+        )
     return found
 
 
@@ -194,10 +236,15 @@ def draw(mechanism: BPM | MultivariateLaplace, point: Floats, bits: Bits | None 
     return reports(mechanism, point[None], bits)[0]
 
 
-def reports(mechanism: BPM | MultivariateLaplace, points: Floats, bits: Bits | None = None) -> list[Report]:
+def reports(
+    mechanism: BPM | MultivariateLaplace, points: Floats, bits: Bits | None = None
+) -> list[Report]:
     """Draw a report for each point of the unit cube."""
     source = bits or current()
     cells = mechanism.draw_cells(points, source).tolist()
     words = source.words(2 * len(cells)).reshape(-1, 2).tolist()
     to = label(mechanism, source.private)
-    return [Report(to, f"{a:016x}{b:016x}", tuple(row)) for row, (a, b) in zip(cells, words, strict=True)]
+    return [
+        Report(to, f"{a:016x}{b:016x}", tuple(row))
+        for row, (a, b) in zip(cells, words, strict=True)
+    ]

@@ -17,9 +17,9 @@ import numpy as np
 from sfumato.errors import DataError, UsageError
 from sfumato.local.bpm import BPM
 from sfumato.local.client import NOT_PRIVATE, Report, label, mechanism_of
-from sfumato.local.decoder import Decoded, decode
-from sfumato.local.floats import Floats
+from sfumato.local.decoding.decoder import Decoded, decode
 from sfumato.local.laplace import MultivariateLaplace
+from sfumato.local.sampling.floats import Floats
 from sfumato.privacy.guarantee import Guarantee
 
 METADATA = b"sfumato.mechanism"
@@ -44,7 +44,9 @@ class Collector:
         given, also those whose noise came from a public seed; with ``private=False`` all others.
     """
 
-    def __init__(self, mechanism: BPM | MultivariateLaplace | None = None, *, private: bool = True) -> None:
+    def __init__(
+        self, mechanism: BPM | MultivariateLaplace | None = None, *, private: bool = True
+    ) -> None:
         self.mechanism = mechanism
         self.private = private
         self.refused = 0
@@ -55,7 +57,11 @@ class Collector:
         return len(self._cells)
 
     def __repr__(self) -> str:
-        what = "reports to anything" if self.mechanism is None else f"reports to {label(self.mechanism)}"
+        what = (
+            "reports to anything"
+            if self.mechanism is None
+            else f"reports to {label(self.mechanism)}"
+        )
         return f"Collector({len(self):,} {what}, {self.refused:,} refused)"
 
     def add(self, reports: Iterable[Report]) -> None:
@@ -73,7 +79,12 @@ class Collector:
                 to = label(self.mechanism, self.private)
             limits = limits or self.mechanism.limits
             cells = report.cells
-            sound = report.to == to and len(cells) == self.mechanism.dimension and limits[0] <= min(cells) and max(cells) <= limits[1]
+            sound = (
+                report.to == to
+                and len(cells) == self.mechanism.dimension
+                and limits[0] <= min(cells)
+                and max(cells) <= limits[1]
+            )
             if not sound or report.id in self._ids or not 0 < len(report.id) <= LONGEST_ID:
                 self.refused += 1
                 continue
@@ -114,7 +125,9 @@ class Collector:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             to = (file.schema_arrow.metadata or {})[METADATA].decode()
             for batch in file.iter_batches(2**16, columns=["id", "cells"]):
-                for name, cells in zip(batch["id"].to_pylist(), batch["cells"].to_pylist(), strict=True):
+                for name, cells in zip(
+                    batch["id"].to_pylist(), batch["cells"].to_pylist(), strict=True
+                ):
                     try:
                         yield msgspec.convert({"to": to, "id": name, "cells": cells}, Report)
                     except msgspec.MsgspecError:
@@ -124,7 +137,11 @@ class Collector:
     def guarantee(self) -> Guarantee:
         """What each report that was taken promises; nothing where they came from a public seed."""
         if self.mechanism is None:
-            raise UsageError("the guarantee of no reports", "none has been collected", "Read a file of reports first")
+            raise UsageError(
+                "the guarantee of no reports",
+                "none has been collected",
+                "Read a file of reports first",
+            )
         return msgspec.structs.replace(self.mechanism.guarantee, private=self.private)
 
     def points(self) -> Floats:
@@ -135,9 +152,13 @@ class Collector:
 
     def _nothing(self) -> UsageError:
         if not self.refused:
-            return UsageError("decoding no reports", "none has been collected", "Read a file of reports first")
+            return UsageError(
+                "decoding no reports", "none has been collected", "Read a file of reports first"
+            )
         obstacle = f"all {self.refused:,} that were read were left out: they are not readable, or to another mechanism than the one named"
-        return UsageError("decoding no reports", obstacle, "Name epsilon, reach and axes as the devices have them")
+        return UsageError(
+            "decoding no reports", obstacle, "Name epsilon, reach and axes as the devices have them"
+        )
 
     def decode(self, n_clusters: int, random_state: int | None = None) -> Decoded:
         """Find clusters in the reports; see ``decoder``. ``random_state`` seeds the search, and no noise."""
@@ -177,5 +198,7 @@ def _write_parquet(reports: Sequence[Report], path: Path) -> None:
 
     names = pa.array([each.id for each in reports], pa.string())
     cells = pa.array([each.cells for each in reports], pa.list_(pa.int64()))
-    table = pa.table({"id": names, "cells": cells}).replace_schema_metadata({METADATA: reports[0].to.encode() if reports else b""})
+    table = pa.table({"id": names, "cells": cells}).replace_schema_metadata(
+        {METADATA: reports[0].to.encode() if reports else b""}
+    )
     pq.write_table(table, path)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from sfumato.exact import Exactly, positive
 from sfumato.local.bpm import BPM, centre_reports
-from sfumato.local.constants import variance
+from sfumato.local.sampling.constants import variance
+from sfumato.numbers import Exactly, positive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,9 @@ def diagnose(bpm: BPM, reports: int = 100_000) -> Diagnosis:
     inside = float((np.linalg.norm(drawn - 0.5, axis=1) <= float(bpm.L)).mean())
     expected, reach = bpm.ball_probability, float(bpm.L)
     error = (expected * (1 - expected) / reports) ** 0.5
-    return Diagnosis(reports, inside, expected, error, bool(((drawn >= -reach) & (drawn <= 1 + reach)).all()))
+    return Diagnosis(
+        reports, inside, expected, error, bool(((drawn >= -reach) & (drawn <= 1 + reach)).all())
+    )
 
 
 class Sweep(msgspec.Struct, frozen=True):
@@ -82,9 +84,11 @@ class Sweep(msgspec.Struct, frozen=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it on a matplotlib Axes."""
-        from sfumato.charts import local
+        from sfumato.charts import reports as local
 
-        return local.draw_sweep(self.L, self.variance, self.signal, self.ball, self.limit, self.auto, ax)
+        return local.draw_sweep(
+            self.L, self.variance, self.signal, self.ball, self.limit, self.auto, ax
+        )
 
 
 def sweep(*, epsilon: Exactly, dimension: int, points: int = 40) -> Sweep:

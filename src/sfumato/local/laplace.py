@@ -17,11 +17,18 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
-from sfumato.exact import Number, decimal, positive
-from sfumato.local.floats import Floats
-from sfumato.local.mechanism import RESOLUTION, LocalMechanism, check_dimension, in_blocks, read_array, reports_of
-from sfumato.local.offsets import Cells, Offsets
-from sfumato.local.radius import Radius
+from sfumato.local.mechanism import (
+    RESOLUTION,
+    LocalMechanism,
+    check_dimension,
+    in_blocks,
+    read_array,
+    reports_of,
+)
+from sfumato.local.sampling.floats import Floats
+from sfumato.local.sampling.offsets import Cells, Offsets
+from sfumato.local.sampling.radius import Radius
+from sfumato.numbers import Number, decimal, positive
 from sfumato.privacy.guarantee import Proof
 from sfumato.random.bits import Bits, current
 
@@ -79,13 +86,22 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
         msgspec.structs.force_setattr(self, "dimension", check_dimension(self.dimension))
         if not Fraction(1, 10**9) <= self.epsilon <= 10**9:
-            raise UsageError(f"epsilon = {decimal(self.epsilon)}", "it lies between 1e-9 and 1e9", "Choose epsilon in that range")
+            raise UsageError(
+                f"epsilon = {decimal(self.epsilon)}",
+                "it lies between 1e-9 and 1e9",
+                "Choose epsilon in that range",
+            )
 
     @property
     def log_normalizer(self) -> float:
         """Log density at the true point: ln(epsilon^d / (S_d Gamma(d)))."""
         d = self.dimension
-        return d * math.log(self.epsilon) - d / 2 * math.log(math.pi) + math.lgamma(d / 2 + 1) - math.lgamma(d + 1)
+        return (
+            d * math.log(self.epsilon)
+            - d / 2 * math.log(math.pi)
+            + math.lgamma(d / 2 + 1)
+            - math.lgamma(d + 1)
+        )
 
     @property
     def variance(self) -> float:
@@ -104,8 +120,12 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
 
     def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
         """Log density of reports x for points v, shapes (d,) or (n, d), broadcast."""
-        points, reports = (read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports")))
-        found: Array = self.log_normalizer - float(self.epsilon) * np.linalg.norm(reports - points, axis=-1)
+        points, reports = (
+            read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports"))
+        )
+        found: Array = self.log_normalizer - float(self.epsilon) * np.linalg.norm(
+            reports - points, axis=-1
+        )
         single: Array = found[()]  # one pair of points gives a number
         return single
 
@@ -122,12 +142,16 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
     def perturb(self, points: ArrayLike) -> Floats:
         """Draw one report for each point of the unit cube, shape (n, d) or (d,): float64 of the same shape, on the lattice."""
         bits = current()
-        return reports_of(self, points, lambda part, target: _around(self).cells(part, bits, target))
+        return reports_of(
+            self, points, lambda part, target: _around(self).cells(part, bits, target)
+        )
 
     def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d)."""
         source = bits or current()
-        return in_blocks(points, self.dimension, lambda part, target: _around(self).cells(part, source, target)).astype(np.int64)
+        return in_blocks(
+            points, self.dimension, lambda part, target: _around(self).cells(part, source, target)
+        ).astype(np.int64)
 
     def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:
         """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
@@ -151,4 +175,9 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
 
 @lru_cache(maxsize=64)
 def _around(mechanism: MultivariateLaplace) -> Offsets:
-    return Offsets(mechanism.dimension, Radius(mechanism.dimension, mechanism.epsilon, None, 0), Fraction(0), mechanism.width)
+    return Offsets(
+        mechanism.dimension,
+        Radius(mechanism.dimension, mechanism.epsilon, None, 0),
+        Fraction(0),
+        mechanism.width,
+    )

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError, shown
-from sfumato.local.floats import Floats
-from sfumato.local.offsets import CHUNK, Cells
+from sfumato.local.sampling.floats import Floats
+from sfumato.local.sampling.offsets import CHUNK, Cells
 from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import MetricDP
 from sfumato.privacy.unit import Unit
@@ -90,7 +90,9 @@ class LocalMechanism(msgspec.Struct, frozen=True):
 
     def reports_needed(self: Mechanism, error: float) -> int:
         """How many reports of one point give a debiased mean of this root mean squared error."""
-        number = isinstance(error, int | float | np.integer | np.floating) and not isinstance(error, bool)
+        number = isinstance(error, int | float | np.integer | np.floating) and not isinstance(
+            error, bool
+        )
         if not number or not 0 < error < math.inf:
             remedy = "Give the distance that would be accurate enough, such as 0.05"
             raise UsageError(f"error = {shown(error)}", "an error is above 0", remedy)
@@ -105,7 +107,9 @@ class LocalMechanism(msgspec.Struct, frozen=True):
         """
         if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
             obstacle = "their number is a whole number from 1 on"
-            raise UsageError(f"reports = {shown(reports)}", obstacle, "Give a number such as 10_000")
+            raise UsageError(
+                f"reports = {shown(reports)}", obstacle, "Give a number such as 10_000"
+            )
         return self.dimension**2 / (float(self.epsilon) ** 2 * int(reports))
 
     def check_cells(self: Mechanism, cells: ArrayLike) -> Cells:
@@ -113,7 +117,9 @@ class LocalMechanism(msgspec.Struct, frozen=True):
         found = np.atleast_2d(np.asarray(cells))
         if found.ndim != 2 or found.shape[1] != self.dimension or found.dtype.kind not in "iu":
             obstacle = "they are not whole numbers of the mechanism's shape"
-            raise UsageError("cells of reports", obstacle, f"Give integers of shape (n, {self.dimension})")
+            raise UsageError(
+                "cells of reports", obstacle, f"Give integers of shape (n, {self.dimension})"
+            )
         least, most = self.limits
         if found.size and not (least <= int(found.min()) and int(found.max()) <= most):
             obstacle = "a report lies outside the report space"
@@ -123,9 +129,17 @@ class LocalMechanism(msgspec.Struct, frozen=True):
 
 def check_dimension(dimension: object) -> int:
     """Read the number of axes."""
-    if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or not 1 <= dimension <= LARGEST_DIMENSION:
+    if (
+        isinstance(dimension, bool)
+        or not isinstance(dimension, int | np.integer)
+        or not 1 <= dimension <= LARGEST_DIMENSION
+    ):
         text = shown(dimension) if isinstance(dimension, int) else type(dimension).__name__
-        raise UsageError(f"dimension = {text}", f"it is a whole number from 1 to {LARGEST_DIMENSION:,}", "Give the number of axes")
+        raise UsageError(
+            f"dimension = {text}",
+            f"it is a whole number from 1 to {LARGEST_DIMENSION:,}",
+            "Give the number of axes",
+        )
     return int(dimension)
 
 
@@ -138,11 +152,21 @@ def read_array(values: ArrayLike, dimension: int, name: str) -> Floats:
         found = None
     asked = f"{name} in {dimension} dimensions"
     if found is None:
-        raise UsageError(asked, "they are not an array of numbers", f"Give an array of shape (n, {dimension})")
+        raise UsageError(
+            asked, "they are not an array of numbers", f"Give an array of shape (n, {dimension})"
+        )
     if found.ndim not in (1, 2) or found.shape[-1] != dimension:
-        raise UsageError(asked, f"the array has shape {found.shape}", f"Give an array of shape (n, {dimension}) or ({dimension},)")
+        raise UsageError(
+            asked,
+            f"the array has shape {found.shape}",
+            f"Give an array of shape (n, {dimension}) or ({dimension},)",
+        )
     if np.isnan(found).any():
-        raise UsageError(asked, "a value is missing (NaN)", "Who has no value makes no report: drop such rows first")
+        raise UsageError(
+            asked,
+            "a value is missing (NaN)",
+            "Who has no value makes no report: drop such rows first",
+        )
     return found
 
 
@@ -150,7 +174,9 @@ def in_blocks(points: ArrayLike, dimension: int, draw: Draw) -> Floats:
     """Read points and draw for a few at a time, which stay in the cache: float64 ndarray of shape (n, d)."""
     given = np.atleast_2d(read_array(points, dimension, "points"))
     found = np.empty(given.shape)
-    np.empty(_KEPT)  # freed untouched: from then on glibc keeps freed blocks of up to this size, and they are not paged in anew
+    np.empty(
+        _KEPT
+    )  # freed untouched: from then on glibc keeps freed blocks of up to this size, and they are not paged in anew
     rows = max(64, CHUNK // (dimension + 6))  # a radius takes about as much as six coordinates
     spare = np.empty((min(rows, len(given)), dimension))
     for start in range(0, len(given), rows):

@@ -34,9 +34,9 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError
-from sfumato.exact import decimal, positive
 from sfumato.mechanisms.ranks import Ranks, joint_sensitivity, settled
 from sfumato.mechanisms.scans import NEVER, Terms, exp_of, running, total, windows
+from sfumato.numbers import decimal, positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.weighted import heaviest, multiset, subset
@@ -62,12 +62,20 @@ def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
         If there are fewer edges than distinct quantiles, or so many tuples that doubles cannot tell the best from the rest.
     """
     if distinct and edges < quantiles:
-        raise Infeasible(f"{quantiles} distinct edges", f"only {edges} are allowed", "Ask for fewer quantiles, or on a finer lattice")
-    number = math.comb(edges, quantiles) if distinct else math.comb(edges + quantiles - 1, quantiles)
+        raise Infeasible(
+            f"{quantiles} distinct edges",
+            f"only {edges} are allowed",
+            "Ask for fewer quantiles, or on a finer lattice",
+        )
+    number = (
+        math.comb(edges, quantiles) if distinct else math.comb(edges + quantiles - 1, quantiles)
+    )
     if math.log(number) + BEYOND + 1 > LARGEST_CLAMP:
         asked = f"{quantiles} quantiles at once over {edges} edges"
         raise Infeasible(
-            asked, "there are too many tuples to choose from", 'Ask for fewer, on a coarser lattice, or with method="recursive"'
+            asked,
+            "there are too many tuples to choose from",
+            'Ask for fewer, on a coarser lattice, or with method="recursive"',
         )
     return number
 
@@ -115,12 +123,21 @@ class JointLaw:
     """
 
     def __init__(
-        self, ranks: Ranks, at: Sequence[Fraction], epsilon: Fraction, unit: Unit, *, distinct: bool = False, clamp: float | None = None
+        self,
+        ranks: Ranks,
+        at: Sequence[Fraction],
+        epsilon: Fraction,
+        unit: Unit,
+        *,
+        distinct: bool = False,
+        clamp: float | None = None,
     ) -> None:
         self._ranks, self._distinct = ranks, distinct
         self._at, self._whole = settled(at)
         self._number = tuples(len(at), ranks.edges, distinct)
-        self._clamp = Fraction(math.ceil(math.log(self._number) + BEYOND) if clamp is None else clamp)
+        self._clamp = Fraction(
+            math.ceil(math.log(self._number) + BEYOND) if clamp is None else clamp
+        )
         self._exact_rate = self._rate_of(positive(epsilon, "epsilon"), unit)
         self._rate = float(self._exact_rate)
         self._span = REACH - float(self._clamp)
@@ -134,7 +151,11 @@ class JointLaw:
         left = epsilon - joint_slack(len(self._at), self._ranks.edges, unit)
         if left <= 0:
             asked = f"{len(self._at)} quantiles at epsilon {decimal(epsilon)}"
-            raise UsageError(asked, "that is less than the numerical slack", "Choose a larger epsilon, or a coarser lattice")
+            raise UsageError(
+                asked,
+                "that is less than the numerical slack",
+                "Choose a larger epsilon, or a coarser lattice",
+            )
         sensitivity = joint_sensitivity([Fraction(q, self._whole) for q in self._at], unit)
         rate = left / (2 * sensitivity * self._whole)
         unit_bits = DIGITS - (rate.numerator.bit_length() - rate.denominator.bit_length())
@@ -144,14 +165,18 @@ class JointLaw:
     # -- the chain, forwards
 
     def _forward(self) -> list[_Stage]:
-        radius = (math.floor(self._clamp / self._exact_rate) - int(self._score(self._near()[None])[0])) // 2
+        radius = (
+            math.floor(self._clamp / self._exact_rate) - int(self._score(self._near()[None])[0])
+        ) // 2
         stages: list[_Stage] = []
         for j, q in enumerate(self._at):
             start, stop = self._window(q, radius)
             offsets = self._ranks.below[start:stop] * self._whole - q * self._ranks.total
             begun = Terms(-np.abs(offsets), np.ones(len(offsets)))
             entered = self._enter(stages[-1], start, offsets) if j else begun
-            stages.append(_Stage(start, stop, offsets, entered, self._end(stages, start, stop, entered)))
+            stages.append(
+                _Stage(start, stop, offsets, entered, self._end(stages, start, stop, entered))
+            )
         return stages
 
     def _window(self, q: int, radius: int) -> tuple[int, int]:
@@ -159,7 +184,9 @@ class JointLaw:
         target, below = q * self._ranks.total, self._ranks.below
         low, high = -((radius - target) // self._whole), (target + radius) // self._whole
         last = self._ranks.total
-        return int(np.searchsorted(below, max(low, 0))), int(np.searchsorted(below, min(high, last), side="right"))
+        return int(np.searchsorted(below, max(low, 0))), int(
+            np.searchsorted(below, min(high, last), side="right")
+        )
 
     def _near(self) -> Array:
         """A tuple that is good, if not the best: the edges nearest to the targets, moved apart where they must be distinct."""
@@ -169,7 +196,12 @@ class JointLaw:
             target = q * self._ranks.total
             above = min(int(np.searchsorted(below, -(-target // self._whole))), len(below) - 1)
             left = max(above - 1, 0)
-            nearer = left if abs(int(below[left]) * self._whole - target) < abs(int(below[above]) * self._whole - target) else above
+            nearer = (
+                left
+                if abs(int(below[left]) * self._whole - target)
+                < abs(int(below[above]) * self._whole - target)
+                else above
+            )
             lowest = edges[-1] + self._distinct if edges else int(first[0])
             highest = int(first[-1]) - 1 - (m - 1 - j if self._distinct else 0)
             edges.append(min(max(int(first[nearer]), lowest), highest))
@@ -185,20 +217,30 @@ class JointLaw:
         """Beginnings that come to each group from a lower one: from d below its own, and from d above its own."""
         size = before.stop - before.start
         lower = np.clip(np.arange(start, start + len(offsets)) - before.start, 0, size)
-        lesser = np.minimum(np.searchsorted(before.offsets, offsets, side="right"), lower)  # with no rows at all every d is 0
+        lesser = np.minimum(
+            np.searchsorted(before.offsets, offsets, side="right"), lower
+        )  # with no rows at all every d is 0
         ended, rate, span = before.ended, self._rate, self._span
         parts = []
         reached = np.flatnonzero(lesser)
         if len(reached):
             rising = running(Terms(ended.exponents + before.offsets, ended.weights), rate, span)
             index = lesser[reached] - 1
-            parts.append((reached, Terms(rising.exponents[index] - offsets[reached], rising.weights[index])))
+            parts.append(
+                (reached, Terms(rising.exponents[index] - offsets[reached], rising.weights[index]))
+            )
         reached = np.flatnonzero(lesser < lower)
         if len(reached):
             falling = Terms(ended.exponents - before.offsets, ended.weights)
             for which, sums in windows(falling, lesser[reached], lower[reached], rate, span):
-                parts.append((reached[which], Terms(sums.exponents + offsets[reached[which]], sums.weights)))
-        return total([_spread(part, which, len(offsets)) for which, part in parts], rate) if parts else _nothing(len(offsets))
+                parts.append(
+                    (reached[which], Terms(sums.exponents + offsets[reached[which]], sums.weights))
+                )
+        return (
+            total([_spread(part, which, len(offsets)) for which, part in parts], rate)
+            if parts
+            else _nothing(len(offsets))
+        )
 
     def _end(self, stages: list[_Stage], start: int, stop: int, entered: Terms) -> Terms:
         """Beginnings that end in each group: those that came with this quantile, and those that came earlier and stayed."""
@@ -212,7 +254,10 @@ class JointLaw:
             came, stay = stages[i].entered, (self._at[j] - self._at[i]) * self._ranks.total
             inside = slice(low - stages[i].start, high - stages[i].start)
             ways = self._ways(widths[low - start : high - start], j - i + 1)
-            part = Terms(np.where(ways > 0, came.exponents[inside] - stay, NEVER), came.weights[inside] * ways)
+            part = Terms(
+                np.where(ways > 0, came.exponents[inside] - stay, NEVER),
+                came.weights[inside] * ways,
+            )
             parts.append(_spread(part, np.arange(low - start, high - start), stop - start))
         return total(parts, self._rate)
 
@@ -231,13 +276,17 @@ class JointLaw:
         masses = np.array([math.exp(math.log(self._number) - float(self._clamp)), weights.sum()])
         while True:
             chained = heaviest(masses, bits) == 1
-            edges = self._follow(int(heaviest(weights, bits)), bits) if chained else self._even(bits)
+            edges = (
+                self._follow(int(heaviest(weights, bits)), bits) if chained else self._even(bits)
+            )
             if chained == self._above_clamp(edges):
                 return edges
 
     def _even(self, bits: Bits) -> Array:
         pick = subset if self._distinct else multiset
-        return np.array(pick(self._ranks.edges, len(self._at), bits), dtype=np.int64) + int(self._ranks.first[0])
+        return np.array(pick(self._ranks.edges, len(self._at), bits), dtype=np.int64) + int(
+            self._ranks.first[0]
+        )
 
     def _above_clamp(self, edges: Array) -> bool:
         return (self._best - int(self._score(edges[None])[0])) * self._exact_rate <= self._clamp
@@ -249,7 +298,10 @@ class JointLaw:
         while True:
             group = self._stages[j].start + at
             i = self._run(j, group, bits)
-            edges = [int(self._ranks.first[group]) + place for place in self._places(group, j - i + 1, bits)] + edges
+            edges = [
+                int(self._ranks.first[group]) + place
+                for place in self._places(group, j - i + 1, bits)
+            ] + edges
             if i == 0:
                 return np.array(edges, dtype=np.int64)
             at, j = self._came_from(i, group, bits), i - 1
@@ -262,11 +314,16 @@ class JointLaw:
             stage = self._stages[i]
             if not stage.start <= group < stage.stop:
                 break
-            weight = float(stage.entered.weights[group - stage.start] * self._ways(width, j - i + 1)[0])
+            weight = float(
+                stage.entered.weights[group - stage.start] * self._ways(width, j - i + 1)[0]
+            )
             if weight:
                 starts.append(i)
                 weights.append(weight)
-                exponents.append(int(stage.entered.exponents[group - stage.start]) - (self._at[j] - self._at[i]) * self._ranks.total)
+                exponents.append(
+                    int(stage.entered.exponents[group - stage.start])
+                    - (self._at[j] - self._at[i]) * self._ranks.total
+                )
         if len(starts) == 1:
             return starts[0]
         differences = np.array(exponents) - max(exponents)
@@ -289,7 +346,9 @@ class JointLaw:
         """ln P of tuples, int64 ndarray of shape (k, m): float64 ndarray of shape (k,). For audits: it holds true counts."""
         weights = self._finals.weights * exp_of(self._rate, self._finals.exponents - self._best)
         exponents = (self._best - self._score(edges)) * self._rate
-        return np.asarray(-np.minimum(exponents, float(self._clamp)) - math.log(float(weights.sum())))
+        return np.asarray(
+            -np.minimum(exponents, float(self._clamp)) - math.log(float(weights.sum()))
+        )
 
 
 def _nothing(size: int) -> Terms:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.exact import decimal
+from sfumato.numbers import decimal
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, discrete
@@ -43,7 +43,9 @@ class Script:
         raise NotImplementedError
 
 
-class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace", forbid_unknown_fields=True):
+class DiscreteLaplace(
+    msgspec.Struct, frozen=True, tag="discrete-laplace", forbid_unknown_fields=True
+):
     """P(x) proportional to exp(-|x| / scale) on the integers (Ghosh, Roughgarden, Sundararajan 2009).
 
     >>> law = DiscreteLaplace(Fraction(10))
@@ -58,7 +60,11 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace", forbi
 
     def sample(self, size: int, noise: bits.Bits) -> Array:
         """Draw ``size`` values: int64 ndarray."""
-        return noise.draw(self, size) if isinstance(noise, Script) else discrete.laplace(self.scale, size, noise)
+        return (
+            noise.draw(self, size)
+            if isinstance(noise, Script)
+            else discrete.laplace(self.scale, size, noise)
+        )
 
     @property
     def variance(self) -> float:
@@ -79,7 +85,9 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace", forbi
     def half_width(self, alpha: float) -> int:
         """The smallest integer k with P(|Z| > k) <= alpha."""
         b = float(self.scale)
-        k = max(0, math.ceil(b * (math.log(2) - math.log1p(math.exp(-1 / b)) - math.log(alpha)) - 1))
+        k = max(
+            0, math.ceil(b * (math.log(2) - math.log1p(math.exp(-1 / b)) - math.log(alpha)) - 1)
+        )
         while self.log_tail(k) > math.log(alpha):
             k += 1
         while k > 0 and self.log_tail(k - 1) <= math.log(alpha):
@@ -104,7 +112,9 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace", forbi
         m = np.asarray(effective, dtype=float)
         if v == 0:
             return np.zeros_like(m)
-        s = np.concatenate([np.geomspace(1e-9, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)])  # v (cosh t - 1), below 1
+        s = np.concatenate(
+            [np.geomspace(1e-9, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)]
+        )  # v (cosh t - 1), below 1
         t = 2 * np.arcsinh(np.sqrt(s / v / 2))  # cosh t - 1 = 2 sinh(t / 2)^2, without cancellation
         return _least(m, -np.log1p(-s), t, math.log(2 / alpha))
 
@@ -112,7 +122,9 @@ class DiscreteLaplace(msgspec.Struct, frozen=True, tag="discrete-laplace", forbi
         return f"discrete Laplace noise of scale {decimal(self.scale)}"
 
 
-class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian", forbid_unknown_fields=True):
+class DiscreteGaussian(
+    msgspec.Struct, frozen=True, tag="discrete-gaussian", forbid_unknown_fields=True
+):
     """P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke, NeurIPS 2020).
 
     >>> DiscreteGaussian(Fraction(100)).half_width(0.05)
@@ -126,7 +138,11 @@ class DiscreteGaussian(msgspec.Struct, frozen=True, tag="discrete-gaussian", for
 
     def sample(self, size: int, noise: bits.Bits) -> Array:
         """Draw ``size`` values: int64 ndarray."""
-        return noise.draw(self, size) if isinstance(noise, Script) else discrete.gaussian(self.sigma_squared, size, noise)
+        return (
+            noise.draw(self, size)
+            if isinstance(noise, Script)
+            else discrete.gaussian(self.sigma_squared, size, noise)
+        )
 
     @property
     def sigma(self) -> float:
@@ -174,8 +190,12 @@ Law: TypeAlias = DiscreteLaplace | DiscreteGaussian
 def _least(m: Array, cumulant: Array, t: Array, need: float) -> Array:
     """Minimise (m * cumulant + need) / t over the grid of t, for each m; equal m are computed once."""
     distinct, back = np.unique(m, return_inverse=True)
-    blocks = np.array_split(distinct, 1 + len(distinct) // 4096)  # few large operations, in bounded memory
-    best = np.concatenate([((block[:, None] * cumulant + need) / t).min(axis=1) for block in blocks])
+    blocks = np.array_split(
+        distinct, 1 + len(distinct) // 4096
+    )  # few large operations, in bounded memory
+    best = np.concatenate(
+        [((block[:, None] * cumulant + need) / t).min(axis=1) for block in blocks]
+    )
     best[distinct == 0] = 0
     return best[back].reshape(m.shape)
 

@@ -66,7 +66,11 @@ class Ranks:
         ([0, 1, 3, 4], [2, 1, 2, 1])
         """
         if upper <= lower:
-            raise UsageError(f"edges from {lower} to {upper}", "there is none to choose from", "Widen the allowed range")
+            raise UsageError(
+                f"edges from {lower} to {upper}",
+                "there is none to choose from",
+                "Widen the allowed range",
+            )
         if len(counts) and not counts.all():
             held = np.flatnonzero(counts)
             positions, counts = positions[held], counts[held]
@@ -104,7 +108,9 @@ class Ranks:
         return f"<Ranks of {self.edges} edges, counts not shown>"
 
     def __reduce__(self) -> NoReturn:
-        raise UsageError("pickling Ranks", "they hold true counts", "Publish a release and save that")
+        raise UsageError(
+            "pickling Ranks", "they hold true counts", "Publish a release and save that"
+        )
 
 
 def settled(at: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
@@ -127,7 +133,9 @@ def settled(at: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
     ends = (0, *found, whole)
     if not at or any(b <= a for a, b in pairwise(ends)):
         raise UsageError(
-            f"{len(at)} quantiles", "they must lie between 0 and 1 and increase, 2^-22 apart or more", "Write at=[0.25, 0.5, 0.75]"
+            f"{len(at)} quantiles",
+            "they must lie between 0 and 1 and increase, 2^-22 apart or more",
+            "Write at=[0.25, 0.5, 0.75]",
         )
     return found, whole
 

@@ -74,7 +74,9 @@ def _blocks(peaks: Array, rate: float, span: float) -> list[tuple[int, int]]:
     return list(zip([0, *cuts], [*cuts, size], strict=True))
 
 
-def windows(terms: Terms, starts: Array, stops: Array, rate: float, span: float) -> list[tuple[Array, Terms]]:
+def windows(
+    terms: Terms, starts: Array, stops: Array, rate: float, span: float
+) -> list[tuple[Array, Terms]]:
     """Sums over terms[starts[i] : stops[i]], where both ends never decrease with i and no window is empty.
 
     Returns
@@ -91,12 +93,20 @@ def windows(terms: Terms, starts: Array, stops: Array, rate: float, span: float)
         checkpoint = int(stops[first])
         last = int(np.searchsorted(starts, checkpoint, side="left"))
         low, high = int(starts[first]), int(stops[last - 1])
-        suffix = running(Terms(terms.exponents[low:checkpoint][::-1], terms.weights[low:checkpoint][::-1]), rate, span)
+        suffix = running(
+            Terms(terms.exponents[low:checkpoint][::-1], terms.weights[low:checkpoint][::-1]),
+            rate,
+            span,
+        )
         parts.append((np.arange(first, last), _take(suffix, checkpoint - 1 - starts[first:last])))
         beyond = first + int(np.searchsorted(stops[first:last], checkpoint, side="right"))
         if beyond < last:
-            prefix = running(Terms(terms.exponents[checkpoint:high], terms.weights[checkpoint:high]), rate, span)
-            parts.append((np.arange(beyond, last), _take(prefix, stops[beyond:last] - checkpoint - 1)))
+            prefix = running(
+                Terms(terms.exponents[checkpoint:high], terms.weights[checkpoint:high]), rate, span
+            )
+            parts.append(
+                (np.arange(beyond, last), _take(prefix, stops[beyond:last] - checkpoint - 1))
+            )
         first = last
     return parts
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
-from sfumato.exact import positive
 from sfumato.mechanisms.ranks import Ranks, rank_sensitivity, settled
+from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import integer_below
@@ -61,7 +61,9 @@ class RankLaw:
     def __init__(self, ranks: Ranks, q: Fraction, epsilon: Fraction, unit: Unit) -> None:
         ((numerator,), whole) = settled([q])
         sensitivity = rank_sensitivity(Fraction(numerator, whole), unit)
-        rate = min(int(positive(epsilon, "epsilon") / (2 * sensitivity * whole) * 2**SHIFT), CLAMP << SHIFT)
+        rate = min(
+            int(positive(epsilon, "epsilon") / (2 * sensitivity * whole) * 2**SHIFT), CLAMP << SHIFT
+        )
         self._ranks = ranks
         target, below = numerator * ranks.total, ranks.below
         above = int(np.searchsorted(below, target // whole, side="right"))
@@ -77,7 +79,9 @@ class RankLaw:
         """Choose an edge by the exponential mechanism."""
         first = self._ranks.first
         widths, buckets = np.diff(first[self._start : self._stop + 1]), self._levels >> SHIFT
-        sizes = [int(size) for size in np.bincount(buckets, weights=widths)]  # sums of integers below 2^53: exact
+        sizes = [
+            int(size) for size in np.bincount(buckets, weights=widths)
+        ]  # sums of integers below 2^53: exact
         far = self._ranks.edges - int(first[self._stop] - first[self._start])
         if far:
             sizes += [0] * (CLAMP - len(sizes)) + [far]
@@ -110,15 +114,21 @@ class RankLaw:
         """
         if self._ranks.edges > FEW_EDGES:
             raise UsageError(
-                f"permute-and-flip over {self._ranks.edges} edges", f"the limit is {FEW_EDGES}", "Use the exponential mechanism"
+                f"permute-and-flip over {self._ranks.edges} edges",
+                f"the limit is {FEW_EDGES}",
+                "Use the exponential mechanism",
             )
-        heads = np.flatnonzero(surviving(np.repeat(self._every_level(), self._ranks.widths), SHIFT, bits))
+        heads = np.flatnonzero(
+            surviving(np.repeat(self._every_level(), self._ranks.widths), SHIFT, bits)
+        )
         return int(self._ranks.first[0]) + int(heads[integer_below(len(heads), bits)])
 
     @property
     def log_total(self) -> float:
         """ln of the sum of all weights, the best being 1. For audits, as is ``log_probabilities``: they hold true counts."""
-        return float(np.log((np.exp(self._every_level() / -(2.0**SHIFT)) * self._ranks.widths).sum()))
+        return float(
+            np.log((np.exp(self._every_level() / -(2.0**SHIFT)) * self._ranks.widths).sum())
+        )
 
     def log_probabilities(self) -> Array:
         """ln P of every allowed edge under ``draw``, in order: float64 ndarray of shape (edges,)."""

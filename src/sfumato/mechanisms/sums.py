@@ -16,7 +16,10 @@ from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 Reach: TypeAlias = "tuple[Law, float]"  # a law, and the largest coefficient, at most 1, with which a draw of it enters
 LONGEST = 2**24  # points of a transform
-LEAST_VARIANCE, LEAST_REACH = 1e-100, 1e-50  # up to which a variance and a coefficient are rounded up in bounds
+LEAST_VARIANCE, LEAST_REACH = (
+    1e-100,
+    1e-50,
+)  # up to which a variance and a coefficient are rounded up in bounds
 LEAST_SPREAD = 1e-250  # what stands for the variance of noise that is all but never there, where variances are divided
 
 
@@ -87,10 +90,20 @@ def exact_half_width(parts: Sequence[tuple[Law, int]], alpha: float) -> int:
     True
     """
     total = sum(number * spread(law) for law, number in parts)
-    reach = float(half_widths(np.array([total]), [(law, 1.0) for law, number in parts if number], 1e-9 * alpha)[0])
+    reach = float(
+        half_widths(
+            np.array([total]), [(law, 1.0) for law, number in parts if number], 1e-9 * alpha
+        )[0]
+    )
     length = 1 << max(4, math.ceil(math.log2(2 * reach + 4)))
     if length > LONGEST:  # so wide that a step of the lattice does not show
-        return math.ceil(float(half_widths(np.array([total]), [(law, 1.0) for law, number in parts if number], alpha)[0]))
+        return math.ceil(
+            float(
+                half_widths(
+                    np.array([total]), [(law, 1.0) for law, number in parts if number], alpha
+                )[0]
+            )
+        )
     turns = 2 * np.pi * np.arange(length // 2 + 1) / length
     transform = np.exp(sum(number * _log_transform(law, turns, length) for law, number in parts))
     masses = np.maximum(np.fft.irfft(transform, length)[: length // 2], 0)

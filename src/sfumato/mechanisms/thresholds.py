@@ -35,8 +35,8 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest, shown
-from sfumato.exact import decimal
 from sfumato.mechanisms.noise import DiscreteLaplace, Script
+from sfumato.numbers import decimal
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, truncated
@@ -77,7 +77,10 @@ class KeyNoise(msgspec.Struct, frozen=True):
 
     def half_width(self, alpha: float) -> int:
         """The smallest integer k with P(|noise| > k) <= alpha."""
-        return _least(lambda k: bool(self.tail(np.array(k + 1)) + 1 - self.tail(np.array(-k)) <= alpha), start=0)
+        return _least(
+            lambda k: bool(self.tail(np.array(k + 1)) + 1 - self.tail(np.array(-k)) <= alpha),
+            start=0,
+        )
 
     def misses(self, a: int) -> float:
         """How often, at most, what is published is off by more than a, whatever the count.
@@ -97,7 +100,9 @@ class KeyNoise(msgspec.Struct, frozen=True):
 
         A cell of n rows lies in a key of at least n, which is then shown at least as often as one of n.
         """
-        return _least(lambda a: 1 - float(self.kept(a + 1)) + math.exp(cells.log_tail(a)) <= alpha, start=0)
+        return _least(
+            lambda a: 1 - float(self.kept(a + 1)) + math.exp(cells.log_tail(a)) <= alpha, start=0
+        )
 
     def interval(self, values: Array, alpha: float) -> tuple[Array, Array]:
         """Ends of intervals for the true counts of keys that were shown: int64 ndarrays like ``values``.
@@ -113,11 +118,15 @@ class KeyNoise(msgspec.Struct, frozen=True):
             return np.asarray(self.tail(seen - n) <= alpha / 2 * self.tail(self.threshold - n))
 
         def too_large(n: Array) -> Array:
-            return np.asarray(self.tail(seen + 1 - n) >= (1 - alpha / 2) * self.tail(self.threshold - n))
+            return np.asarray(
+                self.tail(seen + 1 - n) >= (1 - alpha / 2) * self.tail(self.threshold - n)
+            )
 
         low = _first(lambda n: ~too_small(n), least, np.maximum(seen, 1))
         high = _first(too_large, low, np.maximum(most, low + 1)) - 1
-        return low[back].reshape(np.shape(values)), np.maximum(high, low)[back].reshape(np.shape(values))
+        return low[back].reshape(np.shape(values)), np.maximum(high, low)[back].reshape(
+            np.shape(values)
+        )
 
     def widths(self, values: Array, alpha: float) -> Array:
         """How far the intervals reach from the noisy counts, on the farther side: int64 ndarray like ``values``."""
@@ -125,7 +134,9 @@ class KeyNoise(msgspec.Struct, frozen=True):
         return np.asarray(np.maximum(values - low, high - values))
 
 
-class TruncatedGeometric(KeyNoise, frozen=True, tag="truncated-geometric", forbid_unknown_fields=True):
+class TruncatedGeometric(
+    KeyNoise, frozen=True, tag="truncated-geometric", forbid_unknown_fields=True
+):
     """The noise that shows each key as often as (epsilon, delta) allows, and its count at the same price.
 
     Attributes
@@ -180,7 +191,11 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_un
     def __post_init__(self) -> None:
         check_scale(self.scale, "scale")
         if not 1 <= self.tau < LARGEST_THRESHOLD:
-            raise UsageError("a threshold", "it lies between 1 and 2^62", "Choose a larger epsilon or delta, or fewer rows per person")
+            raise UsageError(
+                "a threshold",
+                "it lies between 1 and 2^62",
+                "Choose a larger epsilon or delta, or fewer rows per person",
+            )
 
     @property
     def threshold(self) -> int:
@@ -192,10 +207,18 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_un
     def tail(self, x: Array) -> Array:
         x, b = np.asarray(x, float), float(self.scale)
         share = 1 / (1 + math.exp(-1 / b))
-        return np.asarray(np.where(x > 0, np.exp(-np.maximum(x, 0) / b) * share, 1 - np.exp(-(1 - np.minimum(x, 0)) / b) * share))
+        return np.asarray(
+            np.where(
+                x > 0,
+                np.exp(-np.maximum(x, 0) / b) * share,
+                1 - np.exp(-(1 - np.minimum(x, 0)) / b) * share,
+            )
+        )
 
     def __str__(self) -> str:
-        return f"discrete Laplace noise of scale {decimal(self.scale)} and a threshold of {self.tau:,}"
+        return (
+            f"discrete Laplace noise of scale {decimal(self.scale)} and a threshold of {self.tau:,}"
+        )
 
 
 KeyLaw: TypeAlias = TruncatedGeometric | ThresholdLaplace
@@ -215,7 +238,11 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
     31
     """
     if rule not in RULES:
-        raise UsageError(f"selection = {shown(rule)}", f"there is no rule of that name; {nearest(rule, RULES)}", "Name one of them")
+        raise UsageError(
+            f"selection = {shown(rule)}",
+            f"there is no rule of that name; {nearest(rule, RULES)}",
+            "Name one of them",
+        )
     if not isinstance(cost, ApproxDP) or not cost.delta:
         raise UsageError(
             "keys that are not known beforehand",
@@ -232,7 +259,9 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
         case "stability":
             _, delta = _of_one_run(cost, unit)
             scale = 2 * r / cost.epsilon  # the source's: a sensitivity of 2, under either relation
-            source = 1 + math.ceil(float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12))
+            source = 1 + math.ceil(
+                float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12)
+            )
             return ThresholdLaplace(scale, max(source, _tau(scale, r, delta)))
 
 
@@ -275,7 +304,11 @@ def _one_step(cost: ApproxDP, steps: int) -> Fraction:
         return Fraction(cost.delta)
     depth = _depth(cost.epsilon)
     one, each = 1 << depth, cost.epsilon / steps
-    u, power, all_ = exp_minus(each, depth), exp_minus(cost.epsilon - each, depth), exp_minus(cost.epsilon, depth)
+    u, power, all_ = (
+        exp_minus(each, depth),
+        exp_minus(cost.epsilon - each, depth),
+        exp_minus(cost.epsilon, depth),
+    )
     return _rounded_down(cost.delta * Fraction(power[0] * (one - u[1]), one * (one - all_[0])))
 
 
@@ -294,8 +327,14 @@ def _depth(epsilon: Fraction) -> int:
 def _rounded_down(value: Fraction) -> Fraction:
     """A few significant decimal digits, so that laws print and travel shortly."""
     if not value:
-        raise UsageError("selecting keys", "the share of delta that falls on one row is too small", "Choose fewer rows per person")
-    places = max(0, _DIGITS - math.floor(math.log10(value.numerator) - math.log10(value.denominator)))
+        raise UsageError(
+            "selecting keys",
+            "the share of delta that falls on one row is too small",
+            "Choose fewer rows per person",
+        )
+    places = max(
+        0, _DIGITS - math.floor(math.log10(value.numerator) - math.log10(value.denominator))
+    )
     unit = Fraction(1, int(10**places))
     return Fraction((value // unit) * unit)
 
@@ -350,5 +389,8 @@ def _first(holds: Callable[[Array], Array], low: Array, high: Array) -> Array:
     while (low < high).any():
         middle = (low + high) // 2
         right = holds(middle)
-        low, high = np.where(right, low, np.minimum(middle + 1, high)), np.where(right, middle, high)
+        low, high = (
+            np.where(right, low, np.minimum(middle + 1, high)),
+            np.where(right, middle, high),
+        )
     return low

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sfumato.charts import style
 from sfumato.choosing.windows import Window
-from sfumato.exact import rounded
+from sfumato.numbers import rounded
 from sfumato.privacy import belief
 from sfumato.risk import Choice, Choices
 
@@ -80,18 +80,29 @@ def audit(findings: Sequence[Finding]) -> Audit | None:
 
 
 def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:
-    title = "Epsilon for a disclosure risk" + (f": {choices[0].query}" if len({choice.query for choice in choices}) == 1 else "")
-    sentences = tuple(line for choice in choices for line in str(choice).splitlines() if not line.startswith("  Note:"))
+    title = "Epsilon for a disclosure risk" + (
+        f": {choices[0].query}" if len({choice.query for choice in choices}) == 1 else ""
+    )
+    sentences = tuple(
+        line
+        for choice in choices
+        for line in str(choice).splitlines()
+        if not line.startswith("  Note:")
+    )
     notes = tuple(dict.fromkeys(note for choice in choices for note in choice.caveats))
     figures = tuple((_level(choice.epsilon), _headline(choice)) for choice in choices[:6])
     told = " ".join(sentences)
     item = choices[0] if len(choices) == 1 else Choices(tuple(choices))
-    return Study(anchor, title, _charts(item, title, told, anchor), figures, _grouped(sentences), notes)
+    return Study(
+        anchor, title, _charts(item, title, told, anchor), figures, _grouped(sentences), notes
+    )
 
 
 def _headline(choice: Choice) -> str:
     """What stands under the number: what it is for, and whether it may be used."""
-    what = f"largest epsilon for one {choice.query}" + (f" of {choice.column}" if choice.column else "")
+    what = f"largest epsilon for one {choice.query}" + (
+        f" of {choice.column}" if choice.column else ""
+    )
     if choice.epsilon > belief.LARGE:
         return f"{what}: not to be used, above {belief.LARGE} it protects hardly anyone"
     return f"{what}: a membership test then reaches an advantage of {choice.advantage:.3g}"
@@ -105,7 +116,14 @@ def _of_window(window: Window, anchor: str) -> Study:
         (window.ends[1], f"ceiling: the largest {window.kind.letter} that is safe enough"),
         ("open" if window.feasible else "empty", "the window between them"),
     )
-    return Study(anchor, title, _charts(window, title, " ".join(sentences), anchor), figures, _grouped(sentences), ())
+    return Study(
+        anchor,
+        title,
+        _charts(window, title, " ".join(sentences), anchor),
+        figures,
+        _grouped(sentences),
+        (),
+    )
 
 
 def _grouped(lines: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -26,7 +26,9 @@ DECISIONS = Choice | Choices | Window
 Item: TypeAlias = Release | Decision | Finding
 
 
-def report(items: Item | Iterable[Item], path: str | os.PathLike[str], title: str | None = None) -> Path:
+def report(
+    items: Item | Iterable[Item], path: str | os.PathLike[str], title: str | None = None
+) -> Path:
     """Write one self-contained page about releases, how their epsilon was chosen, and what an audit saw.
 
     Parameters
@@ -52,7 +54,11 @@ def report(items: Item | Iterable[Item], path: str | os.PathLike[str], title: st
         If the file cannot be written.
     """
     if not isinstance(path, str | os.PathLike):
-        raise UsageError(f"a report at {type(path).__name__}", "it is not a path", 'Write sf.report([release], "report.html")')
+        raise UsageError(
+            f"a report at {type(path).__name__}",
+            "it is not a path",
+            'Write sf.report([release], "report.html")',
+        )
     return write_bytes(path, render(_flat(items), title).encode())
 
 
@@ -61,17 +67,23 @@ def render(items: Sequence[Item], title: str | None = None) -> str:
     releases = [item for item in items if isinstance(item, Release)]
     chosen = [item for item in items if isinstance(item, DECISIONS)]
     shown = [sections.section(release, f"answer-{i}") for i, release in enumerate(releases, 1)]
-    dates = sorted({release.receipt.time[:10] for release in releases if release.receipt is not None})
+    dates = sorted(
+        {release.receipt.time[:10] for release in releases if release.receipt is not None}
+    )
     return _template().render(
         title=title or (TITLE if releases else UNRELEASED),
         dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
         sections=shown,
         studies=[decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)],
-        audit=decisions.audit([item for item in items if not isinstance(item, Release | DECISIONS)]),
+        audit=decisions.audit(
+            [item for item in items if not isinstance(item, Release | DECISIONS)]
+        ),
         accounts=spending.accounts(releases),
         private=all(release.guarantee.private for release in releases),
         unreceipted=sum(release.receipt is None for release in releases),
-        versions=sorted({release.receipt.version for release in releases if release.receipt is not None}),
+        versions=sorted(
+            {release.receipt.version for release in releases if release.receipt is not None}
+        ),
     )
 
 
@@ -90,7 +102,9 @@ def _flat(items: object) -> list[Item]:
                 "Give what Publisher.release or sf.load returned",
             )
     if not found:
-        raise UsageError("a report on nothing", "there is no release to show", "Give at least one release")
+        raise UsageError(
+            "a report on nothing", "there is no release to show", "Give at least one release"
+        )
     return found
 
 
@@ -102,5 +116,11 @@ def _is_several(item: object) -> TypeGuard[Iterable[object]]:
 def _template() -> jinja2.Template:
     """The page's template: every value is escaped, and a missing one is an error."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    made = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made = jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     return made.get_template("template.html")

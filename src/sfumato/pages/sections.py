@@ -100,7 +100,9 @@ def _charts(release: Release, told: str, anchor: str) -> tuple[Markup, ...]:
     for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
         with style.sized(width):
             ax = release.plot()
-        made.append(Markup(style.svg(style.figure_of(ax), release.title, told, name=f"{anchor}-{name}")))
+        made.append(
+            Markup(style.svg(style.figure_of(ax), release.title, told, name=f"{anchor}-{name}"))
+        )
     return tuple(made)
 
 
@@ -108,8 +110,16 @@ def _accuracy(release: Release) -> Accuracy | None:
     sentence = accuracy_sentence(release)
     if sentence is None:
         return None
-    each, every = (np.asarray(release.accuracy("0.95", simultaneous), float) for simultaneous in (False, True))
-    return Accuracy(_typeset(sentence), _reach(each), _reach(every) if each.size > 1 else None, each.size, release.noun)
+    each, every = (
+        np.asarray(release.accuracy("0.95", simultaneous), float) for simultaneous in (False, True)
+    )
+    return Accuracy(
+        _typeset(sentence),
+        _reach(each),
+        _reach(every) if each.size > 1 else None,
+        each.size,
+        release.noun,
+    )
 
 
 def _reach(half: Array) -> str:
@@ -141,7 +151,9 @@ def _facts(release: Release, frame: Frame) -> tuple[str, ...]:
         return ()
     low, high = (np.asarray(end).reshape(-1) for end in release.interval("0.95", True))
     top = int(np.argmax(counts))
-    where = _place({name: column[top].as_py() for name, column in frame.items() if name not in TAIL})
+    where = _place(
+        {name: column[top].as_py() for name, column in frame.items() if name not in TAIL}
+    )
     seen = int((low > 0).sum())
     between = f"(between {_number(low[top])} and {_number(high[top])}) with 95% confidence"
     largest = f"Of {release.guarantee.unit.counted}, the largest noisy count is {style.number(counts[top])} {between}, at {where}."
@@ -168,16 +180,22 @@ def _table(frame: Frame) -> Table | None:
     columns = [column[:MOST_ROWS].to_pylist() for column in frame.values()]
     text = tuple(any(isinstance(value, str) for value in column) for column in columns)
     rows = tuple(tuple(_cell(value) for value in row) for row in zip(*columns, strict=True))
-    return Table(tuple(name.replace("_", " ") for name in frame), text, rows, len(next(iter(frame.values()))))
+    return Table(
+        tuple(name.replace("_", " ") for name in frame), text, rows, len(next(iter(frame.values())))
+    )
 
 
 def _reading(frame: Frame) -> str:
     """How the columns of the table are to be read."""
     said = []
     if set(INTERVALS) <= set(frame):
-        said.append("Low and high bound each number on its own, with 95% confidence, of the rows counted.")
+        said.append(
+            "Low and high bound each number on its own, with 95% confidence, of the rows counted."
+        )
     if "rank_error" in frame:
-        said.append("By rank error rows the rank of a value may be off, with 95% confidence, among the rows counted.")
+        said.append(
+            "By rank error rows the rank of a value may be off, with 95% confidence, among the rows counted."
+        )
     if "known" in frame:
         said.append("Where known says no, the number beside it says nothing.")
     return " ".join(said)

@@ -40,7 +40,10 @@ def accounts(releases: Sequence[Release]) -> list[Account]:
     """Group releases by account and charge; a charge that paid for several answers is shown once."""
     held = [(release, release.receipt) for release in releases if release.receipt is not None]
     names = dict.fromkeys(receipt.account for _, receipt in held)
-    return [_account(name, [(release, receipt) for release, receipt in held if receipt.account == name]) for name in names]
+    return [
+        _account(name, [(release, receipt) for release, receipt in held if receipt.account == name])
+        for name in names
+    ]
 
 
 def _account(name: str, held: list[tuple[Release, Receipt]]) -> Account:
@@ -67,26 +70,41 @@ def _protects(units: list[Unit]) -> str:
     """Whom an account protects, in words."""
     if len({_entity(unit) for unit in units}) > 1:
         return "Its answers protect different things, and their costs do not add up."
-    unit, what = units[0], "replaced by another" if units[0].neighbours == "replace" else "added or removed"
+    unit, what = (
+        units[0],
+        "replaced by another" if units[0].neighbours == "replace" else "added or removed",
+    )
     if unit.person is not None:
         return f"It protects any one {printable(unit.person)}, {what}, with all its rows."
     if unit.rows_per_person > 1:
         return f"It protects any {unit.rows_per_person:,} rows, {what}. Whoever has more rows is not protected as a whole."
-    return f"It protects any single row, {what}. Whoever has several rows is not protected as a whole."
+    return (
+        f"It protects any single row, {what}. Whoever has several rows is not protected as a whole."
+    )
 
 
 def _charge(entry: int, paid: list[tuple[Release, Receipt]]) -> Charge:
     receipt = paid[0][1]
-    answers = tuple(dict.fromkeys(release.title if one.part == "1 of 1" else f"{release.title} ({one.part})" for release, one in paid))
+    answers = tuple(
+        dict.fromkeys(
+            release.title if one.part == "1 of 1" else f"{release.title} ({one.part})"
+            for release, one in paid
+        )
+    )
     return Charge(entry, moment(receipt.time), receipt.charged, receipt.source, answers)
 
 
 def _together(releases: list[Release]) -> CentralMeasure | None:
     """Add up the costs of distinct answers that protect the same; None where their measures or units differ, or nothing is private."""
-    distinct = {(r.receipt.entry, r.receipt.part): r for r in releases if r.receipt is not None}.values()
+    distinct = {
+        (r.receipt.entry, r.receipt.part): r for r in releases if r.receipt is not None
+    }.values()
     measures = [r.guarantee.measure for r in distinct]
     central = [m for m in measures if isinstance(m, PureDP | ApproxDP | ZCDP)]
-    alike = len({isinstance(m, ZCDP) for m in measures}) == 1 and len({_entity(r.guarantee.unit) for r in distinct}) == 1
+    alike = (
+        len({isinstance(m, ZCDP) for m in measures}) == 1
+        and len({_entity(r.guarantee.unit) for r in distinct}) == 1
+    )
     if len(central) < len(measures) or not alike or not all(r.guarantee.private for r in distinct):
         return None
     return compose(central)

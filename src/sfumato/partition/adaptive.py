@@ -12,8 +12,8 @@ from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.arrays import Array
 from sfumato.domain import Domain
-from sfumato.exact import split
 from sfumato.mechanisms.noise import count_law
+from sfumato.numbers import split
 from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import MOST_CELLS, Draft
 from sfumato.partition.partition import Partition
@@ -25,11 +25,21 @@ from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-SHARES = [Fraction(1, 50), Fraction(49, 100), Fraction(49, 100)]  # of the number of rows, the coarse cells, the fine cells
-FEWEST, COARSER, FINE_THETA = 100, 4, 5  # coarse cells at least; how much coarser per axis than EUGkM's rule; rows per fine cell
+SHARES = [
+    Fraction(1, 50),
+    Fraction(49, 100),
+    Fraction(49, 100),
+]  # of the number of rows, the coarse cells, the fine cells
+FEWEST, COARSER, FINE_THETA = (
+    100,
+    4,
+    5,
+)  # coarse cells at least; how much coarser per axis than EUGkM's rule; rows per fine cell
 
 
-class AdaptiveGridPartitioner(OverAxes, frozen=True, tag="adaptive-grid", omit_defaults=True, forbid_unknown_fields=True):
+class AdaptiveGridPartitioner(
+    OverAxes, frozen=True, tag="adaptive-grid", omit_defaults=True, forbid_unknown_fields=True
+):
     """Where are they, on a grid that is fine where there are many? Two levels of grids, from three noisy counts on every path.
 
     A noisy number of rows N lays a coarse grid of m1 cells per axis, max(10, ceil(sqrt(N eps / 10) / 4)) in two dimensions. Each
@@ -68,11 +78,15 @@ class AdaptiveGridPartitioner(OverAxes, frozen=True, tag="adaptive-grid", omit_d
         source="Qardaji, Yang, Li, ICDE 2013 (AG); Su, Cao, Li, Bertino, Jin, CODASPY 2016 (more than two dimensions).",
     )
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
         """Say how accurate the fine cells would be; how many there are depends on noisy counts."""
         notes = ("noisy counts decide how many cells there are, and where",)
         self.needs(domain)
-        *_, fine = [count_law(of_units(cost, units), unit) for units in split(units_of(cost), SHARES)]  # each of them must exist
+        *_, fine = [
+            count_law(of_units(cost, units), unit) for units in split(units_of(cost), SHARES)
+        ]  # each of them must exist
         return CountsPreview(self.title, without_delta(cost), unit, None, fine, rows, notes)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
@@ -88,11 +102,18 @@ class AdaptiveGridPartitioner(OverAxes, frozen=True, tag="adaptive-grid", omit_d
         # On a lattice of one cell the coarse grid is the root, which has been counted.
         noisy = draft.look(cells, coarse) if len(cells) > 1 else np.array([rows])
         epsilon = draft.law(fine).effective_epsilon
-        m2 = np.array([fine_cells(max(n, 0), epsilon, len(shape)) for n in noisy.tolist()], np.int64)
+        m2 = np.array(
+            [fine_cells(max(n, 0), epsilon, len(shape)) for n in noisy.tolist()], np.int64
+        )
         parts = np.minimum(_fitting(m2), growth.widths(cells))
         split_evenly(growth, cells, parts)
         depth = np.concatenate([depth, np.full(len(growth.axis) - len(depth), 2)])
-        return draft.release(self.name, depth, self.proof, "noise on the number of rows, on coarse cells and on fine cells")
+        return draft.release(
+            self.name,
+            depth,
+            self.proof,
+            "noise on the number of rows, on coarse cells and on fine cells",
+        )
 
 
 AdaptiveGridPartitioner.examples = (AdaptiveGridPartitioner("x"),)

@@ -31,14 +31,19 @@ from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-ROWS, EVEN_ROWS = 7.0, 16.0  # rows times epsilon that a cell should hold, and where the ground is even
+ROWS, EVEN_ROWS = (
+    7.0,
+    16.0,
+)  # rows times epsilon that a cell should hold, and where the ground is even
 STRIDE = 2  # halvings between counts
 NEAR = 2.6  # so many halvings before the cells, nothing is counted any more
 EVEN = 1.3  # chi-square per degree of freedom up to which neighbours look even
 FREEDOM = 6  # degrees of freedom that such a judgement needs
 
 
-class AutoPartitioner(OverAxes, frozen=True, tag="auto", omit_defaults=True, forbid_unknown_fields=True):
+class AutoPartitioner(
+    OverAxes, frozen=True, tag="auto", omit_defaults=True, forbid_unknown_fields=True
+):
     """Where are they? Looks coarsely first, then decides place by place how fine the cells are. A good first choice.
 
     Parameters
@@ -74,20 +79,29 @@ class AutoPartitioner(OverAxes, frozen=True, tag="auto", omit_defaults=True, for
         "Vadhan 2016; Feldman, Zrnic 2021.",
     )
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
         """Say how accurate cells would be on even ground, and at worst: deeper ones have less left, and at least one slice."""
         pure = without_delta(cost)
         self.needs(domain)
         slice_ = units_of(pure) // SLICES
-        worst, best = count_law(of_units(pure, slice_), unit), count_law(of_units(pure, units_of(pure) - slice_), unit)
-        notes = ("noisy counts decide how many cells there are, and where; cells in crowds get less of the cost",)
+        worst, best = (
+            count_law(of_units(pure, slice_), unit),
+            count_law(of_units(pure, units_of(pure) - slice_), unit),
+        )
+        notes = (
+            "noisy counts decide how many cells there are, and where; cells in crowds get less of the cost",
+        )
         return CountsPreview(self.title, pure, unit, None, best, rows, notes, worst)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count, judge, cut; then count the cells."""
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         depth = _explore(draft)
-        return draft.release(self.name, depth, self.proof, "noise on counts from coarse to fine, and on cells")
+        return draft.release(
+            self.name, depth, self.proof, "noise on counts from coarse to fine, and on cells"
+        )
 
 
 AutoPartitioner.examples = (AutoPartitioner("x"),)
@@ -108,7 +122,13 @@ class _Front:
     block: Array
 
     def only(self, which: Array) -> _Front:
-        return _Front(self.nodes[which], self.rows[which], self.left[which], self.even[which], self.block[which])
+        return _Front(
+            self.nodes[which],
+            self.rows[which],
+            self.left[which],
+            self.even[which],
+            self.block[which],
+        )
 
 
 def _explore(draft: Draft) -> Array:
@@ -124,7 +144,9 @@ def _explore(draft: Draft) -> Array:
         to_go = np.log2(np.maximum(front.rows * epsilon / aim, 0.5))
         last = front.even | (to_go < NEAR) | (front.left < 3)
         times = np.rint(to_go[last]).astype(np.int64)
-        if not room_for(growth, int((2.0 ** (times + 1)).sum()) + 2 ** (STRIDE + 1) * int((~last).sum())):
+        if not room_for(
+            growth, int((2.0 ** (times + 1)).sum()) + 2 ** (STRIDE + 1) * int((~last).sum())
+        ):
             break
         halve_widest(growth, front.nodes[last], times)
         front, to_go = front.only(~last), to_go[~last]
@@ -154,10 +176,15 @@ def _looks_even(draft: Draft, counts: Array, slices: Array, whose: Array, block:
         return np.zeros(0, bool)
     parts = np.bincount(whose, minlength=len(block))
     mean = (np.bincount(whose, counts, minlength=len(block)) / np.maximum(parts, 1))[whose]
-    spreads = [max(spread(draft.law(int(each) * (draft.total // SLICES))), LEAST_SPREAD) for each in range(1, SLICES)]
+    spreads = [
+        max(spread(draft.law(int(each) * (draft.total // SLICES))), LEAST_SPREAD)
+        for each in range(1, SLICES)
+    ]
     noise = np.array(spreads)[slices - 1]
     blocks = int(block.max()) + 1
-    chi_square = np.bincount(block[whose], (counts - mean) ** 2 / (noise + np.maximum(mean, 0)), minlength=blocks)
+    chi_square = np.bincount(
+        block[whose], (counts - mean) ** 2 / (noise + np.maximum(mean, 0)), minlength=blocks
+    )
     freedom = np.bincount(block, np.maximum(parts - 1, 0), minlength=blocks)
     even = (freedom >= FREEDOM) & (chi_square < EVEN * freedom)
     return np.asarray(even[block[whose]])

@@ -37,4 +37,8 @@ class OverAxes(Question[Partition], frozen=True):
 
     @property
     def title(self) -> str:
-        return self.name if self.axes is None else f"{self.name} of {' x '.join(map(printable, self.axes))}"
+        return (
+            self.name
+            if self.axes is None
+            else f"{self.name} of {' x '.join(map(printable, self.axes))}"
+        )

@@ -10,7 +10,9 @@ from sfumato.partition.levels import LevelTree
 from sfumato.privacy.guarantee import Proof
 
 
-class BinaryPartitioner(LevelTree, frozen=True, tag="binary", omit_defaults=True, forbid_unknown_fields=True):
+class BinaryPartitioner(
+    LevelTree, frozen=True, tag="binary", omit_defaults=True, forbid_unknown_fields=True
+):
     """Where are they, in cells that are halved again and again? The axes take turns; the middles are public.
 
     Nodes above the cells are counted, too: the counts may stop the splitting, and they make sums over many cells sharper.
@@ -66,4 +68,7 @@ class BinaryPartitioner(LevelTree, frozen=True, tag="binary", omit_defaults=True
         return draft.growth.split(nodes, axis, (lower + upper) // 2)
 
 
-BinaryPartitioner.examples = (BinaryPartitioner("x", depth=2), BinaryPartitioner("x", depth=2, stop_below=1))
+BinaryPartitioner.examples = (
+    BinaryPartitioner("x", depth=2),
+    BinaryPartitioner("x", depth=2, stop_below=1),
+)

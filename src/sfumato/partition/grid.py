@@ -41,10 +41,15 @@ class Grid:
     def __post_init__(self) -> None:
         sizes = [axis.size for axis in self.lattice.axes]
         whole = len(self.edges) == len(sizes) > 0 and all(
-            len(e) > 1 and e[0] == 0 and e[-1] == n and (np.diff(e) > 0).all() for e, n in zip(self.edges, sizes, strict=True)
+            len(e) > 1 and e[0] == 0 and e[-1] == n and (np.diff(e) > 0).all()
+            for e, n in zip(self.edges, sizes, strict=True)
         )
         if not whole:
-            raise UsageError("a partition", "its edges do not cover the domain once", "Load a file that release.save wrote")
+            raise UsageError(
+                "a partition",
+                "its edges do not cover the domain once",
+                "Load a file that release.save wrote",
+            )
 
     @property
     def cells(self) -> int:
@@ -68,7 +73,9 @@ class Grid:
         """Lower and upper ends of every box: two float64 ndarrays of shape (cells, d)."""
         lower = np.meshgrid(*(at[:-1] for at in self.positions), indexing="ij")
         upper = np.meshgrid(*(at[1:] for at in self.positions), indexing="ij")
-        return np.stack([x.reshape(-1) for x in lower], 1), np.stack([x.reshape(-1) for x in upper], 1)
+        return np.stack([x.reshape(-1) for x in lower], 1), np.stack(
+            [x.reshape(-1) for x in upper], 1
+        )
 
     def assign(self, points: Array) -> Array:
         """Box of each point, by the kernel that counted: int64 ndarray of shape (n,), -1 where a coordinate is NaN."""
@@ -87,7 +94,9 @@ class Grid:
         overlap = np.minimum(upper[:, None], at[1:]) - np.maximum(lower[:, None], at[:-1])
         return np.asarray(np.clip(overlap / np.diff(at), 0, 1))
 
-    def sums(self, counts: Array, ranges: dict[int, tuple[Array, Array]], number: int) -> tuple[Array, Array]:
+    def sums(
+        self, counts: Array, ranges: dict[int, tuple[Array, Array]], number: int
+    ) -> tuple[Array, Array]:
         """Add up counts over ranges, cut cells in proportion to the share covered.
 
         Parameters
@@ -106,12 +115,19 @@ class Grid:
         table = counts.reshape(self.shape).sum(axis=whole, dtype=float)
         cells_of_whole = float(np.prod([self.shape[i] for i in whole]))
         values, effective = np.empty(number), np.empty(number)
-        step = max(1, BLOCK // max(table.size // max(table.shape[0] if table.ndim else 1, 1), *self.shape))
+        step = max(
+            1, BLOCK // max(table.size // max(table.shape[0] if table.ndim else 1, 1), *self.shape)
+        )
         for start in range(0, number, step):
             block = slice(start, start + step)
-            shares = [self.cover(axis, lower[block], upper[block]) for axis, (lower, upper) in sorted(ranges.items())]
+            shares = [
+                self.cover(axis, lower[block], upper[block])
+                for axis, (lower, upper) in sorted(ranges.items())
+            ]
             values[block] = _contract(table, shares)
-            effective[block] = cells_of_whole * np.prod([(share**2).sum(axis=1) for share in shares], axis=0)
+            effective[block] = cells_of_whole * np.prod(
+                [(share**2).sum(axis=1) for share in shares], axis=0
+            )
         return values, effective
 
 

@@ -16,8 +16,8 @@ from sfumato.cube import Cube
 from sfumato.errors import InternalError, UsageError
 from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.mechanisms.noise import Law, add_noise, count_law
-from sfumato.partition.cover import Counted, Splits
 from sfumato.partition.partition import Partition
+from sfumato.partition.tree.cover import Counted, Splits
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of
 from sfumato.privacy.measures import CentralMeasure, without_delta
@@ -60,7 +60,9 @@ class Growth:
         self._young: _Young | None = None  # None: any row may move
         self.lower, self.upper = np.zeros((1, len(shape)), np.int64), np.array([shape], np.int64)
         self.true = np.array([cube.total], np.int64)
-        self.axis, self.cut, self.child, self.parent = (np.array([start], np.int64) for start in (-1, 0, -1, -1))
+        self.axis, self.cut, self.child, self.parent = (
+            np.array([start], np.int64) for start in (-1, 0, -1, -1)
+        )
 
     def split(self, nodes: Array, axis: Array, cut: Array) -> Array:
         """Split nodes in two, and return their children: int64 ndarray of shape (2 len(nodes),), lower and upper in turn."""
@@ -69,12 +71,22 @@ class Growth:
             self._where, self._young = self._at, None
         self._first = new
         if new + 2 * number > 2 * MOST_CELLS:
-            raise UsageError("a partition", f"it would have more than {MOST_CELLS:,} cells", "Choose a smaller epsilon, or fewer levels")
+            raise UsageError(
+                "a partition",
+                f"it would have more than {MOST_CELLS:,} cells",
+                "Choose a smaller epsilon, or fewer levels",
+            )
         self.axis[nodes], self.cut[nodes] = axis, cut
         self.child[nodes] = new + 2 * np.arange(number)
-        lower, upper = np.repeat(self.lower[nodes], 2, axis=0), np.repeat(self.upper[nodes], 2, axis=0)
+        lower, upper = (
+            np.repeat(self.lower[nodes], 2, axis=0),
+            np.repeat(self.upper[nodes], 2, axis=0),
+        )
         upper[2 * np.arange(number), axis] = lower[2 * np.arange(number) + 1, axis] = cut
-        self.lower, self.upper = np.concatenate([self.lower, lower]), np.concatenate([self.upper, upper])
+        self.lower, self.upper = (
+            np.concatenate([self.lower, lower]),
+            np.concatenate([self.upper, upper]),
+        )
         self.axis = np.concatenate([self.axis, np.full(2 * number, -1)])
         self.cut = np.concatenate([self.cut, np.zeros(2 * number, np.int64)])
         self.child = np.concatenate([self.child, np.full(2 * number, -1)])
@@ -84,7 +96,9 @@ class Growth:
 
     def _move(self, new: int, number: int, axes: Array) -> Array:
         """Send the rows of nodes that were split, along these axes, to the children, and count them there."""
-        young = self._young or _Young(np.arange(len(self._where)), self._where, self.weights.astype(float))
+        young = self._young or _Young(
+            np.arange(len(self._where)), self._where, self.weights.astype(float)
+        )
         first = self.child[young.at]
         on = first >= 0
         if not on.all():
@@ -110,7 +124,11 @@ class Growth:
         """Occupied cells within each node, and their counts: int64 ndarrays of shape (occupied, d) and (occupied,)."""
         order = np.argsort(self._at, kind="stable")
         sorted_at = self._at[order]
-        for start, stop in zip(np.searchsorted(sorted_at, nodes), np.searchsorted(sorted_at, nodes, side="right"), strict=True):
+        for start, stop in zip(
+            np.searchsorted(sorted_at, nodes),
+            np.searchsorted(sorted_at, nodes, side="right"),
+            strict=True,
+        ):
             here = order[start:stop]
             yield self.cells[here], self.weights[here]
 
@@ -173,7 +191,9 @@ class Draft:
             spent[level] += spent[self.growth.parent[level]]
         return self.total - spent
 
-    def release(self, made_by: str, depth: Array, proof: Proof, mechanism: str, slack: str = EXACT) -> Partition:
+    def release(
+        self, made_by: str, depth: Array, proof: Proof, mechanism: str, slack: str = EXACT
+    ) -> Partition:
         """Count the cells with all that their paths have left, and publish.
 
         Parameters
@@ -205,7 +225,15 @@ class Draft:
             which=which.astype(np.int64) if len(distinct) > 1 else None,
             depths=depth[cells],
             inner=inner,
-            guarantee=Guarantee(self.cost, self.unit, mechanism, proof, assumptions_of(self.unit), slack, private=self.noise.private),
+            guarantee=Guarantee(
+                self.cost,
+                self.unit,
+                mechanism,
+                proof,
+                assumptions_of(self.unit),
+                slack,
+                private=self.noise.private,
+            ),
         )
 
     def _inner(self, place: Array, laws: list[Law]) -> tuple[Counted | None, list[Law]]:
@@ -215,7 +243,9 @@ class Draft:
         known = list(dict.fromkeys([*laws, *(law for _, _, law in self._counted)]))
         nodes = place[np.concatenate([nodes for nodes, _, _ in self._counted])]
         counts = np.concatenate([counts for _, counts, _ in self._counted])
-        which = np.concatenate([np.full(len(nodes), known.index(law)) for nodes, _, law in self._counted])
+        which = np.concatenate(
+            [np.full(len(nodes), known.index(law)) for nodes, _, law in self._counted]
+        )
         return Counted(nodes, counts, which.astype(np.int64)), known
 
 
@@ -224,4 +254,6 @@ def _occupied(cube: Cube) -> tuple[Array, Array]:
     if cube.coordinates is not None:
         return np.asfortranarray(cube.coordinates), cube.counts.astype(np.int64)
     flat = np.flatnonzero(cube.counts)
-    return np.stack(np.unravel_index(flat, cube.lattice.shape)).T, cube.counts[flat].astype(np.int64)
+    return np.stack(np.unravel_index(flat, cube.lattice.shape)).T, cube.counts[flat].astype(
+        np.int64
+    )

@@ -14,8 +14,8 @@ from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.arrays import Array
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
-from sfumato.exact import Exactly, fraction, positive, settle
 from sfumato.mechanisms.noise import count_law
+from sfumato.numbers import Exactly, fraction, positive, settle
 from sfumato.partition.axes import OverAxes
 from sfumato.partition.growing import MOST_CELLS, Draft
 from sfumato.partition.partition import Partition
@@ -40,9 +40,17 @@ Splitter: TypeAlias = Callable[[Draft, Array, Array, int], Array]
 def check_tree(depth: object, fanout: object, stop_below: Exactly | None) -> float | None:
     """Check the parameters of a tree, and read ``stop_below``."""
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
-        raise UsageError(f"depth = {shown(depth)}", "the depth of a tree is a whole number from 0 on", "Choose a depth such as 8")
+        raise UsageError(
+            f"depth = {shown(depth)}",
+            "the depth of a tree is a whole number from 0 on",
+            "Choose a depth such as 8",
+        )
     if isinstance(fanout, bool) or not isinstance(fanout, int) or fanout < 2:
-        raise UsageError(f"fanout = {shown(fanout)}", "a node is split into at least 2", "Choose a fan-out such as 4")
+        raise UsageError(
+            f"fanout = {shown(fanout)}",
+            "a node is split into at least 2",
+            "Choose a fan-out such as 4",
+        )
     # Numbers of any length are compared as integers, and a power is taken of short ones only.
     if max(depth, fanout) > MOST_CELLS or depth * math.log2(fanout) > math.log2(MOST_CELLS):
         asked = f"depth = {shown(depth)} with fan-out {shown(fanout)}"
@@ -51,7 +59,11 @@ def check_tree(depth: object, fanout: object, stop_below: Exactly | None) -> flo
         return None
     fewest = positive(stop_below, "stop_below")
     if fewest > MOST_ROWS:
-        raise UsageError("stop_below", "it is so large that no node would ever be split", "Choose a number of rows such as 100")
+        raise UsageError(
+            "stop_below",
+            "it is so large that no node would ever be split",
+            "Choose a number of rows such as 100",
+        )
     return float(fewest)
 
 
@@ -59,8 +71,16 @@ def plain_allocation(allocation: object, depth: int) -> Allocation:
     """Bring an allocation into the one form that files give back, and check it."""
     if not isinstance(allocation, str | Sequence | np.ndarray):
         remedy = 'Choose "uniform", "geometric", "linear" or a list of weights'
-        raise UsageError(f"allocation of type {type(allocation).__name__}", "it is neither a name nor a list", remedy)
-    plain = allocation if isinstance(allocation, str) else tuple(str(fraction(w, "a weight")) for w in allocation)
+        raise UsageError(
+            f"allocation of type {type(allocation).__name__}",
+            "it is neither a name nor a list",
+            remedy,
+        )
+    plain = (
+        allocation
+        if isinstance(allocation, str)
+        else tuple(str(fraction(w, "a weight")) for w in allocation)
+    )
     sharing.levels(10**9, depth, allocation=plain)
     return plain
 
@@ -124,12 +144,18 @@ class LevelTree(OverAxes, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        msgspec.structs.force_setattr(self, "stop_below", check_tree(self.depth, self.parts, self.stop_below))
-        msgspec.structs.force_setattr(self, "allocation", plain_allocation(self.allocation, self.depth))
+        msgspec.structs.force_setattr(
+            self, "stop_below", check_tree(self.depth, self.parts, self.stop_below)
+        )
+        msgspec.structs.force_setattr(
+            self, "allocation", plain_allocation(self.allocation, self.depth)
+        )
         shares: object = self.shares
         if not isinstance(shares, Shares):
             remedy = "Write shares=sf.Shares(release=2, partition=1, threshold=1)"
-            raise UsageError(f"shares of type {type(shares).__name__}", "they are no Shares", remedy)
+            raise UsageError(
+                f"shares of type {type(shares).__name__}", "they are no Shares", remedy
+            )
         settle(self)
 
     @property
@@ -151,25 +177,47 @@ class LevelTree(OverAxes, frozen=True):
 
     def levels(self, cost: CentralMeasure) -> Levels:
         """What each level may spend; checked."""
-        levels = tree_levels(without_delta(cost), self.shares, self.allocation, depth=self.depth, fanout=self.parts)
+        levels = tree_levels(
+            without_delta(cost), self.shares, self.allocation, depth=self.depth, fanout=self.parts
+        )
         check_levels(levels, self.stop_below)
         if self.chooses and not all(levels.partition):
             obstacle = "a level has no share of the cost to choose its cuts with"
             raise UsageError(self.title, obstacle, "Give partition a share, or a larger epsilon")
         return levels
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
         """Say how accurate the deepest cells would be; cells where splitting stops have more of the cost."""
         pure, levels, stop = without_delta(cost), self.levels(cost), self.stop_below
-        left = levels.total - sum(levels.threshold[: self.depth]) - self.chooses * sum(levels.partition)
-        cells = None if stop is not None else min(self.parts**self.depth, self.needs(domain).lattice.size)
-        notes = () if stop is None else (f"a node whose noisy count is below {stop:g} becomes a cell, with what its path has left",)
+        left = (
+            levels.total
+            - sum(levels.threshold[: self.depth])
+            - self.chooses * sum(levels.partition)
+        )
+        cells = (
+            None
+            if stop is not None
+            else min(self.parts**self.depth, self.needs(domain).lattice.size)
+        )
+        notes = (
+            ()
+            if stop is None
+            else (
+                f"a node whose noisy count is below {stop:g} becomes a cell, with what its path has left",
+            )
+        )
         for units in {*levels.threshold[: self.depth], left} - {0}:
             count_law(of_units(pure, units), unit)
-        return CountsPreview(self.title, pure, unit, cells, count_law(of_units(pure, left), unit), rows, notes)
+        return CountsPreview(
+            self.title, pure, unit, cells, count_law(of_units(pure, left), unit), rows, notes
+        )
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
         """Count and split, level by level; count the cells."""
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         depth = grow(draft, self.levels(cost), self.stop_below, self.split)
-        return draft.release(self.name, depth, self.proof, self.mechanism, self.slack(counts.lattice, unit))
+        return draft.release(
+            self.name, depth, self.proof, self.mechanism, self.slack(counts.lattice, unit)
+        )

@@ -12,10 +12,10 @@ from sfumato.answers.preview import Preview
 from sfumato.arrays import Array
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError, shown
-from sfumato.exact import decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.mechanisms.selection import RankLaw
+from sfumato.numbers import decimal
 from sfumato.partition.growing import Draft
 from sfumato.partition.levels import LevelTree
 from sfumato.partition.steps import split_at
@@ -28,7 +28,9 @@ from sfumato.privacy.unit import Unit
 MOST_FANOUT = 16
 
 
-class MedianPartitioner(LevelTree, frozen=True, tag="median", omit_defaults=True, forbid_unknown_fields=True):
+class MedianPartitioner(
+    LevelTree, frozen=True, tag="median", omit_defaults=True, forbid_unknown_fields=True
+):
     """Where are they, in boxes that hold about equally many? Nodes are cut at a private median, the axes in turn (a kd-tree).
 
     Parameters
@@ -66,7 +68,9 @@ class MedianPartitioner(LevelTree, frozen=True, tag="median", omit_defaults=True
 
     chooses: ClassVar[bool] = True
     name: ClassVar[str] = "Median partition"
-    mechanism: ClassVar[str] = "the exponential mechanism at each cut, noise on the counts of nodes and of cells"
+    mechanism: ClassVar[str] = (
+        "the exponential mechanism at each cut, noise on the counts of nodes and of cells"
+    )
     proof: ClassVar[Proof] = Proof(
         sensitivity="of a rank's distance from the middle, rows_per_person / 2; of counts, L1 = rows_per_person (twice that "
         "under replace).",
@@ -81,7 +85,10 @@ class MedianPartitioner(LevelTree, frozen=True, tag="median", omit_defaults=True
         """Cut nodes at private medians."""
         unit, epsilon = nested(draft.unit, selection_epsilon(of_units(draft.cost, units)))
         cuts = [
-            lower + RankLaw(Ranks.of_counts(counts, 1, len(counts)), Fraction(1, 2), epsilon, unit).draw(draft.noise)
+            lower
+            + RankLaw(Ranks.of_counts(counts, 1, len(counts)), Fraction(1, 2), epsilon, unit).draw(
+                draft.noise
+            )
             for lower, counts in _along(draft, nodes, axis)
         ]
         draft.pay(nodes, units)
@@ -91,7 +98,9 @@ class MedianPartitioner(LevelTree, frozen=True, tag="median", omit_defaults=True
 MedianPartitioner.examples = (MedianPartitioner("x", depth=1),)
 
 
-class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omit_defaults=True, forbid_unknown_fields=True):
+class MultiQuantilePartitioner(
+    LevelTree, frozen=True, tag="multi-quantile", omit_defaults=True, forbid_unknown_fields=True
+):
     """Where are they, in boxes that hold about equally many? Nodes are cut at several private quantiles at once, the axes in turn.
 
     Parameters
@@ -148,21 +157,31 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fanout > MOST_FANOUT:
-            raise UsageError(f"fanout = {shown(self.fanout)}", f"the limit is {MOST_FANOUT}", "Take a smaller one, and more levels")
+            raise UsageError(
+                f"fanout = {shown(self.fanout)}",
+                f"the limit is {MOST_FANOUT}",
+                "Take a smaller one, and more levels",
+            )
 
     @property
     def parts(self) -> int:
         """The fan-out."""
         return self.fanout
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
         """Say how accurate the deepest cells would be."""
         edges, (inner, half) = max(self.needs(domain).lattice.shape), nested(unit, Fraction(1))
         for units in self.levels(cost).partition:
             epsilon = half * selection_epsilon(of_units(cost, units))
             if epsilon <= joint_slack(self.fanout - 1, edges, inner):
                 asked = f"{self.title}: cuts at epsilon {decimal(epsilon)}"
-                raise UsageError(asked, "that is less than the numerical slack", "Choose a larger epsilon, or fewer levels")
+                raise UsageError(
+                    asked,
+                    "that is less than the numerical slack",
+                    "Choose a larger epsilon, or fewer levels",
+                )
         return super().preview(domain, unit, cost, rows)
 
     def slack(self, lattice: Lattice, unit: Unit) -> str:
@@ -179,7 +198,12 @@ class MultiQuantilePartitioner(LevelTree, frozen=True, tag="multi-quantile", omi
         for lower, counts in _along(draft, nodes, axis):
             parts = min(self.fanout, len(counts))
             at = [Fraction(i, parts) for i in range(1, parts)]
-            cuts.append(lower + JointLaw(Ranks.of_counts(counts, 1, len(counts)), at, epsilon, unit, distinct=True).draw(draft.noise))
+            cuts.append(
+                lower
+                + JointLaw(
+                    Ranks.of_counts(counts, 1, len(counts)), at, epsilon, unit, distinct=True
+                ).draw(draft.noise)
+            )
         draft.pay(nodes, units)
         return split_at(draft.growth, nodes, axis, cuts)
 
@@ -192,4 +216,9 @@ def _along(draft: Draft, nodes: Array, axis: Array) -> Iterator[tuple[int, Array
     growth = draft.growth
     for node, along, (cells, weights) in zip(nodes, axis, growth.rows_of(nodes), strict=True):
         lower, width = int(growth.lower[node, along]), int(growth.widths(node)[along])
-        yield lower, np.rint(np.bincount(cells[:, along] - lower, weights, minlength=width)).astype(np.int64)
+        yield (
+            lower,
+            np.rint(np.bincount(cells[:, along] - lower, weights, minlength=width)).astype(
+                np.int64
+            ),
+        )

@@ -17,17 +17,17 @@ from sfumato.answers.release import CountsRelease
 from sfumato.arrays import Array
 from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, sidak
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
+from sfumato.numbers import Exactly, sidak
 from sfumato.partition import exports
-from sfumato.partition.cover import Counted, Cover, Edges, are_places, scale_of, whole_cells
-from sfumato.partition.estimates import Estimates
 from sfumato.partition.grid import Grid
-from sfumato.partition.ranges import Ranges, Walker
 from sfumato.partition.reading import Range, read_cells, read_points, read_ranges
-from sfumato.partition.tables import Tables
-from sfumato.partition.tree import Tree
+from sfumato.partition.tree.corner_sums import Tables
+from sfumato.partition.tree.cover import Counted, Cover, Edges, are_places, scale_of, whole_cells
+from sfumato.partition.tree.estimates import Estimates
+from sfumato.partition.tree.geometry import Tree
+from sfumato.partition.tree.ranges import Ranges, Walker
 from sfumato.privacy.allocation import units_of
 from sfumato.privacy.measures import ZCDP
 
@@ -41,7 +41,15 @@ MOST_POINTS = 10**8
 FEW_RANGES = 1000  # up to which variances are exact without being asked for
 
 
-class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partition", dict=True, forbid_unknown_fields=True):
+class Partition(
+    CountsRelease,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="partition",
+    dict=True,
+    forbid_unknown_fields=True,
+):
     """Disjoint public boxes that cover the domain exactly, each with a noisy count.
 
     Boxes are half-open, ``[a, b)``, the last one along each axis closed. Counts may be negative.
@@ -83,28 +91,46 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
 
     def __post_init__(self) -> None:
         false = UsageError(
-            "a partition", "its boxes do not cover the domain once, with a count for each", "Load a file that release.save wrote"
+            "a partition",
+            "its boxes do not cover the domain once, with a count for each",
+            "Load a file that release.save wrote",
         )
-        if not self.lattice.axes or not all(isinstance(axis, GridAxis) for axis in self.lattice.axes) or not self.laws:
+        if (
+            not self.lattice.axes
+            or not all(isinstance(axis, GridAxis) for axis in self.lattice.axes)
+            or not self.laws
+        ):
             raise false
         cells = self.geometry.cells
         like = [self.noisy, *(part for part in (self.which, self.depths) if part is not None)]
-        if any(part.shape != (cells,) for part in like) or not are_places(self.which, len(self.laws)):
+        if any(part.shape != (cells,) for part in like) or not are_places(
+            self.which, len(self.laws)
+        ):
             raise false
-        if self.inner is not None and not (isinstance(self.geometry, Tree) and self._inner_fits(self.geometry, self.inner)):
+        if self.inner is not None and not (
+            isinstance(self.geometry, Tree) and self._inner_fits(self.geometry, self.inner)
+        ):
             raise false
 
     def _inner_fits(self, tree: Tree, inner: Counted) -> bool:
         """Whether each noisy count beside the cells' own belongs to another node and has a law."""
         shape = inner.node.shape
         fits = inner.count.shape == inner.which.shape == shape == (len(np.unique(inner.node)),)
-        return fits and are_places(inner.node, len(tree.axis)) and are_places(inner.which, len(self.laws))
+        return (
+            fits
+            and are_places(inner.node, len(tree.axis))
+            and are_places(inner.which, len(self.laws))
+        )
 
     @cached_property
     def geometry(self) -> Grid | Tree:
         """Where the boxes lie."""
         cover = self.cover
-        return Grid(self.lattice, cover.edges) if isinstance(cover, Edges) else Tree(self.lattice, cover.axis, cover.cut)
+        return (
+            Grid(self.lattice, cover.edges)
+            if isinstance(cover, Edges)
+            else Tree(self.lattice, cover.axis, cover.cut)
+        )
 
     # --- cells --------------------------------------------------------------------------------------------------------
 
@@ -180,7 +206,9 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
     def spent(self) -> Array:
         """What the path to each box spent, epsilon or rho: float64 ndarray of shape (cells,)."""
         measure = self.guarantee.measure
-        return np.full(len(self.noisy), float(measure.rho if isinstance(measure, ZCDP) else measure.epsilon))
+        return np.full(
+            len(self.noisy), float(measure.rho if isinstance(measure, ZCDP) else measure.epsilon)
+        )
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
         alpha = error_probability(confidence)
@@ -189,14 +217,20 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
             return self._per_cell([law.half_width(each) for law in self.laws])
         return self._half(self._variances, alpha / len(self.noisy) if simultaneous else alpha)
 
-    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[Array, Array]:
+    def interval(
+        self, confidence: Exactly = "0.95", simultaneous: bool = False
+    ) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, each like ``counts``.
 
         Of whole numbers, which are not unbiased: the interval of the unbiased estimate, widened to hold the number shown.
         """
         half = self.accuracy(confidence, simultaneous)
         tree = self.geometry
-        centre = self._known.inferred.estimate[tree.leaves] if self.shown != "noisy" and isinstance(tree, Tree) else self.noisy
+        centre = (
+            self._known.inferred.estimate[tree.leaves]
+            if self.shown != "noisy" and isinstance(tree, Tree)
+            else self.noisy
+        )
         return np.minimum(centre - half, self.counts), np.maximum(centre + half, self.counts)
 
     def half_width(self, cells: ArrayLike | None = None, confidence: Exactly = "0.95") -> int:
@@ -209,12 +243,21 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         confidence : number in (0, 1)
         """
         chosen = np.arange(len(self.noisy)) if cells is None else read_cells(cells, len(self.noisy))
-        numbers = np.bincount(np.zeros(len(chosen), np.int64) if self.which is None else self.which[chosen], minlength=len(self.laws))
-        parts = [(law, int(number)) for law, number in zip(self.laws, numbers, strict=True) if number]
+        numbers = np.bincount(
+            np.zeros(len(chosen), np.int64) if self.which is None else self.which[chosen],
+            minlength=len(self.laws),
+        )
+        parts = [
+            (law, int(number)) for law, number in zip(self.laws, numbers, strict=True) if number
+        ]
         return exact_half_width(parts, error_probability(confidence)) if parts else 0
 
     def _per_cell(self, per_law: Sequence[float]) -> Array:
-        return np.full(len(self.noisy), per_law[0]) if self.which is None else np.array(per_law)[self.which]
+        return (
+            np.full(len(self.noisy), per_law[0])
+            if self.which is None
+            else np.array(per_law)[self.which]
+        )
 
     # --- inference ----------------------------------------------------------------------------------------------------
 
@@ -232,7 +275,11 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
     @property
     def _variances(self) -> Array:
         tree = self.geometry
-        return self._known.inferred.variance[tree.leaves] if isinstance(tree, Tree) else self._per_cell([spread(law) for law in self.laws])
+        return (
+            self._known.inferred.variance[tree.leaves]
+            if isinstance(tree, Tree)
+            else self._per_cell([spread(law) for law in self.laws])
+        )
 
     def _half(self, variances: Array, alpha: float) -> Array:
         """Half-widths of sums of estimates of these variances."""
@@ -273,7 +320,14 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         """
         return self.geometry.assign(read_points(points, self.axes))
 
-    def count(self, *, confidence: Exactly = "0.95", simultaneous: bool = False, exact: bool | None = None, **ranges: Range) -> Estimate:
+    def count(
+        self,
+        *,
+        confidence: Exactly = "0.95",
+        simultaneous: bool = False,
+        exact: bool | None = None,
+        **ranges: Range,
+    ) -> Estimate:
         """How many rows lie in a range? From all noisy counts together.
 
         Parameters
@@ -297,22 +351,36 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         flat, number = read_ranges(ranges, self.axes, self.geometry.axes)
         size = int(np.prod(number, dtype=int))
         each = alpha / size if simultaneous and size else alpha
-        centres, values, half = self._sums(flat, size, each, size <= FEW_RANGES if exact is None else exact)
+        centres, values, half = self._sums(
+            flat, size, each, size <= FEW_RANGES if exact is None else exact
+        )
         low, high = np.minimum(centres - half, values), np.maximum(centres + half, values)
-        value, low, high = (x.reshape(number) if number else float(x[0]) for x in (values, low, high))
+        value, low, high = (
+            x.reshape(number) if number else float(x[0]) for x in (values, low, high)
+        )
         return Estimate(value, low, high, 1 - alpha, self.guarantee.unit.counted)
 
-    def _sums(self, ranges: Ranges, size: int, alpha: float, exact: bool) -> tuple[Array, Array, Array]:
+    def _sums(
+        self, ranges: Ranges, size: int, alpha: float, exact: bool
+    ) -> tuple[Array, Array, Array]:
         """Unbiased sums, sums of what is shown, and half-widths of the former: float64 ndarrays of shape (size,)."""
         if isinstance(self.geometry, Grid):
             centres, effective = self.geometry.sums(self.noisy, ranges, size)
-            values = self.geometry.sums(self.counts, ranges, size)[0] if self.shown == "whole" else centres
+            values = (
+                self.geometry.sums(self.counts, ranges, size)[0]
+                if self.shown == "whole"
+                else centres
+            )
             return centres, values, self.law.sum_half_width(effective, alpha)
         plain, shown = self._lookups
-        centres, variances = (Walker(plain.tree, plain.inferred) if exact or not plain.fits else plain).sums(ranges, size)
+        centres, variances = (
+            Walker(plain.tree, plain.inferred) if exact or not plain.fits else plain
+        ).sums(ranges, size)
         values = centres
         if self.shown == "whole":
-            values = (shown if shown.fits else Walker(shown.tree, shown.inferred)).sums(ranges, size)[0]
+            values = (shown if shown.fits else Walker(shown.tree, shown.inferred)).sums(
+                ranges, size
+            )[0]
         return centres, values, self._half(variances, alpha)
 
     @cached_property
@@ -321,7 +389,9 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         tree = self.geometry
         assert isinstance(tree, Tree)
         plain = Tables(tree, self._known.inferred)
-        return plain, plain if self.shown != "whole" else Tables(tree, dataclasses.replace(self._known.inferred, estimate=self._nodes))
+        return plain, plain if self.shown != "whole" else Tables(
+            tree, dataclasses.replace(self._known.inferred, estimate=self._nodes)
+        )
 
     def sample(self, size: int, random_state: int | np.random.Generator | None = None) -> Array:
         """Draw synthetic points: boxes by their counts (negative ones taken as 0), evenly within each.
@@ -336,15 +406,27 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         -------
         float64 ndarray of shape (size, d).
         """
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 0 <= size <= MOST_POINTS:
-            raise UsageError(f"sample({size!r})", f"the number of points is from 0 to {MOST_POINTS:,}", "Write sample(10_000)")
+        if (
+            isinstance(size, bool)
+            or not isinstance(size, int | np.integer)
+            or not 0 <= size <= MOST_POINTS
+        ):
+            raise UsageError(
+                f"sample({size!r})",
+                f"the number of points is from 0 to {MOST_POINTS:,}",
+                "Write sample(10_000)",
+            )
         rng = np.random.default_rng(random_state)
-        counts = self._nodes[self.geometry.leaves] if isinstance(self.geometry, Tree) else self.counts
+        counts = (
+            self._nodes[self.geometry.leaves] if isinstance(self.geometry, Tree) else self.counts
+        )
         weights = np.clip(counts, 0, None).astype(float)
         weights = weights if weights.sum() > 0 else np.prod(self.upper - self.lower, axis=1)
         box = rng.choice(len(weights), size=size, p=weights / weights.sum())
         lower, upper = self.lower[box], self.upper[box]
-        points: Array = np.minimum(lower + rng.random(lower.shape) * (upper - lower), np.nextafter(upper, lower))
+        points: Array = np.minimum(
+            lower + rng.random(lower.shape) * (upper - lower), np.nextafter(upper, lower)
+        )
         return points
 
     # --- ways out -----------------------------------------------------------------------------------------------------
@@ -364,7 +446,9 @@ class Partition(CountsRelease, frozen=True, kw_only=True, eq=False, tag="partiti
         """Write ``to_frame()`` as Parquet."""
         exports.write_parquet(self.to_frame(), path)
 
-    def to_geojson(self, path: str | os.PathLike[str] | None = None, axes: Sequence[str] | None = None) -> dict[str, object]:
+    def to_geojson(
+        self, path: str | os.PathLike[str] | None = None, axes: Sequence[str] | None = None
+    ) -> dict[str, object]:
         """Write the boxes as GeoJSON polygons with count, low and high (95%), and ``counted``, which says what they are about.
 
         Parameters

@@ -46,14 +46,21 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
 LARGEST_FANOUT = 2**10
-TESTS, BLOCKS = 16, 4  # slices that the tests and the counts of blocks spend; one goes to the number of rows, the rest down the tree
+TESTS, BLOCKS = (
+    16,
+    4,
+)  # slices that the tests and the counts of blocks spend; one goes to the number of rows, the rest down the tree
 STRIDE = 4  # halvings between counted levels
 BLOCK_ROWS = 1000  # rows times epsilon in a block, about
-COARSE_ROWS = 40  # rows times epsilon in a box, about, down to which boxes are split without a handicap
+COARSE_ROWS = (
+    40  # rows times epsilon in a box, about, down to which boxes are split without a handicap
+)
 MOST_HALVINGS = 16  # of the whole, into blocks
 
 
-class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=True, forbid_unknown_fields=True):
+class PrivTreePartitioner(
+    OverAxes, frozen=True, tag="privtree", omit_defaults=True, forbid_unknown_fields=True
+):
     """Where are they, in boxes that are small exactly where there are many? Splitting costs the same however deep it goes.
 
     A noisy number of rows, a 64th of the cost, says into how many even blocks the space is divided first, of about 1000 rows times
@@ -99,8 +106,17 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
     def __post_init__(self) -> None:
         super().__post_init__()
         b: object = self.fanout
-        if isinstance(b, bool) or not isinstance(b, int) or not 2 <= b <= LARGEST_FANOUT or b & (b - 1):
-            raise UsageError(f"fanout = {shown(b)}", "nodes are halved, so the fan-out is a power of two", "Choose 2, or 4")
+        if (
+            isinstance(b, bool)
+            or not isinstance(b, int)
+            or not 2 <= b <= LARGEST_FANOUT
+            or b & (b - 1)
+        ):
+            raise UsageError(
+                f"fanout = {shown(b)}",
+                "nodes are halved, so the fan-out is a power of two",
+                "Choose 2, or 4",
+            )
 
     def test_law(self, cost: CentralMeasure, unit: Unit) -> tuple[DiscreteLaplace, int]:
         """The noise of the tests, lambda exact, and delta. They take 16 of 64 slices of the cost."""
@@ -113,7 +129,9 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         scale = Fraction(r * per_row, b - 1) / pure_epsilon(paid)
         return DiscreteLaplace(scale), math.ceil(float(scale) * math.log(b) * (1 + 1e-12))
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
         """Say how accurate cells would be that have no counts above them, and at worst: deeper ones have less, and at least one slice."""
         pure = without_delta(cost)
         law, delta = self.test_law(pure, unit)
@@ -121,7 +139,9 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         each = units_of(pure) // SLICES
         worst = count_law(of_units(pure, each), unit)
         left = count_law(of_units(pure, units_of(pure) - (TESTS + BLOCKS + 1) * each), unit)
-        notes = (f"{law} in each test whether a box is split; each level asks for {delta} rows more",)
+        notes = (
+            f"{law} in each test whether a box is split; each level asks for {delta} rows more",
+        )
         return CountsPreview(self.title, pure, unit, None, left, rows, notes, worst)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
@@ -131,26 +151,40 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         blocks, depths, rows = self._lay_blocks(draft, epsilon)
         law, delta = self.test_law(draft.cost, unit)
         draft.pay(blocks, TESTS * slice_)
-        depths = self.grow(draft, blocks, self._levels(rows, epsilon, COARSE_ROWS), depths, law, delta)
+        depths = self.grow(
+            draft, blocks, self._levels(rows, epsilon, COARSE_ROWS), depths, law, delta
+        )
         _count_down(draft, blocks)
         mechanism = f"{law} in each test whether a box is split, noise on counts of blocks and down the tree"
         return draft.release(self.name, depths, self.proof, mechanism)
 
     def _levels(self, rows: Array, epsilon: float, aim: float) -> Array:
         """How many levels lie between boxes of so many noisy rows and boxes of ``aim`` rows times epsilon: int64 ndarray like ``rows``."""
-        return np.rint(np.log(np.maximum(rows * epsilon / aim, 1)) / math.log(self.fanout)).astype(np.int64)
+        return np.rint(np.log(np.maximum(rows * epsilon / aim, 1)) / math.log(self.fanout)).astype(
+            np.int64
+        )
 
     def _lay_blocks(self, draft: Draft, epsilon: float) -> tuple[Array, Array, Array]:
         """Count all rows, lay the blocks, count them: the blocks, the depth of every node, the blocks' noisy counts."""
         growth, halvings, slice_ = draft.growth, self.fanout.bit_length() - 1, draft.total // SLICES
         blocks, depths = np.zeros(1, np.int64), np.zeros(1, np.int64)
         rows = draft.look(blocks, slice_)
-        for depth in range(1, min(int(self._levels(rows, epsilon, BLOCK_ROWS)[0]), MOST_HALVINGS // halvings) + 1):
+        for depth in range(
+            1, min(int(self._levels(rows, epsilon, BLOCK_ROWS)[0]), MOST_HALVINGS // halvings) + 1
+        ):
             blocks, _ = halve_widest(growth, blocks, np.full(len(blocks), halvings))
             depths = _and_new(depths, growth, depth)
         return blocks, depths, draft.look(blocks, BLOCKS * slice_) if len(blocks) > 1 else rows
 
-    def grow(self, draft: Draft, nodes: Array, head_starts: Array, depths: Array, law: DiscreteLaplace, delta: int) -> Array:
+    def grow(
+        self,
+        draft: Draft,
+        nodes: Array,
+        head_starts: Array,
+        depths: Array,
+        law: DiscreteLaplace,
+        delta: int,
+    ) -> Array:
         """Split where the tests say so.
 
         Parameters
@@ -164,7 +198,12 @@ class PrivTreePartitioner(OverAxes, frozen=True, tag="privtree", omit_defaults=T
         -------
         int64 ndarray: the depth of every node.
         """
-        growth, halvings, first, level = draft.growth, self.fanout.bit_length() - 1, int(depths[-1]), 0
+        growth, halvings, first, level = (
+            draft.growth,
+            self.fanout.bit_length() - 1,
+            int(depths[-1]),
+            0,
+        )
         theta = -head_starts * delta
         while True:
             open_ = growth.widths(nodes).max(axis=1) > 1

@@ -26,7 +26,11 @@ def read_points(points: ArrayLike, names: Sequence[str]) -> Array:
         array = np.zeros(0)
     if array.ndim != 2 or array.shape[1] != len(names):
         asked = f"points of shape {array.shape}"
-        raise UsageError(asked, f"this partition has the axes {', '.join(names)}", f"Give an array of shape (n, {len(names)})")
+        raise UsageError(
+            asked,
+            f"this partition has the axes {', '.join(names)}",
+            f"Give an array of shape (n, {len(names)})",
+        )
     return array
 
 
@@ -34,7 +38,11 @@ def read_cells(cells: ArrayLike, number: int) -> Array:
     """Indices of cells, each once: int64 ndarray."""
     found = np.unique(np.asarray(cells))
     if found.size and (found.dtype.kind not in "iu" or found[0] < 0 or found[-1] >= number):
-        raise UsageError("indices of cells", f"they are not whole numbers from 0 to {number - 1:,}", "Give indices as assign returns them")
+        raise UsageError(
+            "indices of cells",
+            f"they are not whole numbers from 0 to {number - 1:,}",
+            "Give indices as assign returns them",
+        )
     return found.astype(np.int64)
 
 
@@ -46,35 +54,60 @@ def read_ranges(
     try:
         shape = np.broadcast_shapes(*(np.shape(end) for pair in bounds.values() for end in pair))
     except ValueError:
-        raise UsageError("ranges along several axes", "they differ in number", "Give as many ranges along each axis, or one") from None
+        raise UsageError(
+            "ranges along several axes",
+            "they differ in number",
+            "Give as many ranges along each axis, or one",
+        ) from None
     flat = {
-        names.index(name): (np.ravel(np.broadcast_to(pair[0], shape)), np.ravel(np.broadcast_to(pair[1], shape)))
+        names.index(name): (
+            np.ravel(np.broadcast_to(pair[0], shape)),
+            np.ravel(np.broadcast_to(pair[1], shape)),
+        )
         for name, pair in bounds.items()
     }
     return flat, shape
 
 
-def _range(name: str, given: Range, names: Sequence[str], axes: Sequence[GridAxis]) -> tuple[Array, Array]:
+def _range(
+    name: str, given: Range, names: Sequence[str], axes: Sequence[GridAxis]
+) -> tuple[Array, Array]:
     if name not in names:
-        raise UsageError(f"a range along {name!r}", f"this partition has no such axis; {nearest(name, names)}", "Name one of its axes")
+        raise UsageError(
+            f"a range along {name!r}",
+            f"this partition has no such axis; {nearest(name, names)}",
+            "Name one of its axes",
+        )
     axis = axes[names.index(name)]
     try:
         lower, upper = (_coordinates(end, axis) for end in given)
     except UsageError:
         raise
     except (TypeError, ValueError):
-        raise UsageError(f"a range along {name!r}", "it is not a pair of bounds", f"Write {name}=(lower, upper)") from None
+        raise UsageError(
+            f"a range along {name!r}", "it is not a pair of bounds", f"Write {name}=(lower, upper)"
+        ) from None
     try:
         lower, upper = np.broadcast_arrays(lower, upper)
     except ValueError:
-        raise UsageError(f"ranges along {name!r}", "lower and upper ends differ in number", "Give as many of each") from None
+        raise UsageError(
+            f"ranges along {name!r}",
+            "lower and upper ends differ in number",
+            "Give as many of each",
+        ) from None
     if not bool(np.all(lower <= upper)):
-        raise UsageError(f"a range along {name!r}", "lower must not exceed upper, and neither may be NaN", "Swap the ends")
+        raise UsageError(
+            f"a range along {name!r}",
+            "lower must not exceed upper, and neither may be NaN",
+            "Swap the ends",
+        )
     return lower, upper
 
 
 def _coordinates(end: ArrayLike, axis: GridAxis) -> Array:
     if np.ndim(end) == 0 or axis.time is not None:
         given = np.asarray(end, dtype=object)
-        return np.array([as_number(value, axis.time, axis.name) for value in given.reshape(-1)]).reshape(given.shape)
+        return np.array(
+            [as_number(value, axis.time, axis.name) for value in given.reshape(-1)]
+        ).reshape(given.shape)
     return np.asarray(end, dtype=float)

@@ -33,7 +33,9 @@ def halve_widest(growth: Growth, nodes: Array, times: Array) -> tuple[Array, Arr
         nodes, whose, widths = nodes[on], np.repeat(whose[on], 2), widths[on]
         if len(nodes):
             axis = widths.argmax(axis=1)
-            nodes = growth.split(nodes, axis, (growth.lower[nodes, axis] + growth.upper[nodes, axis]) // 2)
+            nodes = growth.split(
+                nodes, axis, (growth.lower[nodes, axis] + growth.upper[nodes, axis]) // 2
+            )
         step += 1
     return np.concatenate(parts), np.concatenate(owners)
 
@@ -63,7 +65,9 @@ def split_evenly(growth: Growth, nodes: Array, parts: Array) -> Array:
             break
         axis, each = span[on].argmax(axis=1), np.arange(len(nodes))
         middle = (first[each, axis] + last[each, axis]) // 2
-        nodes = growth.split(nodes, axis, base[whose, axis] + middle * width[whose, axis] // parts[whose, axis])
+        nodes = growth.split(
+            nodes, axis, base[whose, axis] + middle * width[whose, axis] // parts[whose, axis]
+        )
         whose, first, last = (np.repeat(part, 2, axis=0) for part in (whose, first, last))
         last[2 * each, axis] = first[2 * each + 1, axis] = middle
     return np.concatenate(found)
@@ -83,7 +87,9 @@ def fraction_now(levels: Array, stride: int) -> Array:
     return np.asarray((rise - 1) / (rise ** (np.asarray(levels, dtype=float) + 1) - 1))
 
 
-def look_at(draft: Draft, nodes: Array, left: Array, levels: Array, stride: int) -> tuple[Array, Array]:
+def look_at(
+    draft: Draft, nodes: Array, left: Array, levels: Array, stride: int
+) -> tuple[Array, Array]:
     """Count disjoint nodes, each with its fraction of what its path has left, in whole slices of the cost.
 
     Parameters
@@ -108,16 +114,24 @@ def look_at(draft: Draft, nodes: Array, left: Array, levels: Array, stride: int)
 
 def split_at(growth: Growth, nodes: Array, axis: Array, cuts: list[Array]) -> Array:
     """Split each node along its axis at several increasing lattice points, and return all parts: int64 ndarray."""
-    first, last = np.zeros(len(nodes), np.int64), np.array([len(points) for points in cuts], np.int64)
+    first, last = (
+        np.zeros(len(nodes), np.int64),
+        np.array([len(points) for points in cuts], np.int64),
+    )
     whose, found = np.arange(len(nodes)), [nodes[:0]]
     while len(nodes):
         on = last > first
         found.append(nodes[~on])
         nodes, whose, first, last = nodes[on], whose[on], first[on], last[on]
         middle = (first + last) // 2
-        points = np.array([cuts[i][m] for i, m in zip(whose.tolist(), middle.tolist(), strict=True)], np.int64)
+        points = np.array(
+            [cuts[i][m] for i, m in zip(whose.tolist(), middle.tolist(), strict=True)], np.int64
+        )
         if len(nodes):
             nodes = growth.split(nodes, axis[whose], points)
         whose = np.repeat(whose, 2)
-        first, last = np.stack([first, middle + 1], axis=1).reshape(-1), np.stack([middle, last], axis=1).reshape(-1)
+        first, last = (
+            np.stack([first, middle + 1], axis=1).reshape(-1),
+            np.stack([middle, last], axis=1).reshape(-1),
+        )
     return np.concatenate(found)

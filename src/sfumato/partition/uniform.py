@@ -15,12 +15,12 @@ from sfumato.arrays import Array
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Lattice, finest
 from sfumato.errors import UsageError, shown
-from sfumato.exact import positive, settle
 from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.mechanisms.noise import Law, add_noise, count_law
+from sfumato.numbers import positive, settle
 from sfumato.partition.axes import OverAxes
-from sfumato.partition.cover import Edges
 from sfumato.partition.partition import Partition
+from sfumato.partition.tree.cover import Edges
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
@@ -30,11 +30,18 @@ from sfumato.random.bits import Bits
 MOST_CELLS = MOST_PARTITION_CELLS
 MOST_OVER = 4  # times the number of cells that is aimed at
 LEAST_THETA = Fraction(1, 10**9)
-LOOK, GRID = Fraction(1, 50), Fraction(49, 50)  # shares of the noisy number of rows, and of the cells
-FINE_ENOUGH = 16  # lattice points per cell; below that the rows are counted again on the grid itself
+LOOK, GRID = (
+    Fraction(1, 50),
+    Fraction(49, 50),
+)  # shares of the noisy number of rows, and of the cells
+FINE_ENOUGH = (
+    16  # lattice points per cell; below that the rows are counted again on the grid itself
+)
 
 
-class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=True, forbid_unknown_fields=True):
+class UniformPartitioner(
+    OverAxes, frozen=True, tag="uniform", omit_defaults=True, forbid_unknown_fields=True
+):
     """Where are they, on an even grid? EUGkM's rule picks the number of cells from a noisy number of rows.
 
     M = (N eps / theta)^(2d / (2 + d)) cells, ceil(M^(1/d)) per axis, at most 2^22 in all; where that is more than 4M, as it can be
@@ -83,14 +90,28 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
     def __post_init__(self) -> None:
         super().__post_init__()
         partitions: object = self.partitions
-        if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
+        if partitions is not None and (
+            isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1
+        ):
             obstacle = "the number of cells is at least 1"
-            raise UsageError(f"partitions = {shown(partitions)}", obstacle, "Give a whole number, or leave it out")
+            raise UsageError(
+                f"partitions = {shown(partitions)}",
+                obstacle,
+                "Give a whole number, or leave it out",
+            )
         if partitions is not None and partitions > MOST_CELLS:
-            raise UsageError(f"partitions = {shown(partitions)}", f"the limit is {MOST_CELLS:,} cells", "Give a smaller number")
+            raise UsageError(
+                f"partitions = {shown(partitions)}",
+                f"the limit is {MOST_CELLS:,} cells",
+                "Give a smaller number",
+            )
         theta = positive(self.theta, "theta")
         if not LEAST_THETA <= theta <= MOST_CELLS:
-            raise UsageError("theta", "it is so far from 10 that the number of cells would not depend on the rows", "Leave it at 10")
+            raise UsageError(
+                "theta",
+                "it is so far from 10 that the number of cells would not depend on the rows",
+                "Leave it at 10",
+            )
         msgspec.structs.force_setattr(self, "theta", float(theta))
         settle(self)
 
@@ -112,13 +133,19 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
         look, grid = share(pure, [LOOK, GRID])
         return count_law(look, unit), count_law(grid, unit)
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> Preview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
         """Say how accurate the cells would be, and how many there would be for a stated number of rows."""
         look, law = self.laws(cost, unit)
         lattice = self.needs(domain).lattice
         known = self.partitions if rows is None else rows
         cells = None if known is None else math.prod(self._per_axis(lattice, known, law))
-        notes = () if look is None else (f"a noisy number of rows ({look}) decides how many cells there are",)
+        notes = (
+            ()
+            if look is None
+            else (f"a noisy number of rows ({look}) decides how many cells there are",)
+        )
         return CountsPreview(self.title, without_delta(cost), unit, cells, law, rows, notes)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
@@ -129,10 +156,18 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
         per_axis = self._per_axis(counts.lattice, max(rows or 0, 0), law)
         cube, edges = _lay(counts, cube, per_axis)
         noisy = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
-        mechanism = f"{law} on each cell" + ("" if look is None else f", {look} on the number of rows")
+        mechanism = f"{law} on each cell" + (
+            "" if look is None else f", {look} on the number of rows"
+        )
         guarantee = self.promise(without_delta(cost), unit, mechanism, noise)
         return Partition(
-            made_by=self.name, lattice=cube.lattice, cover=Edges(edges), noisy=noisy, laws=(law,), rows=rows, guarantee=guarantee
+            made_by=self.name,
+            lattice=cube.lattice,
+            cover=Edges(edges),
+            noisy=noisy,
+            laws=(law,),
+            rows=rows,
+            guarantee=guarantee,
         )
 
     def most_numbers(self, lattice: Lattice) -> int:
@@ -143,12 +178,19 @@ class UniformPartitioner(OverAxes, frozen=True, tag="uniform", omit_defaults=Tru
     def _per_axis(self, lattice: Lattice, n: int, law: Law) -> list[int]:
         """Cells per axis, at most one per lattice point of an axis that has steps of its own."""
         d, given = len(lattice.axes), self.partitions
-        aim, m = eugkm_cells(n, law.effective_epsilon, d=d, theta=self.theta) if given is None else (float(given), _root_up(given, d))
+        aim, m = (
+            eugkm_cells(n, law.effective_epsilon, d=d, theta=self.theta)
+            if given is None
+            else (float(given), _root_up(given, d))
+        )
         axes = zip(cells_per_axis(m, d, aim), lattice.axes, strict=True)
         return [min(each, axis.size) if axis.size < finest(d) else each for each, axis in axes]
 
 
-UniformPartitioner.examples = (UniformPartitioner("x", partitions=3), UniformPartitioner("x", theta=1))
+UniformPartitioner.examples = (
+    UniformPartitioner("x", partitions=3),
+    UniformPartitioner("x", theta=1),
+)
 
 
 def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple[float, int]:
@@ -182,14 +224,21 @@ def cells_per_axis(m: int, d: int, aim: float) -> list[int]:
 def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[Array, ...]]:
     """Choose the edges, floor(i R / m) on an axis of R points; where R is too few, count again on the grid itself."""
     axes = cube.lattice.axes
-    coarse = [axis.size == finest(len(axes)) and m * FINE_ENOUGH > axis.size for axis, m in zip(axes, per_axis, strict=True)]
+    coarse = [
+        axis.size == finest(len(axes)) and m * FINE_ENOUGH > axis.size
+        for axis, m in zip(axes, per_axis, strict=True)
+    ]
     laid = zip(axes, per_axis, coarse, strict=True)
-    finer = Lattice(tuple(msgspec.structs.replace(axis, cells=m) if again else axis for axis, m, again in laid))
+    finer = Lattice(
+        tuple(msgspec.structs.replace(axis, cells=m) if again else axis for axis, m, again in laid)
+    )
     if counts.serves(finer):
         axes = finer.axes
         cube = counts.on(finer)
     cells = [min(m, axis.size) for axis, m in zip(axes, per_axis, strict=True)]
-    return cube, tuple(np.arange(m + 1) * axis.size // m for axis, m in zip(axes, cells, strict=True))
+    return cube, tuple(
+        np.arange(m + 1) * axis.size // m for axis, m in zip(axes, cells, strict=True)
+    )
 
 
 def _root_up(n: int, d: int) -> int:

@@ -10,7 +10,16 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sfumato.errors import UsageError
-from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, Number, fraction, settle, split
+from sfumato.numbers import (
+    DELTA_UNITS,
+    EPSILON_UNITS,
+    RHO_UNITS,
+    Exactly,
+    Number,
+    fraction,
+    settle,
+    split,
+)
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 
 Allocation: TypeAlias = "Literal['uniform', 'geometric', 'linear'] | Sequence[Exactly]"
@@ -27,9 +36,15 @@ def share(measure: CentralMeasure, weights: Sequence[Fraction]) -> list[CentralM
         case PureDP(epsilon=epsilon):
             return [of_units(measure, part) for part in split(int(epsilon * EPSILON_UNITS), w)]
         case ApproxDP(epsilon=epsilon, delta=delta):
-            epsilons, deltas = split(int(epsilon * EPSILON_UNITS), w), split(int(delta * DELTA_UNITS), w)
+            epsilons, deltas = (
+                split(int(epsilon * EPSILON_UNITS), w),
+                split(int(delta * DELTA_UNITS), w),
+            )
             pairs = zip(epsilons, deltas, strict=True)
-            return [ApproxDP(Fraction(_counted(measure, e), EPSILON_UNITS), Fraction(d, DELTA_UNITS)) for e, d in pairs]
+            return [
+                ApproxDP(Fraction(_counted(measure, e), EPSILON_UNITS), Fraction(d, DELTA_UNITS))
+                for e, d in pairs
+            ]
         case ZCDP(rho=rho):
             return [of_units(measure, part) for part in split(int(rho * RHO_UNITS), w)]
 
@@ -54,14 +69,20 @@ def levels(total: int, height: int, *, allocation: Allocation, fanout: int = 2) 
     """
     if height < 0 or fanout < 2:
         raise UsageError(
-            f"a tree of height {height} and fan-out {fanout}", "height is at least 0 and fan-out at least 2", "Choose another shape"
+            f"a tree of height {height} and fan-out {fanout}",
+            "height is at least 0 and fan-out at least 2",
+            "Choose another shape",
         )
     if isinstance(allocation, str):
         weights = _named_weights(allocation, height, fanout)
     else:
         weights = [fraction(weight, "a weight of the allocation") for weight in allocation]
     if len(weights) != height + 1:
-        raise UsageError(f"{len(weights)} weights for {height + 1} levels", "each level needs one weight", f"Give {height + 1} weights")
+        raise UsageError(
+            f"{len(weights)} weights for {height + 1} levels",
+            "each level needs one weight",
+            f"Give {height + 1} weights",
+        )
     return split(total, weights)
 
 
@@ -74,7 +95,11 @@ def _named_weights(allocation: str, height: int, fanout: int) -> list[Fraction]:
         case "geometric":  # the weights are public; rounding them costs optimality, never privacy
             return [Fraction(float(fanout) ** (i / 3)) for i in range(height + 1)]
         case _:
-            raise UsageError(f"allocation {allocation!r}", "it is unknown", 'Choose "uniform", "geometric", "linear" or a list of weights')
+            raise UsageError(
+                f"allocation {allocation!r}",
+                "it is unknown",
+                'Choose "uniform", "geometric", "linear" or a list of weights',
+            )
 
 
 class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -106,7 +131,11 @@ class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         for name in ("release", "partition", "threshold"):
             value = fraction(getattr(self, name), f"the share {name}")
             if value < 0 or (name == "release" and not value):
-                raise UsageError(f"the share {name} = {value}", "no share is negative, and cells need one", "Give release a positive share")
+                raise UsageError(
+                    f"the share {name} = {value}",
+                    "no share is negative, and cells need one",
+                    "Give release a positive share",
+                )
             msgspec.structs.force_setattr(self, name, value)
         settle(self)
 
@@ -137,23 +166,35 @@ class Levels:
 
 def units_of(cost: CentralMeasure) -> int:
     """A cost in whole units of epsilon, or of rho."""
-    return int(cost.rho * RHO_UNITS) if isinstance(cost, ZCDP) else int(cost.epsilon * EPSILON_UNITS)
+    return (
+        int(cost.rho * RHO_UNITS) if isinstance(cost, ZCDP) else int(cost.epsilon * EPSILON_UNITS)
+    )
 
 
 def of_units(cost: CentralMeasure, units: int) -> CentralMeasure:
     """Whole units as a cost in the same measure, delta left out."""
     _counted(cost, units)
-    return ZCDP(Fraction(units, RHO_UNITS)) if isinstance(cost, ZCDP) else PureDP(Fraction(units, EPSILON_UNITS))
+    return (
+        ZCDP(Fraction(units, RHO_UNITS))
+        if isinstance(cost, ZCDP)
+        else PureDP(Fraction(units, EPSILON_UNITS))
+    )
 
 
 def _counted(cost: CentralMeasure, units: int) -> int:
     """Refuse a share of nothing by the name of the cost that was asked."""
     if units <= 0:
-        raise UsageError(f"a share of {cost}", "it is less than the smallest unit that is counted", "Choose a larger cost")
+        raise UsageError(
+            f"a share of {cost}",
+            "it is less than the smallest unit that is counted",
+            "Choose a larger cost",
+        )
     return units
 
 
-def tree_levels(cost: CentralMeasure, shares: Shares, allocation: Allocation, *, depth: int, fanout: int) -> Levels:
+def tree_levels(
+    cost: CentralMeasure, shares: Shares, allocation: Allocation, *, depth: int, fanout: int
+) -> Levels:
     """Share a cost between the purposes, and those of counting and of choosing over the levels of a tree.
 
     Custom weights are one per level, ``depth + 1`` of them; choosing uses all but the last.
@@ -165,5 +206,9 @@ def tree_levels(cost: CentralMeasure, shares: Shares, allocation: Allocation, *,
     total = units_of(cost)
     _, partition, threshold = split(total, shares.weights)
     above: Allocation = allocation if isinstance(allocation, str) else list(allocation)[:-1]
-    chosen = levels(partition, depth - 1, allocation=above, fanout=fanout) if depth and partition else [0] * depth
+    chosen = (
+        levels(partition, depth - 1, allocation=above, fanout=fanout)
+        if depth and partition
+        else [0] * depth
+    )
     return Levels(total, levels(threshold, depth, allocation=allocation, fanout=fanout), chosen)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from sfumato.exact import rounded
+from sfumato.numbers import rounded
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 
@@ -37,7 +37,11 @@ def loss(promise: CentralMeasure, exceeded: float = 0.0) -> float:
             share = float(delta) / exceeded if exceeded > 0 else float(delta > 0)
             return float(epsilon) - math.log1p(-share) if share < 1 else math.inf
         case ZCDP(rho=rho):
-            return float(rho) + 2 * math.sqrt(float(rho) * -math.log(exceeded)) if exceeded > 0 else math.inf
+            return (
+                float(rho) + 2 * math.sqrt(float(rho) * -math.log(exceeded))
+                if exceeded > 0
+                else math.inf
+            )
 
 
 def after(prior: float, loss: float) -> float:
@@ -84,13 +88,23 @@ def sentence(promise: CentralMeasure, unit: Unit) -> str:
     'anyone 1% sure that a person is in the data can become 99.99...% sure'
     """
     seldom = _seldom(promise)
-    of = "what a person's rows are" if unit.neighbours == "replace" else "that a person is in the data"
+    of = (
+        "what a person's rows are"
+        if unit.neighbours == "replace"
+        else "that a person is in the data"
+    )
     if seldom >= 1:
         return f"delta is too large to limit how sure anyone can become {of}"
     reached = 100 * after(PRIOR, loss(promise, seldom))
     digits = 3 if reached < 99 else 4  # rounded up, and still below 100
-    sure = f"at most {rounded(reached, digits, up=True)}% sure" if reached < ALMOST else f"{ALMOST:g}...% sure"
-    return f"anyone {100 * PRIOR:g}% sure {of} can become {sure}" + (f", but for a chance of {seldom:.1g}" if seldom else "")
+    sure = (
+        f"at most {rounded(reached, digits, up=True)}% sure"
+        if reached < ALMOST
+        else f"{ALMOST:g}...% sure"
+    )
+    return f"anyone {100 * PRIOR:g}% sure {of} can become {sure}" + (
+        f", but for a chance of {seldom:.1g}" if seldom else ""
+    )
 
 
 def _seldom(promise: CentralMeasure) -> float:
@@ -119,5 +133,9 @@ def warning(promise: CentralMeasure, unit: Unit) -> str:
     """
     if not is_large(promise):
         return ""
-    which = f"{promise} amounts to an epsilon above 10, and" if isinstance(promise, ZCDP) else "Epsilon above 10"
+    which = (
+        f"{promise} amounts to an epsilon above 10, and"
+        if isinstance(promise, ZCDP)
+        else "Epsilon above 10"
+    )
     return f"{which[0].upper()}{which[1:]} protects hardly anyone: {sentence(promise, unit)}."

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from sfumato.errors import InternalError, UsageError
-from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, probability
+from sfumato.numbers import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, probability
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, Money, PureDP
 
-RULES = {"pure": "pure epsilon, added", "approx": "epsilon and delta, each added", "zcdp": "rho, added"}
+RULES = {
+    "pure": "pure epsilon, added",
+    "approx": "epsilon and delta, each added",
+    "zcdp": "rho, added",
+}
 
 
 def rule_of(measure: CentralMeasure) -> str:
@@ -42,7 +46,11 @@ def charge(cost: CentralMeasure, rule: str) -> Money:
             raise UsageError(
                 f"a release that costs {cost} on an account that counts {RULES[rule]}",
                 "that cost has no conversion into the account's measure",
-                {"pure": "Give epsilon alone", "approx": "Give epsilon and delta", "zcdp": "Give rho, or epsilon alone"}[rule],
+                {
+                    "pure": "Give epsilon alone",
+                    "approx": "Give epsilon and delta",
+                    "zcdp": "Give rho, or epsilon alone",
+                }[rule],
             )
 
 
@@ -86,7 +94,11 @@ def compose(costs: Sequence[CentralMeasure]) -> CentralMeasure:
     if all(isinstance(cost, ZCDP) for cost in costs):
         return ZCDP(sum((cost.rho for cost in costs if isinstance(cost, ZCDP)), Fraction(0)))
     if any(isinstance(cost, ZCDP) for cost in costs):
-        raise UsageError("composing rho with epsilon", "they are different measures", "Convert by pure_to_zcdp or zcdp_to_approx first")
+        raise UsageError(
+            "composing rho with epsilon",
+            "they are different measures",
+            "Convert by pure_to_zcdp or zcdp_to_approx first",
+        )
     epsilon = sum((cost.epsilon for cost in costs if not isinstance(cost, ZCDP)), Fraction(0))
     delta = sum((cost.delta for cost in costs if isinstance(cost, ApproxDP)), Fraction(0))
     return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
@@ -114,8 +126,12 @@ def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
         a = 1 + math.exp(log_order)
         return a * r + (-log_delta - math.log(a - 1) + a * math.log1p(-1 / a)) / (a - 1)
 
-    best = minimize_scalar(epsilon_at, bounds=(-12, 25), method="bounded", options={"xatol": 1e-10}).fun
-    units = max(1, math.ceil(best * (1 + 1e-12) * EPSILON_UNITS))  # at least one, where delta alone pays
+    best = minimize_scalar(
+        epsilon_at, bounds=(-12, 25), method="bounded", options={"xatol": 1e-10}
+    ).fun
+    units = max(
+        1, math.ceil(best * (1 + 1e-12) * EPSILON_UNITS)
+    )  # at least one, where delta alone pays
     return ApproxDP(Fraction(units, EPSILON_UNITS), delta)
 
 
@@ -133,7 +149,11 @@ def approx_to_zcdp(epsilon: Fraction, delta: Fraction) -> ZCDP:
     >>> str(approx_to_zcdp(Fraction(1), Fraction(1, 10**6)))
     'rho = 0.024355970359'
     """
-    wrong = UsageError("epsilon with delta", "they allow no Gaussian noise at all", "Choose a larger epsilon or delta")
+    wrong = UsageError(
+        "epsilon with delta",
+        "they allow no Gaussian noise at all",
+        "Choose a larger epsilon or delta",
+    )
     low, high = 0, math.ceil(float(epsilon) * RHO_UNITS)  # rho-zCDP is no better than epsilon = rho
     while high - low > 1:
         middle = (low + high) // 2
@@ -176,13 +196,23 @@ def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fractio
         from dp_accounting.pld import common
         from dp_accounting.pld import privacy_loss_distribution as pld
     except ImportError:
-        raise UsageError("tight composition", "dp-accounting is not installed", "Run: pip install 'sfumato[risk]'") from None
+        raise UsageError(
+            "tight composition",
+            "dp-accounting is not installed",
+            "Run: pip install 'sfumato[risk]'",
+        ) from None
     losses = []
     for cost in costs:
-        worst = common.DifferentialPrivacyParameters(float(cost.epsilon), float(cost.delta) if isinstance(cost, ApproxDP) else 0.0)
+        worst = common.DifferentialPrivacyParameters(
+            float(cost.epsilon), float(cost.delta) if isinstance(cost, ApproxDP) else 0.0
+        )
         losses.append(pld.from_privacy_parameters(worst, value_discretization_interval=1e-4))
     together = functools.reduce(lambda one, other: one.compose(other), losses)
     found = together.get_epsilon_for_delta(float(delta)) * (1 + 1e-12)
     if not math.isfinite(found):
-        raise UsageError("tight composition", "the costs' own deltas already use up the one that is asked for", "Ask at a larger delta")
+        raise UsageError(
+            "tight composition",
+            "the costs' own deltas already use up the one that is asked for",
+            "Ask at a larger delta",
+        )
     return Fraction(math.ceil(found * EPSILON_UNITS), EPSILON_UNITS)

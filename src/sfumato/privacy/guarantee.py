@@ -65,11 +65,18 @@ class Guarantee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         names = {"pure": "Pure differential privacy", "approx": "Approximate differential privacy"}
         names |= {"zcdp": "Zero-concentrated differential privacy", "metric": "Metric privacy"}
         kind = names[str(self.measure.__struct_config__.tag)]
-        allowed = "" if isinstance(self.measure, MetricDP) else belief.warning(self.measure, self.unit)
+        allowed = (
+            "" if isinstance(self.measure, MetricDP) else belief.warning(self.measure, self.unit)
+        )
         return f"{kind}, {self.measure}, for {self.unit}. {allowed}".rstrip()
 
     def __str__(self) -> str:
-        lines = [f"Guarantee: {self.sentence()}", f"Mechanism: {self.mechanism}", str(self.proof), f"Numerical slack: {self.slack}"]
+        lines = [
+            f"Guarantee: {self.sentence()}",
+            f"Mechanism: {self.mechanism}",
+            str(self.proof),
+            f"Numerical slack: {self.slack}",
+        ]
         lines += [f"Counted: {self.counted}"] if self.counted else []
         lines += [f"Assumes: {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
@@ -106,4 +113,8 @@ def assumptions_of(unit: Unit) -> tuple[str, ...]:
         whose = "Each row is one person; whoever has several rows is protected row by row only."
     else:
         whose = f"Nobody has more than {unit.rows_per_person} rows: the holder states it, and nothing enforces it."
-    return whose, "The domain was chosen without looking at the data.", "AES and the operating system's random seed are sound."
+    return (
+        whose,
+        "The domain was chosen without looking at the data.",
+        "AES and the operating system's random seed are sound.",
+    )

@@ -8,7 +8,18 @@ from typing import TypeAlias
 import msgspec
 
 from sfumato.errors import UsageError
-from sfumato.exact import DELTA_UNITS, EPSILON_UNITS, RHO_UNITS, Exactly, Number, decimal, fraction, positive, units_down, units_up
+from sfumato.numbers import (
+    DELTA_UNITS,
+    EPSILON_UNITS,
+    RHO_UNITS,
+    Exactly,
+    Number,
+    decimal,
+    fraction,
+    positive,
+    units_down,
+    units_up,
+)
 
 Money: TypeAlias = tuple[int, int]
 LARGEST_EPSILON, LARGEST_RHO = 10**9, 10**6  # what a ledger can count
@@ -24,7 +35,9 @@ class PureDP(msgspec.Struct, frozen=True, tag="pure", forbid_unknown_fields=True
     epsilon: Number
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON))
+        msgspec.structs.force_setattr(
+            self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON)
+        )
 
     @property
     def money(self) -> Money:
@@ -46,11 +59,15 @@ class ApproxDP(msgspec.Struct, frozen=True, tag="approx", forbid_unknown_fields=
     delta: Number
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON))
+        msgspec.structs.force_setattr(
+            self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON)
+        )
         delta = fraction(self.delta, "delta")
         if not 0 <= delta < 1:
             raise UsageError(
-                f"delta = {decimal(delta)}", "delta is a probability below 1", "Choose a delta far below one over the number of persons"
+                f"delta = {decimal(delta)}",
+                "delta is a probability below 1",
+                "Choose a delta far below one over the number of persons",
             )
         msgspec.structs.force_setattr(self, "delta", delta)
 
@@ -73,7 +90,9 @@ class ZCDP(msgspec.Struct, frozen=True, tag="zcdp", forbid_unknown_fields=True):
     rho: Number
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "rho", _at_most(positive(self.rho, "rho"), "rho", LARGEST_RHO))
+        msgspec.structs.force_setattr(
+            self, "rho", _at_most(positive(self.rho, "rho"), "rho", LARGEST_RHO)
+        )
 
     @property
     def money(self) -> Money:
@@ -95,7 +114,9 @@ class MetricDP(msgspec.Struct, frozen=True, tag="metric", forbid_unknown_fields=
     metric: str = "euclidean"
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON))
+        msgspec.structs.force_setattr(
+            self, "epsilon", _at_most(positive(self.epsilon, "epsilon"), "epsilon", LARGEST_EPSILON)
+        )
 
     def __str__(self) -> str:
         return f"epsilon = {decimal(self.epsilon)} per unit of {self.metric} distance"
@@ -111,7 +132,10 @@ def spendable(measure: CentralMeasure) -> CentralMeasure:
         case PureDP(epsilon=epsilon):
             return PureDP(_whole(epsilon, EPSILON_UNITS, "epsilon"))
         case ApproxDP(epsilon=epsilon, delta=delta):
-            return ApproxDP(_whole(epsilon, EPSILON_UNITS, "epsilon"), Fraction(units_down(delta, DELTA_UNITS), DELTA_UNITS))
+            return ApproxDP(
+                _whole(epsilon, EPSILON_UNITS, "epsilon"),
+                Fraction(units_down(delta, DELTA_UNITS), DELTA_UNITS),
+            )
         case ZCDP(rho=rho):
             return ZCDP(_whole(rho, RHO_UNITS, "rho"))
 
@@ -193,5 +217,9 @@ def _at_most(value: Fraction, name: str, limit: int) -> Fraction:
 def _whole(value: Fraction, units: int, name: str) -> Fraction:
     down = units_down(value, units)
     if down == 0:
-        raise UsageError(f"{name} = {decimal(value)}", f"it is below the smallest unit, {1 / units:g}", f"Choose a larger {name}")
+        raise UsageError(
+            f"{name} = {decimal(value)}",
+            f"it is below the smallest unit, {1 / units:g}",
+            f"Choose a larger {name}",
+        )
     return Fraction(down, units)

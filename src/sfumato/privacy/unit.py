@@ -31,7 +31,9 @@ def squared_factor(neighbours: str, signed: bool = False) -> int:
             return 4 if signed else 2
         case _:
             asked = f"neighbours = {shown(neighbours)}"
-            raise UsageError(asked, "the unit relation is unknown", 'Choose "add-remove" or "replace"')
+            raise UsageError(
+                asked, "the unit relation is unknown", 'Choose "add-remove" or "replace"'
+            )
 
 
 class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,7 +68,9 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         rows: object = self.rows_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
             obstacle = "one person has at least one row, and at most 10^15"
-            raise UsageError(f"rows_per_person = {shown(rows)}", obstacle, "Give a whole number such as 4")
+            raise UsageError(
+                f"rows_per_person = {shown(rows)}", obstacle, "Give a whole number such as 4"
+            )
         squared_factor(self.neighbours)  # refuses an unknown relation
 
     @property
@@ -94,7 +98,11 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.person is not None:
             named = self.person.isidentifier() and self.person != "row"
             # Two units must not read the same, whatever a column is called.
-            who = f"one {self.person}" if named else f"one person, named by the column {self.person!r}"
+            who = (
+                f"one {self.person}"
+                if named
+                else f"one person, named by the column {self.person!r}"
+            )
         elif self.rows_per_person == 1:
             who = "one row"
         else:
@@ -122,10 +130,18 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> Unit(12, person="rider").counted
         'the rows counted (at most 12 a rider)'
         """
-        limit = "" if self.person is None else f" (at most {self.rows_per_person:,} a {printable(self.person)})"
+        limit = (
+            ""
+            if self.person is None
+            else f" (at most {self.rows_per_person:,} a {printable(self.person)})"
+        )
         return f"the rows counted{limit}"
 
     def __str__(self) -> str:
         rows = "one row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
         who = f"any one {printable(self.person or 'person')} contributing at most {rows}"
-        return f"{who}, replaced by another" if self.neighbours == "replace" else f"{who}, added or removed"
+        return (
+            f"{who}, replaced by another"
+            if self.neighbours == "replace"
+            else f"{who}, added or removed"
+        )

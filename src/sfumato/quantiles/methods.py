@@ -27,11 +27,11 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError, shown
-from sfumato.exact import decimal
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack, tuples
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.mechanisms.selection import RankLaw
+from sfumato.numbers import decimal
 from sfumato.privacy.allocation import share
 from sfumato.privacy.composition import selection_epsilon
 from sfumato.privacy.measures import ZCDP, CentralMeasure
@@ -40,8 +40,13 @@ from sfumato.quantiles.parts import MOST_PARTS, divided, parts_for, points_of
 from sfumato.random.bits import Bits
 
 Method: TypeAlias = Literal["joint", "recursive", "tree"]
-MOST_JOINT, MOST_RECURSIVE = 9, 1000  # measured: mean rank errors cross between 9 and 16, and near 2000, where halving takes a second
-MOST_BESIDE_LOW_TREES = 100  # for pure epsilon a tree of three levels is nearer from about 150 quantiles on
+MOST_JOINT, MOST_RECURSIVE = (
+    9,
+    1000,
+)  # measured: mean rank errors cross between 9 and 16, and near 2000, where halving takes a second
+MOST_BESIDE_LOW_TREES = (
+    100  # for pure epsilon a tree of three levels is nearer from about 150 quantiles on
+)
 FANOUT = 16
 FLIPPED_EDGES = 2**12 + 1  # permute-and-flip looks at every edge
 
@@ -102,7 +107,9 @@ class Way:
         """Sub-cells of each cell."""
         if self.method == "tree":
             return 1
-        return parts_for(self.cells, self.finest, flips=self.flips, together=len(self.at) if self.joint else 1)
+        return parts_for(
+            self.cells, self.finest, flips=self.flips, together=len(self.at) if self.joint else 1
+        )
 
     @property
     def edges(self) -> int:
@@ -119,7 +126,9 @@ class Way:
         """Into how many equal shares the cost is divided."""
         if self.method == "recursive":
             return len(self.at).bit_length()
-        return max(1, math.ceil(math.log(self.cells, FANOUT) - 1e-9)) if self.method == "tree" else 1
+        return (
+            max(1, math.ceil(math.log(self.cells, FANOUT) - 1e-9)) if self.method == "tree" else 1
+        )
 
     @property
     def shares(self) -> list[tuple[Unit, Fraction]]:
@@ -131,7 +140,9 @@ class Way:
     @property
     def laws(self) -> list[Law]:
         """The noise on the counts of each level of the tree."""
-        return [count_law(part, self.unit) for part in share(self.cost, [Fraction(1)] * self.levels)]
+        return [
+            count_law(part, self.unit) for part in share(self.cost, [Fraction(1)] * self.levels)
+        ]
 
     @property
     def flips(self) -> bool:
@@ -147,12 +158,20 @@ class Way:
         """Refuse what cannot be answered, before anything is spent."""
         if self.cells < len(self.at):
             asked = f"{len(self.at)} quantiles on {self.cells} lattice points"
-            raise UsageError(asked, "there are fewer points than quantiles", "Ask for fewer quantiles, or take a finer step")
+            raise UsageError(
+                asked,
+                "there are fewer points than quantiles",
+                "Ask for fewer quantiles, or take a finer step",
+            )
         if self.joint:
             tuples(len(self.at), self.edges)
             if self.shares[0][1] <= 2 * self.slack:
                 asked = f"{len(self.at)} quantiles at epsilon {decimal(self.shares[0][1])}"
-                raise UsageError(asked, "the numerical slack would take most of it", 'Choose a larger epsilon, or method="recursive"')
+                raise UsageError(
+                    asked,
+                    "the numerical slack would take most of it",
+                    'Choose a larger epsilon, or method="recursive"',
+                )
         if self.method == "tree":
             for law in self.laws:
                 law.half_width(0.5)
@@ -161,7 +180,9 @@ class Way:
         """Choose lattice points: int64 ndarray of shape (m,), in order."""
         if self.method == "tree":
             return _from_tree(self, cells, bits)
-        return points_of(self.select(cells.divided(self.parts), bits), self.parts, self.cells, self.snap)
+        return points_of(
+            self.select(cells.divided(self.parts), bits), self.parts, self.cells, self.snap
+        )
 
     def select(self, fine: Cells, bits: Bits) -> Array:
         """Choose edges of sub-cells: int64 ndarray of shape (m,), in order."""
@@ -186,11 +207,15 @@ class Way:
             For a tree, whose answer is a function of noisy counts.
         """
         if self.method == "tree":
-            raise UsageError("the law of a tree's answer", "it has no closed form", "Audit it by its outputs")
+            raise UsageError(
+                "the law of a tree's answer", "it has no closed form", "Audit it by its outputs"
+            )
         fine = cells.divided(self.parts)
         if self.joint:
             unit, epsilon = self.shares[0]
-            return JointLaw(fine.edges(0, fine.size), self.at, epsilon, unit).log_probabilities(chosen)
+            return JointLaw(fine.edges(0, fine.size), self.at, epsilon, unit).log_probabilities(
+                chosen
+            )
         return np.array([self._log_probability(fine, row) for row in chosen.tolist()])
 
     def _log_probability(self, cells: Cells, chosen: Sequence[int]) -> float:
@@ -217,7 +242,9 @@ def method_for(method: str, quantiles: int, cells: int, *, pure: bool = True) ->
         case "joint" | "recursive" | "tree":
             return method
         case "auto":
-            if quantiles > (MOST_BESIDE_LOW_TREES if pure and cells <= FANOUT**3 else MOST_RECURSIVE):
+            if quantiles > (
+                MOST_BESIDE_LOW_TREES if pure and cells <= FANOUT**3 else MOST_RECURSIVE
+            ):
                 return "tree"
             if quantiles > MOST_JOINT:
                 return "recursive"
@@ -227,7 +254,11 @@ def method_for(method: str, quantiles: int, cells: int, *, pure: bool = True) ->
                 return "recursive"
             return "joint"
         case _:
-            raise UsageError(f"method {shown(method)}", "it is unknown", 'Choose "auto", "joint", "recursive" or "tree"')
+            raise UsageError(
+                f"method {shown(method)}",
+                "it is unknown",
+                'Choose "auto", "joint", "recursive" or "tree"',
+            )
 
 
 def halved(cells: Cells, at: Sequence[Fraction], pick: Pick) -> list[int]:
@@ -240,7 +271,9 @@ def halved(cells: Cells, at: Sequence[Fraction], pick: Pick) -> list[int]:
         middle = (first + stop) // 2
         below = at[first - 1] if first else Fraction(0)
         above = at[stop] if stop < len(at) else Fraction(1)
-        chosen[middle] = pick(cells.edges(lower, upper), (at[middle] - below) / (above - below), middle, level)
+        chosen[middle] = pick(
+            cells.edges(lower, upper), (at[middle] - below) / (above - below), middle, level
+        )
         choose(first, middle, lower, chosen[middle], level + 1)
         choose(middle + 1, stop, chosen[middle], upper, level + 1)
 

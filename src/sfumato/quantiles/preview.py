@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
-from sfumato.exact import Exactly
 from sfumato.mechanisms.noise import Law
+from sfumato.numbers import Exactly
 from sfumato.quantiles.methods import Way
-from sfumato.quantiles.reach import half_width, typical
+from sfumato.quantiles.rank_error import half_width, typical
 
 ALPHA = 0.05
 

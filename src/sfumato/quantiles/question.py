@@ -13,10 +13,18 @@ import numpy as np
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
 from sfumato.cube import Cube
-from sfumato.domain import Categories, Domain, GridAxis, LabelAxis, Lattice, fine_lattice, named_axes
+from sfumato.domain import (
+    Categories,
+    Domain,
+    GridAxis,
+    LabelAxis,
+    Lattice,
+    fine_lattice,
+    named_axes,
+)
 from sfumato.errors import UsageError, printable
-from sfumato.exact import Exactly, Numbers, decimal, probability, settle
 from sfumato.mechanisms.noise import add_noise, count_law
+from sfumato.numbers import Exactly, Numbers, decimal, probability, settle
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
@@ -29,7 +37,9 @@ from sfumato.random.bits import Bits
 CLOSEST = Fraction(1, 10**6)
 MOST_QUANTILES, MOST_ANSWERS = 10_000, 2**20
 TREE_LABELS = 2**10
-ROWS_SHARE = Fraction(1, 5)  # of the cost, for the numbers of rows of the labels: a value of too few rows is then marked as not known
+ROWS_SHARE = Fraction(
+    1, 5
+)  # of the cost, for the numbers of rows of the labels: a value of too few rows is then marked as not known
 WORDS = {
     "joint": "JointExp: all quantiles of an axis in one selection",
     "recursive": "the exponential mechanism, by halving",
@@ -37,7 +47,13 @@ WORDS = {
 }
 
 
-class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit_defaults=True, forbid_unknown_fields=True):
+class Quantiles(
+    Question["QuantilesRelease"],
+    frozen=True,
+    tag="quantiles",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
     """Below which values do given shares of the rows lie? Quantiles of numeric axes, each by itself, for all rows or by label.
 
     Parameters
@@ -97,14 +113,20 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
             msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
         msgspec.structs.force_setattr(self, "at", _quantiles(self.at))
         if self.by is not None and not isinstance(self.by, str):
-            raise UsageError(f"by of type {type(self.by).__name__}", "it is the name of one axis", 'Write by="kind"')
+            raise UsageError(
+                f"by of type {type(self.by).__name__}",
+                "it is the name of one axis",
+                'Write by="kind"',
+            )
         method_for(self.method, len(self.at), 2)
         settle(self)
 
     def needs(self, domain: Domain) -> Needs:
         """The labels of ``by``, then the default lattice of the axes."""
         lattice = self._lattice(domain)
-        labels, axes = (lattice.axes[0].size, len(lattice.axes) - 1) if self.by else (1, len(lattice.axes))
+        labels, axes = (
+            (lattice.axes[0].size, len(lattice.axes) - 1) if self.by else (1, len(lattice.axes))
+        )
         return Needs(lattice, labels * axes * len(self.at))
 
     def _lattice(self, domain: Domain) -> Lattice:
@@ -115,8 +137,17 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
         axis = domain[name]
         if not isinstance(axis, Categories):
             asked = f"quantiles by {name!r}"
-            raise UsageError(asked, f"it is declared as {type(axis).__name__}", "Divide the rows by a Categories axis")
-        return Lattice((LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None), *grid.axes))
+            raise UsageError(
+                asked,
+                f"it is declared as {type(axis).__name__}",
+                "Divide the rows by a Categories axis",
+            )
+        return Lattice(
+            (
+                LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None),
+                *grid.axes,
+            )
+        )
 
     @property
     def title(self) -> str:
@@ -131,7 +162,9 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
         rows, rest = share(pure, [ROWS_SHARE, 1 - ROWS_SHARE])
         return rows, rest
 
-    def ways(self, lattice: Lattice, unit: Unit, cost: CentralMeasure, *, rows_paid: bool = True) -> dict[str, Way]:
+    def ways(
+        self, lattice: Lattice, unit: Unit, cost: CentralMeasure, *, rows_paid: bool = True
+    ) -> dict[str, Way]:
         """How each axis is answered, and what it spends.
 
         Their costs, and that of the numbers of rows, add up to the cost exactly; ``rows_paid=False``: they alone, as in version 0.1.
@@ -141,15 +174,33 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
         parts = share(left, [Fraction(1)] * len(grid))
         found = {}
         for axis, part in zip(grid, parts, strict=True):
-            method = method_for(self.method, len(self.at), axis.size, pure=not isinstance(part, ZCDP))
-            found[axis.name] = Way(method, self.at, axis.size, unit, part, self.by is not None, isinstance(axis, GridAxis) and axis.snap)
+            method = method_for(
+                self.method, len(self.at), axis.size, pure=not isinstance(part, ZCDP)
+            )
+            found[axis.name] = Way(
+                method,
+                self.at,
+                axis.size,
+                unit,
+                part,
+                self.by is not None,
+                isinstance(axis, GridAxis) and axis.snap,
+            )
             found[axis.name].check()
         labels = lattice.axes[0].size if self.by else 1
-        if labels * len(grid) * len(self.at) > MOST_ANSWERS or (labels > TREE_LABELS and any(w.method == "tree" for w in found.values())):
-            raise UsageError(self.title, "there would be too many numbers to answer", "Take fewer quantiles, axes or labels")
+        if labels * len(grid) * len(self.at) > MOST_ANSWERS or (
+            labels > TREE_LABELS and any(w.method == "tree" for w in found.values())
+        ):
+            raise UsageError(
+                self.title,
+                "there would be too many numbers to answer",
+                "Take fewer quantiles, axes or labels",
+            )
         return found
 
-    def preview(self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None) -> QuantilesPreview:
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> QuantilesPreview:
         """Say how far the ranks of the answers may be from those asked for."""
         lattice = self.needs(domain).lattice
         ways = tuple(self.ways(lattice, unit, cost).values())
@@ -158,9 +209,21 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
         counted = self.rows_cost(cost)[0]
         rows_law = None if counted is None else count_law(counted, unit)
         cells = labels * len(ways) * len(self.at)
-        return QuantilesPreview(self.title, without_delta(cost), unit, cells, rows, words, ways=ways, labels=labels, rows_law=rows_law)
+        return QuantilesPreview(
+            self.title,
+            without_delta(cost),
+            unit,
+            cells,
+            rows,
+            words,
+            ways=ways,
+            labels=labels,
+            rows_law=rows_law,
+        )
 
-    def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> QuantilesRelease:
+    def answer(
+        self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
+    ) -> QuantilesRelease:
         """Choose edges for every label and axis."""
         cube = counts.on(counts.lattice)
         ways = self.ways(cube.lattice, unit, cost)
@@ -168,7 +231,9 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
         drawn, held = [], []
         for label in labels:
             counted = columns(cube, label)
-            drawn += [way.draw(cells, noise) for way, cells in zip(ways.values(), counted, strict=True)]
+            drawn += [
+                way.draw(cells, noise) for way, cells in zip(ways.values(), counted, strict=True)
+            ]
             held.append(int(counted[0].counts.sum()))
         rows_cost = self.rows_cost(cost)[0]
         rows_law = None if rows_cost is None else count_law(rows_cost, unit)
@@ -183,14 +248,29 @@ class Quantiles(Question["QuantilesRelease"], frozen=True, tag="quantiles", omit
             unit,
             "; ".join(parts),
             noise,
-            slack=f"at most {float(slack):.1g}, charged: the selection runs at that much less" if slack else "none: exact on integers",
+            slack=f"at most {float(slack):.1g}, charged: the selection runs at that much less"
+            if slack
+            else "none: exact on integers",
         )
         return QuantilesRelease(
-            question=self, lattice=cube.lattice, edges=np.concatenate(drawn), guarantee=guarantee, rows=rows, rows_law=rows_law
+            question=self,
+            lattice=cube.lattice,
+            edges=np.concatenate(drawn),
+            guarantee=guarantee,
+            rows=rows,
+            rows_law=rows_law,
         )
 
 
-class QuantilesRelease(QuantileValues, frozen=True, kw_only=True, eq=False, tag="quantiles-release", dict=True, forbid_unknown_fields=True):
+class QuantilesRelease(
+    QuantileValues,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="quantiles-release",
+    dict=True,
+    forbid_unknown_fields=True,
+):
     """The answer to quantiles: values on public lattice points, in order, and how far their ranks may be off.
 
     Attributes
@@ -215,12 +295,17 @@ class QuantilesRelease(QuantileValues, frozen=True, kw_only=True, eq=False, tag=
     @property
     def ways(self) -> dict[str, Way]:
         """How each axis was answered."""
-        return self.question.ways(self.lattice, self.guarantee.unit, self.cost, rows_paid=self.rows is not None)
+        return self.question.ways(
+            self.lattice, self.guarantee.unit, self.cost, rows_paid=self.rows is not None
+        )
 
 
 def columns(cube: Cube, label: int | None) -> list[Cells]:
     """The occupied cells of each axis, among the rows of one label or among all."""
-    shape, grid = cube.lattice.shape, cube.lattice.shape if label is None else cube.lattice.shape[1:]
+    shape, grid = (
+        cube.lattice.shape,
+        cube.lattice.shape if label is None else cube.lattice.shape[1:],
+    )
     found = []
     if cube.coordinates is None:
         counts = cube.counts.reshape(shape) if label is None else cube.counts.reshape(shape)[label]
@@ -229,10 +314,16 @@ def columns(cube: Cube, label: int | None) -> list[Cells]:
             held = np.flatnonzero(dense)
             found.append(Cells(held, dense[held], size))
         return found
-    rows = slice(None) if label is None else slice(*np.searchsorted(cube.coordinates[:, 0], (label, label + 1)))
+    rows = (
+        slice(None)
+        if label is None
+        else slice(*np.searchsorted(cube.coordinates[:, 0], (label, label + 1)))
+    )
     for axis, size in enumerate(grid):
         where = cube.coordinates[rows, axis + (label is not None)]
-        dense = np.bincount(where, weights=cube.counts[rows], minlength=size)  # sums of integers below 2^53: exact
+        dense = np.bincount(
+            where, weights=cube.counts[rows], minlength=size
+        )  # sums of integers below 2^53: exact
         held = np.flatnonzero(dense)
         found.append(Cells(held, dense[held].astype(np.int64), size))
     return found
@@ -245,19 +336,29 @@ def _methods(ways: Sequence[Way]) -> list[str]:
 def _quantiles(at: Exactly | Sequence[Exactly]) -> tuple[Fraction, ...]:
     """Read quantiles: simple fractions as they are meant, others to six digits."""
     given = at.tolist() if hasattr(at, "tolist") else at
-    several: Sequence[Exactly] = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    several: Sequence[Exactly] = (
+        given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    )
     found = tuple(_settled(probability(q, "a quantile")) for q in several)
     if not found or len(found) > MOST_QUANTILES:
-        raise UsageError(f"{len(found)} quantiles", f"there must be 1 to {MOST_QUANTILES:,}", "Write at=[0.25, 0.5, 0.75]")
+        raise UsageError(
+            f"{len(found)} quantiles",
+            f"there must be 1 to {MOST_QUANTILES:,}",
+            "Write at=[0.25, 0.5, 0.75]",
+        )
     if any(b - a < CLOSEST for a, b in pairwise((Fraction(0), *found, Fraction(1)))):
         asked = f"quantiles at {', '.join(map(decimal, found[:6]))}"
-        raise UsageError(asked, "they must increase, by 10^-6 or more", "Sort them, and name each once")
+        raise UsageError(
+            asked, "they must increase, by 10^-6 or more", "Sort them, and name each once"
+        )
     return found
 
 
 def _settled(q: Fraction) -> Fraction:
     simple = q.limit_denominator(1000)
-    return simple if abs(simple - q) < Fraction(1, 10**12) else Fraction(round(q / CLOSEST)) * CLOSEST
+    return (
+        simple if abs(simple - q) < Fraction(1, 10**12) else Fraction(round(q / CLOSEST)) * CLOSEST
+    )
 
 
 Quantiles.examples = (

@@ -17,11 +17,11 @@ from sfumato.answers.release import Release
 from sfumato.arrays import Array
 from sfumato.domain import GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, decimal
 from sfumato.mechanisms.noise import Law
+from sfumato.numbers import Exactly, decimal
 from sfumato.quantiles.methods import Way
 from sfumato.quantiles.preview import ALPHA, rows_needed
-from sfumato.quantiles.reach import half_width
+from sfumato.quantiles.rank_error import half_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,13 +69,19 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
                 "Load a file that release.save wrote",
             )
         edges = self._table
-        if (edges < 0).any() or (edges > sizes[None, :, None]).any() or (np.diff(edges, axis=2) < 0).any():
+        if (
+            (edges < 0).any()
+            or (edges > sizes[None, :, None]).any()
+            or (np.diff(edges, axis=2) < 0).any()
+        ):
             raise UsageError(
                 "quantiles",
                 "they are not lattice points in order",
                 "Load a file that release.save wrote",
             )
-        if self.rows is not None and (self.rows_law is None or self.rows.shape != (self.labels_number,)):
+        if self.rows is not None and (
+            self.rows_law is None or self.rows.shape != (self.labels_number,)
+        ):
             raise UsageError(
                 "quantiles",
                 "a number of rows belongs to each label",
@@ -135,7 +141,11 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             return f"{where} fewer than {rows_needed(list(self.ways.values()), None):,} rows counted, some of the values say nothing."
         unknown = len(self.flags) - sum(self.flags)
         verb = "is" if unknown == 1 else "are"
-        return f"{unknown:,} of {len(self.flags):,} values {verb} not known: their labels have too few rows." if unknown else ""
+        return (
+            f"{unknown:,} of {len(self.flags):,} values {verb} not known: their labels have too few rows."
+            if unknown
+            else ""
+        )
 
     @property
     def axes(self) -> tuple[GridAxis, ...]:
@@ -169,7 +179,13 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         return self._shaped(self.table)
 
     def _shaped(self, table: Array) -> Array:
-        shape = [n for n, kept in zip(table.shape, (self.by is not None, len(self.axes) > 1, True), strict=True) if kept]
+        shape = [
+            n
+            for n, kept in zip(
+                table.shape, (self.by is not None, len(self.axes) > 1, True), strict=True
+            )
+            if kept
+        ]
         return table.reshape(shape)
 
     @property
@@ -197,7 +213,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         table = np.broadcast_to(np.array(half, np.int64)[None, :, None], self.table.shape)
         return self._shaped(table.copy())
 
-    def interval(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> tuple[Array, Array]:
+    def interval(
+        self, confidence: Exactly = "0.95", simultaneous: bool = False
+    ) -> tuple[Array, Array]:
         """Lowest and highest offset of each rank, in rows: (-accuracy, accuracy).
 
         The values themselves have no interval of a stated confidence; ``cells`` says between which
@@ -223,7 +241,9 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
                 low[:, i], high[:, i] = ends[0][cell], ends[1][cell]
             else:
                 low[:, i] = axis.points(np.maximum(chosen - 1, 0).reshape(-1)).reshape(chosen.shape)
-                high[:, i] = axis.points(np.minimum(chosen + 1, axis.cells).reshape(-1)).reshape(chosen.shape)
+                high[:, i] = axis.points(np.minimum(chosen + 1, axis.cells).reshape(-1)).reshape(
+                    chosen.shape
+                )
         return self._shaped(low), self._shaped(high)
 
     def to_frame(self) -> pa.Table:
@@ -239,7 +259,11 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         label, axis, quantile = (index.reshape(-1) for index in np.indices(shape))
         columns: dict[str, pa.Array | Array | list[str]] = {}
         if self.by:
-            columns[self.by] = pa.array(self.labels).take(pa.array(label)) if self._one_type else [str(self.labels[i]) for i in label]
+            columns[self.by] = (
+                pa.array(self.labels).take(pa.array(label))
+                if self._one_type
+                else [str(self.labels[i]) for i in label]
+            )
         if len(self.axes) > 1:
             columns["axis"] = [self.axes[i].name for i in axis]
         columns["quantile"] = np.array([float(q) for q in self.at])[quantile]

@@ -1,7 +1,16 @@
 """Everything random: a keystream of private bits, and exact integer samplers that consume it."""
 
 from sfumato.random.bits import Bits, Keystream, PublicSeed, current, override
-from sfumato.random.discrete import bernoulli, bernoulli_exp, choice, gaussian, geometric, integer_below, laplace, uniform_below
+from sfumato.random.discrete import (
+    bernoulli,
+    bernoulli_exp,
+    choice,
+    gaussian,
+    geometric,
+    integer_below,
+    laplace,
+    uniform_below,
+)
 
 __all__ = [
     "Bits",

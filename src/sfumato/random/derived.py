@@ -33,7 +33,10 @@ class Derived:
 
     def _rekey(self) -> None:
         block = Cipher(algorithms.AES256(self._key), modes.ECB()).encryptor()
-        names = [self._position.to_bytes(11, "big") + self._round.to_bytes(4, "big") + bytes([half]) for half in (0, 1)]
+        names = [
+            self._position.to_bytes(11, "big") + self._round.to_bytes(4, "big") + bytes([half])
+            for half in (0, 1)
+        ]
         own = block.update(b"".join(names))
         self._context = Cipher(algorithms.AES256(own), modes.CTR(bytes(16))).encryptor()
         self._left, self._round = KEY_BYTES, self._round + 1

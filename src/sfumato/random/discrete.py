@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
-from sfumato.exact import decimal
+from sfumato.numbers import decimal
 from sfumato.random.bits import Bits
 from sfumato.random.enclosure import Law
-from sfumato.random.tables import Sampler
+from sfumato.random.inversion import Sampler
 
 Integers = NDArray[np.int64]
 
@@ -97,7 +97,11 @@ def geometric(scale: Fraction, size: int, bits: Bits) -> Integers:
 def uniform_below(bound: int, size: int, bits: Bits) -> Integers:
     """Draw integers uniformly from 0, ..., bound - 1, shape (size,); the bound is at most 2**63."""
     if not 1 <= bound <= 2**63:
-        raise UsageError(f"uniform integers below {bound}", "the bound must be at least 1 and at most 2**63", "Choose another bound")
+        raise UsageError(
+            f"uniform integers below {bound}",
+            "the bound must be at least 1 and at most 2**63",
+            "Choose another bound",
+        )
     drawn = np.zeros(_count(size), dtype=np.int64)
     if bound == 1:
         return drawn
@@ -113,7 +117,11 @@ def uniform_below(bound: int, size: int, bits: Bits) -> Integers:
 def integer_below(bound: int, bits: Bits) -> int:
     """Draw one integer uniformly from 0, ..., bound - 1; the bound may have any number of digits."""
     if bound < 1:
-        raise UsageError(f"a uniform integer below {bound}", "the bound must be at least 1", "Choose another bound")
+        raise UsageError(
+            f"a uniform integer below {bound}",
+            "the bound must be at least 1",
+            "Choose another bound",
+        )
     length = (bound - 1).bit_length()
     if not length:
         return 0
@@ -130,17 +138,27 @@ def integer_below(bound: int, bits: Bits) -> int:
 def bernoulli(probability: Fraction, bits: Bits) -> bool:
     """Return True with exactly the given rational probability."""
     if not 0 <= probability <= 1:
-        raise UsageError(f"probability = {decimal(probability)}", "a probability lies between 0 and 1", "Choose such a probability")
+        raise UsageError(
+            f"probability = {decimal(probability)}",
+            "a probability lies between 0 and 1",
+            "Choose such a probability",
+        )
     return integer_below(probability.denominator, bits) < probability.numerator
 
 
 def bernoulli_exp(gamma: Fraction, bits: Bits) -> bool:
     """Return True with probability exactly exp(-gamma), for a rational gamma >= 0, in integers alone."""
     if gamma < 0:
-        raise UsageError(f"gamma = {decimal(gamma)}", "exp(-gamma) is a probability only for gamma >= 0", "Choose gamma of at least 0")
+        raise UsageError(
+            f"gamma = {decimal(gamma)}",
+            "exp(-gamma) is a probability only for gamma >= 0",
+            "Choose gamma of at least 0",
+        )
     whole, rest = divmod(gamma, 1)
     # A generator, so that a huge gamma stops at its first failure.
-    return all(_bernoulli_exp_unit(Fraction(1), bits) for _ in range(int(whole))) and _bernoulli_exp_unit(rest, bits)
+    return all(
+        _bernoulli_exp_unit(Fraction(1), bits) for _ in range(int(whole))
+    ) and _bernoulli_exp_unit(rest, bits)
 
 
 def _bernoulli_exp_unit(gamma: Fraction, bits: Bits) -> bool:
@@ -153,14 +171,22 @@ def _bernoulli_exp_unit(gamma: Fraction, bits: Bits) -> bool:
 def choice(weights: Sequence[int], bits: Bits) -> int:
     """Return an index with probability exactly weights[index] / sum(weights), for integer weights of any size."""
     if any(weight < 0 for weight in weights) or not sum(weights):
-        raise UsageError("a weighted choice", "weights must not be negative, and one must be above 0", "Give integer weights")
+        raise UsageError(
+            "a weighted choice",
+            "weights must not be negative, and one must be above 0",
+            "Give integer weights",
+        )
     drawn = integer_below(sum(weights), bits)
     return next(index for index, bound in enumerate(accumulate(weights)) if drawn < bound)
 
 
 def _parts(value: Fraction, name: str) -> tuple[int, int]:
     if not isinstance(value, (Fraction, int)):
-        raise UsageError(f"{name} as {type(value).__name__}", "noise is drawn at exact scales only", f"Give {name} as a Fraction")
+        raise UsageError(
+            f"{name} as {type(value).__name__}",
+            "noise is drawn at exact scales only",
+            f"Give {name} as a Fraction",
+        )
     return value.as_integer_ratio()
 
 
@@ -176,7 +202,9 @@ def check_scale(value: Fraction, name: str, *, power: int = 1) -> None:
 
 def _count(size: int) -> int:
     if size < 0:
-        raise UsageError(f"{size} draws", "the number of draws must not be negative", "Ask for 0 or more")
+        raise UsageError(
+            f"{size} draws", "the number of draws must not be negative", "Ask for 0 or more"
+        )
     return size
 
 

@@ -77,7 +77,9 @@ def ladder(law: Law, shift: int, depth: int) -> tuple[list[int], list[int]]:
     # A share is sum / total: divide once, towards the safe side, then multiply.
     inverse = ((1 << 2 * work) // total[1], -(-(1 << 2 * work) // total[0]))
     spare, full = 2 * work - depth, 1 << depth
-    return [low * inverse[0] >> spare for low, _ in sums], [min(-(-high * inverse[1] >> spare), full) for _, high in sums]
+    return [low * inverse[0] >> spare for low, _ in sums], [
+        min(-(-high * inverse[1] >> spare), full) for _, high in sums
+    ]
 
 
 def _weights(law: Law, shift: int, work: int, depth: int) -> tuple[list[Pair], Pair]:

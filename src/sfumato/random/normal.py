@@ -126,7 +126,9 @@ def fill(target: Floats, bits: Bits) -> Trace:
     return Trace(words, rest, trials, rest[doubtful])
 
 
-def _fill_piece(target: Floats, words: NDArray[np.int64], slots: Positions, places: NDArray[np.int64]) -> Positions:
+def _fill_piece(
+    target: Floats, words: NDArray[np.int64], slots: Positions, places: NDArray[np.int64]
+) -> Positions:
     """Fill a few, which stay in the cache; the positions of those that fall to the rest, which hold a zero of their sign."""
     slots, places = slots[: words.size], places[: words.size]
     np.bitwise_and(words, SLOTS - 1, out=slots)
@@ -170,21 +172,38 @@ def tables() -> Tables:
     wide = _stack()
     heights = np.cumsum([0.0, *(math.sqrt(math.pi / 2) / SLOTS / wide)])
     ends = np.array([0, *(wide[::-1] / _GRAIN).astype(np.int64)])
-    inner = (ends[:-1, None] + np.diff(ends)[:, None] * np.arange(_STRIPS_A_SLAB) // _STRIPS_A_SLAB).ravel()
+    inner = (
+        ends[:-1, None] + np.diff(ends)[:, None] * np.arange(_STRIPS_A_SLAB) // _STRIPS_A_SLAB
+    ).ravel()
     far = int(FAR / _GRAIN)
     outer = ends[-1] + (far - ends[-1]) * np.arange(_STRIPS_BEYOND) // _STRIPS_BEYOND
     edges = np.concatenate((inner, outer, [far])) * _GRAIN
-    under = np.concatenate((np.repeat(np.arange(len(wide), 0, -1), _STRIPS_A_SLAB), np.zeros(_STRIPS_BEYOND + 1, dtype=np.int64)))
+    under = np.concatenate(
+        (
+            np.repeat(np.arange(len(wide), 0, -1), _STRIPS_A_SLAB),
+            np.zeros(_STRIPS_BEYOND + 1, dtype=np.int64),
+        )
+    )
     step, below = np.append(np.diff(edges), 0.0), heights[under]
     areas = (np.exp(-(edges**2) / 2) - below) * (1 + _SPARE) * np.where(step > 0, step, 1 / FAR)
     mass = float(areas.sum() * (1 + _SPARE))
     weights = np.ceil(areas / mass * 2.0**64).astype(np.uint64)
-    weights[0] = (int(weights[0]) - int(weights.sum())) % 2**64  # with what is left over, so that all words choose a strip
+    weights[0] = (
+        int(weights[0]) - int(weights.sum())
+    ) % 2**64  # with what is left over, so that all words choose a strip
     starts = np.cumsum(weights) - weights
     lift = weights.astype(np.float64) * (mass * 2.0**-64) / np.where(step > 0, step, 1.0)
     widths = np.zeros(SLOTS)
     widths[: len(wide)] = wide * 2.0 ** (1 - PLACE_BITS)
-    found = Tables(widths, len(wide), starts, weights, mass, np.stack((edges, step, below, lift), axis=1), under)
+    found = Tables(
+        widths,
+        len(wide),
+        starts,
+        weights,
+        mass,
+        np.stack((edges, step, below, lift), axis=1),
+        under,
+    )
     for each in (found.widths, found.starts, found.weights, found.strips, found.under):
         each.flags.writeable = False
     return found

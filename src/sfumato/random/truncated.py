@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from sfumato.errors import InternalError, UsageError
-from sfumato.exact import decimal
+from sfumato.numbers import decimal
 from sfumato.random.enclosure import Pair, exp_minus
 from sfumato.random.steps import Steps
 
@@ -58,10 +58,18 @@ def shape(epsilon: Fraction, delta: Fraction) -> Shape:
         If epsilon is so small that the law has more than 2**17 steps, or delta is not in (0, 1/2).
     """
     if not 0 < delta < LARGEST_DELTA:
-        raise UsageError(f"delta = {decimal(delta)}", "selecting keys needs a delta above 0 and below 1/2", "Choose delta such as 1e-6")
+        raise UsageError(
+            f"delta = {decimal(delta)}",
+            "selecting keys needs a delta above 0 and below 1/2",
+            "Choose delta such as 1e-6",
+        )
     e, d = float(epsilon), float(delta)
     # (e^eps + 2 delta - 1) / ((e^eps + 1) delta), with both sides times e^-eps
-    guess = math.log((-math.expm1(-e) + 2 * d * math.exp(-e)) / ((1 + math.exp(-e)) * d)) / e if d > 1e-300 else 0.0
+    guess = (
+        math.log((-math.expm1(-e) + 2 * d * math.exp(-e)) / ((1 + math.exp(-e)) * d)) / e
+        if d > 1e-300
+        else 0.0
+    )
     if d <= 1e-300:
         raise UsageError(
             f"selecting keys at delta = {decimal(delta, 3)} a row",
@@ -121,12 +129,17 @@ def _grows(epsilon: Fraction, delta: Fraction, n: int, depth: int) -> bool | Non
     return False if left[0] > right[1] else None
 
 
-def _cumulative(epsilon: Fraction, delta: Fraction, turn: int, depth: int, last: int = MOST_STEPS) -> tuple[list[int], list[int]]:
+def _cumulative(
+    epsilon: Fraction, delta: Fraction, turn: int, depth: int, last: int = MOST_STEPS
+) -> tuple[list[int], list[int]]:
     """Enclose pi(1), pi(2), ... at ``depth`` bits, up to ``last`` - 1 or until what is left is certainly at most delta."""
     work = depth + _GUARD + delta.denominator.bit_length()
     one = 1 << work
     q = exp_minus(epsilon, work)
-    unit = (delta.numerator << work) // delta.denominator, -(-(delta.numerator << work) // delta.denominator)
+    unit = (
+        (delta.numerator << work) // delta.denominator,
+        -(-(delta.numerator << work) // delta.denominator),
+    )
     peak = _grown(epsilon, unit, turn - 1, work)
     steps: list[Pair] = [peak]
     for _ in range(turn - 1):
@@ -139,7 +152,10 @@ def _cumulative(epsilon: Fraction, delta: Fraction, turn: int, depth: int, last:
         sums.append((low, high))
     rest_low, rest_high = one - high, one - low
     while len(sums) < last - 1 and rest_high > unit[0]:
-        rest_low, rest_high = max(0, (rest_low - unit[1]) * q[0] >> work), -(-(rest_high - unit[0]) * q[1] >> work)
+        rest_low, rest_high = (
+            max(0, (rest_low - unit[1]) * q[0] >> work),
+            -(-(rest_high - unit[0]) * q[1] >> work),
+        )
         sums.append((one - rest_high, one - rest_low))
     spare = work - depth
     return [low >> spare for low, _ in sums], [-(-high >> spare) for _, high in sums]

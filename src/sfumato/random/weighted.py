@@ -47,7 +47,9 @@ def surviving(numerators: Array, shift: int, bits: Bits) -> Array:
     near = np.exp(-np.ldexp(numerators.astype(np.float64), -shift)) * 2.0**_MANTISSA
     certain = prefixes + 1 <= near * (1 - _MARGIN)
     for open_one in np.flatnonzero(~certain & (prefixes < near * (1 + _MARGIN))):
-        certain[open_one] = _settled(int(prefixes[open_one]), Fraction(int(numerators[open_one]), 1 << shift), bits)
+        certain[open_one] = _settled(
+            int(prefixes[open_one]), Fraction(int(numerators[open_one]), 1 << shift), bits
+        )
     return np.asarray(certain)
 
 
@@ -73,14 +75,22 @@ def falling(numbers: Sequence[int], bits: Bits) -> int:
     prefix, length, depth = int(bits.words(1)[0]), _WORD, DEPTH
     while True:
         powers = _powers(len(numbers), depth)
-        low = list(accumulate(number * power[0] for number, power in zip(numbers, powers, strict=True)))
-        high = list(accumulate(number * power[1] for number, power in zip(numbers, powers, strict=True)))
+        low = list(
+            accumulate(number * power[0] for number, power in zip(numbers, powers, strict=True))
+        )
+        high = list(
+            accumulate(number * power[1] for number, power in zip(numbers, powers, strict=True))
+        )
         before, reached, beyond = 0, prefix * low[-1], (prefix + 1) * high[-1]
         for b, number in enumerate(numbers):
             if number and reached >= before << length and beyond <= low[b] << length:
                 return b
             before = high[b]
-        prefix, length, depth = prefix << _WORD | int(bits.words(1)[0]), length + _WORD, depth + _WORD
+        prefix, length, depth = (
+            prefix << _WORD | int(bits.words(1)[0]),
+            length + _WORD,
+            depth + _WORD,
+        )
 
 
 @lru_cache(maxsize=64)
@@ -99,9 +109,14 @@ def heaviest(weights: Array, bits: Bits) -> int:
     sums = np.cumsum(weights)
     prefix = int(bits.words(1)[0]) >> _WORD - _MANTISSA
     margin = (len(sums) + 8) * 2.0**-52  # each partial sum is right to entries * 2**-53
-    low, high = (end * 2.0**-_MANTISSA * float(sums[-1]) for end in (prefix * (1 - margin), (prefix + 1) * (1 + margin)))
+    low, high = (
+        end * 2.0**-_MANTISSA * float(sums[-1])
+        for end in (prefix * (1 - margin), (prefix + 1) * (1 + margin))
+    )
     index = int(np.searchsorted(sums, low, side="right"))
-    if high <= sums[min(index, len(sums) - 1)] and (index == 0 or sums[index - 1] * (1 + margin) <= low):
+    if high <= sums[min(index, len(sums) - 1)] and (
+        index == 0 or sums[index - 1] * (1 + margin) <= low
+    ):
         return index
     return _heaviest_exactly(weights, prefix, bits)
 

@@ -14,13 +14,19 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array, as_floats
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, fraction
+from sfumato.numbers import Exactly, fraction
 from sfumato.risk.kernel import Answers
 from sfumato.risk.queries import Query, QueryName, at_least_zero, parse
 from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
 from sfumato.risk.sensitivity import unbounded, world_range
 from sfumato.risk.universe import ByColumn, Column, Pick, Universe, by_column
-from sfumato.risk.worlds import MOST_LISTED, checked_prior, distinct_answers, listed_answers, prior_answers
+from sfumato.risk.worlds import (
+    MOST_LISTED,
+    checked_prior,
+    distinct_answers,
+    listed_answers,
+    prior_answers,
+)
 
 BOUNDS = ("tight", "loose")
 
@@ -41,7 +47,11 @@ def prior_belief(universe: Universe, size: int) -> Array | dict[str, Array]:
 
     def one(column: Column, _: Pick) -> Array:
         if column.worlds > MOST_LISTED and not column.leaves_one_out:
-            raise UsageError("a list of priors", f"there are more than {MOST_LISTED:,} worlds", "Each is 1 / C(n, size)")
+            raise UsageError(
+                "a list of priors",
+                f"there are more than {MOST_LISTED:,} worlds",
+                "Each is 1 / C(n, size)",
+            )
         return np.full(column.worlds, 1 / column.worlds)
 
     return by_column(universe, size, one)
@@ -96,7 +106,9 @@ def posterior_belief(
     return by_column(universe, size, one)
 
 
-def confidence(prior: ByColumn[ArrayLike], posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
+def confidence(
+    prior: ByColumn[ArrayLike], posterior: ByColumn[ArrayLike]
+) -> float | dict[str, float]:
     """How much did the adversary learn? The largest gain of belief in any world, from a prior and a posterior.
 
     Source: Lee and Clifton 2011, Def. 4.
@@ -109,8 +121,16 @@ def confidence(prior: ByColumn[ArrayLike], posterior: ByColumn[ArrayLike]) -> fl
 
 def _gain(prior: object, posterior: object) -> float:
     before, after = as_floats(prior), as_floats(posterior)
-    if after.size == 0 or before.shape not in ((), after.shape) or not (np.isfinite(before).all() and np.isfinite(after).all()):
-        raise UsageError("confidence", "prior and posterior are not probabilities of the same worlds", "Give two arrays of one shape")
+    if (
+        after.size == 0
+        or before.shape not in ((), after.shape)
+        or not (np.isfinite(before).all() and np.isfinite(after).all())
+    ):
+        raise UsageError(
+            "confidence",
+            "prior and posterior are not probabilities of the same worlds",
+            "Give two arrays of one shape",
+        )
     return float((after - before).max())
 
 
@@ -124,7 +144,9 @@ def disclosure_risk(posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
 def _largest(posterior: object) -> float:
     after = as_floats(posterior)
     if after.size == 0 or not np.isfinite(after).all():
-        raise UsageError("disclosure risk", "there are no probabilities", "Give what posterior_belief returns")
+        raise UsageError(
+            "disclosure risk", "there are no probabilities", "Give what posterior_belief returns"
+        )
     return float(after.max())
 
 
@@ -151,7 +173,11 @@ def upper_bound_posterior(
     asked, level = parse(query), at_least_zero(epsilon, "epsilon")
 
     def one(column: Column, pick: Pick) -> float:
-        return float(loose_curve(*loose_parts(column, asked, pick(prior), pick(sensitivity)), np.array([level]))[0])
+        return float(
+            loose_curve(
+                *loose_parts(column, asked, pick(prior), pick(sensitivity)), np.array([level])
+            )[0]
+        )
 
     return by_column(universe, size, one)
 
@@ -261,7 +287,9 @@ def optimal_epsilon(
     if bound not in BOUNDS:
         raise UsageError(f"bound {bound!r}", 'there are "tight" and "loose"', "Name one of them")
     if bound == "loose":
-        return upper_bound_epsilon(universe, size, query, risk, prior=prior, sensitivity=sensitivity)
+        return upper_bound_epsilon(
+            universe, size, query, risk, prior=prior, sensitivity=sensitivity
+        )
     asked, limit = parse(query), read_risk(risk)
 
     def one(column: Column, pick: Pick) -> float:
@@ -273,16 +301,26 @@ def optimal_epsilon(
 # --- parts ------------------------------------------------------------------------------------------------------------------
 
 
-def tight_parts(column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None) -> tuple[Answers, float]:
+def tight_parts(
+    column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None
+) -> tuple[Answers, float]:
     """The distinct answers, and the sensitivity."""
-    found = distinct_answers(column, query) if prior is None else prior_answers(column, query, prior)
+    found = (
+        distinct_answers(column, query) if prior is None else prior_answers(column, query, prior)
+    )
     return found, _sensitivity(column, query, sensitivity)
 
 
-def loose_parts(column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None) -> tuple[float, float]:
+def loose_parts(
+    column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None
+) -> tuple[float, float]:
     """ln of the odds against the likeliest world, and Dv / Df: 0 where answers never differ."""
     apart = world_range(column, query)
-    odds = column.log_worlds + math.log1p(-math.exp(-column.log_worlds)) if column.log_worlds > 0 else -math.inf
+    odds = (
+        column.log_worlds + math.log1p(-math.exp(-column.log_worlds))
+        if column.log_worlds > 0
+        else -math.inf
+    )
     if prior is not None:
         top = float(checked_prior(prior, column).max())
         odds = math.log((1 - top) / top) if top < 1 else -math.inf
@@ -305,7 +343,11 @@ def _sensitivity(column: Column, query: Query, given: Exactly | None) -> float:
         return unbounded(column, query, 1) if column.size > 1 else _of_single(column, query)
     scale = float(fraction(given, "sensitivity"))
     if scale <= 0:
-        raise UsageError("the sensitivity", "it must be above 0", "Leave it out, and it is taken from the universe")
+        raise UsageError(
+            "the sensitivity",
+            "it must be above 0",
+            "Leave it out, and it is taken from the universe",
+        )
     return scale
 
 

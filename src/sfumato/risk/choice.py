@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import Infeasible, nearest
-from sfumato.exact import Exactly, rounded
+from sfumato.numbers import Exactly, rounded
 from sfumato.privacy.belief import LARGE
 from sfumato.risk.bounds import loose_curve, loose_parts, risk_at, tight_parts
 from sfumato.risk.kernel import Answers
@@ -45,9 +45,15 @@ class WorstWorld(msgspec.Struct, frozen=True):
     lacks: int | None = None
 
     def __str__(self) -> str:
-        place = {1: "the lowest", self.answers: "the highest"}.get(self.rank, f"number {self.rank:,} from the lowest")
+        place = {1: "the lowest", self.answers: "the highest"}.get(
+            self.rank, f"number {self.rank:,} from the lowest"
+        )
         text = f"the one whose answer is {place} of {self.answers:,}"
-        return text if self.lacks is None else f"{text}; it lacks record {self.lacks:,} in ascending order"
+        return (
+            text
+            if self.lacks is None
+            else f"{text}; it lacks record {self.lacks:,} in ascending order"
+        )
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
@@ -116,12 +122,21 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
     @property
     def worlds(self) -> int | float:
         """How many data sets are possible; infinity, where the number has more than 10,000 digits."""
-        return math.comb(self.records, self.size) if log_choose(self.records, self.size) < 10_000 * math.log(10) else math.inf
+        return (
+            math.comb(self.records, self.size)
+            if log_choose(self.records, self.size) < 10_000 * math.log(10)
+            else math.inf
+        )
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What must be said beside the number."""
-        return (_smallness(self), *(() if self.exact else (_LOOSE,)), *((_LEAST,) if self.one_sided else ()), *_ALWAYS)
+        return (
+            _smallness(self),
+            *(() if self.exact else (_LOOSE,)),
+            *((_LEAST,) if self.one_sided else ()),
+            *_ALWAYS,
+        )
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw both bounds against epsilon on a matplotlib Axes, and return the Axes."""
@@ -131,7 +146,14 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
 
     def __str__(self) -> str:
         worst = [] if self.worst is None else [f"  Worst world: {self.worst}."]
-        return "\n".join([self.decision, f"  {self.rests_on}", *worst, *(f"  Note: {note}" for note in self.caveats)])
+        return "\n".join(
+            [
+                self.decision,
+                f"  {self.rests_on}",
+                *worst,
+                *(f"  Note: {note}" for note in self.caveats),
+            ]
+        )
 
     @property
     def decision(self) -> str:
@@ -140,9 +162,15 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         within = f"the adversary's belief in each world within {self.risk:.6g}"
         start = f"Decision for one {subject}"
         if self.epsilon > LARGE:
-            limit = "allows any epsilon" if self.epsilon == math.inf else f"would allow epsilon = {self.quoted}"
+            limit = (
+                "allows any epsilon"
+                if self.epsilon == math.inf
+                else f"would allow epsilon = {self.quoted}"
+            )
             return f"{start}: no epsilon from this method. It {limit}, and above {LARGE} epsilon protects hardly anyone: ask sf.window."
-        loose = f" (by the loose bound {self.quoted_loose})" if self.exact else " by the loose bound"
+        loose = (
+            f" (by the loose bound {self.quoted_loose})" if self.exact else " by the loose bound"
+        )
         return f"{start}: epsilon = {self.quoted} is the largest that keeps {within}{loose}."
 
     @property
@@ -198,7 +226,9 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
         return "\n".join(str(part) for part in self.parts)
 
 
-def choose(universe: Universe, size: int, query: QueryName, risk: Exactly = 1 / 3) -> Choice | Choices:
+def choose(
+    universe: Universe, size: int, query: QueryName, risk: Exactly = 1 / 3
+) -> Choice | Choices:
     """Which epsilon keeps the risk of disclosure within a limit?
 
     Parameters
@@ -229,7 +259,9 @@ def choose(universe: Universe, size: int, query: QueryName, risk: Exactly = 1 / 
     found = by_column(universe, size, lambda column, _: _choice(column, asked, limit))
     if not isinstance(found, dict):
         return found
-    return Choices(tuple(msgspec.structs.replace(part, column=name) for name, part in found.items()))
+    return Choices(
+        tuple(msgspec.structs.replace(part, column=name) for name, part in found.items())
+    )
 
 
 def _choice(column: Column, query: Query, risk: float) -> Choice:
@@ -245,7 +277,11 @@ def _choice(column: Column, query: Query, risk: float) -> Choice:
         tight = tight_epsilon(answers, scale, risk)
     known = [level for level in (tight, loose) if math.isfinite(level)]
     epsilons = np.linspace(0, 4 * max(known, default=1.25) or 1.0, _points(answers))
-    curve = () if answers is None else tuple(risk_at(answers, scale, level) for level in epsilons.tolist())
+    curve = (
+        ()
+        if answers is None
+        else tuple(risk_at(answers, scale, level) for level in epsilons.tolist())
+    )
     return Choice(
         column=None,
         query=str(query),
@@ -256,7 +292,9 @@ def _choice(column: Column, query: Query, risk: float) -> Choice:
         loose=_finite(loose),
         exact=answers is not None,
         one_sided=given is not None,
-        worst=None if answers is None else _worst(column, query, answers, tight / scale if scale > 0 else 0.0),
+        worst=None
+        if answers is None
+        else _worst(column, query, answers, tight / scale if scale > 0 else 0.0),
         epsilons=tuple(epsilons.tolist()),
         tight_curve=curve,
         loose_curve=tuple(loose_curve(odds, slope, epsilons).tolist()),

@@ -38,7 +38,10 @@ def _upper(law: Law, t: int) -> float:
 
 @lru_cache(maxsize=4)
 def _table(law: DiscreteGaussian) -> Array:
-    mass = np.exp(-(np.arange(math.ceil(REACH * law.sigma) + 2, dtype=float) ** 2) / (2 * float(law.sigma_squared)))
+    mass = np.exp(
+        -(np.arange(math.ceil(REACH * law.sigma) + 2, dtype=float) ** 2)
+        / (2 * float(law.sigma_squared))
+    )
     above = np.cumsum(mass[::-1])[::-1]
     return np.asarray(above / (2 * above[0] - 1))
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 import msgspec
 
 from sfumato.errors import Infeasible, UsageError
-from sfumato.exact import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, probability
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.numbers import EPSILON_UNITS, RHO_UNITS, Exactly, fraction, probability
 from sfumato.privacy.belief import log_odds
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.risk.laws import Gaussian, Laplace, Noise, Promise, Protection
@@ -51,23 +51,39 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
     exceeded: float = 0.0
 
     def __post_init__(self) -> None:
-        given = {name for name in ("disclosure", "advantage", "prior", "posterior", "fpr", "tpr") if getattr(self, name) is not None}
+        given = {
+            name
+            for name in ("disclosure", "advantage", "prior", "posterior", "fpr", "tpr")
+            if getattr(self, name) is not None
+        }
         if given not in ({"disclosure"}, {"advantage"}, {"prior", "posterior"}, {"fpr", "tpr"}):
             raise UsageError("a risk", f"it takes one form: {FORMS}", "Write Risk(advantage=0.1)")
         for name in given:
             msgspec.structs.force_setattr(self, name, float(probability(getattr(self, name), name)))
         allowed = float(fraction(self.exceeded, "exceeded"))
         if not 0 <= allowed < 1:
-            raise UsageError("exceeded outside [0, 1)", "it is a probability", 'Choose exceeded such as 0 or "1e-6"')
+            raise UsageError(
+                "exceeded outside [0, 1)",
+                "it is a probability",
+                'Choose exceeded such as 0 or "1e-6"',
+            )
         msgspec.structs.force_setattr(self, "exceeded", allowed)
         low, high = (self.fpr, self.tpr) if self.fpr is not None else (self.prior, self.posterior)
         if low is not None and high is not None and low >= high:
-            raise Infeasible(str(self), f"guessing already reaches it: {high:g} is not above {low:g}", f"Allow more than {low:g}")
+            raise Infeasible(
+                str(self),
+                f"guessing already reaches it: {high:g} is not above {low:g}",
+                f"Allow more than {low:g}",
+            )
 
     @property
     def limit(self) -> float:
         """The number that must not be exceeded."""
-        return next(float(x) for x in (self.disclosure, self.advantage, self.posterior, self.tpr) if x is not None)
+        return next(
+            float(x)
+            for x in (self.disclosure, self.advantage, self.posterior, self.tpr)
+            if x is not None
+        )
 
     @property
     def what(self) -> str:
@@ -78,7 +94,13 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
             return f"the true-positive rate at a false-positive rate of {self.fpr:g}"
         return "the disclosure risk" if self.prior is None else f"a belief that was {self.prior:g}"
 
-    def of(self, protection: Protection, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None) -> float:
+    def of(
+        self,
+        protection: Protection,
+        *,
+        sensitivity: Exactly = 1,
+        worlds: int | Worlds | None = None,
+    ) -> float:
         """The risk of this form that a promise or noise leaves.
 
         Parameters
@@ -98,12 +120,20 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         prior = self.prior if self.prior is not None else self._prior_of(worlds)
         return posterior(protection, prior, exceeded=self.exceeded, sensitivity=sensitivity)
 
-    def within(self, protection: Protection, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None) -> bool:
+    def within(
+        self,
+        protection: Protection,
+        *,
+        sensitivity: Exactly = 1,
+        worlds: int | Worlds | None = None,
+    ) -> bool:
         """Whether a promise or noise stays within this risk."""
         return self.of(protection, sensitivity=sensitivity, worlds=worlds) <= self.limit
 
     def _prior_of(self, worlds: int | Worlds | None) -> float:
-        known = isinstance(worlds, Worlds) or (isinstance(worlds, int) and not isinstance(worlds, bool) and worlds >= 2)
+        known = isinstance(worlds, Worlds) or (
+            isinstance(worlds, int) and not isinstance(worlds, bool) and worlds >= 2
+        )
         if worlds is None or not known:
             raise UsageError(
                 str(self),
@@ -137,7 +167,9 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
     def pure(self, *, worlds: int | Worlds | None = None) -> PureDP:
         """The same as a cost, rounded down to whole units."""
         units = _floor(self.epsilon(worlds=worlds) * EPSILON_UNITS, str(self))
-        while not self.within(PureDP(Fraction(units, EPSILON_UNITS)), worlds=worlds):  # the closed form is rounded
+        while not self.within(
+            PureDP(Fraction(units, EPSILON_UNITS)), worlds=worlds
+        ):  # the closed form is rounded
             units = _floor(units - 1, str(self))
         return PureDP(Fraction(units, EPSILON_UNITS))
 
@@ -161,7 +193,9 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
             case ZCDP():
                 return self.zcdp(worlds=worlds)
 
-    def _largest(self, promise: Callable[[Fraction], Protection], units: int, worlds: int | Worlds | None) -> Fraction:
+    def _largest(
+        self, promise: Callable[[Fraction], Protection], units: int, worlds: int | Worlds | None
+    ) -> Fraction:
         if self.disclosure is not None:
             self._prior_of(worlds)
         low, high = 0, units
@@ -169,10 +203,16 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if self.within(promise(Fraction(middle, units)), worlds=worlds) else (low, middle)
+            low, high = (
+                (middle, high)
+                if self.within(promise(Fraction(middle, units)), worlds=worlds)
+                else (low, middle)
+            )
         return Fraction(_floor(low, str(self)), units)
 
-    def noise(self, kind: str, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None) -> Noise:
+    def noise(
+        self, kind: str, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None
+    ) -> Noise:
         """The least noise of a kind within this risk.
 
         Parameters
@@ -233,7 +273,9 @@ def _made(kind: str, scale: float) -> Noise:
         case "discrete-gaussian":
             return DiscreteGaussian(Fraction(math.ceil(scale * scale * GRAIN), GRAIN))
         case _:
-            raise UsageError(f"noise {kind!r}", f"there are {', '.join(NOISES)}", "Name one of them")
+            raise UsageError(
+                f"noise {kind!r}", f"there are {', '.join(NOISES)}", "Name one of them"
+            )
 
 
 def _floor(units: float, asked: str) -> int:

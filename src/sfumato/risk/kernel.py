@@ -97,7 +97,9 @@ class Answers:
             return self._best(np.logaddexp.reduce(exponents, axis=1))
         ring = _PLAIN if np.ptp(self.log_weight) < SPAN else _LOGS
         sums = self._sums(rate, ring)
-        return self._best_plain(sums) if ring is _PLAIN else self._best(_flat(sums, len(self.values)))
+        return (
+            self._best_plain(sums) if ring is _PLAIN else self._best(_flat(sums, len(self.values)))
+        )
 
     def _best(self, log_sums: Array) -> Worst:
         gain = self.top - log_sums
@@ -190,7 +192,9 @@ def _chain(decays: Array, weights: Array, ring: _Ring) -> Array:
     """What enters each column from those before it."""
     if len(weights) > CHUNK:
         # a padded answer has weight zero, so whatever decay it is given changes nothing
-        ends = _flat(_scan(_laid_out(decays, ring.zero), _laid_out(weights, ring.zero), ring), len(weights))
+        ends = _flat(
+            _scan(_laid_out(decays, ring.zero), _laid_out(weights, ring.zero), ring), len(weights)
+        )
         return np.append(ring.zero, ends[:-1])
     entering, x = np.empty_like(weights), ring.zero
     for i in range(len(weights)):

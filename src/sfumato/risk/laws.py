@@ -11,8 +11,8 @@ from typing import TypeAlias
 import msgspec
 
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, positive, probability
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.numbers import Exactly, positive, probability
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 
@@ -54,7 +54,9 @@ def gaussian_for(*, epsilon: Exactly, delta: Exactly, sensitivity: Exactly = 1) 
     level, slack = float(positive(epsilon, "epsilon")), float(probability(delta, "delta"))
 
     def spent(shift: float) -> float:
-        return float(ndtr(shift / 2 - level / shift) - math.exp(level + log_ndtr(-shift / 2 - level / shift)))
+        return float(
+            ndtr(shift / 2 - level / shift) - math.exp(level + log_ndtr(-shift / 2 - level / shift))
+        )
 
     low, high = 0.0, 1.0
     while spent(high) <= slack:
@@ -69,5 +71,9 @@ def shift_of(noise: Noise, sensitivity: Exactly) -> float:
     """By how much one person moves the answer, checked: whole for noise on whole numbers."""
     exact = positive(sensitivity, "sensitivity")
     if isinstance(noise, DiscreteLaplace | DiscreteGaussian) and exact.denominator != 1:
-        raise UsageError("a fractional sensitivity for noise on whole numbers", "its answers are whole", "Give a whole sensitivity")
+        raise UsageError(
+            "a fractional sensitivity for noise on whole numbers",
+            "its answers are whole",
+            "Give a whole sensitivity",
+        )
     return float(exact)

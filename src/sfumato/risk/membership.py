@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from scipy.special import ndtr, ndtri
 
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, fraction, probability
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
+from sfumato.numbers import Exactly, fraction, probability
 from sfumato.privacy import belief
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.risk import discrete, renyi
@@ -53,7 +53,9 @@ def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
         case PureDP(epsilon=epsilon):
             return math.tanh(float(epsilon) / 2)
         case ApproxDP(epsilon=epsilon, delta=delta):
-            return math.tanh(float(epsilon) / 2) + 2 * float(delta) / (1 + math.exp(min(float(epsilon), 700.0)))
+            return math.tanh(float(epsilon) / 2) + 2 * float(delta) / (
+                1 + math.exp(min(float(epsilon), 700.0))
+            )
         case ZCDP(rho=rho):
             return renyi.advantage(float(rho))
         case Laplace(scale=scale):
@@ -91,7 +93,9 @@ def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1
     raise _unknown(of)
 
 
-def posterior(of: Protection, prior: Exactly, *, exceeded: Exactly = 0, sensitivity: Exactly = 1) -> float:
+def posterior(
+    of: Protection, prior: Exactly, *, exceeded: Exactly = 0, sensitivity: Exactly = 1
+) -> float:
     """How sure can an attacker become of a person's presence, who believed it with probability ``prior``?
 
     Parameters
@@ -107,13 +111,19 @@ def posterior(of: Protection, prior: Exactly, *, exceeded: Exactly = 0, sensitiv
     """
     chance, allowed = float(probability(prior, "prior")), float(fraction(exceeded, "exceeded"))
     if not 0 <= allowed < 1:
-        raise UsageError("exceeded outside [0, 1)", "it is a probability", 'Choose exceeded such as 0 or "1e-6"')
+        raise UsageError(
+            "exceeded outside [0, 1)", "it is a probability", 'Choose exceeded such as 0 or "1e-6"'
+        )
     return belief.after(chance, loss(of, allowed, sensitivity))
 
 
 def loss(of: Protection, allowed: float, sensitivity: Exactly = 1) -> float:
     """The privacy loss that is exceeded with at most this probability, if the person is present."""
-    return belief.loss(of, allowed) if isinstance(of, PureDP | ApproxDP | ZCDP) else _loss_of_noise(of, allowed, sensitivity)
+    return (
+        belief.loss(of, allowed)
+        if isinstance(of, PureDP | ApproxDP | ZCDP)
+        else _loss_of_noise(of, allowed, sensitivity)
+    )
 
 
 def _loss_of_noise(of: Noise, allowed: float, sensitivity: Exactly) -> float:
@@ -145,7 +155,11 @@ def _of_laplace(ratio: float, fpr: float) -> float:
 
 
 def _unknown(of: object) -> UsageError:
-    return UsageError(f"the risk of a {type(of).__name__}", "it is neither a promise nor noise", "Give PureDP, ApproxDP, ZCDP or noise")
+    return UsageError(
+        f"the risk of a {type(of).__name__}",
+        "it is neither a promise nor noise",
+        "Give PureDP, ApproxDP, ZCDP or noise",
+    )
 
 
 def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
@@ -157,7 +171,11 @@ def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
     try:
         from dp_accounting.pld import privacy_loss_distribution as pld
     except ImportError:
-        raise UsageError("the risk of several answers", "dp-accounting is not installed", "Run: pip install 'sfumato[risk]'") from None
+        raise UsageError(
+            "the risk of several answers",
+            "dp-accounting is not installed",
+            "Run: pip install 'sfumato[risk]'",
+        ) from None
     total = None
     for noise, sensitivity in answers:
         one = _loss_distribution(pld, noise, shift_of(noise, sensitivity))
@@ -173,6 +191,8 @@ def _loss_distribution(pld: ModuleType, noise: Noise, shift: float) -> PrivacyLo
         case Gaussian(sigma=sigma):
             return pld.from_gaussian_mechanism(sigma, sensitivity=shift, **step)
         case DiscreteLaplace(scale=exact):
-            return pld.from_discrete_laplace_mechanism(float(1 / exact), sensitivity=int(shift), **step)
+            return pld.from_discrete_laplace_mechanism(
+                float(1 / exact), sensitivity=int(shift), **step
+            )
         case DiscreteGaussian():
             return pld.from_discrete_gaussian_mechanism(noise.sigma, sensitivity=int(shift), **step)

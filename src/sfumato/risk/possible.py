@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly, fraction
+from sfumato.numbers import Exactly, fraction
 from sfumato.privacy.belief import group
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
@@ -44,7 +44,10 @@ class Worlds(msgspec.Struct, frozen=True):
     steps: Literal[1, 2] = 2
 
     def __post_init__(self) -> None:
-        whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (self.records, self.size))
+        whole = all(
+            isinstance(number, int) and not isinstance(number, bool)
+            for number in (self.records, self.size)
+        )
         if not whole or not 1 <= self.size < self.records <= 10**15 or self.steps not in (1, 2):
             raise UsageError(
                 "possible worlds",
@@ -77,7 +80,9 @@ class Worlds(msgspec.Struct, frozen=True):
             case ApproxDP() | ZCDP():
                 against = self._log_nearest - loss(group(of, self.steps), exceeded)
             case _:
-                against = self._log_nearest - loss(of, exceeded, fraction(sensitivity, "sensitivity") * self.steps)
+                against = self._log_nearest - loss(
+                    of, exceeded, fraction(sensitivity, "sensitivity") * self.steps
+                )
         return math.exp(-float(np.logaddexp(0.0, against)))
 
     @property
@@ -88,5 +93,7 @@ class Worlds(msgspec.Struct, frozen=True):
         """ln of the sum of all other worlds' likelihoods, relative to the best."""
         farthest = min(self.size, self.records - self.size, FARTHEST)
         h = np.arange(1.0, farthest + 1)
-        counts = np.cumsum(np.log(self.size - h + 1) + np.log(self.records - self.size - h + 1) - 2 * np.log(h))
+        counts = np.cumsum(
+            np.log(self.size - h + 1) + np.log(self.records - self.size - h + 1) - 2 * np.log(h)
+        )
         return float(np.logaddexp.reduce(counts - h * per_exchange))

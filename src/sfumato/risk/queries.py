@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest
-from sfumato.exact import Exactly, fraction
+from sfumato.numbers import Exactly, fraction
 
 QueryName: TypeAlias = str | Sequence[Exactly]
 Name: TypeAlias = Literal["mean", "median", "sum", "count", "var", "std", "percentile"]
@@ -49,17 +49,25 @@ def parse(query: QueryName) -> Query:
         return Query(query, Fraction(1, 2) if query == "median" else None)
     if not isinstance(query, str | tuple | list):
         raise UsageError(
-            f"a query of type {type(query).__name__}", "it is neither a name nor a pair", 'Write "mean", or ("percentile", 25)'
+            f"a query of type {type(query).__name__}",
+            "it is neither a name nor a pair",
+            'Write "mean", or ("percentile", 25)',
         )
     if not isinstance(query, str) and len(query) == 2 and query[0] == "percentile":
         at = fraction(query[1], "percentile") / 100
         if 0 <= at <= 1:
             return Query("percentile", at)
-        raise UsageError("a percentile outside 0 to 100", "there is none", 'Write ("percentile", 25)')
+        raise UsageError(
+            "a percentile outside 0 to 100", "there is none", 'Write ("percentile", 25)'
+        )
     if query == "percentile":
-        raise UsageError('query "percentile"', "it does not say which one", 'Write ("percentile", 25)')
+        raise UsageError(
+            'query "percentile"', "it does not say which one", 'Write ("percentile", 25)'
+        )
     asked = f"query {query!r}" if isinstance(query, str) else f"a query of {len(query)} parts"
-    raise UsageError(asked, f"it is unknown; {nearest(query, NAMES)}", 'Name one of them, or ("percentile", 25)')
+    raise UsageError(
+        asked, f"it is unknown; {nearest(query, NAMES)}", 'Name one of them, or ("percentile", 25)'
+    )
 
 
 def answers(query: Query, rows: Array) -> Array:
@@ -90,5 +98,7 @@ def at_least_zero(value: Exactly, name: str) -> float:
     """Read a number that may be 0 or more, such as an epsilon of a curve."""
     exact = fraction(value, name)
     if exact < 0:
-        raise UsageError(f"{name} below 0", f"{name} must not be negative", f'Choose {name} such as "0.5"')
+        raise UsageError(
+            f"{name} below 0", f"{name} must not be negative", f'Choose {name} such as "0.5"'
+        )
     return float(exact)

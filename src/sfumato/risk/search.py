@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from sfumato.errors import Infeasible, InternalError
-from sfumato.exact import Exactly, probability
+from sfumato.numbers import Exactly, probability
 from sfumato.risk.kernel import Answers
 
 CLOSE = 1e-9  # relative width of the bracket whose lower end is returned
@@ -59,7 +59,9 @@ def _largest_rate(found: Answers, goal: float) -> float:
     top = found.at_zero.log_risk
     safe = max((math.log(-math.expm1(top)) - top + goal - math.log1p(-math.exp(goal))) / reach, 0.0)
     index = found.worst(safe).at
-    if found.limit(index) <= goal + ROUNDING:  # its risk never reaches the goal; that of the worst exact answer does
+    if (
+        found.limit(index) <= goal + ROUNDING
+    ):  # its risk never reaches the goal; that of the worst exact answer does
         index = found.at_infinity.at
     rate = _root(found, index, goal, safe, safe)
     for _ in range(MOST_SCANS):

@@ -24,7 +24,9 @@ FEW = 100  # records below which variances are computed set by set, without a di
 BATCH = 1_000_000
 
 
-def unbounded_sensitivity(universe: Universe, size: int, query: QueryName, distance: int = 1) -> float | dict[str, float]:
+def unbounded_sensitivity(
+    universe: Universe, size: int, query: QueryName, distance: int = 1
+) -> float | dict[str, float]:
     """How far does an answer move when ``distance`` records are added or removed?
 
     Parameters
@@ -52,10 +54,14 @@ def unbounded_sensitivity(universe: Universe, size: int, query: QueryName, dista
     0.833333333333
     """
     asked = parse(query)
-    return by_column(universe, size, lambda column, _: unbounded(column, asked, distance_of(distance, column)))
+    return by_column(
+        universe, size, lambda column, _: unbounded(column, asked, distance_of(distance, column))
+    )
 
 
-def bounded_sensitivity(universe: Universe, size: int, query: QueryName, distance: int = 1) -> float | dict[str, float]:
+def bounded_sensitivity(
+    universe: Universe, size: int, query: QueryName, distance: int = 1
+) -> float | dict[str, float]:
     """How far does an answer move when ``distance`` records are exchanged for others of the universe?
 
     Parameters, returns and errors as for ``unbounded_sensitivity``.
@@ -64,14 +70,18 @@ def bounded_sensitivity(universe: Universe, size: int, query: QueryName, distanc
     3.0
     """
     asked = parse(query)
-    return by_column(universe, size, lambda column, _: bounded(column, asked, distance_of(distance, column)))
+    return by_column(
+        universe, size, lambda column, _: bounded(column, asked, distance_of(distance, column))
+    )
 
 
 def unbounded(column: Column, query: Query, distance: int) -> float:
     """Look at both ways: records taken away, and records added."""
     if query.name in ("var", "std") and column.leaves_one_out and column.n > FEW:
         return _spread_leave_one_out(column.centred, query)
-    return max(_removed(column, query, size, distance) for size in (column.size, column.size + distance))
+    return max(
+        _removed(column, query, size, distance) for size in (column.size, column.size + distance)
+    )
 
 
 def _removed(column: Column, query: Query, size: int, k: int) -> float:
@@ -149,7 +159,11 @@ def bounded(column: Column, query: Query, k: int) -> float:
         case "mean":
             return float(u[-k:].sum() - u[:k].sum()) / size
         case "var" | "std":
-            return world_range(column, query) if column.leaves_one_out else _enumerated_exchanged(column, query, k)
+            return (
+                world_range(column, query)
+                if column.leaves_one_out
+                else _enumerated_exchanged(column, query, k)
+            )
         case "median" | "percentile":
             return _widest(u, size + k, _placed(query, size, k), _placed(query, size, 0))
 
@@ -166,7 +180,11 @@ def world_range(column: Column, query: Query) -> float:
         case "count":
             return 0.0
         case "sum" | "mean":
-            apart = float(u[-size:].sum() - u[:size].sum()) if size * 2 <= column.n else _ends(u, column.n - size)
+            apart = (
+                float(u[-size:].sum() - u[:size].sum())
+                if size * 2 <= column.n
+                else _ends(u, column.n - size)
+            )
             return apart if query.name == "sum" else apart / size
         case "var" | "std":
             return _range_of_spread(column, query)
@@ -191,7 +209,9 @@ def _range_of_spread(column: Column, query: Query) -> float:
     else:
         around = np.concatenate([x, x[: size - 1]])
         sums, squares = (np.cumsum(np.concatenate([[0.0], y])) for y in (around, around**2))
-        variances = (squares[size:] - squares[:-size]) / size - ((sums[size:] - sums[:-size]) / size) ** 2
+        variances = (squares[size:] - squares[:-size]) / size - (
+            (sums[size:] - sums[:-size]) / size
+        ) ** 2
     low, high = max(float(variances.min()), 0.0), float(variances.max())
     return math.sqrt(high) - math.sqrt(low) if query.name == "std" else high - low
 
@@ -250,11 +270,19 @@ def _sets(column: Column, size: int, ways: int, query: Query) -> Array:
 
 def _enumerated_removed(column: Column, query: Query, size: int, k: int) -> float:
     """M(size, k), set by set; with k = 1 and many sets, from the sums of K for each record that joins it."""
-    if k == 1 and size > 2 and how_many(column.n, size) * size * size > MOST_NUMBERS and _pairs(column, size) <= MOST_NUMBERS:
+    if (
+        k == 1
+        and size > 2
+        and how_many(column.n, size) * size * size > MOST_NUMBERS
+        and _pairs(column, size) <= MOST_NUMBERS
+    ):
         return _from_moments(column.centred, query, size)
     rows = _sets(column, size, how_many(size, k), query)
     before = answers(query, rows)
-    return max(float(np.abs(before - answers(query, rows[:, list(kept)])).max()) for kept in itertools.combinations(range(size), size - k))
+    return max(
+        float(np.abs(before - answers(query, rows[:, list(kept)])).max())
+        for kept in itertools.combinations(range(size), size - k)
+    )
 
 
 def _pairs(column: Column, size: int) -> int:
@@ -275,6 +303,13 @@ def _enumerated_exchanged(column: Column, query: Query, k: int) -> float:
     """All sets V of size + k records, and all ways to take two different parts of k out of each."""
     both = column.size + k
     rows = _sets(column, both, how_many(both, k), query)
-    parts = {frozenset(gone): np.delete(np.arange(both), gone) for gone in map(list, itertools.combinations(range(both), k))}
+    parts = {
+        frozenset(gone): np.delete(np.arange(both), gone)
+        for gone in map(list, itertools.combinations(range(both), k))
+    }
     found = {gone: answers(query, rows[:, kept]) for gone, kept in parts.items()}
-    return max(float(np.abs(found[a] - found[b]).max()) for a, b in itertools.combinations(found, 2) if not a & b)
+    return max(
+        float(np.abs(found[a] - found[b]).max())
+        for a, b in itertools.combinations(found, 2)
+        if not a & b
+    )

@@ -39,7 +39,11 @@ def largest_change(x: Array, t: int, query: Query) -> float:
     sums, squares = (np.concatenate([[0.0], np.cumsum(y)]) for y in (x, x**2))
     reach = float(np.abs(x).max())
     worst = 0.0
-    for total, total_squares, joining in (*_runs(x, t, sums, squares), *_ends_of(x, t, sums, squares), *_within(x, t, sums, squares)):
+    for total, total_squares, joining in (
+        *_runs(x, t, sums, squares),
+        *_ends_of(x, t, sums, squares),
+        *_within(x, t, sums, squares),
+    ):
         worst = max(worst, _change(total, total_squares, joining, t, reach, query))
     return worst
 
@@ -75,11 +79,19 @@ def _within(x: Array, t: int, sums: Array, squares: Array) -> _Sets:
             (low > 0, x[np.clip(place - left, 0, np.maximum(low - 1, 0))]),
             (high < n, x[np.clip(place - left, np.minimum(high, n - 1), n - 1)]),
         ):
-            found.append((total[some] - joining[some], total_squares[some] - joining[some] ** 2, joining[some]))
+            found.append(
+                (
+                    total[some] - joining[some],
+                    total_squares[some] - joining[some] ** 2,
+                    joining[some],
+                )
+            )
     return found
 
 
-def _change(total: Array, squares: Array, joining: Array, t: int, reach: float, query: Query) -> float:
+def _change(
+    total: Array, squares: Array, joining: Array, t: int, reach: float, query: Query
+) -> float:
     if not len(total):
         return 0.0
     mean = total / (t - 1)

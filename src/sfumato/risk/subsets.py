@@ -60,7 +60,10 @@ def _steps(x: Array) -> tuple[Array | None, float]:
     reach = float(np.abs(x).max())
     for parts in DENOMINATORS:
         steps = np.rint(from_least * parts)
-        if float(steps.max()) < 2**40 and np.abs(from_least * parts - steps).max() <= 8 * np.finfo(float).eps * reach * parts:
+        if (
+            float(steps.max()) < 2**40
+            and np.abs(from_least * parts - steps).max() <= 8 * np.finfo(float).eps * reach * parts
+        ):
             whole = steps.astype(np.int64)
             common = int(np.gcd.reduce(whole)) or 1
             return whole // common, common / parts

@@ -38,7 +38,10 @@ Universe: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Frame
 ROUNDING = 64 * np.finfo(float).eps
 MANY = 2**63 - 1  # worlds; more than anything here lists or counts one by one
 LOG_MANY = math.log(MANY)
-SMALLEST, LARGEST = 1e-100, 1e140  # of the largest record: its square, times the number of records, is still a number
+SMALLEST, LARGEST = (
+    1e-100,
+    1e140,
+)  # of the largest record: its square, times the number of records, is still a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +97,9 @@ def by_column(universe: Universe, size: int, work: Callable[[Column, Pick], T]) 
     if columns is None:
         return work(column_of(universe, size), _whole_argument)
     if not columns:
-        raise UsageError("an empty frame", "it has no columns", "Give at least one column of numbers")
+        raise UsageError(
+            "an empty frame", "it has no columns", "Give at least one column of numbers"
+        )
     made = {name: column_of(records, size, f" {name!r}") for name, records in columns.items()}
     return {name: work(column, _picker(name)) for name, column in made.items()}
 
@@ -112,7 +117,11 @@ def _picker(name: str) -> Pick:
         if not isinstance(argument, Mapping):
             return argument
         if name not in argument:
-            raise UsageError(f"an argument by column, without {name!r}", "every column needs its own", f"Add {name!r}, or drop the column")
+            raise UsageError(
+                f"an argument by column, without {name!r}",
+                "every column needs its own",
+                f"Add {name!r}, or drop the column",
+            )
         return argument[name]
 
     return pick
@@ -124,7 +133,9 @@ def named_columns(universe: Universe) -> dict[str, ArrayLike] | None:
         return {str(name): records for name, records in universe.items()}
     names = getattr(universe, "column_names", None)  # Arrow
     names = getattr(universe, "columns", None) if names is None else names  # pandas, polars
-    names = getattr(getattr(universe, "dtype", None), "names", None) if names is None else names  # numpy's records
+    names = (
+        getattr(getattr(universe, "dtype", None), "names", None) if names is None else names
+    )  # numpy's records
     if names is None or callable(names) or not isinstance(universe, Frame):
         return None
     return {str(name): universe[name] for name in names}
@@ -140,9 +151,15 @@ def column_of(records: Universe, size: int, name: str = "") -> Column:
     except (TypeError, ValueError, OverflowError):
         array = None
     if array is None:
-        raise UsageError(asked, "it does not hold numbers", "Keep the columns of numbers, as in universe[[...]]")
+        raise UsageError(
+            asked, "it does not hold numbers", "Keep the columns of numbers, as in universe[[...]]"
+        )
     if array.ndim != 1:
-        raise UsageError(asked, f"it has {array.ndim} dimensions", "Give one number a record, or a dict of columns")
+        raise UsageError(
+            asked,
+            f"it has {array.ndim} dimensions",
+            "Give one number a record, or a dict of columns",
+        )
     if not np.isfinite(array).all():
         raise UsageError(
             asked,
@@ -151,7 +168,9 @@ def column_of(records: Universe, size: int, name: str = "") -> Column:
         )
     if (reach := float(np.abs(array).max(initial=0.0))) and not SMALLEST <= reach <= LARGEST:
         raise UsageError(
-            asked, f"its records leave the range from {SMALLEST:g} to {LARGEST:g}", "Count in another unit: a scale changes nothing"
+            asked,
+            f"its records leave the range from {SMALLEST:g} to {LARGEST:g}",
+            "Count in another unit: a scale changes nothing",
         )
     return Column(array, _size(size, len(array), asked))
 
@@ -171,7 +190,11 @@ def _size(size: object, n: int, asked: str) -> int:
 def _whole(value: object) -> int:
     """A whole number; 0, which is never right, for anything else."""
     try:
-        return 0 if isinstance(value, bool) or not isinstance(value, SupportsIndex) else operator.index(value)
+        return (
+            0
+            if isinstance(value, bool) or not isinstance(value, SupportsIndex)
+            else operator.index(value)
+        )
     except TypeError:
         return 0
 

@@ -42,9 +42,13 @@ def distinct_answers(column: Column, query: Query) -> Answers:
         return _order_statistics(x, size, query)
     if column.leaves_one_out and (column.n > FEW or query.name in ("sum", "mean")):
         found = leave_one_out(column.centred, query)  # exact differences for sum and mean
-        return collapse(found, 0.0 if query.name in ("sum", "mean") else ROUNDING * float(np.abs(found).max()))
+        return collapse(
+            found, 0.0 if query.name in ("sum", "mean") else ROUNDING * float(np.abs(found).max())
+        )
     if column.worlds <= MOST_LISTED and column.worlds * size <= MOST_NUMBERS:
-        return collapse(answers(query, _listed(_shiftless(column, query), size)), _tolerance(column, query))
+        return collapse(
+            answers(query, _listed(_shiftless(column, query), size)), _tolerance(column, query)
+        )
     if query.name in ("sum", "mean"):
         counted = lattice_sums(x, size)
         if counted is not None:
@@ -88,7 +92,11 @@ def collapse(values: Array, tolerance: float = 0.0, weight: Array | None = None)
         if len(starts) == len(values):
             return Answers(values, np.zeros(len(values)))
         return Answers(values[starts], np.log(np.diff(starts, append=len(values))))
-    return Answers(values[starts], np.log(np.add.reduceat(weight, starts)), np.log(np.maximum.reduceat(weight, starts)))
+    return Answers(
+        values[starts],
+        np.log(np.add.reduceat(weight, starts)),
+        np.log(np.maximum.reduceat(weight, starts)),
+    )
 
 
 # --- all records but one ------------------------------------------------------------------------------------------------
@@ -234,10 +242,16 @@ def prior_answers(column: Column, query: Query, prior: ArrayLike) -> Answers:
 
 def checked_prior(prior: ArrayLike, column: Column) -> Array:
     """Read a prior: probabilities of all worlds, which add up to 1."""
-    remedy = f"Give {column.worlds:,} probabilities, in the order of itertools.combinations" if column.n <= 64 else "Give one a world"
+    remedy = (
+        f"Give {column.worlds:,} probabilities, in the order of itertools.combinations"
+        if column.n <= 64
+        else "Give one a world"
+    )
     weight = as_floats(prior)
     if weight.shape != (column.worlds,):
         raise UsageError("a prior", "it does not have one entry for each world", remedy)
     if not np.isfinite(weight).all() or (weight < 0).any() or abs(weight.sum() - 1) > 1e-6:
-        raise UsageError("a prior", "its entries must be probabilities that add up to 1", "Divide it by its sum")
+        raise UsageError(
+            "a prior", "its entries must be probabilities that add up to 1", "Divide it by its sum"
+        )
     return np.asarray(weight / weight.sum())

@@ -9,13 +9,28 @@ from sfumato.streaming.accounting import (
 )
 from sfumato.streaming.aggregator import Aggregator, plot_errors
 from sfumato.streaming.blt import BLT
-from sfumato.streaming.calendar import Calendar
-from sfumato.streaming.counter import Counter, CounterRelease
 from sfumato.streaming.factorised import BLTAggregator, StreamState, ToeplitzAggregator
-from sfumato.streaming.generators import GaussianNoiseGenerator, NoiseState, Spec, StatelessValueGenerator, ValueGenerator
-from sfumato.streaming.queries import CumulativeSumQuery, ResidualSumQuery, TreeCumulativeSumQuery, TreeResidualSumQuery, clip_l2
+from sfumato.streaming.generators import (
+    GaussianNoiseGenerator,
+    NoiseState,
+    Spec,
+    StatelessValueGenerator,
+    ValueGenerator,
+)
+from sfumato.streaming.queries import (
+    CumulativeSumQuery,
+    ResidualSumQuery,
+    TreeCumulativeSumQuery,
+    TreeResidualSumQuery,
+    clip_l2,
+)
 from sfumato.streaming.ranges import NoisyTree, TreeRangeSumQuery, build_tree_from_leaf
-from sfumato.streaming.restarts import PeriodicRoundRestartIndicator, PeriodicTimeRestartIndicator, RestartIndicator, RestartQuery
+from sfumato.streaming.restarts import (
+    PeriodicRoundRestartIndicator,
+    PeriodicTimeRestartIndicator,
+    RestartIndicator,
+    RestartQuery,
+)
 from sfumato.streaming.sensitivity import squared_sensitivity, squared_tree_sensitivity
 from sfumato.streaming.toeplitz import coefficients, decoder, dyadic_coefficients
 from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, TreeState, get_step_idx
@@ -24,9 +39,6 @@ __all__ = [
     "Aggregator",
     "BLT",
     "BLTAggregator",
-    "Calendar",
-    "Counter",
-    "CounterRelease",
     "CumulativeSumQuery",
     "EfficientTreeAggregator",
     "GaussianNoiseGenerator",

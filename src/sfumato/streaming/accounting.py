@@ -23,7 +23,9 @@ from sfumato.streaming.generators import check_deviation
 from sfumato.streaming.sensitivity import levels, squared_tree_sensitivity
 
 
-def compute_zcdp_tree_restart(noise_multiplier: float, steps_list: int | Sequence[int], *, completed: bool = False) -> float:
+def compute_zcdp_tree_restart(
+    noise_multiplier: float, steps_list: int | Sequence[int], *, completed: bool = False
+) -> float:
     """What trees of so many steps each cost together, as rho, if one person takes part in each of them at most once.
 
     Parameters
@@ -40,22 +42,35 @@ def compute_zcdp_tree_restart(noise_multiplier: float, steps_list: int | Sequenc
     """
     sigma = check_deviation(noise_multiplier, "noise_multiplier")
     trees = [steps_list] if isinstance(steps_list, int | np.integer) else list(steps_list)
-    if not trees or any(isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0 for steps in trees):
+    if not trees or any(
+        isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0
+        for steps in trees
+    ):
         raise UsageError(
-            f"steps_list = {steps_list!r}", "it must hold whole numbers of at least 0, and one at least", "Give the steps of each tree"
+            f"steps_list = {steps_list!r}",
+            "it must hold whole numbers of at least 0, and one at least",
+            "Give the steps of each tree",
         )
     height = completed_levels if completed else levels
     return _rho(sigma, sum(height(int(steps)) for steps in trees if steps))
 
 
 def compute_rdp_tree_restart(
-    noise_multiplier: float, steps_list: int | Sequence[int], orders: float | Sequence[float], *, completed: bool = False
+    noise_multiplier: float,
+    steps_list: int | Sequence[int],
+    orders: float | Sequence[float],
+    *,
+    completed: bool = False,
 ) -> float | Array:
     """The same as Renyi divergences: a float for one order, else ndarray of shape (orders,)."""
-    return _renyi(compute_zcdp_tree_restart(noise_multiplier, steps_list, completed=completed), orders)
+    return _renyi(
+        compute_zcdp_tree_restart(noise_multiplier, steps_list, completed=completed), orders
+    )
 
 
-def compute_zcdp_single_tree(noise_multiplier: float, total_steps: int, max_participation: int, min_separation: int) -> float:
+def compute_zcdp_single_tree(
+    noise_multiplier: float, total_steps: int, max_participation: int, min_separation: int
+) -> float:
     """What one tree costs, as rho, if one person takes part at most ``max_participation`` times.
 
     Parameters
@@ -70,20 +85,39 @@ def compute_zcdp_single_tree(noise_multiplier: float, total_steps: int, max_part
     10.0
     """
     sigma = check_deviation(noise_multiplier, "noise_multiplier")
-    if isinstance(min_separation, bool) or not isinstance(min_separation, int | np.integer) or min_separation < 0:
-        raise UsageError(f"min_separation = {min_separation!r}", "it counts the steps between two participations", "Give 0 or more")
-    square = squared_tree_sensitivity(total_steps, participations=max_participation, separation=int(min_separation) + 1)
+    if (
+        isinstance(min_separation, bool)
+        or not isinstance(min_separation, int | np.integer)
+        or min_separation < 0
+    ):
+        raise UsageError(
+            f"min_separation = {min_separation!r}",
+            "it counts the steps between two participations",
+            "Give 0 or more",
+        )
+    square = squared_tree_sensitivity(
+        total_steps, participations=max_participation, separation=int(min_separation) + 1
+    )
     return _rho(sigma, square)
 
 
 def compute_rdp_single_tree(
-    noise_multiplier: float, total_steps: int, max_participation: int, min_separation: int, orders: float | Sequence[float]
+    noise_multiplier: float,
+    total_steps: int,
+    max_participation: int,
+    min_separation: int,
+    orders: float | Sequence[float],
 ) -> float | Array:
     """The same as Renyi divergences: a float for one order, else ndarray of shape (orders,)."""
-    return _renyi(compute_zcdp_single_tree(noise_multiplier, total_steps, max_participation, min_separation), orders)
+    return _renyi(
+        compute_zcdp_single_tree(noise_multiplier, total_steps, max_participation, min_separation),
+        orders,
+    )
 
 
-def get_privacy_spent(orders: Sequence[float], rdp: Sequence[float], target_delta: float) -> tuple[float, float]:
+def get_privacy_spent(
+    orders: Sequence[float], rdp: Sequence[float], target_delta: float
+) -> tuple[float, float]:
     """The least epsilon at ``target_delta`` over the orders given, and the order that gives it.
 
     ``privacy.composition.zcdp_to_approx`` takes the best of all orders: never more, and without a list of orders.
@@ -94,10 +128,15 @@ def get_privacy_spent(orders: Sequence[float], rdp: Sequence[float], target_delt
     >>> round(epsilon, 4), order
     (18.7096, 2.7)
     """
-    a, divergences = np.atleast_1d(np.asarray(orders, dtype=float)), np.atleast_1d(np.asarray(rdp, dtype=float))
+    a, divergences = (
+        np.atleast_1d(np.asarray(orders, dtype=float)),
+        np.atleast_1d(np.asarray(rdp, dtype=float)),
+    )
     if a.shape != divergences.shape or not (a > 1).all() or not 0 < target_delta < 1:
         raise UsageError(
-            "an epsilon from Renyi divergences", "orders lie above 1, one divergence each, and delta between 0 and 1", "Give such"
+            "an epsilon from Renyi divergences",
+            "orders lie above 1, one divergence each, and delta between 0 and 1",
+            "Give such",
         )
     epsilon = divergences + np.log1p(-1 / a) - np.log(target_delta * a) / (a - 1)
     best = int(np.argmin(epsilon))
@@ -120,5 +159,7 @@ def _rho(sigma: float, square: int) -> float:
 def _renyi(rho: float, orders: float | Sequence[float]) -> float | Array:
     a = np.asarray(orders, dtype=float)
     if not (a > 1).all():
-        raise UsageError("Renyi divergences", "orders lie above 1", "Give orders such as 2, 4 and 16")
+        raise UsageError(
+            "Renyi divergences", "orders lie above 1", "Give orders such as 2, 4 and 16"
+        )
     return float(a * rho) if a.ndim == 0 else a * rho

@@ -12,9 +12,15 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
-from sfumato.exact import RHO_UNITS, Exactly, positive, units_up
+from sfumato.numbers import RHO_UNITS, Exactly, positive, units_up
 from sfumato.privacy.measures import ZCDP
-from sfumato.streaming.generators import GaussianNoiseGenerator, NoiseState, ValueGenerator, as_generator, check_deviation
+from sfumato.streaming.generators import (
+    GaussianNoiseGenerator,
+    NoiseState,
+    ValueGenerator,
+    as_generator,
+    check_deviation,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,14 +76,18 @@ class Aggregator(abc.ABC, Generic[V_co]):
         """Variance of the noise at each step, for values of variance 1: float64 ndarray of shape (steps,)."""
 
     @abc.abstractmethod
-    def squared_sensitivity(self, steps: int, *, participations: int = 1, separation: int = 1) -> int | float:
+    def squared_sensitivity(
+        self, steps: int, *, participations: int = 1, separation: int = 1
+    ) -> int | float:
         """How far one person moves what is released within ``steps`` steps, in L2, squared.
 
         Contributions have norm at most one; one person takes part in at most ``participations`` steps, any two at least
         ``separation`` apart (0: all of them may fall into one step).
         """
 
-    def cost(self, *, noise_multiplier: float, steps: int, participations: int = 1, separation: int = 1) -> ZCDP:
+    def cost(
+        self, *, noise_multiplier: float, steps: int, participations: int = 1, separation: int = 1
+    ) -> ZCDP:
         """What ``steps`` steps cost with Gaussian values of standard deviation noise_multiplier times the clip.
 
         rho = squared sensitivity / (2 noise_multiplier^2), rounded up; adding or removing one person. It does not count what
@@ -89,19 +99,33 @@ class Aggregator(abc.ABC, Generic[V_co]):
         """
         sigma = check_deviation(noise_multiplier, "noise_multiplier")
         if sigma == 0:
-            raise UsageError("the cost of noise_multiplier = 0", "without noise nothing is promised", "Give a positive noise_multiplier")
-        square = self.squared_sensitivity(steps, participations=participations, separation=separation)
-        return ZCDP(Fraction(units_up(Fraction(square) / (2 * Fraction(sigma) ** 2), RHO_UNITS), RHO_UNITS))
+            raise UsageError(
+                "the cost of noise_multiplier = 0",
+                "without noise nothing is promised",
+                "Give a positive noise_multiplier",
+            )
+        square = self.squared_sensitivity(
+            steps, participations=participations, separation=separation
+        )
+        return ZCDP(
+            Fraction(units_up(Fraction(square) / (2 * Fraction(sigma) ** 2), RHO_UNITS), RHO_UNITS)
+        )
 
-    def deviations(self, steps: int, *, rho: Exactly, participations: int = 1, separation: int = 1) -> Array:
+    def deviations(
+        self, steps: int, *, rho: Exactly, participations: int = 1, separation: int = 1
+    ) -> Array:
         """Standard deviation of each total when the stream costs ``rho``, for contributions of norm at most 1: float64, shape (steps,).
 
         >>> from sfumato.streaming import EfficientTreeAggregator
         >>> EfficientTreeAggregator(lambda: 0.0).deviations(2, rho=1).round(3).tolist()
         [1.0, 0.816]
         """
-        square = self.squared_sensitivity(steps, participations=participations, separation=separation)
-        return np.asarray(np.sqrt(self.variances(steps) * (float(square) / (2 * float(positive(rho, "rho"))))))
+        square = self.squared_sensitivity(
+            steps, participations=participations, separation=separation
+        )
+        return np.asarray(
+            np.sqrt(self.variances(steps) * (float(square) / (2 * float(positive(rho, "rho")))))
+        )
 
     def whole(self, steps: int, state: NoiseState | None = None) -> Array:
         """The noise of a whole horizon at once, as stepping through it would give: float64 ndarray of shape (steps,).
@@ -119,8 +143,15 @@ class Aggregator(abc.ABC, Generic[V_co]):
         """
         generator = self.value_generator
         if not isinstance(generator, GaussianNoiseGenerator):
-            raise UsageError("a whole horizon at once", "the values come from a generator of your own", "Call get_cumsum_and_update")
-        return self._whole(steps, lambda count: generator.many(generator.initialize() if state is None else state, count))
+            raise UsageError(
+                "a whole horizon at once",
+                "the values come from a generator of your own",
+                "Call get_cumsum_and_update",
+            )
+        return self._whole(
+            steps,
+            lambda count: generator.many(generator.initialize() if state is None else state, count),
+        )
 
     @abc.abstractmethod
     def _first(self, generator_state: object) -> State:
@@ -133,14 +164,22 @@ class Aggregator(abc.ABC, Generic[V_co]):
     def _foreign(self) -> UsageError:
         """What is said of a state that is not of this aggregator."""
         asked = f"a step of {type(self).__name__}"
-        return UsageError(asked, "the state belongs to another aggregator", "Start from this one's init_state()")
+        return UsageError(
+            asked, "the state belongs to another aggregator", "Start from this one's init_state()"
+        )
 
     @abc.abstractmethod
     def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         """The noise of ``steps`` steps from as many values as they take."""
 
 
-def plot_errors(aggregators: Mapping[str, Aggregator[object]], steps: int, *, rho: Exactly, ax: Axes | None = None) -> Axes:
+def plot_errors(
+    aggregators: Mapping[str, Aggregator[object]],
+    steps: int,
+    *,
+    rho: Exactly,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw how far a running total is off at each step, for several aggregators at the same price.
 
     Parameters
@@ -156,16 +195,21 @@ def plot_errors(aggregators: Mapping[str, Aggregator[object]], steps: int, *, rh
     -------
     Axes
     """
-    from sfumato.charts.streaming import draw_errors
+    from sfumato.charts.errors import draw_errors
 
-    drawn: Axes = draw_errors({label: aggregator.deviations(steps, rho=rho) for label, aggregator in aggregators.items()}, ax)
+    drawn: Axes = draw_errors(
+        {label: aggregator.deviations(steps, rho=rho) for label, aggregator in aggregators.items()},
+        ax,
+    )
     return drawn
 
 
 def check_steps(steps: int, most: int | None = None) -> int:
     """Refuse numbers of steps below 1 or beyond a horizon."""
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-        raise UsageError(f"steps = {steps!r}", "there is at least one step", "Give a whole number from 1 on")
+        raise UsageError(
+            f"steps = {steps!r}", "there is at least one step", "Give a whole number from 1 on"
+        )
     if most is not None and steps > most:
         raise beyond(most)
     return int(steps)

@@ -79,9 +79,15 @@ class BLT(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         horizon = check_horizon(horizon)
         if buffers is None:
             return _fewest(horizon)
-        if isinstance(buffers, bool) or not isinstance(buffers, int) or not 1 <= buffers <= MOST_BUFFERS:
+        if (
+            isinstance(buffers, bool)
+            or not isinstance(buffers, int)
+            or not 1 <= buffers <= MOST_BUFFERS
+        ):
             raise UsageError(
-                f"buffers = {buffers!r}", f"it must be a whole number from 1 to {MOST_BUFFERS}", "Choose 4 or 5, or leave it out"
+                f"buffers = {buffers!r}",
+                f"it must be a whole number from 1 to {MOST_BUFFERS}",
+                "Choose 4 or 5, or leave it out",
             )
         return _optimal(horizon, buffers)
 
@@ -92,7 +98,9 @@ class BLT(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def decoder(self, horizon: int | None = None) -> Array:
         """The first column of the partner: float64 ndarray of shape (horizon,), right to 1e-9."""
-        return _powers(self.beta, self.zeta, self.horizon if horizon is None else check_horizon(horizon))
+        return _powers(
+            self.beta, self.zeta, self.horizon if horizon is None else check_horizon(horizon)
+        )
 
     def squared_norm(self, horizon: int | None = None) -> Fraction:
         """An upper bound of the sum of squared ``coefficients``: the squared sensitivity of one participation; within 2^-50 of it.
@@ -109,7 +117,9 @@ class BLT(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def loss(self) -> float:
         """How much larger the product of largest variance and squared sensitivity is than that of the square root, minus 1."""
-        variance = float(_sum_of_squares(np.array(self.beta), 1 - np.array(self.zeta), self.horizon))
+        variance = float(
+            _sum_of_squares(np.array(self.beta), 1 - np.array(self.zeta), self.horizon)
+        )
         return variance * float(self.squared_norm()) / root_norm(self.horizon) ** 2 - 1
 
 
@@ -150,7 +160,14 @@ def _optimal(horizon: int, buffers: int) -> BLT:
     low, high = -math.log(horizon + 1), 1.5
     start = np.full(2 * buffers, math.log((high - low) / max(2 * buffers - 1, 1)))
     start[0] = low
-    found = minimize(_objective, start, args=(horizon,), jac=True, method="BFGS", options={"gtol": 1e-7, "maxiter": 1000})
+    found = minimize(
+        _objective,
+        start,
+        args=(horizon,),
+        jac=True,
+        method="BFGS",
+        options={"gtol": 1e-7, "maxiter": 1000},
+    )
     gaps = _gaps(found.x)
     theta = 1 - gaps[0::2]
     # In single precision, since buffers may be kept in it: rounded later they would be those of another matrix.
@@ -189,7 +206,9 @@ def _residues(poles: Array, zeros: Array) -> Array:
     """A_i of the sum of A_i / (1 - p_i x), from one minus poles and zeros: differences near 1 lose nothing."""
     values = 1 - poles[..., :, None]
     above = np.prod((zeros[..., None, :] - poles[..., :, None]) / values, axis=-1)
-    below = np.prod((poles[..., None, :] - poles[..., :, None]) / values + np.eye(poles.shape[-1]), axis=-1)
+    below = np.prod(
+        (poles[..., None, :] - poles[..., :, None]) / values + np.eye(poles.shape[-1]), axis=-1
+    )
     return np.asarray(above / below)
 
 

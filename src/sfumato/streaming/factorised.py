@@ -24,7 +24,14 @@ from sfumato.streaming.blt import BLT, ROUNDING
 from sfumato.streaming.generators import ValueGenerator
 from sfumato.streaming.past import Past, empty
 from sfumato.streaming.sensitivity import squared_sensitivity
-from sfumato.streaming.toeplitz import check_horizon, coefficients, convolve, convolve_spectra, part_of, spectra
+from sfumato.streaming.toeplitz import (
+    check_horizon,
+    coefficients,
+    convolve,
+    convolve_spectra,
+    part_of,
+    spectra,
+)
 from sfumato.streaming.values import WHOLE, Leaf, combine, leaves, rebuilt, unlike
 
 _ONE_THREAD = 2**18
@@ -98,7 +105,9 @@ class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
         if step + 1 == self.horizon:
             return noise, StreamState(step + 1, None, (), state.value_generator_state, self.kind)
         following, after = self.value_generator.next(state.value_generator_state)
-        return noise, StreamState(step + 1, following, tuple([held for _, held in found]), after, self.kind)
+        return noise, StreamState(
+            step + 1, following, tuple([held for _, held in found]), after, self.kind
+        )
 
     def _own(self, state: object) -> StreamState[V_co, M]:
         if not isinstance(state, StreamState) or state.kind != self.kind:
@@ -113,7 +122,9 @@ class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
         parts = leaves(value)
         if any("float16" in str(getattr(leaf, "dtype", "")) for leaf in parts):
             raise UsageError(
-                "noise in half precision", "coefficients rounded so far are those of another matrix, with another price", "Give float32"
+                "noise in half precision",
+                "coefficients rounded so far are those of another matrix, with another price",
+                "Give float32",
             )
         return StreamState(0, value, tuple(map(self._begin, parts)), after, self.kind)
 
@@ -154,7 +165,9 @@ class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
     (1.0, 1.5)
     """
 
-    def __init__(self, value_generator: ValueGenerator[V_co] | Callable[[], V_co], horizon: int) -> None:
+    def __init__(
+        self, value_generator: ValueGenerator[V_co] | Callable[[], V_co], horizon: int
+    ) -> None:
         super().__init__(value_generator)
         self.horizon = check_horizon(horizon)
         self.kind = f"square root over {self.horizon} steps"
@@ -164,10 +177,14 @@ class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
         return np.cumsum(self._f[: check_steps(steps, self.horizon)] ** 2)
 
-    def squared_sensitivity(self, steps: int, *, participations: int = 1, separation: int = 1) -> float:
+    def squared_sensitivity(
+        self, steps: int, *, participations: int = 1, separation: int = 1
+    ) -> float:
         """How far one person moves the strategy within ``steps`` steps, in L2, squared."""
         column = self._f[: check_steps(steps, self.horizon)]
-        return float(squared_sensitivity(column, participations=participations, separation=separation))
+        return float(
+            squared_sensitivity(column, participations=participations, separation=separation)
+        )
 
     def _begin(self, leaf: Leaf) -> Kept:
         if isinstance(leaf, float):
@@ -222,29 +239,42 @@ class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
     (1.0, <StreamState of step 1, 3 buffers over 1024 steps>)
     """
 
-    def __init__(self, value_generator: ValueGenerator[V_co] | Callable[[], V_co], horizon: int, buffers: int | None = None) -> None:
+    def __init__(
+        self,
+        value_generator: ValueGenerator[V_co] | Callable[[], V_co],
+        horizon: int,
+        buffers: int | None = None,
+    ) -> None:
         super().__init__(value_generator)
         self.blt = BLT.for_horizon(horizon, buffers)
         self.horizon = self.blt.horizon
         self.kind = f"{len(self.blt.theta)} buffers over {self.horizon} steps"
         matrix = np.vstack([self.blt.omega, np.diag(self.blt.theta)])
-        self._matrix = {np.dtype(name): matrix.astype(name) for name in ("float32", "float64")}  # both exact
+        self._matrix = {
+            np.dtype(name): matrix.astype(name) for name in ("float32", "float64")
+        }  # both exact
 
     def variances(self, steps: int) -> Array:
         """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
         return np.cumsum(self.blt.coefficients(check_steps(steps, self.horizon)) ** 2)
 
-    def squared_sensitivity(self, steps: int, *, participations: int = 1, separation: int = 1) -> float:
+    def squared_sensitivity(
+        self, steps: int, *, participations: int = 1, separation: int = 1
+    ) -> float:
         """How far one person moves the strategy within ``steps`` steps, in L2, squared."""
         column = self.blt.decoder(check_steps(steps, self.horizon))
-        return squared_sensitivity(column, participations=participations, separation=separation) * (1 + ROUNDING)
+        return squared_sensitivity(column, participations=participations, separation=separation) * (
+            1 + ROUNDING
+        )
 
     def _begin(self, leaf: Leaf) -> Buffers:
         """The d buffers u_i: ndarray of shape (d, size) where the leaf is an array of numpy."""
         many = len(self.blt.theta)
         if type(leaf) is float:
             return [0.0] * many
-        return np.zeros((many, leaf.size), dtype=leaf.dtype) if _is_floats(leaf) else [leaf * 0] * many
+        return (
+            np.zeros((many, leaf.size), dtype=leaf.dtype) if _is_floats(leaf) else [leaf * 0] * many
+        )
 
     def _step(self, held: Buffers, leaf: Leaf) -> tuple[Leaf, Buffers]:
         blt = self.blt
@@ -255,7 +285,9 @@ class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
             array = _fitting(leaf, held)
             row, held = _through(self._matrix[held.dtype], held, _flat(array))
             return row.reshape(array.shape), held
-        sums = [combine((theta, 1), (one, leaf)) for theta, one in zip(blt.theta, held, strict=True)]
+        sums = [
+            combine((theta, 1), (one, leaf)) for theta, one in zip(blt.theta, held, strict=True)
+        ]
         return combine((1, *blt.omega), (leaf, *held)), sums
 
     def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:

@@ -48,7 +48,9 @@ class StatelessValueGenerator(ValueGenerator[V_co]):
     def __init__(self, value_fn: Callable[[], V_co]) -> None:
         if not callable(value_fn):
             raise UsageError(
-                f"values from a {type(value_fn).__name__}", "it is neither a ValueGenerator nor a function", "Give one of the two"
+                f"values from a {type(value_fn).__name__}",
+                "it is neither a ValueGenerator nor a function",
+                "Give one of the two",
             )
         self.value_fn = value_fn
 
@@ -154,7 +156,9 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
     def __init__(self, noise_std: float, specs: object = None, seed: None = None) -> None:
         if seed is not None:
             raise UsageError(
-                "noise from a seed", "whoever knows the seed knows the noise", "Leave it out; in tests use sfumato.testing.deterministic"
+                "noise from a seed",
+                "whoever knows the seed knows the noise",
+                "Leave it out; in tests use sfumato.testing.deterministic",
             )
         self.noise_std = check_deviation(noise_std, "noise_std")
         self.specs = read_specs(specs)
@@ -171,7 +175,11 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
     def next(self, state: object) -> tuple[V_co, NoiseState]:
         """Return the noise of a state, always the same, and the state after it."""
         if not isinstance(state, NoiseState):
-            raise UsageError("noise from a foreign state", "it is no state of this generator", "Start from initialize()")
+            raise UsageError(
+                "noise from a foreign state",
+                "it is no state of this generator",
+                "Start from initialize()",
+            )
         block, place = divmod(state.position, self._per_block)
         rows = self._block(state, block)
         after = NoiseState(state.key, state.position + 1, state.private)
@@ -185,7 +193,11 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
     def many(self, state: NoiseState, count: int) -> Array:
         """The next ``count`` values at once: float64 ndarray of shape (count,), for single floats only."""
         if self.specs is not None:
-            raise UsageError("many values at once", "they are laid out for single floats only", "Leave specs out, or call next")
+            raise UsageError(
+                "many values at once",
+                "they are laid out for single floats only",
+                "Leave specs out, or call next",
+            )
         found, done = np.empty(count), 0
         while done < count:
             block, place = divmod(state.position + done, self._per_block)
@@ -200,7 +212,10 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
             if number == block and key == state.key:
                 return rows
         drawn = self._draw(state, block)
-        parts = [part.tolist() if spec is None else part for part, spec in zip(drawn, self._leaves, strict=True)]
+        parts = [
+            part.tolist() if spec is None else part
+            for part, spec in zip(drawn, self._leaves, strict=True)
+        ]
         rows = cast("list[_Rows[V_co]]", parts)
         if self._per_block > 1:
             self._blocks = [(state.key, block, rows), *self._blocks[: _KEPT - 1]]
@@ -211,7 +226,9 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         drawn = []
         for spec in self._leaves:
             shape, dtype = (spec.shape, spec.dtype) if spec is not None else ((), "float64")
-            rows = standard_normal(self._per_block * _size(spec), bits, scale=self.noise_std, dtype=dtype)
+            rows = standard_normal(
+                self._per_block * _size(spec), bits, scale=self.noise_std, dtype=dtype
+            )
             drawn.append(rows.reshape(self._per_block, *shape))
         return drawn
 
@@ -241,14 +258,28 @@ def _size(spec: Spec | None) -> int:
 
 def check_deviation(value: float, name: str) -> float:
     """Refuse a standard deviation that is negative or not finite."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < math.inf:
-        raise UsageError(f"{name} = {value!r}", "it must be a finite number of at least 0", f"Give a non-negative number for {name}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.integer | np.floating)
+        or not 0 <= value < math.inf
+    ):
+        raise UsageError(
+            f"{name} = {value!r}",
+            "it must be a finite number of at least 0",
+            f"Give a non-negative number for {name}",
+        )
     return float(value)
 
 
-def as_generator(value_generator: ValueGenerator[V_co] | Callable[[], V_co]) -> ValueGenerator[V_co]:
+def as_generator(
+    value_generator: ValueGenerator[V_co] | Callable[[], V_co],
+) -> ValueGenerator[V_co]:
     """Take a generator as it is, and wrap a function."""
-    return value_generator if isinstance(value_generator, ValueGenerator) else StatelessValueGenerator(value_generator)
+    return (
+        value_generator
+        if isinstance(value_generator, ValueGenerator)
+        else StatelessValueGenerator(value_generator)
+    )
 
 
 def read_specs(specs: object) -> Nested:
@@ -258,18 +289,28 @@ def read_specs(specs: object) -> Nested:
     if isinstance(specs, tuple) and all(isinstance(side, int) for side in specs):
         return _spec(specs, "float64")
     if isinstance(specs, Shaped):
-        return _spec(tuple(int(side) for side in specs.shape), str(getattr(specs, "dtype", "float64")))
+        return _spec(
+            tuple(int(side) for side in specs.shape), str(getattr(specs, "dtype", "float64"))
+        )
     if isinstance(specs, dict):
         return {key: read_specs(item) for key, item in specs.items()}
     if isinstance(specs, list):
         return [read_specs(item) for item in specs]
     if isinstance(specs, tuple):
         return refilled(specs, map(read_specs, specs))
-    raise UsageError(f"noise shaped like a {type(specs).__name__}", "it has no shape", "Give None, a shape, a Spec or an array")
+    raise UsageError(
+        f"noise shaped like a {type(specs).__name__}",
+        "it has no shape",
+        "Give None, a shape, a Spec or an array",
+    )
 
 
 def _spec(shape: tuple[int, ...], dtype: str) -> Spec:
     name = dtype.removeprefix("torch.").removeprefix("<dtype: '").removesuffix("'>")
     if name not in ("float32", "float64") or any(side < 0 for side in shape):
-        raise UsageError(f"noise of dtype {name}, shape {shape}", "noise is float32 or float64", 'Give Spec(shape, "float32")')
+        raise UsageError(
+            f"noise of dtype {name}, shape {shape}",
+            "noise is float32 or float64",
+            'Give Spec(shape, "float32")',
+        )
     return Spec(shape, name)

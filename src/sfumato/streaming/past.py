@@ -73,7 +73,10 @@ def _merged(blocks: tuple[Block, ...], values: Array, weights: Array) -> tuple[B
     joined, size = 0, len(values)
     while joined < len(blocks) and len(blocks[joined][0]) == size:
         joined, size = joined + 1, 2 * size
-    values, older = np.concatenate([*(block for block, _ in blocks[:joined][::-1]), values]), blocks[joined:]
+    values, older = (
+        np.concatenate([*(block for block, _ in blocks[:joined][::-1]), values]),
+        blocks[joined:],
+    )
     ahead = _ahead(values, weights)
     if older:
         ahead += older[0][1][size : 2 * size]

@@ -20,7 +20,13 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.streaming.aggregator import Aggregator, State
-from sfumato.streaming.generators import GaussianNoiseGenerator, Spec, ValueGenerator, check_deviation, read_specs
+from sfumato.streaming.generators import (
+    GaussianNoiseGenerator,
+    Spec,
+    ValueGenerator,
+    check_deviation,
+    read_specs,
+)
 from sfumato.streaming.tree import EfficientTreeAggregator, TreeAggregator, get_step_idx
 from sfumato.streaming.values import Nested, added, combine, map_leaves, rebuilt
 
@@ -81,7 +87,9 @@ class CumulativeSumQuery:
     Source: Kairouz et al. 2021; TensorFlow Privacy's ``TreeCumulativeSumQuery``.
     """
 
-    def __init__(self, aggregator: Aggregator[object], record_specs: object, clip_fn: Clip, clip_value: float) -> None:
+    def __init__(
+        self, aggregator: Aggregator[object], record_specs: object, clip_fn: Clip, clip_value: float
+    ) -> None:
         self.aggregator = aggregator
         self._specs = read_specs(record_specs)
         self._clip_fn = clip_fn
@@ -122,13 +130,17 @@ class CumulativeSumQuery:
 
     def accumulate_record(self, params: float, sample_state: V, record: V) -> V:
         """Clip a record and add it to the sum of a step."""
-        return self.accumulate_preprocessed_record(sample_state, self.preprocess_record(params, record))
+        return self.accumulate_preprocessed_record(
+            sample_state, self.preprocess_record(params, record)
+        )
 
     def merge_sample_states(self, one: V, other: V) -> V:
         """Add up the sums of two parts of one step."""
         return self.accumulate_preprocessed_record(one, other)
 
-    def get_noised_result(self, sample_state: V, global_state: SumState) -> tuple[V, SumState, StreamEvent]:
+    def get_noised_result(
+        self, sample_state: V, global_state: SumState
+    ) -> tuple[V, SumState, StreamEvent]:
         """Return the noisy running total with this step's sum, the state of the next step, and what to account for."""
         # What was added up so far began as zeros of the specs, and is nested as this step's sum is.
         total = cast(V, added(global_state.samples_cumulative_sum, sample_state))
@@ -136,7 +148,9 @@ class CumulativeSumQuery:
         state = SumState(tree_state, global_state.clip_value, total, noise)
         return added(total, noise), state, StreamEvent(get_step_idx(tree_state))
 
-    def reset_state(self, noised_results: Nested, global_state: SumState, *, complete: bool = False) -> SumState:
+    def reset_state(
+        self, noised_results: Nested, global_state: SumState, *, complete: bool = False
+    ) -> SumState:
         """Start a new tree on top of the noisy total.
 
         Parameters
@@ -171,31 +185,53 @@ class ResidualSumQuery(CumulativeSumQuery):
     Parameters as for ``CumulativeSumQuery``, whose guarantee it shares: the differences are post-processing of the totals.
     """
 
-    def get_noised_result(self, sample_state: V, global_state: SumState) -> tuple[V, SumState, StreamEvent]:
+    def get_noised_result(
+        self, sample_state: V, global_state: SumState
+    ) -> tuple[V, SumState, StreamEvent]:
         """Return this step's noisy sum, the state of the next step, and what to account for."""
         noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
         residual = combine((1, -1), (noise, global_state.previous_tree_noise))
-        state = SumState(tree_state, global_state.clip_value, global_state.samples_cumulative_sum, noise)
+        state = SumState(
+            tree_state, global_state.clip_value, global_state.samples_cumulative_sum, noise
+        )
         return added(sample_state, residual), state, StreamEvent(get_step_idx(tree_state))
 
-    def reset_state(self, noised_results: Nested, global_state: SumState, *, complete: bool = False) -> SumState:
+    def reset_state(
+        self, noised_results: Nested, global_state: SumState, *, complete: bool = False
+    ) -> SumState:
         """Start a new tree; the noise of the old one stays in the totals of the differences, so there is nothing to complete."""
         if complete:
-            raise UsageError("completing a tree of residuals", "their total keeps the noise that was released", "Leave complete out")
+            raise UsageError(
+                "completing a tree of residuals",
+                "their total keeps the noise that was released",
+                "Leave complete out",
+            )
         fresh = self.aggregator.reset_state(global_state.tree_state)
-        return SumState(fresh, global_state.clip_value, global_state.samples_cumulative_sum, self._zeros())
+        return SumState(
+            fresh, global_state.clip_value, global_state.samples_cumulative_sum, self._zeros()
+        )
 
 
 class _OfTree(CumulativeSumQuery):
     def __init__(
-        self, record_specs: object, noise_generator: ValueGenerator[object], clip_fn: Clip, clip_value: float, use_efficient: bool = True
+        self,
+        record_specs: object,
+        noise_generator: ValueGenerator[object],
+        clip_fn: Clip,
+        clip_value: float,
+        use_efficient: bool = True,
     ) -> None:
         kind = EfficientTreeAggregator if use_efficient else TreeAggregator
         super().__init__(kind(noise_generator), record_specs, clip_fn, clip_value)
 
     @classmethod
     def build_l2_gaussian_query(
-        cls, clip_norm: float, noise_multiplier: float, record_specs: object, noise_seed: None = None, use_efficient: bool = True
+        cls,
+        clip_norm: float,
+        noise_multiplier: float,
+        record_specs: object,
+        noise_seed: None = None,
+        use_efficient: bool = True,
     ) -> Self:
         """Clip in L2, and add Gaussian noise of standard deviation ``clip_norm * noise_multiplier`` to each node.
 
@@ -204,8 +240,16 @@ class _OfTree(CumulativeSumQuery):
         UsageError
             ``clip_norm`` is below 1e-30, ``noise_multiplier`` is negative, or a seed was given.
         """
-        deviation = _positive(clip_norm, "clip_norm") * check_deviation(noise_multiplier, "noise_multiplier")
-        return cls(record_specs, GaussianNoiseGenerator(deviation, record_specs, noise_seed), clip_l2, clip_norm, use_efficient)
+        deviation = _positive(clip_norm, "clip_norm") * check_deviation(
+            noise_multiplier, "noise_multiplier"
+        )
+        return cls(
+            record_specs,
+            GaussianNoiseGenerator(deviation, record_specs, noise_seed),
+            clip_l2,
+            clip_norm,
+            use_efficient,
+        )
 
 
 class TreeCumulativeSumQuery(_OfTree):
@@ -232,7 +276,9 @@ def clip_l2(record_as_list: Sequence[Array], clip_norm: float) -> list[Array]:
     [array([3.]), array([4.])]
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        norm = math.sqrt(sum(float(np.sum(np.square(leaf, dtype=np.float64))) for leaf in record_as_list))
+        norm = math.sqrt(
+            sum(float(np.sum(np.square(leaf, dtype=np.float64))) for leaf in record_as_list)
+        )
     if not math.isfinite(norm):
         return [np.zeros_like(leaf) for leaf in record_as_list]
     if norm <= clip_norm * _BELOW:
@@ -249,7 +295,11 @@ def _read(spec: object, leaf: object) -> Array:
     shape, dtype = (spec.shape, spec.dtype) if isinstance(spec, Spec) else ((), "float64")
     given = np.asarray(leaf)
     if given.shape != shape or given.dtype.kind not in "iuf":
-        raise UsageError("a record of another shape", f"a leaf of shape {shape} was expected", "Give records as the specs describe them")
+        raise UsageError(
+            "a record of another shape",
+            f"a leaf of shape {shape} was expected",
+            "Give records as the specs describe them",
+        )
     with np.errstate(over="ignore"):
         return given.astype(dtype)
 
@@ -262,5 +312,9 @@ def _tree(aggregator: Aggregator[V]) -> TreeAggregator[V]:
 
 def _positive(value: float, name: str) -> float:
     if not check_deviation(value, name) >= _LEAST:
-        raise UsageError(f"{name} = {value!r}", f"{name} must be at least {_LEAST}", "Give a positive number, or scale the records up")
+        raise UsageError(
+            f"{name} = {value!r}",
+            f"{name} must be at least {_LEAST}",
+            "Give a positive number, or scale the records up",
+        )
     return float(value)

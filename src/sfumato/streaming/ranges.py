@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
-from sfumato.exact import Exactly
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, add_noise
+from sfumato.numbers import Exactly
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import current
@@ -37,7 +37,11 @@ def build_tree_from_leaf(leaf_nodes: ArrayLike, arity: int = 2) -> list[Array]:
     """
     leaves, arity = np.asarray(leaf_nodes), check_arity(arity)
     if leaves.ndim != 1 or not leaves.size or leaves.dtype.kind not in "iuf":
-        raise UsageError("a tree over leaves", "they must be a line of at least one number", "Give a one-dimensional array")
+        raise UsageError(
+            "a tree over leaves",
+            "they must be a line of at least one number",
+            "Give a one-dimensional array",
+        )
     height = tree_height(leaves.size, arity)
     padded = np.zeros(arity**height, dtype=leaves.dtype)
     padded[: leaves.size] = leaves
@@ -89,15 +93,23 @@ class TreeRangeSumQuery:
             case ZCDP(rho=rho):
                 return DiscreteGaussian(Fraction(layers * self.unit.counts_l2_squared) / (2 * rho))
 
-    def noisy_tree(self, counts: ArrayLike, cost: CentralMeasure, noise: Bits | None = None) -> NoisyTree:
+    def noisy_tree(
+        self, counts: ArrayLike, cost: CentralMeasure, noise: Bits | None = None
+    ) -> NoisyTree:
         """Add noise to every node over integer counts of cells, shape (n,)."""
         cells = np.asarray(counts)
         if cells.dtype.kind not in "iu":
-            raise UsageError("range sums of numbers that are not whole", "counts are integers, and so is the noise", "Give integer counts")
+            raise UsageError(
+                "range sums of numbers that are not whole",
+                "counts are integers, and so is the noise",
+                "Give integer counts",
+            )
         tree = build_tree_from_leaf(cells.astype(np.int64), self.arity)
         law = self.law(cells.size, cost)
         bits = current() if noise is None else noise
-        return NoisyTree([add_noise(layer, law, bits) for layer in tree], cells.size, self.arity, law)
+        return NoisyTree(
+            [add_noise(layer, law, bits) for layer in tree], cells.size, self.arity, law
+        )
 
 
 class NoisyTree:
@@ -125,7 +137,11 @@ class NoisyTree:
             The range leaves the line of cells.
         """
         if not 0 <= start <= stop <= self.cells:
-            raise UsageError(f"the range from {start} to {stop}", f"there are {self.cells} cells", "Choose 0 <= start <= stop <= cells")
+            raise UsageError(
+                f"the range from {start} to {stop}",
+                f"there are {self.cells} cells",
+                "Choose 0 <= start <= stop <= cells",
+            )
         alpha = error_probability(confidence)
         nodes = self.cover(start, stop)
         value = sum(int(self.layers[layer][index]) for layer, index in nodes)
@@ -152,5 +168,9 @@ class NoisyTree:
 def check_arity(arity: int) -> int:
     """Refuse an arity below 2."""
     if isinstance(arity, bool) or not isinstance(arity, int | np.integer) or arity < 2:
-        raise UsageError(f"arity = {arity!r}", "a node has at least two children", "Give a whole number from 2 on")
+        raise UsageError(
+            f"arity = {arity!r}",
+            "a node has at least two children",
+            "Give a whole number from 2 on",
+        )
     return int(arity)

@@ -47,10 +47,22 @@ class PeriodicRoundRestartIndicator(RestartIndicator[int]):
     """
 
     def __init__(self, frequency: int, warmup: int | None = None) -> None:
-        if isinstance(frequency, bool) or not isinstance(frequency, int | np.integer) or frequency < 1:
-            raise UsageError(f"frequency = {frequency!r}", "a restart follows at least one step", "Give a whole number from 1 on")
+        if (
+            isinstance(frequency, bool)
+            or not isinstance(frequency, int | np.integer)
+            or frequency < 1
+        ):
+            raise UsageError(
+                f"frequency = {frequency!r}",
+                "a restart follows at least one step",
+                "Give a whole number from 1 on",
+            )
         if warmup is not None and not (isinstance(warmup, int) and 1 <= warmup < frequency):
-            raise UsageError(f"warmup = {warmup!r}", "it lies between 1 and frequency - 1", "Give such a number, or leave it out")
+            raise UsageError(
+                f"warmup = {warmup!r}",
+                "it lies between 1 and frequency - 1",
+                "Give such a number, or leave it out",
+            )
         self.frequency, self.warmup = int(frequency), warmup or 0
 
     def initialize(self) -> int:
@@ -81,7 +93,11 @@ class PeriodicTimeRestartIndicator(RestartIndicator[float]):
 
     def __init__(self, period_seconds: float, clock: Callable[[], float] = time.time) -> None:
         if not check_deviation(period_seconds, "period_seconds") > 0:
-            raise UsageError(f"period_seconds = {period_seconds!r}", "it must be above 0", "Give a number of seconds such as 86400")
+            raise UsageError(
+                f"period_seconds = {period_seconds!r}",
+                "it must be above 0",
+                "Give a number of seconds such as 86400",
+            )
         self.period_seconds, self._clock = float(period_seconds), clock
 
     def initialize(self) -> float:
@@ -118,16 +134,26 @@ class RestartQuery(Generic[S]):
     Source: Kairouz et al. 2021, app. D; TensorFlow Privacy's ``RestartQuery``.
     """
 
-    def __init__(self, inner_query: CumulativeSumQuery, restart_indicator: RestartIndicator[S], *, complete: bool = False) -> None:
+    def __init__(
+        self,
+        inner_query: CumulativeSumQuery,
+        restart_indicator: RestartIndicator[S],
+        *,
+        complete: bool = False,
+    ) -> None:
         self._inner, self._indicator, self._complete = inner_query, restart_indicator, complete
 
     def initial_global_state(self) -> RestartState[S]:
         """Return the state before the first step."""
         return RestartState(self._inner.initial_global_state(), self._indicator.initialize())
 
-    def get_noised_result(self, sample_state: V, global_state: RestartState[S]) -> tuple[V, RestartState[S], StreamEvent]:
+    def get_noised_result(
+        self, sample_state: V, global_state: RestartState[S]
+    ) -> tuple[V, RestartState[S], StreamEvent]:
         """Return the result of the inner query, restarted after it if the indicator says so; the event counts this tree's steps."""
-        noised, inner, event = self._inner.get_noised_result(sample_state, global_state.inner_query_state)
+        noised, inner, event = self._inner.get_noised_result(
+            sample_state, global_state.inner_query_state
+        )
         restart, indicator_state = self._indicator.next(global_state.indicator_state)
         if restart:
             inner = self._inner.reset_state(noised, inner, complete=self._complete)

@@ -82,9 +82,16 @@ def squared_sensitivity(
 
 def check_pattern(participations: int, separation: int) -> None:
     """Refuse numbers that describe no pattern."""
-    for name, value, least in (("participations", participations, 1), ("separation", separation, 0)):
+    for name, value, least in (
+        ("participations", participations, 1),
+        ("separation", separation, 0),
+    ):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise UsageError(f"{name} = {value!r}", f"it must be a whole number of at least {least}", f"Give such a number for {name}")
+            raise UsageError(
+                f"{name} = {value!r}",
+                f"it must be a whole number of at least {least}",
+                f"Give such a number for {name}",
+            )
 
 
 def _checked(coefficients: Array) -> Array:
@@ -152,7 +159,9 @@ def squared_tree_sensitivity(steps: int, *, participations: int = 1, separation:
     """
     check_pattern(participations, separation)
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-        raise UsageError(f"steps = {steps!r}", "a tree has at least one leaf", "Give a whole number from 1 on")
+        raise UsageError(
+            f"steps = {steps!r}", "a tree has at least one leaf", "Give a whole number from 1 on"
+        )
     steps = int(steps)
     if separation == 0:
         return participations**2 * levels(steps)
@@ -172,7 +181,11 @@ def tree_bound(steps: int, *, participations: int = 1, separation: int = 1) -> i
     """
     total = 0
     for height in range(levels(steps)):
-        full = min(participations, -(-(2**height) // max(separation, 1))) if separation else participations
+        full = (
+            min(participations, -(-(2**height) // max(separation, 1)))
+            if separation
+            else participations
+        )
         nodes, rest = divmod(participations, full)
         total += nodes * full**2 + rest**2
     return total

@@ -51,8 +51,16 @@ def dyadic_coefficients(horizon: int, precision: int) -> Array:
     >>> dyadic_coefficients(5, 8).tolist()
     [256, 128, 96, 80, 70]
     """
-    if isinstance(precision, bool) or not isinstance(precision, int) or not 0 <= precision <= MOST_PRECISE:
-        raise UsageError(f"precision = {precision!r}", f"it must be a whole number from 0 to {MOST_PRECISE}", "Choose one such as 16")
+    if (
+        isinstance(precision, bool)
+        or not isinstance(precision, int)
+        or not 0 <= precision <= MOST_PRECISE
+    ):
+        raise UsageError(
+            f"precision = {precision!r}",
+            f"it must be a whole number from 0 to {MOST_PRECISE}",
+            "Choose one such as 16",
+        )
     shift = _PLACES - precision
     half = 1 << shift - 1
     value, found = 1 << _PLACES, [1 << precision]
@@ -99,7 +107,9 @@ def convolve(one: Array, other: Array, length: int) -> Array:
     if min(len(one), len(other)) <= 32:
         return np.convolve(one, other)[:length]
     part = part_of(length)
-    return convolve_spectra(spectra(one[:length], part), spectra(other[:length], part), -(-length // part))[:length]
+    return convolve_spectra(
+        spectra(one[:length], part), spectra(other[:length], part), -(-length // part)
+    )[:length]
 
 
 def part_of(length: int) -> int:
@@ -125,10 +135,16 @@ def convolve_spectra(one: Array, other: Array, parts: int) -> Array:
     from scipy import fft
 
     part = one.shape[1] - 1
-    found, over, product = np.empty((parts, part)), np.zeros(part), np.empty(part + 1, dtype=np.complex128)
+    found, over, product = (
+        np.empty((parts, part)),
+        np.zeros(part),
+        np.empty(part + 1, dtype=np.complex128),
+    )
     for i, target in enumerate(found):
         first, last = max(0, i + 1 - len(one)), min(i + 1, len(other))
-        np.einsum("jk,jk->k", one[i - last + 1 : i - first + 1][::-1], other[first:last], out=product)
+        np.einsum(
+            "jk,jk->k", one[i - last + 1 : i - first + 1][::-1], other[first:last], out=product
+        )
         both = fft.irfft(product, 2 * part)
         np.add(both[:part], over, out=target)
         over = both[part:]
@@ -137,6 +153,14 @@ def convolve_spectra(one: Array, other: Array, parts: int) -> Array:
 
 def check_horizon(horizon: int) -> int:
     """Refuse a horizon that is no whole number from 1 to 10^7."""
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or not 1 <= horizon <= LONGEST:
-        raise UsageError(f"horizon = {horizon!r}", f"it must be a whole number from 1 to {LONGEST:,}", "Say how many steps there will be")
+    if (
+        isinstance(horizon, bool)
+        or not isinstance(horizon, int | np.integer)
+        or not 1 <= horizon <= LONGEST
+    ):
+        raise UsageError(
+            f"horizon = {horizon!r}",
+            f"it must be a whole number from 1 to {LONGEST:,}",
+            "Say how many steps there will be",
+        )
     return int(horizon)

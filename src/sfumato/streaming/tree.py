@@ -74,7 +74,11 @@ def _step_of(levels: Sequence[int]) -> int:
         plain = []
     if not plain or plain[0] < 0 or any(low >= high for low, high in pairwise(plain)):
         obstacle = "it is neither a state nor the heights of its nodes, smallest first"
-        raise UsageError("the step of a state", obstacle, "Give what init_state or get_cumsum_and_update returned")
+        raise UsageError(
+            "the step of a state",
+            obstacle,
+            "Give what init_state or get_cumsum_and_update returned",
+        )
     return sum(1 << level for level in plain) - 1
 
 
@@ -156,7 +160,9 @@ class TreeAggregator(Aggregator[V_co]):
             found += (digits >> level & 1) * float(self.node_variance(level))
         return found
 
-    def squared_sensitivity(self, steps: int, *, participations: int = 1, separation: int = 1) -> int:
+    def squared_sensitivity(
+        self, steps: int, *, participations: int = 1, separation: int = 1
+    ) -> int:
         """How far one person moves the completed nodes, in L2, squared: ``sfumato.streaming.squared_tree_sensitivity``."""
         return squared_tree_sensitivity(steps, participations=participations, separation=separation)
 
@@ -182,7 +188,9 @@ class TreeAggregator(Aggregator[V_co]):
 
     def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         values = draw(check_steps(steps))
-        levels = [values[(1 << level) - 1 :: 2 << level] for level in range(int(steps).bit_length())]
+        levels = [
+            values[(1 << level) - 1 :: 2 << level] for level in range(int(steps).bit_length())
+        ]
         return _prefixes(steps, levels, [1.0] * len(levels))
 
 
@@ -230,7 +238,8 @@ class EfficientTreeAggregator(TreeAggregator[V_co]):
         An own value z of variance 1 and the children's total of variance v are weighted by v and 1 over 1 + v.
         """
         nodes = [
-            (level, combine((_WEIGHTS[level],), (value,))) for level, value in zip(state.level_buffer_idx, state.level_buffer, strict=True)
+            (level, combine((_WEIGHTS[level],), (value,)))
+            for level, value in zip(state.level_buffer_idx, state.level_buffer, strict=True)
         ]
         level, total = nodes.pop(0)
         variance, after = _WEIGHTS[level], state.value_generator_state
@@ -266,5 +275,7 @@ def _prefixes(steps: int, left: Sequence[Array], weights: Sequence[float]) -> Ar
     found = np.zeros(steps + 1)
     for level in reversed(range(len(left))):
         target = found[1 << level :: 2 << level]
-        target[...] = found[0 :: 2 << level][: len(target)] + weights[level] * left[level][: len(target)]
+        target[...] = (
+            found[0 :: 2 << level][: len(target)] + weights[level] * left[level][: len(target)]
+        )
     return found[1:]

@@ -78,7 +78,9 @@ def map_leaves(function: Callable[[Sequence[object]], object], *values: Nested) 
     """
     first = values[0]
     if isinstance(first, dict):
-        if not _are_like(values, first) or any(value.keys() != first.keys() for value in values[1:]):
+        if not _are_like(values, first) or any(
+            value.keys() != first.keys() for value in values[1:]
+        ):
             raise unlike()
         return {key: map_leaves(function, *(value[key] for value in values)) for key in first}
     if isinstance(first, list | tuple):
@@ -153,4 +155,8 @@ def _by_pieces(weights: Sequence[float], values: Sequence[Array]) -> Array:
 
 def unlike() -> UsageError:
     """What is said when values do not fit together."""
-    return UsageError("adding values of different nesting or shape", "they have no common structure", "Give values that are nested alike")
+    return UsageError(
+        "adding values of different nesting or shape",
+        "they have no common structure",
+        "Give values that are nested alike",
+    )

@@ -15,12 +15,19 @@ from sfumato.privacy.unit import Unit
 
 QUESTIONS = (KMeans,)
 ENDS: Rows = ((0.5,), (3.0,))
-PROMISES: tuple[tuple[Unit, CentralMeasure], ...] = ((UNITS[0], PURE), (UNITS[3], PURE), (UNITS[1], ZCDP(8)))
+PROMISES: tuple[tuple[Unit, CentralMeasure], ...] = (
+    (UNITS[0], PURE),
+    (UNITS[3], PURE),
+    (UNITS[1], ZCDP(8)),
+)
 
 
 def _clusters(method: Method, unit: Unit, cost: CentralMeasure) -> Subject:
     """Rows at the two ends move sums by their most; the number of rows, drawn first, decides how many steps or cells there are."""
-    question, lattice = KMeans(2, method=method), UniformPartitioner().needs(LINE).lattice  # three cells, rather than 2^20
+    question, lattice = (
+        KMeans(2, method=method),
+        UniformPartitioner().needs(LINE).lattice,
+    )  # three cells, rather than 2^20
     mechanism = of_counts(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
     return Subject(f"k-means, {method}", unit, cost, mechanism, ENDS, (-3, 40), runs=500)
 
@@ -37,7 +44,9 @@ def _tree_clusters(unit: Unit) -> Subject:
         cost = less_noise(PURE, times)
         return of_counts(lattice, lambda cube, noise: question.answer(cube, unit, cost, noise))
 
-    return Subject("k-means, privtree", unit, PURE, spending(1), pair=pair, runs=300, weaker=spending)
+    return Subject(
+        "k-means, privtree", unit, PURE, spending(1), pair=pair, runs=300, weaker=spending
+    )
 
 
 def subjects() -> Iterator[Subject]:

@@ -9,13 +9,13 @@ import numpy as np
 from sfumato.audit.runs import Published, Rows, published_counts
 from sfumato.audit.streams import of_machine
 from sfumato.audit.subjects.subject import CONCENTRATED, ON_LINE, PURE, UNITS, Subject
+from sfumato.counters.methods import Reach, toeplitz
+from sfumato.counters.tree import ElderTree
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.streaming import TreeRangeSumQuery
-from sfumato.streaming.exact_tree import ElderTree
-from sfumato.streaming.methods import Reach, toeplitz
 
 STEPS: Rows = ((0.0,), (3.0,), (7.0,))
 
@@ -24,7 +24,14 @@ def _counter(unit: Unit, cost: CentralMeasure) -> Subject:
     """A running total over ten steps: a tree of two levels, or a Toeplitz matrix in units of 1/32."""
     reach = Reach(unit, (0, 1))
     if isinstance(cost, ZCDP):
-        return Subject("Counter, Toeplitz", unit, cost, of_machine(toeplitz(10, 1, reach, cost, 5), 10), STEPS, runs=1000)
+        return Subject(
+            "Counter, Toeplitz",
+            unit,
+            cost,
+            of_machine(toeplitz(10, 1, reach, cost, 5), 10),
+            STEPS,
+            runs=1000,
+        )
     tree = ElderTree(10, (3,), DiscreteLaplace(2 * reach.l1 / PURE.epsilon))
     return Subject("Counter, tree", unit, cost, of_machine(tree, 10), STEPS, runs=1000)
 
@@ -34,9 +41,13 @@ def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
 
     def run(rows: Rows, noise: Bits) -> Published:
         counts = np.bincount(np.array([int(row[0]) for row in rows], dtype=np.int64), minlength=4)
-        return published_counts(np.concatenate(TreeRangeSumQuery(2, unit).noisy_tree(counts, cost, noise).layers))
+        return published_counts(
+            np.concatenate(TreeRangeSumQuery(2, unit).noisy_tree(counts, cost, noise).layers)
+        )
 
-    least = 0.98 if unit.neighbours == "add-remove" else 0.6  # the root counts all rows: under replace it tells nothing
+    least = (
+        0.98 if unit.neighbours == "add-remove" else 0.6
+    )  # the root counts all rows: under replace it tells nothing
     return Subject("Range tree", unit, cost, run, ON_LINE, least=least)
 
 

@@ -31,4 +31,6 @@ def _device(name: str, made: Callable[[int], BPM | MultivariateLaplace]) -> Subj
 def subjects() -> Iterator[Subject]:
     """Every subject of this room."""
     yield _device("BPM report, half a side apart", lambda epsilon: BPM(epsilon, 3, 2))
-    yield _device("Laplace report, half a side apart", lambda epsilon: MultivariateLaplace(epsilon, 2))
+    yield _device(
+        "Laplace report, half a side apart", lambda epsilon: MultivariateLaplace(epsilon, 2)
+    )

@@ -21,14 +21,18 @@ NAMES = range(4)
 SELECTED = ApproxDP("1", "0.01")
 
 
-def _keys(axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation: Neighbours) -> Subject:
+def _keys(
+    axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation: Neighbours
+) -> Subject:
     """One person's rows lie in a key near its threshold; under replace they move to a key that nobody else has."""
     unit = Unit(rows_per_person=rows_per_person, neighbours=relation)
     question = Histogram(axes, selection=selection)
     lattice = question.needs(KEYED).lattice
     place = [list(KEYED).index(name) for name in axes]
 
-    counted = cache(lambda rows: count(tuple(tuple(row[i] for i in place) for row in rows), lattice))
+    counted = cache(
+        lambda rows: count(tuple(tuple(row[i] for i in place) for row in rows), lattice)
+    )
 
     def spending(times: int) -> Mechanism:
         cost = less_noise(SELECTED, times)
@@ -38,7 +42,9 @@ def _keys(axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation
             beside = question.needs(KEYED).lattice.size // MOST_KEYS
             counts = release.counts.reshape(len(release.counts) // beside, beside).tolist()
             shown = dict(zip(map(int, release.cell_names("k")), counts, strict=True))
-            numbers = tuple(x for name in NAMES for x in (int(name in shown), *shown.get(name, [0] * beside)))
+            numbers = tuple(
+                x for name in NAMES for x in (int(name in shown), *shown.get(name, [0] * beside))
+            )
             return Published(numbers, release)
 
         return run

@@ -8,7 +8,18 @@ from itertools import product
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Mechanism, Published, Rows, of_question
-from sfumato.audit.subjects.subject import CONCENTRATED, COSTS, FIRST_DRAWS, LINE, ON_LINE, PURE, UNITS, Subject, less_noise, of
+from sfumato.audit.subjects.subject import (
+    CONCENTRATED,
+    COSTS,
+    FIRST_DRAWS,
+    LINE,
+    ON_LINE,
+    PURE,
+    UNITS,
+    Subject,
+    less_noise,
+    of,
+)
 from sfumato.partition import (
     AdaptiveGridPartitioner,
     AutoPartitioner,
@@ -19,7 +30,7 @@ from sfumato.partition import (
     PrivTreePartitioner,
     UniformPartitioner,
 )
-from sfumato.partition.cover import Splits
+from sfumato.partition.tree.cover import Splits
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -56,7 +67,10 @@ def _chosen(name: str, question: AnyQuestion, unit: Unit) -> Subject:
 
         return run
 
-    pair = ((0.5,), (1.5,)) + r * ((2.5,),), ((0.5,), (1.5,)) + (r * ((0.5,),) if unit.neighbours == "replace" else ())
+    pair = (
+        ((0.5,), (1.5,)) + r * ((2.5,),),
+        ((0.5,), (1.5,)) + (r * ((0.5,),) if unit.neighbours == "replace" else ()),
+    )
     return Subject(name, unit, PURE, spending(1), pair=pair, runs=1000, weaker=spending)
 
 
@@ -66,7 +80,9 @@ def subjects() -> Iterator[Subject]:
         yield of("Uniform grid, given", UniformPartitioner(partitions=3), *promise)
         yield of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise, FIRST_DRAWS)
     yield _tree("Binary partition", BinaryPartitioner(depth=2, stop_below=1), UNITS[0], PURE)
-    yield _tree("Binary partition", BinaryPartitioner(depth=2, stop_below=1), UNITS[3], CONCENTRATED)
+    yield _tree(
+        "Binary partition", BinaryPartitioner(depth=2, stop_below=1), UNITS[3], CONCENTRATED
+    )
     yield _tree("Adaptive grid", AdaptiveGridPartitioner(), UNITS[2], PURE)
     yield _tree("Automatic partition", AutoPartitioner(), UNITS[0], PURE)
     yield _tree("Automatic partition", AutoPartitioner(), UNITS[1], CONCENTRATED)

@@ -13,7 +13,7 @@ from sfumato.domain import Domain
 from sfumato.histogram import Histogram
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Neighbours, Unit
-from sfumato.publisher import Publisher
+from sfumato.publishing.publisher import Publisher
 from sfumato.random.bits import Bits, override
 
 
@@ -29,7 +29,9 @@ def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP
 
         from sfumato.data import source
 
-        columns = dict(zip((str(unit.person), *domain), map(list, zip(*rows, strict=True)), strict=True))
+        columns = dict(
+            zip((str(unit.person), *domain), map(list, zip(*rows, strict=True)), strict=True)
+        )
         bounded = source(
             pa.table(columns),
             domain,
@@ -59,7 +61,15 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
     def spending(times: int) -> Mechanism:
         return of_publisher(Histogram("x", bins=3), LINE, unit, PureDP(times * PURE.epsilon))
 
-    return Subject("Publisher, table to release", unit, PURE, spending(1), pair=pair, runs=1000, weaker=spending)
+    return Subject(
+        "Publisher, table to release",
+        unit,
+        PURE,
+        spending(1),
+        pair=pair,
+        runs=1000,
+        weaker=spending,
+    )
 
 
 def subjects() -> Iterator[Subject]:

@@ -81,6 +81,12 @@ def less_noise(cost: CentralMeasure, scale: int) -> CentralMeasure:
             return PureDP(epsilon * scale)
 
 
-def of(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure, first_draws: tuple[int, ...] = (0,)) -> Subject:
+def of(
+    name: str,
+    question: AnyQuestion,
+    unit: Unit,
+    cost: CentralMeasure,
+    first_draws: tuple[int, ...] = (0,),
+) -> Subject:
     """A question whose published numbers move one for one with its draws."""
     return Subject(name, unit, cost, of_question(question, LINE, unit, cost), ON_LINE, first_draws)

@@ -61,7 +61,15 @@ def install() -> Iterator[tuple[str, bool]]:
         place = folder() / peer
         if python(peer) is None:
             venv.create(place, clear=True, with_pip=True)
-            words = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install", *needs]
+            words = [
+                str(place / "bin" / "python"),
+                "-m",
+                "pip",
+                "--disable-pip-version-check",
+                "--quiet",
+                "install",
+                *needs,
+            ]
             if subprocess.run(words, check=False, capture_output=True).returncode == 0:
                 (place / "whole").touch()
         yield peer, python(peer) is not None

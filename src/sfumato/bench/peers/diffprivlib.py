@@ -18,6 +18,8 @@ def clusters(path: str, k: int, epsilon: float, runs: int) -> dict[str, object]:
     for _ in range(runs):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = KMeans(n_clusters=k, epsilon=epsilon, bounds=(-np.ones(d), np.ones(d))).fit(points)
+            model = KMeans(n_clusters=k, epsilon=epsilon, bounds=(-np.ones(d), np.ones(d))).fit(
+                points
+            )
         found.append(model.cluster_centers_.tolist())
     return {"centres": found, "seconds": (time.process_time() - start) / runs}

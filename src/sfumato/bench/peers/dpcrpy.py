@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpcrpy import BinMech, Honaker
 from dpcrpy.framework.noiMech import GaussNoiMech
 
-from sfumato.bench.tables import medians
+from sfumato.bench.measuring import medians
 
 KINDS = {"tree": BinMech, "efficient tree": Honaker}
 

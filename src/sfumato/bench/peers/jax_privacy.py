@@ -8,7 +8,7 @@ from functools import cache
 import jax
 from jax_privacy.matrix_factorization import buffered_toeplitz
 
-from sfumato.bench.tables import medians
+from sfumato.bench.measuring import medians
 
 jax.config.update("jax_enable_x64", True)  # the parameters are refused in single precision
 
@@ -20,14 +20,21 @@ def search(horizon: int) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - process
 
 
-def stepping(horizon: int, shape: list[int], dtype: str, steps: int, runs: int) -> tuple[float, float, float, float]:
+def stepping(
+    horizon: int, shape: list[int], dtype: str, steps: int, runs: int
+) -> tuple[float, float, float, float]:
     """Median wall and processor seconds of ``steps`` steps, after the two of the search for the parameters."""
     searched = search(horizon)
-    inverse, template = _found(horizon).inverse_as_streaming_matrix(), jax.ShapeDtypeStruct(tuple(shape), dtype)
+    inverse, template = (
+        _found(horizon).inverse_as_streaming_matrix(),
+        jax.ShapeDtypeStruct(tuple(shape), dtype),
+    )
 
     def step(state: object, key: jax.Array) -> tuple[jax.Array, object, jax.Array]:
         key, own = jax.random.split(key)
-        noise, state = inverse.multiply_next(jax.random.normal(own, template.shape, template.dtype), state)
+        noise, state = inverse.multiply_next(
+            jax.random.normal(own, template.shape, template.dtype), state
+        )
         return noise, state, key
 
     compiled = jax.jit(step)

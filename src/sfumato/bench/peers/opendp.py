@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import opendp.prelude as dp
 
-from sfumato.bench.tables import medians
+from sfumato.bench.measuring import medians
 
 
 def samples(law: str, scale: float, size: int) -> list[int]:
@@ -20,5 +20,8 @@ def noise(law: str, scale: float, size: int, runs: int) -> tuple[float, float]:
 
 def _measure(law: str, scale: float) -> dp.Measurement:
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=int)), (dp.l1_distance(T=int) if law == "laplace" else dp.l2_distance(T=float))
+    space = (
+        dp.vector_domain(dp.atom_domain(T=int)),
+        (dp.l1_distance(T=int) if law == "laplace" else dp.l2_distance(T=float)),
+    )
     return (dp.m.make_laplace if law == "laplace" else dp.m.make_gaussian)(*space, scale)

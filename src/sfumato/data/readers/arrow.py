@@ -41,7 +41,9 @@ class Stream(RowReader):
             return self._data.to_reader()
         once = isinstance(self._data, pa.RecordBatchReader)
         if self._spent and once:
-            raise DataError(self.name, "a reader can be read once, and it has been", "Give a table, or a file")
+            raise DataError(
+                self.name, "a reader can be read once, and it has been", "Give a table, or a file"
+            )
         if self._reader is None:
             self._reader = self._data if once else pa.RecordBatchReader.from_stream(self._data)
         return self._reader
@@ -118,7 +120,11 @@ class ArrowDataset(RowReader):
     def label(self, name: str | None) -> str:
         """The name that it is given, and the state of the files."""
         seen = _states(self._dataset)
-        return f"{name} modified {hashlib.sha256(repr(seen).encode()).hexdigest()}" if seen else name or ""
+        return (
+            f"{name} modified {hashlib.sha256(repr(seen).encode()).hexdigest()}"
+            if seen
+            else name or ""
+        )
 
 
 def _scan_options(dataset: pa.dataset.Dataset) -> pa.dataset.FragmentScanOptions | None:
@@ -137,11 +143,16 @@ def _held(dataset: pa.dataset.Dataset) -> list[set[str]]:
     if hasattr(dataset, "children"):
         return [held for child in dataset.children for held in _held(child)]
     try:
-        return [{*part.physical_schema.names, *get_partition_keys(part.partition_expression)} for part in dataset.get_fragments()]
+        return [
+            {*part.physical_schema.names, *get_partition_keys(part.partition_expression)}
+            for part in dataset.get_fragments()
+        ]
     except ValueError:  # one with a filter shows its files only
         partition = dataset.partitioning.schema.names if dataset.partitioning is not None else []
         form = dataset.format
-        return [{*form.inspect(file, dataset.filesystem).names, *partition} for file in dataset.files]
+        return [
+            {*form.inspect(file, dataset.filesystem).names, *partition} for file in dataset.files
+        ]
 
 
 def _states(dataset: pa.dataset.Dataset) -> list[tuple[str, int | None, int | None]]:
@@ -150,4 +161,7 @@ def _states(dataset: pa.dataset.Dataset) -> list[tuple[str, int | None, int | No
         return [state for child in dataset.children for state in _states(child)]
     if not hasattr(dataset, "files"):
         return []
-    return [(info.path, info.size, info.mtime_ns) for info in dataset.filesystem.get_file_info(dataset.files)]
+    return [
+        (info.path, info.size, info.mtime_ns)
+        for info in dataset.filesystem.get_file_info(dataset.files)
+    ]

@@ -116,7 +116,9 @@ class CsvFile(RowReader):
         skipped += len(head) - skipped - len(head[skipped:].lstrip(b"\r\n"))
         text = head[skipped:]
         if not text:
-            raise DataError(self.name, "it has no header", "Write the names of the columns in the first line")
+            raise DataError(
+                self.name, "it has no header", "Write the names of the columns in the first line"
+            )
         end = csvrows.first_row_end(text, final=len(head) <= csvrows.LONGEST)
         if not end:
             raise DataError(
@@ -210,7 +212,9 @@ def _parsed(
     )
 
 
-def _read(batch: pa.RecordBatch, columns: Columns, missing: list[str], losses: Losses) -> pa.RecordBatch:
+def _read(
+    batch: pa.RecordBatch, columns: Columns, missing: list[str], losses: Losses
+) -> pa.RecordBatch:
     read: dict[str, pa.Array] = {}
     for name, column in columns.items():
         texts = _without_missing(batch[name], column, missing)

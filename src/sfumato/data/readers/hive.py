@@ -25,7 +25,11 @@ def partitions(folders: Sequence[str]) -> list[tuple[str, str | None]]:
     [('year', '2013'), ('place', 'St. Gallen')]
     """
     pairs = (folder.partition("=") for folder in folders)
-    return [(unquote(key), None if value == MISSING else unquote(value)) for key, equals, value in pairs if equals and key]
+    return [
+        (unquote(key), None if value == MISSING else unquote(value))
+        for key, equals, value in pairs
+        if equals and key
+    ]
 
 
 class Partitioned(RowReader):
@@ -33,7 +37,9 @@ class Partitioned(RowReader):
 
     in_memory = False
 
-    def __init__(self, file: RowReader, values: Sequence[tuple[str, str | None]], person: str | None) -> None:
+    def __init__(
+        self, file: RowReader, values: Sequence[tuple[str, str | None]], person: str | None
+    ) -> None:
         self.name = file.name
         self.has_schema = file.has_schema
         self._file = file
@@ -47,7 +53,9 @@ class Partitioned(RowReader):
     def schema(self, columns: Columns) -> pa.Schema:
         """Types as the file has them, and as the domain declares them."""
         held = self._file.schema(self._in_file(columns))
-        return pa.schema([*held, *((key, value.type) for key, value in self._constants(columns).items())])
+        return pa.schema(
+            [*held, *((key, value.type) for key, value in self._constants(columns).items())]
+        )
 
     def rows(self) -> int | None:
         """As many as the file has."""
@@ -66,7 +74,10 @@ class Partitioned(RowReader):
         constants = self._constants(columns)
         in_file = self._in_file(columns) or {self._file.names()[0]: None}
         for batch in self._file.batches_noting(in_file, losses):
-            parts = [_repeated(constants[name], len(batch)) if name in constants else batch[name] for name in columns]
+            parts = [
+                _repeated(constants[name], len(batch)) if name in constants else batch[name]
+                for name in columns
+            ]
             yield pa.RecordBatch.from_arrays(parts, names=list(columns))
 
     def _in_file(self, columns: Columns) -> Columns:
@@ -74,7 +85,11 @@ class Partitioned(RowReader):
         return {name: column for name, column in columns.items() if name not in folders}
 
     def _constants(self, columns: Columns) -> dict[str, pa.Array]:
-        return {key: self._constant(key, value, columns[key]) for key, value in self._values if key in columns}
+        return {
+            key: self._constant(key, value, columns[key])
+            for key, value in self._values
+            if key in columns
+        }
 
     def _constant(self, key: str, value: str | None, column: Column) -> pa.Array:
         """The folder's value as a column of one row, missing where it does not parse, as in CSV."""

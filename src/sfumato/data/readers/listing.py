@@ -91,7 +91,10 @@ def files_of(given: Sequence[str]) -> list[File]:
     found = [file for each in given for file in guarded(each, partial(_expand, each))]
     found.sort(key=lambda file: file.path.parts)
     if len(found) > 1:
-        seen = [(status.st_dev, status.st_ino) for status in (stat_file(file.path, file.name) for file in found)]
+        seen = [
+            (status.st_dev, status.st_ino)
+            for status in (stat_file(file.path, file.name) for file in found)
+        ]
         if len(set(seen)) < len(seen):
             raise DataError(
                 called(given),
@@ -146,9 +149,13 @@ def _expand(given: str) -> list[File]:
     if not found:
         raise DataError(given, *nothing)
     _one_form(given, found)
-    once = {file.path: file for file in found}  # a pattern may match both a directory and what is below it
+    once = {
+        file.path: file for file in found
+    }  # a pattern may match both a directory and what is below it
     found = sorted(once.values(), key=lambda file: file.path.parts)
-    return [replace(file, name=f"{given}, file {i} in sorted order") for i, file in enumerate(found, 1)]
+    return [
+        replace(file, name=f"{given}, file {i} in sorted order") for i, file in enumerate(found, 1)
+    ]
 
 
 def _one_form(given: str, found: list[File]) -> None:
@@ -179,7 +186,9 @@ def _matches(folder: Path, patterns: Below, below: Below) -> Iterator[File]:
     rest = patterns[1:]
     if head == "**":
         yield from _matches(folder, rest, below)
-        for name in _folders(folder) if rest else ():  # at the end, a directory stands for all below it
+        for name in (
+            _folders(folder) if rest else ()
+        ):  # at the end, a directory stands for all below it
             yield from _matches(folder / name, patterns, (*below, name))
     elif not _wild(head):
         if (folder / head).exists():
@@ -201,7 +210,11 @@ def _below(folder: Path, below: Below) -> Iterator[File]:
 
 def _names(folder: Path, pattern: str = "*") -> list[str]:
     passed_over = tuple(sign for sign in "._" if not pattern.startswith(sign))
-    return sorted(name for name in os.listdir(folder) if fnmatch(name, pattern) and not name.startswith(passed_over))
+    return sorted(
+        name
+        for name in os.listdir(folder)
+        if fnmatch(name, pattern) and not name.startswith(passed_over)
+    )
 
 
 def _folders(folder: Path) -> list[str]:
@@ -210,4 +223,8 @@ def _folders(folder: Path) -> list[str]:
         return []
     above = {parent.resolve() for parent in (folder, *folder.parents)}
     inside = [name for name in _names(folder) if (folder / name).is_dir()]
-    return [name for name in inside if not (folder / name).is_symlink() or (folder / name).resolve() not in above]
+    return [
+        name
+        for name in inside
+        if not (folder / name).is_symlink() or (folder / name).resolve() not in above
+    ]

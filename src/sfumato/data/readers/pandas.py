@@ -122,6 +122,8 @@ class PandasFrame(RowReader):
             read[name] = whole_numbers(self._frame[name].iloc[start:stop].to_numpy())
         return pa.table({name: read[name] for name in columns}, schema=schema)
 
-    def _converted(self, names: list[str], start: int, stop: int, schema: pa.Schema | None) -> pa.Table:
+    def _converted(
+        self, names: list[str], start: int, stop: int, schema: pa.Schema | None
+    ) -> pa.Table:
         part = self._frame[names].iloc[start:stop]
         return pa.Table.from_pandas(part, schema=schema, preserve_index=False)

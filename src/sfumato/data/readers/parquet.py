@@ -48,6 +48,10 @@ class ParquetFile(RowReader):
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read row group by row group; labels and ids keep the file's dictionary form."""
-        coded = [name for name, column in columns.items() if column is None or isinstance(column, LabelAxis)]
+        coded = [
+            name
+            for name, column in columns.items()
+            if column is None or isinstance(column, LabelAxis)
+        ]
         with self._open(coded) as file:
             yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=True)

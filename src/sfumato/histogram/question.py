@@ -1,0 +1,331 @@
+"""Histograms and contingency tables over categories, public bins, and keys that are not known beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+import numpy as np
+
+from sfumato.answers.counts import Counts, Needs
+from sfumato.answers.preview import CountsPreview, Preview
+from sfumato.answers.question import Question
+from sfumato.arrays import Array
+from sfumato.cube import Cube
+from sfumato.domain import (
+    Categories,
+    Domain,
+    Interval,
+    KeyAxis,
+    LabelAxis,
+    Lattice,
+    LatticeAxis,
+    named_axes,
+)
+from sfumato.errors import UsageError, nearest, printable, shown
+from sfumato.histogram import keys
+from sfumato.histogram.bins import (
+    AxisBins,
+    Bins,
+    Width,
+    binned,
+    by_axis,
+    plain_bins,
+    plain_width,
+    widths_by_axis,
+)
+from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, record_lattice
+from sfumato.histogram.records import PROOF as RECORDS_PROOF
+from sfumato.histogram.table import CountsTable
+from sfumato.limits import require_numbers
+from sfumato.mechanisms.noise import add_noise, count_law
+from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
+from sfumato.numbers import settle
+from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.unit import Unit
+from sfumato.random.bits import Bits
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class Histogram(
+    Question["HistogramRelease"],
+    frozen=True,
+    tag="histogram",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
+    """How many rows fall in each cell? Counts over the product of axes: a histogram, or a contingency table of several axes.
+
+    Parameters
+    ----------
+    axes : str or list of str
+        Axes of the domain; the last one runs fastest in ``values``. At most one of them is an axis of ``Keys``: the keys that
+        many rows have are found, and the cost then needs a delta.
+    bins : int, list of edges, dict, or None
+        For Interval axes: a number of equal bins, increasing edges (values beyond them are clamped to the end bins), or a
+        dict of either by axis; with several Interval axes a list of as many entries also serves. None: the axis' own step,
+        or ten bins.
+    width : number, dict, or None
+        The width of bins instead of their number, for all Interval axes or by axis; the last bin is narrower where they do
+        not fill the axis. For dates a number means days, for times seconds.
+    records : int or None
+        Bins of about so many rows each, in place of ``bins`` and ``width``: for one Interval axis. Their number and their edges are
+        paid for; ``release.lattice`` has the edges, ``release.rows`` the noisy number of rows.
+    rows : int or None
+        With ``records``: the number of rows, where it is public. Then nothing is spent on it.
+    selection : {"truncated-geometric", "threshold", "stability"}
+        How keys are selected. The default shows each key as often as the cost allows; "threshold" is discrete Laplace noise
+        with the least threshold; "stability" the rule of PSIlence, with its sensitivity of 2.
+
+    Raises
+    ------
+    UsageError
+        If an axis is unknown, bins are fewer than 2, edges do not increase, there would be more than 2^24 cells, or ``records`` is
+        given with bins, a width or several axes.
+
+    Guarantee
+    ---------
+    Sensitivity: L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 times under replace.
+    Holds because: the cells are disjoint and fixed by the public domain, and the noise is exact on the integers.
+    Not covered: the choice of columns, bins and bounds; the time the query takes.
+    Source: Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, Steinke 2020.
+
+    With an axis of keys, (epsilon, delta) and instead:
+    Sensitivity: of the rows per key, L1 = rows_per_person (twice that under replace), in one key or over several.
+    Holds because: keys that nobody has are never shown, and a key is shown with a probability that one row changes by a factor
+    of e^eps and a summand of delta at most, at the price of one row as in mechanisms/thresholds; a person's rows add up to the
+    cost.
+    Not covered: the choice of columns and of the rule; the time the query takes, which grows with the number of keys.
+    Source: Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; thresholds: Korolova et al. 2009, Vadhan 2017, section
+    3.3.
+
+    With ``records``, instead:
+    Sensitivity: of the number of rows and of the bins' counts, L1 = rows_per_person (twice that under replace); of rows below a cut
+    minus q times its node's rows, rows_per_person max(q, 1 - q).
+    Holds because: cuts are chosen among public lattice points by exact selections, a level's nodes hold disjoint rows, bins follow
+    from cuts that are paid for, and the costs of rows, cuts and counts add up to the whole. Under replace selections run as
+    add-remove at half their share.
+    Not covered: the choice of columns, bounds and records per bin; the time the query takes.
+    Source: McSherry, Talwar, FOCS 2007; Kaplan, Schnapp, Stemmer, ICML 2022; Cesar, Rogers, ALT 2021.
+
+    >>> from sfumato.domain import Domain, Interval
+    >>> Histogram("age", bins=4).needs(Domain(age=Interval(0, 100))).lattice.shape
+    (4,)
+    """
+
+    axes: str | Sequence[str]
+    bins: Bins = None
+    width: Width = None
+    selection: Rule = "truncated-geometric"
+    records: int | None = None
+    rows: int | None = None
+
+    proof: ClassVar[Proof] = Proof(
+        sensitivity="L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 times under replace.",
+        because="the cells are disjoint and fixed by the public domain, and the noise is exact on the integers.",
+        not_covered="the choice of columns, bins and bounds; the time the query takes.",
+        source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, Steinke 2020.",
+    )
+    keys_proof: ClassVar[Proof] = keys.PROOF
+    records_proof: ClassVar[Proof] = RECORDS_PROOF
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
+        msgspec.structs.force_setattr(self, "bins", plain_bins(self.bins))
+        msgspec.structs.force_setattr(self, "width", plain_width(self.width))
+        msgspec.structs.force_setattr(self, "records", plain_records(self.records, "records"))
+        msgspec.structs.force_setattr(self, "rows", plain_records(self.rows, "rows"))
+        if self.records is not None and (self.bins is not None or self.width is not None):
+            raise UsageError(
+                "records with bins or width",
+                "each of them says where the bins lie",
+                "Leave the others out",
+            )
+        if self.rows is not None and self.records is None:
+            raise UsageError(
+                f"rows = {self.rows}",
+                "a stated number of rows serves records per bin only",
+                "Give records, or leave rows out",
+            )
+        if self.selection not in RULES:
+            asked = f"selection = {shown(self.selection)}"
+            raise UsageError(
+                asked,
+                f"there is no rule of that name; {nearest(self.selection, RULES)}",
+                "Name one of them",
+            )
+        settle(self)
+
+    def needs(self, domain: Domain) -> Needs:
+        """Its lattice is exactly its bins; keys have no bins. Bins by records are chosen on the axis' default lattice."""
+        names = domain.select(self.axes)
+        if self.records is not None:
+            lattice = record_lattice(self.title, domain, names)
+            return Needs(lattice, min(lattice.size, MOST_BINS))
+        intervals = [name for name in names if isinstance(domain[name], Interval)]
+        bins, widths = by_axis(self.bins, intervals), widths_by_axis(self.width, intervals)
+        lattice = Lattice(
+            tuple(_lattice_axis(domain, name, bins.get(name), widths.get(name)) for name in names)
+        )
+        keys.check_keys(self.title, lattice)
+        if keys.key_axis(lattice) is None:
+            require_numbers(self.title, lattice.size)
+        return Needs(
+            lattice, math.prod(axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis))
+        )
+
+    @property
+    def title(self) -> str:
+        return f"Histogram of {' x '.join(map(printable, self.axes))}"
+
+    def preview(
+        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
+    ) -> Preview:
+        """Say how accurate the counts would be, and which keys would be shown."""
+        lattice = self.needs(domain).lattice
+        if self.records is not None:
+            return record_bins(lattice, self.records, self.rows, unit, cost).preview(
+                self.title, rows
+            )
+        if keys.key_axis(lattice) is None:
+            return CountsPreview(
+                self.title, without_delta(cost), unit, lattice.size, count_law(cost, unit), rows
+            )
+        selects, cells = keys.laws(cost, unit, self.selection, alone=len(lattice.axes) == 1)
+        told = (keys.told(selects), keys.READ_AS_NOUGHT)
+        law = selects if cells is None else cells
+        return keys.KeysPreview(
+            self.title, cost, unit, None, law, rows, told, selects=selects, rule=self.selection
+        )
+
+    def answer(
+        self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
+    ) -> HistogramRelease:
+        """Add exact noise to every cell; keys are selected first, and bins by records are cut first."""
+        cube = counts.on(counts.lattice)
+        if self.records is not None:
+            return self._answer_records(cube, unit, cost, noise)
+        if keys.key_axis(cube.lattice) is not None:
+            return self._answer_keys(cube, unit, cost, noise)
+        law = count_law(cost, unit)
+        guarantee = self.promise(without_delta(cost), unit, str(law), noise)
+        return HistogramRelease(
+            question=self,
+            lattice=cube.lattice,
+            counts=add_noise(cube.counts, law, noise),
+            law=law,
+            guarantee=guarantee,
+        )
+
+    def _answer_keys(
+        self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits
+    ) -> HistogramRelease:
+        selects, cells = keys.laws(cost, unit, self.selection, alone=len(cube.lattice.axes) == 1)
+        lattice, counts = keys.shown(cube, selects, cells, noise)
+        how = keys.mechanism(selects, cells)
+        guarantee = self.promise(cost, unit, how, noise, proof=self.keys_proof)
+        law = selects if cells is None else cells
+        return HistogramRelease(
+            question=self,
+            lattice=lattice,
+            counts=counts,
+            law=law,
+            selection=selects,
+            guarantee=guarantee,
+        )
+
+    def _answer_records(
+        self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits
+    ) -> HistogramRelease:
+        assert self.records is not None
+        bins = record_bins(cube.lattice, self.records, self.rows, unit, cost)
+        rows, lattice, counts = bins.answer(cube, noise)
+        guarantee = self.promise(bins.cost, unit, bins.mechanism, noise, proof=self.records_proof)
+        return HistogramRelease(
+            question=self,
+            lattice=lattice,
+            counts=counts,
+            law=bins.law,
+            guarantee=guarantee,
+            rows=rows,
+        )
+
+
+Histogram.examples = (
+    Histogram("x"),
+    Histogram("x", bins=[0, 1, 3]),
+    Histogram("x", records=2),
+    Histogram("x", records=2, rows=4),
+)
+
+
+def _lattice_axis(
+    domain: Domain, name: str, bins: AxisBins | None, width: float | None
+) -> LatticeAxis:
+    axis = domain[name]
+    if isinstance(axis, Categories):
+        return LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None)
+    return binned(name, axis, bins, width) if isinstance(axis, Interval) else KeyAxis(name)
+
+
+class HistogramRelease(
+    CountsTable,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="histogram-release",
+    forbid_unknown_fields=True,
+):
+    """The answer to a histogram: noisy counts over the cells of ``lattice``, and what can be made of them.
+
+    Attributes
+    ----------
+    question : Histogram
+    lattice, counts, law
+        As in ``CountsTable``.
+    selection : TruncatedGeometric, ThresholdLaplace or None
+        How keys were selected; ``kept`` is its curve. Where keys are the only axis it is also the law of their counts.
+    rows : int or None
+        The noisy number of rows from which bins by records were made; None where there was none.
+    """
+
+    question: Histogram
+    selection: KeyLaw | None = None
+    rows: int | None = None
+
+    @property
+    def even(self) -> bool:
+        """Whether bins were made to hold about equally many rows: then their widths tell the shape, and pictures show rows per width."""
+        return self.question.records is not None
+
+    def numbers(self) -> tuple[int, ...]:
+        """The noisy number of rows, where it was paid for, then the counts."""
+        return (*(() if self.rows is None else (self.rows,)), *super().numbers())
+
+    def kept(self, counts: ArrayLike) -> Array:
+        """The probability with which a key of so many rows is shown: float64 ndarray like ``counts``.
+
+        Raises
+        ------
+        UsageError
+            If the histogram has no axis of keys, or ``counts`` are not whole numbers.
+        """
+        if self.selection is None:
+            raise UsageError(
+                f"{self.title}, kept",
+                "all of its cells were known beforehand",
+                "Ask a histogram over Keys",
+            )
+        rows = np.asarray(counts)
+        if rows.dtype.kind not in "iu":
+            raise UsageError(
+                f"{self.title}, kept",
+                "numbers of rows are whole numbers below 2^63",
+                "Write release.kept(16)",
+            )
+        return self.selection.kept(rows)

@@ -1,0 +1,1 @@
+"""How reports are drawn: radius, direction and lattice cell, from private bits."""

@@ -1,0 +1,250 @@
+"""Numbers at the edge: a Fraction in, integer units out; costs round up, limits round down.
+
+Money is counted in integers: epsilon in units of 1e-9, delta in units of 1e-18, rho in units of 1e-12.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from sfumato.errors import UsageError, shown
+
+Exactly: TypeAlias = "str | int | Fraction | Decimal | float"
+
+if TYPE_CHECKING:
+    # Fields that take what Exactly holds and are Fractions once they are made. Type checkers read
+    # such a field as a descriptor: ``__set__`` says what is given, ``__get__`` what is found.
+
+    class Number:
+        def __init__(self, value: Exactly) -> None: ...
+        def __get__(self, thing: object, owner: type | None = None) -> Fraction: ...
+        def __set__(self, thing: object, value: Exactly) -> None: ...
+
+    class Numbers:
+        def __init__(self, values: Sequence[Exactly]) -> None: ...
+        def __get__(self, thing: object, owner: type | None = None) -> tuple[Fraction, ...]: ...
+        def __set__(self, thing: object, value: Sequence[Exactly]) -> None: ...
+
+    GivenNumbers: TypeAlias = Sequence[Exactly]
+else:
+    Number = Fraction
+    Numbers = tuple[Fraction, ...]
+    GivenNumbers = Sequence[Fraction]
+
+EPSILON_UNITS = 10**9
+DELTA_UNITS = 10**18
+RHO_UNITS = 10**12
+SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)  # what is safely a double
+
+
+# Work on a number grows with its digits, so the digits are bounded before anything is converted: 400 are more than any parameter
+# has, and an exponent of 999 is beyond every double. A Fraction that was computed may be as long as text of both kinds together.
+MOST_DIGITS = 400
+MOST_EXPONENT = 999
+MOST_BITS = 4700  # of numerator and denominator: 10^(400 + 999) has 4,648
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+
+
+def fraction(value: Exactly, name: str) -> Fraction:
+    """Read a number exactly; a float is read as its shortest decimal.
+
+    Parameters
+    ----------
+    value : str, int, Fraction, Decimal or float
+        Text holds ASCII digits, at most 400 characters and an exponent of at most three digits.
+    name : str
+        What the number is called in an error message.
+
+    >>> fraction(0.1, "epsilon")
+    Fraction(1, 10)
+    >>> fraction("1/3", "risk")
+    Fraction(1, 3)
+    """
+    exact = _exact(value)
+    if exact is None:
+        asked = (
+            f"{name} = {shown(value)}"
+            if isinstance(value, str | int | float)
+            else f"{name} as {type(value).__name__}"
+        )
+        remedy = f'Give {name} as a number or as text such as "0.5" or "1/3"'
+        raise UsageError(
+            asked, f"it is not a finite number of at most {MOST_DIGITS} digits", remedy
+        )
+    return exact
+
+
+def _exact(value: object) -> Fraction | None:
+    """The number that a value is, or None; the work is bounded whatever the value."""
+    match value:
+        case bool():
+            return None
+        case int() | Fraction():
+            short = max(value.numerator.bit_length(), value.denominator.bit_length()) <= MOST_BITS
+            return Fraction(value) if short else None
+        case Decimal():
+            return _of_decimal(value)
+        case _:
+            return _read(str(value))  # a float, of Python or of numpy: its shortest decimal
+
+
+def _of_decimal(value: Decimal) -> Fraction | None:
+    """A Decimal as a Fraction: its exponent is looked at before any power of ten is written out."""
+    if not value.is_finite() or abs(value.adjusted()) > MOST_EXPONENT:
+        return None
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)  # it is finite
+    return Fraction(value) if abs(exponent) <= MOST_EXPONENT + MOST_DIGITS else None
+
+
+def _read(text: str) -> Fraction | None:
+    """Read a decimal or a ratio in ASCII digits; Python's own readers take underscores and the digits of every script."""
+    plain = text.strip()
+    if len(plain) > MOST_DIGITS or not (_DECIMAL.fullmatch(plain) or _RATIO.fullmatch(plain)):
+        return None
+    try:
+        return Fraction(plain)
+    except ZeroDivisionError:
+        return None
+
+
+def whole_of_text(text: str) -> int | None:
+    """The integer that a text holds in ASCII digits, or None.
+
+    >>> whole_of_text("12"), whole_of_text("1_2"), whole_of_text("\u0661")
+    (12, None, None)
+    """
+    plain = text.strip()
+    return int(plain) if len(plain) <= MOST_DIGITS and _WHOLE.fullmatch(plain) else None
+
+
+def float_of_text(text: str) -> float | None:
+    """The finite double nearest to the decimal number that a text holds in ASCII digits, or None.
+
+    >>> float_of_text("0.5"), float_of_text("1_0"), float_of_text("1e999"), float_of_text("nan")
+    (0.5, None, None, None)
+    """
+    plain = text.strip()
+    if len(plain) > MOST_DIGITS or not _DECIMAL.fullmatch(plain):
+        return None
+    number = float(plain)
+    return number if math.isfinite(number) else None
+
+
+def positive(value: Exactly, name: str) -> Fraction:
+    """Read an exact number above zero."""
+    exact = fraction(value, name)
+    if exact <= 0:
+        raise UsageError(
+            f"{name} = {decimal(exact)}",
+            f"{name} must be above 0",
+            f'Give a positive number for {name}, such as "0.5"',
+        )
+    return exact
+
+
+def probability(value: Exactly, name: str) -> Fraction:
+    """Read an exact number strictly between zero and one."""
+    exact = fraction(value, name)
+    if not 0 < exact < 1:
+        raise UsageError(
+            f"{name} = {decimal(exact)}",
+            f"{name} must lie strictly between 0 and 1",
+            f"Choose {name} between 0 and 1",
+        )
+    return exact
+
+
+def sidak(alpha: float, cells: int) -> float:
+    """The error probability per cell at which ``cells`` independent intervals all hold with probability 1 - alpha."""
+    return -math.expm1(math.log1p(-alpha) / max(cells, 1))
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a class, which take longer to find than all else that is done to a question."""
+    return msgspec.structs.fields(kind)
+
+
+def settle(fields: msgspec.Struct) -> None:
+    """Let fields that equal their default be the default itself, for files leave a default out by identity.
+
+    So the same question has the same bytes, and the same key in the ledger, whether or not its defaults were written out.
+    """
+    for field in _fields(type(fields)):
+        value: object = getattr(fields, field.name)
+        if type(value) is type(field.default) and value == field.default:
+            msgspec.structs.force_setattr(fields, field.name, field.default)
+
+
+def units_up(value: Fraction, units: int) -> int:
+    """Round a cost up to whole units: a charge is never smaller than what was spent."""
+    return math.ceil(value * units)
+
+
+def units_down(value: Fraction, units: int) -> int:
+    """Round a limit or a share down to whole units."""
+    return math.floor(value * units)
+
+
+def split(total: int, weights: list[Fraction]) -> list[int]:
+    """Share whole units in proportion to weights; each share is floored and the last positive one takes the rest.
+
+    >>> split(10, [Fraction(1), Fraction(1), Fraction(1)])
+    [3, 3, 4]
+    """
+    weight = sum(weights, Fraction(0))
+    if weight <= 0 or any(w < 0 for w in weights):
+        raise UsageError(
+            "shares",
+            "shares must not be negative, and one must be above 0",
+            "Give a positive share to each question",
+        )
+    shares = [math.floor(total * w / weight) for w in weights]
+    last = max(i for i, w in enumerate(weights) if w > 0)
+    shares[last] += total - sum(shares)
+    return shares
+
+
+def decimal(value: Fraction, digits: int = 6) -> str:
+    """Print an exact number shortly: all of it where it terminates early, else a few significant digits.
+
+    >>> decimal(Fraction(1, 10)), decimal(Fraction(1, 3)), decimal(Fraction(3))
+    ('0.1', '0.333333', '3')
+    """
+    if value.denominator == 1 and abs(value) < 10**12:
+        return str(value.numerator)
+    if value and not SMALLEST <= abs(value) <= LARGEST:
+        return _scientific(value, digits)
+    for places in range(1, 13):
+        if (value * 10**places).denominator == 1 and abs(value) >= Fraction(1, 10**6):
+            return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
+    return f"{float(value):.{digits}g}"
+
+
+def _scientific(value: Fraction, digits: int) -> str:
+    """Print a number that no double holds."""
+    with localcontext(prec=digits):
+        return f"{(Decimal(value.numerator) / Decimal(value.denominator)).normalize():e}"
+
+
+def rounded(value: Fraction | float, digits: int, *, up: bool) -> str:
+    """Print a number above 0 in so many digits, rounded so that what is quoted holds too: floors up, ceilings down.
+
+    >>> rounded(1.650680762, 4, up=False), rounded(Fraction("0.335061608"), 4, up=True)
+    ('1.65', '0.3351')
+    """
+    exact = Fraction(value)
+    grain = Fraction(10) ** (math.floor(math.log10(exact)) + 1 - digits)
+    return f"{float((math.ceil if up else math.floor)(exact / grain) * grain):.{digits}g}"

@@ -1,0 +1,138 @@
+"""Whether a release that someone holds is the one that was published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from sfumato.answers.codec import to_bytes
+from sfumato.answers.loading import stored_releases
+from sfumato.answers.origin import signed_part
+from sfumato.answers.receipt import Receipt
+from sfumato.answers.release import Release
+from sfumato.counters.question import CounterRelease
+from sfumato.errors import UsageError
+from sfumato.ledger import LARGEST, Ledger
+from sfumato.publishing.stream import history_of
+from sfumato.signing import valid
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check of one release found.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether the release is the one that was published.
+    reason : str
+        Why, as a sentence.
+    """
+
+    ok: bool
+    reason: str
+
+
+def verify(release: Release, ledger: Ledger) -> Verdict:
+    """Compare a release with what the ledger stored when it was published.
+
+    Parameters
+    ----------
+    release : Release
+    ledger : Ledger
+        The one that was charged for it.
+
+    >>> import numpy as np, sfumato as sf
+    >>> src = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> publisher = sf.Publisher(src, budget="1")
+    >>> verify(publisher.release(sf.Histogram("x"), epsilon="1"), publisher.ledger).ok
+    True
+    """
+    receipt = release.receipt
+    if receipt is None:
+        return Verdict(False, "It has no receipt, so nothing says which charge paid for it.")
+    if not 1 <= receipt.entry <= LARGEST:
+        return Verdict(False, "Its receipt names an entry that no ledger has.")
+    before = ledger.was(receipt.entry)
+    old = before is not None and before == receipt.entry_hash
+    stored = _stored(release, receipt, ledger)
+    if stored is None:
+        return Verdict(False, f"The ledger has no such answer under entry {receipt.entry}.")
+    if old:
+        # The ledger was upgraded since, and gave the receipt another key, digest and hash.
+        release = _renamed(release, receipt, stored.receipt)
+    if to_bytes(stored) != to_bytes(release):
+        return Verdict(
+            False, f"It differs from the answer that is stored under entry {receipt.entry}."
+        )
+    if old:
+        advice = "Its receipt is of version 0.1, and gives the size of the data file away: publish the stored answer instead."
+        return Verdict(True, f"It is the answer stored under entry {receipt.entry}. {advice}")
+    return Verdict(
+        True, f"It is the answer stored under entry {receipt.entry}, charged {receipt.time}."
+    )
+
+
+def _stored(release: Release, receipt: Receipt, ledger: Ledger) -> Release | None:
+    """What the ledger has in the place that a receipt names."""
+    if isinstance(release, CounterRelease):
+        return _stream(release, receipt, ledger)
+    payload = ledger.answer(receipt.entry)
+    if payload is None or not payload.startswith(b"["):
+        return None
+    number = receipt.part.partition(" ")[0]
+    answers = stored_releases(payload)
+    place = int(number) - 1 if number.isdecimal() and len(number) < 10 else -1
+    return answers[place] if 0 <= place < len(answers) else None
+
+
+def _stream(release: CounterRelease, receipt: Receipt, ledger: Ledger) -> Release | None:
+    """The same number of steps of a stream, as the ledger has them, under the release's own signature."""
+    steps = ledger.steps(receipt.entry)
+    if steps is None:
+        return None
+    found = history_of(steps, len(release.outputs))
+    if found.receipt is None:
+        return found
+    mine = msgspec.structs.replace(found.receipt, version=receipt.version)
+    # Histories are not stored, so neither is their signature. It is the ledger's, or there is none.
+    signer = ledger.signer() if receipt.signer else None
+    if signer == receipt.signer and valid(receipt.signer, receipt.signature, signed_part(release)):
+        mine = msgspec.structs.replace(mine, signature=receipt.signature, signer=receipt.signer)
+    return msgspec.structs.replace(found, receipt=mine)
+
+
+def _renamed(release: Release, receipt: Receipt, now: Receipt | None) -> Release:
+    """A release of version 0.1 with the key, digest and hash that the ledger gave its receipt since."""
+    if now is None:
+        return release
+    renamed = msgspec.structs.replace(
+        receipt, key=now.key, digest=now.digest, entry_hash=now.entry_hash
+    )
+    return msgspec.structs.replace(release, receipt=renamed)
+
+
+def verify_signature(release: Release, signer: str) -> Verdict:
+    """Check a release against the custodian's public key, without the ledger.
+
+    Parameters
+    ----------
+    release : Release
+    signer : str
+        The public key, 64 hexadecimal digits, as ``sfumato ledger key`` prints it. Take it from the custodian, not from
+        the release.
+    """
+    if len(signer) != 64 or not all(c in "0123456789abcdef" for c in signer):
+        obstacle = "a public key is 64 hexadecimal digits"
+        raise UsageError(
+            "checking a signature", obstacle, "Give the key that `sfumato ledger key` printed"
+        )
+    receipt = release.receipt
+    if receipt is None or not receipt.signature:
+        return Verdict(False, "It is not signed.")
+    if receipt.signer != signer:
+        return Verdict(False, "It is signed with another key.")
+    if not valid(signer, receipt.signature, signed_part(release)):
+        return Verdict(False, "It does not match its signature: it was edited.")
+    return Verdict(True, "It is signed with this key, and was not edited.")
