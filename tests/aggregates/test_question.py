@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.aggregates.question import COARSE, LARGEST_SUM, _nearest
+from sfumato.aggregates.sums import LARGEST_SUM
+from sfumato.aggregates.values import COARSE_STEPS, nearest_steps
 from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.cube import Cube
 from sfumato.testing import deterministic
@@ -132,13 +133,13 @@ def test_steps_are_not_rounded_and_other_values_say_how_much(publisher: sf.Publi
     steps = publisher.release(sf.Mean("age"), epsilon="1")
     assert (steps.scale.points, steps.scale.upper, steps.scale.rounding) == (120, 120, 0)
     other = publisher.release(sf.Mean("wage"), epsilon="1")
-    assert (other.scale.points, other.scale.upper) == (COARSE, 150)
-    assert other.scale.rounding == 200 / COARSE / 2
+    assert (other.scale.points, other.scale.upper) == (COARSE_STEPS, 150)
+    assert other.scale.rounding == 200 / COARSE_STEPS / 2
 
 
 def test_where_noise_would_be_too_large_values_are_rounded_more(publisher: sf.Publisher) -> None:
     release = publisher.release(sf.Variance("wage"), epsilon="0.00001")
-    assert 1 <= release.scale.points < COARSE
+    assert 1 <= release.scale.points < COARSE_STEPS
     assert release.scale.rounded
     assert float(release.law.scale) <= 2**48
     many = sf.source(TABLE, DOMAIN, rows_per_person=400, name="wards")
@@ -169,7 +170,7 @@ def test_a_sum_of_more_than_2_to_the_62_is_cut_and_nothing_raises() -> None:
     with deterministic(5):
         release = question.answer(Cube(lattice, counts), sf.Unit(), sf.PureDP(1), _bits())
     assert abs(int(release.released[2]) - LARGEST_SUM) < 2**40
-    counts[-1] = LARGEST_SUM // (COARSE**2) - 1
+    counts[-1] = LARGEST_SUM // (COARSE_STEPS**2) - 1
     release = question.answer(Cube(lattice, counts), sf.Unit(), sf.PureDP(1), _bits())
     assert float(release.values) == pytest.approx(0, abs=1e-3)
     assert float(release.means) == pytest.approx(150)
@@ -200,7 +201,7 @@ def _bits() -> object:
         (lambda: sf.Mean("wage", clip=(10, 10)), "within the bounds"),
         (lambda: sf.Mean("age", clip=121), "within the bounds"),
         (lambda: sf.Mean("wage", clip=(-60, 0)), "within the bounds"),
-        (lambda: sf.Mean("one"), "one value only"),
+        (lambda: sf.Mean("one"), "only one value"),
         (lambda: sf.Mean("age", by=["many", "more"]), "cells"),
     ],
 )
@@ -291,7 +292,7 @@ def test_no_value_lies_further_from_its_lattice_value_than_the_release_says(epsi
     (axis,) = lattice.axes
     preview = sf.preview(question, domain=DOMAIN, unit=sf.Unit(), epsilon=epsilon, rows=9)
     values = np.random.default_rng(1).uniform(-50, 150, 20_000)
-    steps = _nearest(axis, preview.basis)[axis.locate(values)]
+    steps = nearest_steps(axis, preview.basis.points)[axis.locate(values)]
     scale = preview.scale
     apart = np.abs(scale.lower + steps * scale.width / scale.points - values)
     assert scale.rounded

@@ -19,12 +19,14 @@ import numpy as np
 
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.tails import half_widths
+from sfumato.aggregates.values import Values
 from sfumato.arrays import Array
 from sfumato.mechanisms.noise import Law
 
 STEPS = 30  # of bisection, rounded outwards: the range of a mean to 2^-30
 GRID = 2048  # steps of the table of q(m)
 MEANS = 17  # means at which the interval of a variance is looked for
+COUNT_SHARE = 0.1  # of the probability of error of a rounded sum, spent on its number of rows
 MEAN_SHARE = 0.1  # of the probability of error of a variance, what its mean's interval may take
 
 Bounds: TypeAlias = tuple[Array, Array]
@@ -79,6 +81,35 @@ def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds
     return np.where(none, 0.0, np.maximum(found[0], 0)), np.where(
         none, 0.25, np.minimum(found[1], 0.25)
     )
+
+
+def sum_weights(values: Values, basis: Basis) -> Array:
+    """Weights that turn the published sums into sums of values: float64 ndarray of shape (k,)."""
+    return np.asarray((values.lower + basis.weights * values.width) / basis.unity)
+
+
+def sum_half_width(values: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
+    """Half-widths of the intervals of sums of values.
+
+    The noise does not depend on the data. Rounding adds at most ``values.rounding`` for each row,
+    and the number of rows is bounded by its noisy number and the half-width of that number's noise.
+
+    Parameters
+    ----------
+    rows : float64 ndarray of shape (groups,)
+        The noisy number of rows of each group.
+
+    Returns
+    -------
+    float64 ndarray of shape (groups,)
+    """
+    weights = sum_weights(values, basis)[None]
+    if not values.rounded:
+        return np.full(rows.shape, half_widths(law, weights, alpha)[0])
+    noise = half_widths(law, weights, alpha * (1 - COUNT_SHARE))[0]
+    ones = np.ones((1, len(basis.weights)))
+    count_half_width = half_widths(law, ones, alpha * COUNT_SHARE)[0] / basis.unity
+    return np.asarray(noise + values.rounding * np.maximum(rows + count_half_width, 0))
 
 
 def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:

@@ -7,12 +7,17 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-import msgspec
 import numpy as np
 
 from sfumato.aggregates.basis import Basis
-from sfumato.aggregates.intervals import Bounds, mean_bounds, variance_bounds
-from sfumato.aggregates.tails import half_widths
+from sfumato.aggregates.intervals import (
+    Bounds,
+    mean_bounds,
+    sum_half_width,
+    sum_weights,
+    variance_bounds,
+)
+from sfumato.aggregates.values import Values
 from sfumato.answers.edges import cell_columns, cell_names
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
@@ -28,68 +33,6 @@ if TYPE_CHECKING:
 
 Scaling: TypeAlias = Callable[[Array], Array]
 CONFIDENCE = "0.95"
-COUNT_SHARE = (
-    0.1  # of the probability of error of a sum of rounded values, what its number of rows takes
-)
-
-
-class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The values that are added up: the lattice lower, lower + (upper - lower) / points, .., upper.
-
-    Attributes
-    ----------
-    name : str
-        The axis.
-    lower, upper : float
-        The first and the last lattice value; values beyond them count as these.
-    points : int
-        How many steps lie between them.
-    rounded : bool
-        Whether values between two lattice values occur; they count as the nearest one.
-    """
-
-    name: str
-    lower: float
-    upper: float
-    points: int
-    rounded: bool
-
-    @property
-    def width(self) -> float:
-        """The range."""
-        return self.upper - self.lower
-
-    @property
-    def cut(self) -> str:
-        """What becomes of values between two steps of an axis that declares its step, in words."""
-        return (
-            "" if self.rounded else f", each value cut to its step of {self.width / self.points:g}"
-        )
-
-    @property
-    def rounding(self) -> float:
-        """How far a value may lie from the lattice value that it counts as."""
-        return self.width / self.points / 2 if self.rounded else 0.0
-
-
-def sum_weights(scale: Values, basis: Basis) -> Array:
-    """Weights that turn the published sums into sums of values: float64 ndarray of shape (k,)."""
-    return np.asarray((scale.lower + basis.weights * scale.width) / basis.unity)
-
-
-def sum_half_width(scale: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
-    """Half-widths of the intervals of sums, for groups of so many rows by their noisy number.
-
-    Noise does not depend on the data. Rounding adds at most ``scale.rounding`` for each row, of which there
-    are as many as the noisy number and its own noise allow.
-    """
-    weights = sum_weights(scale, basis)[None]
-    if not scale.rounded:
-        return np.full(rows.shape, half_widths(law, weights, alpha)[0])
-    noise = half_widths(law, weights, alpha * (1 - COUNT_SHARE))[0]
-    ones = np.ones((1, len(basis.weights)))
-    more = half_widths(law, ones, alpha * COUNT_SHARE)[0] / basis.unity
-    return np.asarray(noise + scale.rounding * np.maximum(rows + more, 0))
 
 
 class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):

@@ -1,0 +1,41 @@
+"""The groups of a mean, sum or variance: the axes named by ``by``, and the group of each row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.domain import Categories, Domain, Interval, LabelAxis, LatticeAxis
+from sfumato.errors import UsageError
+from sfumato.histogram.bins import binned
+
+
+def group_axis(title: str, domain: Domain, name: str) -> LatticeAxis:
+    """Lay the groups along one axis: its labels, its own steps, or ten bins.
+
+    Raises
+    ------
+    UsageError
+        If it is an axis of Keys: its groups are not known before the data are read.
+    """
+    axis = domain[name]
+    if isinstance(axis, Categories):
+        return LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None)
+    if isinstance(axis, Interval):
+        return binned(name, axis, None, None)
+    obstacle = f"the groups {name!r} are Keys, which are not known beforehand"
+    raise UsageError(title, obstacle, "Declare them as Categories")
+
+
+def group_numbers(coordinates: Array, shape: tuple[int, ...]) -> Array:
+    """Number the group of each cell, the last axis running fastest: int64 ndarray of shape (cells,).
+
+    Parameters
+    ----------
+    coordinates : int64 ndarray of shape (cells, axes)
+    shape : tuple of int
+        The number of groups along each axis. Without axes all rows are one group.
+    """
+    if not shape:
+        return np.zeros(len(coordinates), np.int64)
+    return np.asarray(np.ravel_multi_index(tuple(coordinates.T), shape))
