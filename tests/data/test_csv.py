@@ -12,8 +12,7 @@ import pyarrow.csv as arrow
 import pytest
 
 import sfumato as sf
-from sfumato.data import count
-from sfumato.data import step_reader as feed
+from sfumato.data import count, step_reader
 from sfumato.data.reader import Losses
 from sfumato.data.readers import csvrows
 from sfumato.data.readers.csv import CsvFile, _rows
@@ -299,7 +298,7 @@ def test_losses_are_counted_for_the_custodian(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_stream_that_do_not_parse_are_dropped() -> None:
-    columns = feed.Columns("day", "x")
+    columns = step_reader.StepColumns("day", "x")
     rows = [
         "day,x",
         "1,2",
@@ -312,5 +311,5 @@ def test_rows_of_a_stream_that_do_not_parse_are_dropped() -> None:
         '2,"' + "9" * 200_000 + '"',
         "2,4",
     ]
-    found = [(each.event, each.increment) for each in feed.from_csv(rows, columns)]
+    found = [(each.event, each.increment) for each in step_reader.from_csv(rows, columns)]
     assert found == [("1", [2.0]), ("2", [1000.0, 4.0])]

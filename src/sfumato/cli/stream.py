@@ -25,7 +25,7 @@ from sfumato.counters.calendar import Calendar, Steps
 from sfumato.counters.methods import Method
 from sfumato.counters.question import Counter
 from sfumato.counters.totals import Total
-from sfumato.data import step_reader as feed
+from sfumato.data import step_reader
 from sfumato.domain import Axis, Categories, Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import CentralMeasure, measure_of
@@ -189,9 +189,9 @@ def stream(
     """
     del as_json
     counter, columns = _counter(asked)
-    feed.check(columns, parquet=feed.is_parquet(asked.file))
+    step_reader.require_step_column(columns, parquet=step_reader.is_parquet(asked.file))
     if str(asked.file) != "-":
-        feed.look(asked.file, columns)
+        step_reader.require_columns(asked.file, columns)
     plan = _Plan(asked.file, columns, counter.calendar, asked.until, follow)
     halt = Halt()
     with (
@@ -220,7 +220,7 @@ class _Plan:
     def __init__(
         self,
         file: Path,
-        columns: feed.Columns | None,
+        columns: step_reader.StepColumns | None,
         calendar: Steps | None,
         until: str | None,
         follow: bool,
@@ -248,7 +248,7 @@ class _Plan:
             )
         return place
 
-    def arrivals(self, halt: Halt, *, sums: bool, first: int) -> Iterator[feed.Arrival]:
+    def arrivals(self, halt: Halt, *, sums: bool, first: int) -> Iterator[step_reader.Arrival]:
         """Steps as they are read; where rows make them and there is a calendar, those that are to be published."""
         for arrival in self._read(halt, sums=sums, first=first):
             place = (
@@ -259,22 +259,22 @@ class _Plan:
             if place is None or place < self.ripe:
                 yield arrival
 
-    def _read(self, halt: Halt, *, sums: bool, first: int) -> Iterator[feed.Arrival]:
+    def _read(self, halt: Halt, *, sums: bool, first: int) -> Iterator[step_reader.Arrival]:
         columns, calendar = self.columns, self.calendar
-        if columns is not None and feed.is_parquet(self.file):
-            yield from feed.from_parquet(self.file, columns, calendar)
+        if columns is not None and step_reader.is_parquet(self.file):
+            yield from step_reader.from_parquet(self.file, columns, calendar)
             return
-        text = sys.stdin if str(self.file) == "-" else feed.open_text(self.file)
+        text = sys.stdin if str(self.file) == "-" else step_reader.open_text(self.file)
         with text:
             lines = (
-                feed.growing(text, lambda: halt.asked)
+                step_reader.growing(text, lambda: halt.asked)
                 if self.follow and str(self.file) != "-"
                 else iter(text)
             )
             if columns is None:
-                yield from feed.from_lines(lines, sums=sums, first=first, calendar=calendar)
+                yield from step_reader.from_lines(lines, sums=sums, first=first, calendar=calendar)
             else:
-                yield from feed.from_csv(
+                yield from step_reader.from_csv(
                     lines, columns, calendar=calendar, ended=lambda: not (self.follow or halt.asked)
                 )
 
@@ -332,7 +332,7 @@ class Halt:
         if self._waiting:
             raise _Stop
 
-    def between(self, arrivals: Iterator[feed.Arrival]) -> Iterator[feed.Arrival]:
+    def between(self, arrivals: Iterator[step_reader.Arrival]) -> Iterator[step_reader.Arrival]:
         """Pass arrivals on; a signal ends them."""
         while not self.asked:
             self._waiting = True
@@ -398,7 +398,7 @@ def _plain(number: SupportsFloat) -> int | float:
     return int(number) if isinstance(number, Integral) else round(float(number), 6)
 
 
-def _counter(asked: Asked) -> tuple[Counter, feed.Columns | None]:
+def _counter(asked: Asked) -> tuple[Counter, step_reader.StepColumns | None]:
     """The counter, and the columns to read."""
     column, interval = _value(asked.value, asked.step is not None)
     by, categories = (
@@ -417,7 +417,7 @@ def _counter(asked: Asked) -> tuple[Counter, feed.Columns | None]:
     counter = Counter(
         _horizon(asked), value=interval or 1, by=by, method=asked.method, late=asked.late
     )
-    return counter, None if asked.step is None else feed.Columns(
+    return counter, None if asked.step is None else step_reader.StepColumns(
         asked.step, column, by, asked.person
     )
 
@@ -468,7 +468,7 @@ def _value(text: str | None, by_column: bool) -> tuple[str | None, Interval | No
     return name, axis
 
 
-def _publisher(asked: Asked, columns: feed.Columns | None) -> Publisher:
+def _publisher(asked: Asked, columns: step_reader.StepColumns | None) -> Publisher:
     """A publisher of no rows: the stream's own rows come by pushes."""
     import pyarrow as pa
 

@@ -1,12 +1,15 @@
-"""Steps of a stream from text or files: lines as they come, a file that grows, rows of CSV or Parquet that share a step.
+"""Read the steps of a stream from text or from a file.
 
-Three forms are read. *Lines*: one step each, an increment, or a name, a comma and an increment; an
-increment is a number of events, or for sums numbers with spaces between. *CSV with a header*: one
-row an event or value; rows that follow one another with the same entry in the step column make one
-step, which is complete when the next one begins or the input ends. *Parquet*: the same, but rows
-are put in the order of their step first. Rows with a missing entry are dropped, as are rows of
-another length than the header's and rows whose value is no number: of a table of rows only the
-header can be refused. Nothing here quotes an entry.
+Three forms of input are read:
+
+* *Lines*: one step a line. A line is an increment, or a name, a comma and an increment. An
+  increment is a number of events; for sums it is numbers with spaces between them.
+* *CSV with a header*: each row is an event or a value. Consecutive rows with the same entry in the
+  step column make one step. The step is complete when the next one begins or the input ends.
+* *Parquet*: as CSV, but the rows are sorted by their step first.
+
+Only the header of a table can be refused. A row is dropped if an entry is missing, if it has
+another number of fields than the header, or if its value is no number. No message quotes an entry.
 """
 
 from __future__ import annotations
@@ -28,15 +31,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Row: TypeAlias = Sequence[object]
-"""What stands in the columns that are read, in their order."""
+"""The entries of one row, in the order of ``StepColumns.names``."""
 
 MISSING = frozenset(("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"))
-PAUSE = 0.2  # seconds between two looks at a file that grows
+PAUSE_SECONDS = 0.2
+"""How long to wait before a file that grows is read again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """Which columns say when, how much, of which category, and whose. None: not asked."""
+class StepColumns:
+    """The columns that hold the step, the value, the category and the person; None: not read."""
 
     step: str
     value: str | None = None
@@ -45,13 +49,13 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """Those that are read."""
+        """The names of the columns that are read; the step comes first."""
         return [name for name in (self.step, self.value, self.by, self.person) if name is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One step: its name, what it brings, and whose rows these are. Prints nothing of it."""
+    """One step: its name, its increment, and the persons of its rows. Its repr shows none of it."""
 
     event: object
     increment: int | Row
@@ -62,89 +66,112 @@ class Arrival:
 
 
 class Calendar(Protocol):
-    """Which steps there are. Rows that lie in none of them are dropped, as rows with a missing entry are."""
+    """The steps that exist. Rows that lie in none of them are dropped."""
 
     def __len__(self) -> int: ...
 
     def name(self, place: int) -> str:
-        """The name of a step, from 0 on."""
+        """The name of a step, counted from 0."""
 
     def place(self, entry: object) -> int | None:
-        """The step in which an entry lies."""
+        """The number of the step in which an entry lies, counted from 0."""
+
+
+# --- lines --------------------------------------------------------------------------------------
 
 
 def from_lines(
     lines: Iterable[str], *, sums: bool, first: int = 1, calendar: Calendar | None = None
 ) -> Iterator[Arrival]:
-    """One step a line; without a name a step is called by its number. Empty lines are passed over, and not counted.
+    """Read one step from each line. Empty lines are skipped and not counted.
 
-    With a calendar, a line without a name is its next step, and lines that name none of its steps
-    are passed over.
+    Parameters
+    ----------
+    lines : iterable of str
+    sums : bool
+        Whether an increment is a list of numbers; otherwise it is one whole number.
+    first : int
+        The number of the first step. A line without a name is named by its step's number.
+    calendar : Calendar or None
+        With a calendar, a line without a name is the calendar's next step, and a line whose name is
+        no step of the calendar is skipped.
 
     Raises
     ------
     DataError
-        If a line is no increment; the message names its number.
+        If a line is no increment; the message gives the number of the line.
 
-    >>> [(arrival.event, arrival.increment) for arrival in from_lines(["3", "", "tuesday, 4"], sums=False)]
+    >>> arrivals = from_lines(["3", "", "tuesday, 4"], sums=False)
+    >>> [(arrival.event, arrival.increment) for arrival in arrivals]
     [(1, 3), ('tuesday', 4)]
     """
     step = first
-    for number, line in enumerate(lines, 1):
-        name, comma, rest = line.strip().rpartition(",")
-        if rest.strip():
-            event: object = name.strip() if comma else step
-            if calendar is not None and not comma:
-                event = calendar.name(step - 1)
-            step += 1
-            if calendar is None or calendar.place(event) is not None:
-                yield Arrival(event, _increment(rest, sums, number))
+    for line_number, line in enumerate(lines, 1):
+        name, comma, increment = line.strip().rpartition(",")
+        if not increment.strip():
+            continue
+        event: object
+        if comma:
+            event = name.strip()
+        elif calendar is not None:
+            event = calendar.name(step - 1)
+        else:
+            event = step
+        step += 1
+        if calendar is None or calendar.place(event) is not None:
+            yield Arrival(event, _increment(increment, sums, line_number))
 
 
-def _increment(text: str, sums: bool, number: int) -> int | list[float]:
+def _increment(text: str, sums: bool, line_number: int) -> int | list[float]:
     try:
-        return [float(word) for word in text.split()] if sums else int(text)
+        return [float(number) for number in text.split()] if sums else int(text)
     except ValueError:
         pass
+    # Raised outside the except block, so that no context quotes the entry.
     kind = "numbers" if sums else "a whole number"
     raise DataError(
-        f"line {number} of the input",
+        f"line {line_number} of the input",
         f"it does not end in {kind}",
         "Write one increment a line, or a name, a comma and one",
     )
 
 
+# --- CSV ----------------------------------------------------------------------------------------
+
+
 def from_csv(
     lines: Iterable[str],
-    columns: Columns,
+    columns: StepColumns,
     *,
     calendar: Calendar | None = None,
     ended: Callable[[], bool] = lambda: True,
 ) -> Iterator[Arrival]:
-    """Rows of CSV with a header, grouped by their step.
+    """Read rows of CSV with a header, grouped by their step.
 
     Parameters
     ----------
     lines : iterable of str
-    columns : Columns
+    columns : StepColumns
     calendar : Calendar or None
-        None: which steps there are is read off the rows. Else all lines are read first: were a step
-        closed by the first row of a later one, then one person's row out of place would keep the
-        rows of others from being counted.
+        None: the rows themselves say which steps exist. With a calendar, all lines are read before
+        the first step is given out. If the first row of a later step closed a step instead, one
+        person's row out of place would keep the rows of others from being counted.
     ended : callable
-        Asked when the lines stop: whether the last step is complete. False: it is left for the next
-        time.
+        Called when the lines stop; returns whether the last step is complete. If it is not, the
+        last step is left for the next run.
 
     Raises
     ------
     DataError
         If a column is missing.
     """
+    rows = _rows(lines, columns)
     if calendar is not None:
-        yield from _by_place(_rows(lines, columns), columns, calendar)
+        yield from _in_calendar_order(rows, columns, calendar)
         return
+    # Each step is held back until the next one has been read: the last may be incomplete.
     waiting: Arrival | None = None
-    for step, group in groupby(_rows(lines, columns), key=lambda row: row[0]):
+    for step, group in groupby(rows, key=lambda row: row[0]):
         arrival = _arrival(step, list(group), columns)
         if waiting is not None:
             yield waiting
@@ -153,49 +180,55 @@ def from_csv(
         yield waiting
 
 
-def _rows(lines: Iterable[str], columns: Columns) -> Iterator[list[str]]:
-    """What stands in the columns, line by line; lines that do not parse, or with a missing entry, are dropped."""
+def _rows(lines: Iterable[str], columns: StepColumns) -> Iterator[list[str]]:
+    """Give the entries of each line that parses and has all of them."""
     reader = csv.reader(lines)
     header = next(reader, None)
     if header is None:
         return
-    places = [_place(header, name) for name in columns.names]
-    for entries in _parsed(reader):
-        if len(entries) == len(header):
-            row = [entries[place].strip() for place in places]
-            if not MISSING.intersection(row) and _has_number(row, columns):
-                yield row
+    indices = [_column_index(header, name) for name in columns.names]
+    for fields in _parsed(reader):
+        if len(fields) != len(header):
+            continue
+        row = [fields[index].strip() for index in indices]
+        if not MISSING.intersection(row) and _has_number(row, columns):
+            yield row
 
 
 def _parsed(reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Lines that the reader of CSV can parse: it refuses a field beyond its limit, and goes on behind it."""
+    """Give the lines that the CSV reader parses; it refuses a field beyond its limit."""
     while True:
         try:
-            entries = next(reader, None)
+            fields = next(reader, None)
         except csv.Error:
             continue
-        if entries is None:
+        if fields is None:
             return
-        yield entries
+        yield fields
 
 
-def _has_number(row: Row, columns: Columns) -> bool:
-    """Whether the entry in the value column, if there is one, is a number."""
-    return columns.value is None or not math.isnan(_number(row[columns.names.index(columns.value)]))
+def _has_number(row: Row, columns: StepColumns) -> bool:
+    """Whether the entry in the value column is a number, if such a column is read."""
+    if columns.value is None:
+        return True
+    return not math.isnan(_number(row[columns.names.index(columns.value)]))
 
 
 def _number(entry: object) -> float:
-    """An entry as a number, NaN where it is none."""
+    """An entry as a number; NaN if it is none."""
     try:
         return float(entry) if isinstance(entry, str | bytes | SupportsFloat) else math.nan
     except (ValueError, OverflowError):
         return math.nan
 
 
+# --- Parquet ------------------------------------------------------------------------------------
+
+
 def from_parquet(
-    path: Path, columns: Columns, calendar: Calendar | None = None
+    path: Path, columns: StepColumns, calendar: Calendar | None = None
 ) -> Iterator[Arrival]:
-    """Rows of a Parquet file, in the order of their step.
+    """Read the rows of a Parquet file, sorted by their step.
 
     Raises
     ------
@@ -205,101 +238,127 @@ def from_parquet(
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    look(path, columns)
-    table = _readable(path, lambda: pq.ParquetFile(path).read(columns=columns.names)).drop_null()
+    require_columns(path, columns)
+    whole = _unquoted(path, lambda: pq.ParquetFile(path).read(columns=columns.names))
+    table = whole.drop_null()
     if calendar is not None:
-        yield from _by_place(_entries(table, columns), columns, calendar)
+        yield from _in_calendar_order(_rows_of_table(table, columns), columns, calendar)
         return
     table = table.take(pc.sort_indices(table, sort_keys=[(columns.step, "ascending")]))
-    for step, group in groupby(_entries(table, columns), key=lambda row: row[0]):
+    for step, group in groupby(_rows_of_table(table, columns), key=lambda row: row[0]):
         yield _arrival(step, list(group), columns)
 
 
-def _entries(table: pa.Table, columns: Columns) -> Iterator[Row]:
-    found = (table[name].to_pylist() for name in columns.names)
-    return (row for row in zip(*found, strict=True) if _has_number(row, columns))
+def _rows_of_table(table: pa.Table, columns: StepColumns) -> Iterator[Row]:
+    values = (table[name].to_pylist() for name in columns.names)
+    return (row for row in zip(*values, strict=True) if _has_number(row, columns))
 
 
-def look(path: Path, columns: Columns | None) -> None:
-    """Refuse a file that cannot be read, or has no column of a name that is needed: before anything is charged.
-
-    Nothing is taken from a pipe, which can be read once only, nor from a file that is empty as yet.
-    """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        return
-    if columns is not None and is_parquet(path):
-        import pyarrow.parquet as pq
-
-        header = _readable(path, lambda: pq.ParquetFile(path).schema_arrow.names)
-    else:
-        with open_text(path) as text:
-            header = next(csv.reader(text), None)
-    if columns is not None and header is not None:
-        for name in columns.names:
-            _place(header, name)
-
-
-def _readable(path: Path, read: Callable[[], T]) -> T:
-    """What ``read`` finds in a Parquet file, or an error that quotes nothing."""
+def _unquoted(path: Path, read: Callable[[], T]) -> T:
+    """Read a Parquet file; an error says why it failed and quotes nothing."""
     import pyarrow as pa
 
     try:
         return read()
     except (OSError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or "it is not a Parquet file that can be read"
+    # Raised outside the except block: Arrow's own message may quote a value.
     raise DataError(
         f"reading {path.name}", reason, "Name a Parquet file, or a CSV file with a header"
     )
 
 
-def _by_place(rows: Iterable[Row], columns: Columns, calendar: Calendar) -> Iterator[Arrival]:
-    """Rows in the order of a calendar."""
+# --- rows to steps ------------------------------------------------------------------------------
+
+
+def _in_calendar_order(
+    rows: Iterable[Row], columns: StepColumns, calendar: Calendar
+) -> Iterator[Arrival]:
+    """Group rows by the steps of a calendar, in its order, wherever the rows lie in the file."""
     step_of = lru_cache(maxsize=2**16)(calendar.place)
-    groups: dict[int, list[Row]] = {}
+    rows_by_step: dict[int, list[Row]] = {}
     for row in rows:
-        place = step_of(row[0])
-        if place is not None:
-            groups.setdefault(place, []).append(row)
-    for place in sorted(groups):
-        yield _arrival(calendar.name(place), groups[place], columns)
+        step = step_of(row[0])
+        if step is not None:
+            rows_by_step.setdefault(step, []).append(row)
+    for step in sorted(rows_by_step):
+        yield _arrival(calendar.name(step), rows_by_step[step], columns)
 
 
-def _arrival(step: object, rows: list[Row], columns: Columns) -> Arrival:
-    """What the rows of one step bring, in the form that a counter reads."""
-    at = {name: i for i, name in enumerate(columns.names)}
-    values = None if columns.value is None else [_number(row[at[columns.value]]) for row in rows]
-    labels = None if columns.by is None else [row[at[columns.by]] for row in rows]
-    persons = None if columns.person is None else [row[at[columns.person]] for row in rows]
-    if values is not None and labels is not None:
-        return Arrival(step, list(zip(labels, values, strict=True)), persons)
-    return Arrival(
-        step, labels if labels is not None else len(rows) if values is None else values, persons
-    )
+def _arrival(step: object, rows: list[Row], columns: StepColumns) -> Arrival:
+    """Bring the rows of one step into the form that a counter takes."""
+
+    def column(name: str | None) -> list[object] | None:
+        if name is None:
+            return None
+        index = columns.names.index(name)
+        return [row[index] for row in rows]
+
+    entries = column(columns.value)
+    labels = column(columns.by)
+    values = None if entries is None else [_number(entry) for entry in entries]
+    increment: int | Row
+    if labels is not None and values is not None:
+        increment = list(zip(labels, values, strict=True))
+    elif labels is not None:
+        increment = labels
+    elif values is not None:
+        increment = values
+    else:
+        increment = len(rows)
+    return Arrival(step, increment, column(columns.person))
 
 
-def _place(header: list[str], name: str) -> int:
-    plain = [column.strip() for column in header]
-    if name not in plain:
+# --- what can be refused before the charge ------------------------------------------------------
+
+
+def require_columns(path: Path, columns: StepColumns | None) -> None:
+    """Refuse a file that cannot be read or lacks a column. Call this before anything is charged.
+
+    Nothing is read from a pipe, because it can be read only once, nor from a file that is still
+    empty.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        return
+    if columns is not None and is_parquet(path):
+        import pyarrow.parquet as pq
+
+        header = _unquoted(path, lambda: pq.ParquetFile(path).schema_arrow.names)
+    else:
+        with open_text(path) as text:
+            header = next(csv.reader(text), None)
+    if columns is not None and header is not None:
+        for name in columns.names:
+            _column_index(header, name)
+
+
+def require_step_column(columns: StepColumns | None, *, parquet: bool) -> None:
+    """Refuse a Parquet file for which no step column is named."""
+    if parquet and columns is None:
+        raise UsageError(
+            "a Parquet file as a stream",
+            "its rows need a column that says when",
+            "Name it by --step",
+        )
+
+
+def _column_index(header: list[str], name: str) -> int:
+    names = [column.strip() for column in header]
+    if name not in names:
         raise DataError(
             f"the column {name!r}",
-            f"the input has no such column; {nearest(name, plain)}",
+            f"the input has no such column; {nearest(name, names)}",
             "Name a column of the header",
         )
-    return plain.index(name)
+    return names.index(name)
 
 
-def growing(
-    file: TextIO, stop: Callable[[], bool], pause: Callable[[float], None] = time.sleep
-) -> Iterator[str]:
-    """Lines of a file as they are written, each only when it is whole, until ``stop`` says so."""
-    held = ""
-    while not stop():
-        held += file.readline()
-        if held.endswith("\n"):
-            yield held
-            held = ""
-        else:
-            pause(PAUSE)
+# --- opening files ------------------------------------------------------------------------------
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file's name says that it is Parquet."""
+    return path.suffix.lower() in (".parquet", ".pq")
 
 
 def open_text(path: Path) -> TextIO:
@@ -313,16 +372,15 @@ def open_text(path: Path) -> TextIO:
     )
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether a file's name says that it is Parquet."""
-    return path.suffix.lower() in (".parquet", ".pq")
-
-
-def check(columns: Columns | None, *, parquet: bool) -> None:
-    """Refuse forms that do not go together."""
-    if parquet and columns is None:
-        raise UsageError(
-            "a Parquet file as a stream",
-            "its rows need a column that says when",
-            "Name it by --step",
-        )
+def growing(
+    file: TextIO, stop: Callable[[], bool], pause: Callable[[float], None] = time.sleep
+) -> Iterator[str]:
+    """Give the lines of a file while it is written, each once it is whole, until ``stop()``."""
+    partial_line = ""
+    while not stop():
+        partial_line += file.readline()
+        if partial_line.endswith("\n"):
+            yield partial_line
+            partial_line = ""
+        else:
+            pause(PAUSE_SECONDS)

@@ -13,8 +13,7 @@ from pathlib import Path
 from sfumato.answers.release import Release
 from sfumato.counters.calendar import Calendar
 from sfumato.counters.question import Counter, CounterRelease
-from sfumato.data import Source, source
-from sfumato.data import step_reader as feed
+from sfumato.data import Source, source, step_reader
 from sfumato.demo import cities_domain, cities_path, flights_domain, flights_path
 from sfumato.errors import DataError
 from sfumato.histogram import Histogram
@@ -135,7 +134,10 @@ def _day_by_day(ledger: Ledger) -> CounterRelease:
     with publisher.open(Counter(year, by="origin"), epsilon="0.1", key="flights-by-day") as stream:
         if stream.remaining:
             for _ in pour(
-                stream, feed.from_parquet(flights_path(), feed.Columns("date", by="origin"), year)
+                stream,
+                step_reader.from_parquet(
+                    flights_path(), step_reader.StepColumns("date", by="origin"), year
+                ),
             ):
                 pass
             stream.advance()
