@@ -15,7 +15,7 @@ import pytest
 from data import made
 from sfumato.data import count, source
 from sfumato.data.scan import PENDING_ROWS, Dense, Packing, Sparse
-from sfumato.domain import GridAxis, Lattice
+from sfumato.domain import Domain, GridAxis, KeyAxis, Keys, Lattice
 
 THREE = made.LATTICES[:3]
 
@@ -43,6 +43,24 @@ def test_three_lattices_take_one_scan_of_the_columns_they_need(
     count(src, THREE)
     assert [sorted(columns) for columns in read] == [["flag", "n", "word", "x"]]
     assert count(src, []) == []
+
+
+def test_each_row_is_counted_once_when_one_batch_brings_more_and_more_keys() -> None:
+    """Chunks grow with the number of known keys; they never overlap."""
+    n_keys = 300_000
+    table = pa.table({"shop": np.arange(n_keys)})
+    (batch,) = table.to_batches()
+    assert len(batch) == n_keys
+    lattice = Lattice((KeyAxis("shop"),))
+    progress: list[int] = []
+    (cube,) = count(
+        source(table, Domain(shop=Keys())),
+        [lattice],
+        lambda done, total: progress.append(done),
+    )
+    assert cube.total == n_keys
+    assert cube.counts.max() == 1
+    assert progress[-1] == n_keys
 
 
 def test_progress_ends_at_the_number_of_rows(parquet: Path) -> None:

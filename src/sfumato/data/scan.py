@@ -76,8 +76,12 @@ def _chunks(
     given = guarded_batches(reader.name, partial(reader.batches, columns))
     batches = of_known_types(reader.name, columns, person, given)
     for batch in _gathered(reader.name, batches, kernel) if kernel.numbers else batches:
-        for start in range(0, len(batch), max(CHUNK_ROWS, kernel.known)):
-            yield batch.slice(start, max(CHUNK_ROWS, kernel.known))
+        start = 0
+        while start < len(batch):
+            # Keys become known while a batch is counted: the next chunk begins where this one ends.
+            chunk_rows = max(CHUNK_ROWS, kernel.known)
+            yield batch.slice(start, chunk_rows)
+            start += chunk_rows
 
 
 def _gathered(
