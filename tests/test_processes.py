@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.ledger import open_ledger
-from sfumato.ledger import process_identity as holder
+from sfumato.ledger import open_ledger, process_identity
 from support import workers
 from support.workers import AfterStatement, AtByte, Fate, SoonAfter
 
-told = pytest.mark.skipif(not holder.current(), reason="this system does not tell who has died")
+told = pytest.mark.skipif(
+    not process_identity.current(), reason="this system does not tell who has died"
+)
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))
 POINTS = np.random.default_rng(3).random((1_000, 1))
 STEP = "0.01"

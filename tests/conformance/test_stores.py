@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
-from sfumato.ledger import Binding, Book, Entry, Step, Store, journal
-from sfumato.ledger import process_identity as holder
+from sfumato.ledger import Binding, Book, Entry, Step, Store, journal, process_identity
 from sfumato.ledger import secrets as naming
 from sfumato.ledger.audit import audit
 from sfumato.ledger.chain import fields, link, linked, opened, payload_digest, sealed
@@ -94,7 +93,7 @@ def filled_secrets(secrets: SecretStore) -> SecretStore:
         assert rows.count(5, b"who") == 1
         assert rows.count(5, b"who") == 2
         assert rows.count(5, b"other") == 1
-        assert rows.move(5, BEGUN.at.seal, *step_after(BEGUN.at, "a", b"one", tallied=3))
+        assert rows.commit_step(5, BEGUN.at.seal, *step_after(BEGUN.at, "a", b"one", tallied=3))
 
     secrets.writing(fill)
     secrets.writing(lambda rows: move(rows, "", b"two"))
@@ -133,7 +132,7 @@ def step_after(
 def move(rows: StreamRows, event: str, output: bytes, state: bytes = b"state") -> bool:
     at = rows.position(5)
     assert at is not None
-    return rows.move(5, at.seal, *step_after(at, event, output, state))
+    return rows.commit_step(5, at.seal, *step_after(at, event, output, state))
 
 
 def public(store: Store) -> dict[str, object]:
@@ -388,7 +387,7 @@ def test_a_secret_transaction_that_is_stopped_anywhere_does_nothing(secrets):
         rows.count(5, b"who")
         rows.count(5, b"third")
         at = rows.position(5)
-        assert rows.move(5, at.seal, *step_after(at, "c", b"three", tallied=5))
+        assert rows.commit_step(5, at.seal, *step_after(at, "c", b"three", tallied=5))
         assert move(rows, "d", b"four", OVER)
         rows.add_stream(BEGUN._replace(number=8))
 
@@ -452,7 +451,7 @@ def test_no_step_is_lost(make, store, secrets):
     def take(rows: StreamRows, event: str) -> bool:
         at = rows.position(5)
         assert at is not None
-        return rows.move(5, at.seal, *step_after(at, event, event.encode(), b"%d" % at.step))
+        return rows.commit_step(5, at.seal, *step_after(at, event, event.encode(), b"%d" % at.step))
 
     def work(who: int) -> None:
         for number in range(8):
@@ -668,10 +667,10 @@ def test_a_step_is_taken_only_from_the_state_that_it_was_computed_from(secrets, 
         "an event that was taken": (5, at.seal, step._replace(event="a"), after),
     }
     for what, given in wrong.items():
-        assert run(lambda rows, given=given: rows.move(*given)) is False, what
+        assert run(lambda rows, given=given: rows.commit_step(*given)) is False, what
         assert secret(secrets) == before, what
-    assert run(lambda rows: rows.move(5, at.seal, step, after)) is True
-    assert run(lambda rows: rows.move(5, at.seal, step, after)) is False
+    assert run(lambda rows: rows.commit_step(5, at.seal, step, after)) is True
+    assert run(lambda rows: rows.commit_step(5, at.seal, step, after)) is False
     assert secrets.reading(lambda rows: rows.position(5)) == after
 
 
@@ -797,7 +796,7 @@ def test_every_store_keeps_the_same_book(tmp_path, monkeypatch):
                 lambda count, numbers=numbers: next(numbers).to_bytes(count),
             )
             patch.setattr(PublicRows, "clock", lambda rows: datetime(2026, 1, 1, tzinfo=UTC))
-            patch.setattr(holder, "current", lambda: "")
+            patch.setattr(process_identity, "current", lambda: "")
             patch.setattr("sfumato.ledger.book.signing.new_key", lambda: bytes(32))
             with Book(make(tmp_path)) as book:
                 seen[name] = live(book)
@@ -858,16 +857,16 @@ class Careless(MemoryPublicRows):
 class Blind(MemorySecretRows):
     """Takes a step without comparing the seal."""
 
-    def move(self, stream: int, before: str, step: Step, after: Position) -> bool:
-        return super().move(stream, self._streams[stream].at.seal, step, after)
+    def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
+        return super().commit_step(stream, self._streams[stream].at.seal, step, after)
 
 
 class Keeping(MemorySecretRows):
     """Keeps what the last step should wipe."""
 
-    def move(self, stream: int, before: str, step: Step, after: Position) -> bool:
+    def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         kept = self._tallies.copy()
-        moved = super().move(stream, before, step, after)
+        moved = super().commit_step(stream, before, step, after)
         self._tallies = kept
         return moved
 

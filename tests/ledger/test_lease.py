@@ -11,8 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sfumato.errors import LedgerError
-from sfumato.ledger import open_ledger
-from sfumato.ledger import process_identity as holder
+from sfumato.ledger import open_ledger, process_identity
 from sfumato.ledger.store import PublicRows
 
 ASK = ("trips", "key", "digest", (10, 0), "a test")
@@ -140,7 +139,9 @@ def test_the_reason_for_leaving_stays_visible_when_the_ledger_fails(path):
         fail()
 
 
-@pytest.mark.skipif(not holder.current(), reason="this system does not tell which processes run")
+@pytest.mark.skipif(
+    not process_identity.current(), reason="this system does not tell which processes run"
+)
 def test_a_holder_that_has_ended_loses_its_lease_at_once(path):
     with open_ledger(path) as ledger:
         ledger.open_account("trips", "marbles", (1000, 0))
@@ -154,17 +155,19 @@ def test_a_holder_that_has_ended_loses_its_lease_at_once(path):
         assert kinds(ledger) == ["open", "reserve", "resume", "store", "hand"]
 
 
-@pytest.mark.skipif(not holder.current(), reason="this system does not tell which processes run")
+@pytest.mark.skipif(
+    not process_identity.current(), reason="this system does not tell which processes run"
+)
 def test_in_doubt_a_holder_has_not_ended():
-    place, number, started = holder.current().rsplit("/", 2)
-    assert not holder.ended(holder.current())
-    assert holder.ended(f"{place}/{number}/1{started}")
-    assert holder.ended(f"{place}/{2**22 + 1}/{started}")
+    place, number, started = process_identity.current().rsplit("/", 2)
+    assert not process_identity.ended(process_identity.current())
+    assert process_identity.ended(f"{place}/{number}/1{started}")
+    assert process_identity.ended(f"{place}/{2**22 + 1}/{started}")
     for doubtful in (
         "",
         "x",
         f"elsewhere/{number}/1",
         f"{place}/many/{started}",
-        f"{place}/1/{holder._started(1)}",
+        f"{place}/1/{process_identity._started(1)}",
     ):
-        assert not holder.ended(doubtful)
+        assert not process_identity.ended(doubtful)

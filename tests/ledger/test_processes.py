@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import BudgetExceeded, LedgerError
-from sfumato.ledger import open_ledger
-from sfumato.ledger import process_identity as holder
+from sfumato.ledger import open_ledger, process_identity
 from support.workers import (
     FORK,
     HANG,
@@ -25,7 +24,9 @@ from support.workers import (
     storm,
 )
 
-told = pytest.mark.skipif(not holder.current(), reason="this system does not tell who has died")
+told = pytest.mark.skipif(
+    not process_identity.current(), reason="this system does not tell who has died"
+)
 
 
 def test_racing_processes_return_identical_bytes(path, tmp_path):

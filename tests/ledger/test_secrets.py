@@ -148,9 +148,9 @@ def test_a_stream_whose_secrets_are_gone_does_not_begin_again(path):
 
 def test_a_process_that_ends_while_a_stream_begins_leaves_the_next_to_go_on(path, monkeypatch):
     """Between the charge and the stream, and between the stream and the entry that says that it is there."""
-    from sfumato.ledger import journal, steps
+    from sfumato.ledger import journal, stream_record
 
-    places = {"before": (steps, "begin"), "after": (journal, "store_answer")}
+    places = {"before": (stream_record, "begin"), "after": (journal, "store_answer")}
     for place, (module, name) in places.items():
         with opened(path) as publisher:
             with monkeypatch.context() as patch:

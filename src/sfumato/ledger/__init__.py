@@ -15,8 +15,8 @@ from sfumato.ledger.entries import (
 )
 from sfumato.ledger.hold import Hold
 from sfumato.ledger.opening import open_ledger
-from sfumato.ledger.steps import Steps
 from sfumato.ledger.store import Store
+from sfumato.ledger.stream_record import StreamRecord
 
 Ledger: TypeAlias = Book
 """What users call a book in annotations, whatever store it is kept in."""
@@ -31,7 +31,7 @@ __all__ = [
     "Hold",
     "Ledger",
     "Step",
-    "Steps",
+    "StreamRecord",
     "Store",
     "Verification",
     "open_ledger",

@@ -18,8 +18,14 @@ from types import TracebackType
 from sfumato import signing
 from sfumato.errors import LedgerError, UsageError, nearest
 from sfumato.forking import renewed_in_children
-from sfumato.ledger import bindings, journal, refusals, steps, stream_audit
-from sfumato.ledger import process_identity as holder
+from sfumato.ledger import (
+    audit_streams,
+    bindings,
+    journal,
+    process_identity,
+    refusals,
+    stream_record,
+)
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.audit import MOST_FAULTS, audit, first_look
 from sfumato.ledger.chain import payload_digest
@@ -27,8 +33,8 @@ from sfumato.ledger.entries import BEGUN, MIXED, Account, Amount, Binding, Entry
 from sfumato.ledger.hold import Hold
 from sfumato.ledger.request import Request, require_amount, require_text
 from sfumato.ledger.secrets import Conflict, Secrets, Unknown, new_identity
-from sfumato.ledger.steps import Steps
 from sfumato.ledger.store import PublicRows, SecretRows, Store, StoreError
+from sfumato.ledger.stream_record import StreamRecord
 
 FIRST_PAUSE = 0.005  # seconds before the second look for another holder's answer
 LAST_PAUSE = 0.1
@@ -54,7 +60,7 @@ class Book:
         self._store = store
         self._anchor = None if anchor is None else Anchor(anchor)
         self._kept: Secrets | None = None
-        self._streams: list[Steps] = []
+        self._streams: list[StreamRecord] = []
         self._looked = False
         self._renew()
         renewed_in_children(self, Book._renew)
@@ -155,7 +161,7 @@ class Book:
             tip = self._store.reading(lambda rows: rows.tip(""))
             self._anchor.note(f"entry {tip.sequence} {tip.hash}")
 
-    def _anchor_streams(self, opened: list[Steps]) -> None:
+    def _anchor_streams(self, opened: list[StreamRecord]) -> None:
         if self._anchor is not None:
             heads = [(stream.entry.sequence, *stream.head()) for stream in opened]
             lines = [f"stream {number} {step} {digest}" for number, step, digest in heads if step]
@@ -372,7 +378,7 @@ class Book:
             cost,
             request.note,
             until=journal.lease_end(rows, request.lease),
-            holder=holder.current(),
+            holder=process_identity.current(),
         )
         return journal.append(rows, draft)
 
@@ -422,7 +428,7 @@ class Book:
         state: bytes,
         secret: bytes = b"",
         binding: Binding | None = None,
-    ) -> Steps:
+    ) -> StreamRecord:
         """Charge an account for a stream of steps, durably; or go on with one that is paid for.
 
         The charge comes first, then the stream among the secrets, then the entry which says that it
@@ -449,8 +455,8 @@ class Book:
         secrets = self._look().store
         entry, begun = self._store.writing(lambda rows: self._paid(rows, request))
         if not begun:
-            secrets.writing(lambda rows: steps.begin(rows, entry, spec, state, secret))
-        found = secrets.reading(lambda rows: steps.found(rows, entry, secrets))
+            secrets.writing(lambda rows: stream_record.begin(rows, entry, spec, state, secret))
+        found = secrets.reading(lambda rows: stream_record.found(rows, entry, secrets))
         if not begun:
             self._store.writing(lambda rows: _store_once(rows, entry, found.spec, BEGUN))
             self._anchor_head()
@@ -492,7 +498,7 @@ class Book:
             raise refusals.spoilt(first)
         return payload
 
-    def steps(self, entry: int) -> Steps | None:
+    def steps(self, entry: int) -> StreamRecord | None:
         """The stream that a charge paid for; None where there is none."""
         first = self._charge_of(entry)
         secrets = self._secrets_if_any()
@@ -501,7 +507,7 @@ class Book:
         store = secrets.store
         if store.reading(lambda rows: rows.stream(entry)) is None:
             return None
-        return store.reading(lambda rows: steps.found(rows, first, store))
+        return store.reading(lambda rows: stream_record.found(rows, first, store))
 
     def _charge_of(self, sequence: int) -> Entry | None:
         entry = self._store.reading(lambda rows: rows.entry(sequence))
@@ -545,7 +551,7 @@ class Book:
             last = found.verification.head[0]
 
             def look(rows: SecretRows) -> list[str]:
-                return [*rows.damage(), *stream_audit.faults(rows, found.paid, found.begun, last)]
+                return [*rows.damage(), *audit_streams.faults(rows, found.paid, found.begun, last)]
 
             faults += secrets.store.reading(look)
         return dataclasses.replace(found.verification, faults=tuple(faults[:MOST_FAULTS]))
@@ -607,7 +613,7 @@ def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
     if request.resumes is not None and resumed >= request.resumes:
         raise refusals.shut(past[0])
     until = journal.lease_end(rows, request.lease)
-    draft = journal.follow(past[0], "resume", until=until, holder=holder.current())
+    draft = journal.follow(past[0], "resume", until=until, holder=process_identity.current())
     return journal.append(rows, draft)
 
 
@@ -622,4 +628,4 @@ def _answered(past: list[Entry]) -> bool:
 def _live(rows: PublicRows, last: Entry) -> bool:
     """Whether the last entry of a key is a lease that runs, of a holder who may be at work."""
     lease = last.kind in ("reserve", "resume") and journal.stamp(rows.clock()) < last.until
-    return lease and not holder.ended(last.holder)
+    return lease and not process_identity.ended(last.holder)

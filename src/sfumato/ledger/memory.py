@@ -241,7 +241,7 @@ class MemorySecretRows(SecretRows):
     def stepped(self) -> set[int]:
         return {number for number, steps in self._steps.items() if steps}
 
-    def move(self, stream: int, before: str, step: Step, after: Position) -> bool:
+    def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         row = self._streams.get(stream)
         if row is None or row.at.seal != before or not step.number == after.step == row.at.step + 1:
             return False

@@ -15,7 +15,7 @@ Each part gives its rows to a function, which is the transaction:
 
 Rows are added, hardly ever changed, and never removed. Where two race, the rows decide, by
 comparing before they write: `PublicRows.add` takes an entry only if it is the next of the chain,
-`StreamRows.move` takes a step only from the state that it was computed from. Leases, balances and
+`StreamRows.commit_step` takes a step only from the state that it was computed from. Leases, balances and
 answers are read off the entries, so they need no more than that.
 
 A store raises `StoreError` where it fails, or where its rules refuse a row; no message quotes a
@@ -209,7 +209,7 @@ class StreamRows(ABC):
         """The step that an event took."""
 
     @abstractmethod
-    def move(self, stream: int, before: str, step: Step, after: Position) -> bool:
+    def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         """Add a step and move the stream's row, if its seal is still the one from ``before``.
 
         False, and nothing was changed, if the stream has moved since, the step is not the next, its
@@ -324,7 +324,7 @@ class SecretStore(Part[SecretRows]):
     def singly(self, action: Callable[[StreamRows], T]) -> T:
         """Run calls each of which is a transaction of its own, durable when it returns.
 
-        For speed only: a step takes two reads and one `StreamRows.move`, which compares by itself.
+        For speed only: a step takes two reads and one `StreamRows.commit_step`, which compares by itself.
         """
         return self.writing(action)
 

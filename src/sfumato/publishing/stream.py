@@ -38,9 +38,9 @@ from sfumato.errors import (
     without_frames,
 )
 from sfumato.forking import renewed_in_children
-from sfumato.ledger import Entry, Ledger, Step, Steps
+from sfumato.ledger import Entry, Ledger, Step, StreamRecord
 from sfumato.ledger.entries import OVER
-from sfumato.ledger.steps import Work
+from sfumato.ledger.stream_record import Work
 from sfumato.random.bits import Bits
 
 S = TypeVar("S")
@@ -126,7 +126,7 @@ class Stream:
     (2, True, (2,))
     """
 
-    def __init__(self, steps: Steps, noise: Bits, ledger: Ledger) -> None:
+    def __init__(self, steps: StreamRecord, noise: Bits, ledger: Ledger) -> None:
         self._steps = steps
         self._noise = noise
         self._ledger = ledger
@@ -513,7 +513,7 @@ def receipt_of(entry: Entry, charged: str, source: str, part: str = "1 of 1") ->
     )
 
 
-def history_of(steps: Steps, number: int) -> CounterRelease:
+def history_of(steps: StreamRecord, number: int) -> CounterRelease:
     """The first steps of a stream as a release, unsigned; all there are, if there are fewer."""
     return _history(_opening(steps), steps.entry, steps.since(None)[:number])
 
@@ -570,7 +570,7 @@ def _output(step: Step) -> tuple[int, ...]:
     return _OUTPUT.decode(step.output)
 
 
-def _opening(steps: Steps) -> Opening:
+def _opening(steps: StreamRecord) -> Opening:
     """What was stored with the charge, which another version may have written."""
     try:
         found: Opening = from_bytes(steps.spec, Opening)

@@ -33,7 +33,7 @@ class SQLiteStreamRows(StreamRows):
         found = self._execute(f"{STEPS} AND event = ? AND event <> ''", (stream, event)).fetchall()
         return Step(*found[0]) if found else None
 
-    def move(self, stream: int, before: str, step: Step, after: Position) -> bool:
+    def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         published = (step.number, step.event, step.output, step.hash)
         values = (stream, before, *published, after.state, after.tallied, after.seal)
         try:

@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from sfumato.errors import LedgerError, UsageError
-from sfumato.ledger import journal, steps, stream_audit
+from sfumato.ledger import audit_streams, journal, stream_record
 from sfumato.ledger.audit import Books, audited, digest_of
 from sfumato.ledger.chain import payload_digest, sealed
 from sfumato.ledger.entries import BEGUN, MIXED, OVER, Binding, Entry, Step
@@ -33,7 +33,7 @@ from sfumato.ledger.sqlite.store import SQLiteStore
 from sfumato.ledger.store import PublicRows, SecretRows
 
 SCRIPTS = ("schema.sql", "streams.sql", "moves.sql")  # what versions 1, 2 and 3 each added
-HANGER_ON = b"-"  # stands for the states of steps that are long past
+PAST_STATE = b"-"  # stands for the states of steps that are long past
 
 
 class OldStream(NamedTuple):
@@ -173,7 +173,7 @@ def _stream_faults(past: sqlite3.Connection, paid: Mapping[int, str]) -> list[st
         if seal != old.seal:
             faults.append(f"the state of stream {number} was edited: its hash does not match")
         reached = (old.step, old.head)
-        faults.extend(stream_audit.walk(number, paid[number], _steps(past, number), reached))
+        faults.extend(audit_streams.walk(number, paid[number], _steps(past, number), reached))
     return faults
 
 
@@ -277,11 +277,13 @@ class _Copy:
         tallies = [] if over else self._past.execute(query, (old.stream,)).fetchall()
 
         def copy(rows: SecretRows) -> None:
-            steps.begin(rows, charge, opened.spec, HANGER_ON if taken else old.state, secret)
-            found = steps.found(rows, charge, self._secrets.store)
+            stream_record.begin(
+                rows, charge, opened.spec, PAST_STATE if taken else old.state, secret
+            )
+            found = stream_record.found(rows, charge, self._secrets.store)
             for step in taken:
                 last = step.number == old.step
-                state = HANGER_ON
+                state = PAST_STATE
                 if last:
                     state = OVER if over else old.state
                 found.put(rows, step, state, tallied=old.tallied if last and not over else 0)

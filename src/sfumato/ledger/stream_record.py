@@ -40,7 +40,7 @@ class _Taken(NamedTuple):
     over: bool = False
 
 
-class Steps:
+class StreamRecord:
     """A stream in the hands of its caller.
 
     Any number of processes may hold it; its steps are taken one after another.
@@ -64,9 +64,11 @@ class Steps:
         self._over_digest = opened(spec, b"")
 
     def __repr__(self) -> str:
-        return f"Steps(account={self.entry.account!r}, key={self.entry.key!r})"
+        return f"StreamRecord(account={self.entry.account!r}, key={self.entry.key!r})"
 
-    def take(self, event: str, work: Work, words: Sequence[bytes] = ()) -> tuple[Step, bool]:
+    def take(
+        self, event: str, work: Work, person_tokens: Sequence[bytes] = ()
+    ) -> tuple[Step, bool]:
         """Take one step, durably: the step and True, or the one of this event before and False.
 
         Parameters
@@ -74,11 +76,11 @@ class Steps:
         event : str
             "" for a step without a name, which is never taken for another.
         work : callable
-            From the number of the step, the state before it, and how often each of the words was
+            From the number of the step, the state before it, and how often each of the person_tokens was
             counted by then, to the state after it and the output. If it raises, nothing is changed.
             It may be called twice, if another process takes the step meanwhile. A state of `OVER`
             after it says that this step is the last; before it, that there is no further one.
-        words : sequence of bytes
+        person_tokens : sequence of bytes
             To be counted with the step.
 
         Raises
@@ -87,9 +89,11 @@ class Steps:
             If the step cannot be stored; it was then not taken, or, where the disk failed at the
             last moment, the next call finds it.
         """
-        taken = None if words else self._store.singly(lambda rows: self._try(rows, event, work))
+        taken = (
+            None if person_tokens else self._store.singly(lambda rows: self._try(rows, event, work))
+        )
         if taken is None:
-            taken = self._store.writing(lambda rows: self._insist(rows, event, work, words))
+            taken = self._store.writing(lambda rows: self._insist(rows, event, work, person_tokens))
         if taken.over:
             self._store.forget()
         return taken.step, taken.fresh
@@ -103,19 +107,21 @@ class Steps:
         if earlier is not None:
             return _Taken(earlier, fresh=False)
         step, after = self._next(at, event, work, [])
-        moved = rows.move(number, at.seal, step, after)
+        moved = rows.commit_step(number, at.seal, step, after)
         return _Taken(step, fresh=True, over=after.state == OVER) if moved else None
 
-    def _insist(self, rows: SecretRows, event: str, work: Work, words: Sequence[bytes]) -> _Taken:
+    def _insist(
+        self, rows: SecretRows, event: str, work: Work, person_tokens: Sequence[bytes]
+    ) -> _Taken:
         """Take the step while nobody else can write."""
         number = self.entry.sequence
         earlier = rows.step_of(number, event) if event else None
         if earlier is not None:
             return _Taken(earlier, fresh=False)
-        counts = [rows.count(number, word) for word in words]
+        counts = [rows.count(number, token) for token in person_tokens]
         at = self._sound(rows.position(number))
         step, after = self._next(at, event, work, counts)
-        if not rows.move(number, at.seal, step, after):
+        if not rows.commit_step(number, at.seal, step, after):
             raise LedgerError(self._store.label, REFUSED, REPORT, account=self.entry.account)
         return _Taken(step, fresh=True, over=after.state == OVER)
 
@@ -162,7 +168,7 @@ class Steps:
         """Write a step that was published elsewhere, with the state that it leaves here."""
         at = self._sound(rows.position(self.entry.sequence))
         step, after = self._after(at, published.event, published.output, state, tallied)
-        if not rows.move(self.entry.sequence, at.seal, step, after):
+        if not rows.commit_step(self.entry.sequence, at.seal, step, after):
             raise spoilt(self.entry)
 
     def since(self, last: Step | None) -> list[Step]:
@@ -195,7 +201,7 @@ def begin(rows: SecretRows, entry: Entry, spec: bytes, state: bytes, secret: byt
     rows.add_stream(StreamRow(number, spec, secret, Position(0, state, 0, entry.hash, seal)))
 
 
-def found(rows: SecretRows, entry: Entry, store: SecretStore) -> Steps:
+def found(rows: SecretRows, entry: Entry, store: SecretStore) -> StreamRecord:
     """The stream that a reservation paid for."""
     row = rows.stream(entry.sequence)
     if row is None or not isinstance(row.spec, bytes) or not isinstance(row.secret, bytes):
@@ -204,7 +210,7 @@ def found(rows: SecretRows, entry: Entry, store: SecretStore) -> Steps:
     # of these numbers paid for.
     if not (_begins_with(rows, entry) if row.at.step else row.at.head == entry.hash):
         raise spoilt(entry)
-    return Steps(entry, row.spec, row.secret, store)
+    return StreamRecord(entry, row.spec, row.secret, store)
 
 
 def _begins_with(rows: SecretRows, entry: Entry) -> bool:
