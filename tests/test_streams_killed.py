@@ -85,9 +85,11 @@ def judge(place: Path, name: str, events: int) -> int:
         assert len([entry for entry in publisher.ledger.log() if entry.kind == "reserve"]) == 1
         with publisher.open(counter, key="k", **cost) as stream:
             history = stream.history()
-            stored = publisher.ledger._kept.store.database._connection.execute(
-                "SELECT state FROM streams"
-            ).fetchone()[0]  # type: ignore[attr-defined]
+            stored = (
+                publisher.ledger._parts.secrets()
+                .store.database._connection.execute("SELECT state FROM streams")
+                .fetchone()[0]
+            )  # type: ignore[attr-defined]
         assert publisher.ledger.verify().ok
     assert history.events == tuple(str(event) for event in range(1, events + 1)), (
         "no step lost, none counted twice"

@@ -59,7 +59,7 @@ def test_a_finished_stream_leaves_no_increment_behind(path, method):
             assert any(text in seen for text in wide(CANARIES[0])), (
                 "an open stream keeps them: the search can see them"
             )
-        secret = publisher.ledger._kept.store.database.reading(
+        secret = publisher.ledger._parts.secrets().store.database.reading(
             lambda db: db.execute("SELECT secret, state FROM streams").fetchone()
         )
         assert all(part in seen for part in secret)
@@ -81,7 +81,7 @@ def test_a_finished_stream_leaves_no_tally_behind(path):
     publisher = opened(path, person="who")
     with publisher.open(sf.Counter(2), rho="1", key="k") as stream:
         stream.push(3, persons=WHO)
-        words = publisher.ledger._kept.store.database.reading(
+        words = publisher.ledger._parts.secrets().store.database.reading(
             lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")]
         )
         assert len(words) == 3
@@ -116,13 +116,13 @@ def test_the_book_alone_says_nothing_that_was_not_paid_for(path):
     ):
         stream.push(3, persons=WHO)
         publisher.release(sf.Histogram("x"), rho="1")
-        state, secret = publisher.ledger._kept.store.database.reading(
+        state, secret = publisher.ledger._parts.secrets().store.database.reading(
             lambda db: db.execute("SELECT state, secret FROM streams").fetchone()
         )
-        words = publisher.ledger._kept.store.database.reading(
+        words = publisher.ledger._parts.secrets().store.database.reading(
             lambda db: [who for (who,) in db.execute("SELECT who FROM tallies")]
         )
-        key = publisher.ledger._kept._secret
+        key = publisher.ledger._parts.secrets()._secret
     book = path.read_bytes()
     for part in (state, secret, key, key.hex().encode(), *words):
         assert part not in book
@@ -245,13 +245,18 @@ def test_an_auditor_gets_the_public_part_only(path):
     ):
         stream.push(3, persons=WHO, event="2026-01-01")
         release = publisher.release(sf.Histogram("x"), rho="1")
-        state, secret = publisher.ledger._kept.store.database.reading(
+        state, secret = publisher.ledger._parts.secrets().store.database.reading(
             lambda db: db.execute("SELECT state, secret FROM streams").fetchone()
         )
         found = exported(publisher.ledger)
         totals = stream.history()
     text = json.dumps(found)
-    for part in (state.decode(), secret.hex(), publisher.ledger._kept._secret.hex(), *WHO):
+    for part in (
+        state.decode(),
+        secret.hex(),
+        publisher.ledger._parts.secrets()._secret.hex(),
+        *WHO,
+    ):
         assert part not in text
     assert [json.loads(found["answers"][str(release.receipt.entry)])][0][0][
         "counts"

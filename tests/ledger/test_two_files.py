@@ -59,16 +59,16 @@ def test_threads_make_one_set_of_secrets(monkeypatch):
 
     def slow(rows: SQLitePublicRows) -> bool:
         if not others:
-            others.append(threading.Thread(target=lambda: made.append(ledger._secrets())))
+            others.append(threading.Thread(target=lambda: made.append(ledger._parts.secrets())))
             others[0].start()
             others[0].join(0.2)  # it waits for this thread, or has made its own
         return plain(rows)
 
     monkeypatch.setattr(SQLitePublicRows, "charged", slow)
     with monkeypatch.context():
-        made.append(ledger._secrets())
+        made.append(ledger._parts.secrets())
     others[0].join()
-    assert made[0] is made[1] is ledger._kept
+    assert made[0] is made[1] is ledger._parts.secrets()
 
 
 def test_a_stream_of_a_forgotten_charge_is_not_opened_under_another(path, tmp_path):

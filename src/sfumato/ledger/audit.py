@@ -46,7 +46,7 @@ def audited(
     return Audited(checking.run(), checking.paid, checking.begun)
 
 
-def first_look(rows: PublicRows) -> str | None:
+def first_fault(rows: PublicRows) -> str | None:
     """The first fault that can be seen at once, before a charge: rules, last entry, totals."""
     found = rows.damage(thorough=False)
     if found:

@@ -30,7 +30,7 @@ def cap_once(rows: PublicRows, account: Account, wish: Binding) -> None:
         journal.cap(rows, account.name, data, account.rule, wish.ceiling)
 
 
-def hold_under_ceiling(rows: PublicRows, account: Account, wish: Binding, cost: Amount) -> None:
+def require_under_ceiling(rows: PublicRows, account: Account, wish: Binding, cost: Amount) -> None:
     """Hold a charge under the ceiling of its data set, if it has one."""
     data = account.data if account.protects else wish.data
     if data:

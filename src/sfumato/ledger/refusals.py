@@ -122,7 +122,7 @@ def other_ceiling(account: Account, data: str, rule: str, ceiling: Amount) -> Us
     )
 
 
-def shut(first: Entry) -> LedgerError:
+def resumed_too_often(first: Entry) -> LedgerError:
     """A charge was resumed as often as it may be."""
     resumed = "its charge was resumed before and still has no answer"
     return LedgerError(
@@ -143,7 +143,7 @@ def still_answering(last: Entry) -> LedgerError:
     )
 
 
-def spoilt(first: Entry) -> LedgerError:
+def damaged_answer(first: Entry) -> LedgerError:
     """An answer is not the one that was entered."""
     return LedgerError(
         f"key {first.key!r}",

@@ -128,10 +128,10 @@ class StreamRecord:
     def _sound(self, at: Position | None) -> Position:
         """The stream's row, if its seal is that of its content."""
         if at is None or not isinstance(at.state, bytes):
-            raise spoilt(self.entry)
+            raise damaged_stream(self.entry)
         spec = self._over_digest if at.state == OVER else self._spec_digest
         if at.seal != sealed(self.entry.sequence, spec, at.step, at.state, at.tallied, at.head):
-            raise spoilt(self.entry)
+            raise damaged_stream(self.entry)
         return at
 
     def _next(
@@ -169,7 +169,7 @@ class StreamRecord:
         at = self._sound(rows.position(self.entry.sequence))
         step, after = self._after(at, published.event, published.output, state, tallied)
         if not rows.commit_step(self.entry.sequence, at.seal, step, after):
-            raise spoilt(self.entry)
+            raise damaged_stream(self.entry)
 
     def since(self, last: Step | None) -> list[Step]:
         """All steps after a given one (None: all there are), each checked against its hash."""
@@ -180,7 +180,7 @@ class StreamRecord:
             number += 1
             sound = step.number == number and isinstance(step.output, bytes)
             if not sound or step.hash != linked(head, stream, number, step.event, step.output):
-                raise spoilt(self.entry)
+                raise damaged_stream(self.entry)
             head = step.hash
         return found
 
@@ -188,7 +188,7 @@ class StreamRecord:
         """How many steps were taken, and the hash that covers them."""
         at = self._store.reading(lambda rows: rows.position(self.entry.sequence))
         if at is None:
-            raise spoilt(self.entry)
+            raise damaged_stream(self.entry)
         return at.step, at.head
 
 
@@ -205,11 +205,11 @@ def found(rows: SecretRows, entry: Entry, store: SecretStore) -> StreamRecord:
     """The stream that a reservation paid for."""
     row = rows.stream(entry.sequence)
     if row is None or not isinstance(row.spec, bytes) or not isinstance(row.secret, bytes):
-        raise spoilt(entry)
+        raise damaged_stream(entry)
     # Where an older ledger was put back without its secrets, they know streams that other charges
     # of these numbers paid for.
     if not (_begins_with(rows, entry) if row.at.step else row.at.head == entry.hash):
-        raise spoilt(entry)
+        raise damaged_stream(entry)
     return StreamRecord(entry, row.spec, row.secret, store)
 
 
@@ -221,7 +221,7 @@ def _begins_with(rows: SecretRows, entry: Entry) -> bool:
     return first.hash == linked(entry.hash, entry.sequence, 1, first.event, first.output)
 
 
-def spoilt(entry: Entry) -> LedgerError:
+def damaged_stream(entry: Entry) -> LedgerError:
     """The refusal of a stream whose rows do not follow from each other."""
     return LedgerError(
         f"the stream {entry.key!r}",

@@ -1,0 +1,269 @@
+"""The life of a charge: reserved, perhaps resumed, answered, handed out. It is never refunded.
+
+Each state is an entry, and durable before anyone hears of it. Every method that writes runs one
+transaction of the public part, in which it looks at what was entered under the key before. So of
+two callers who ask at once, one charges, and the other finds that charge.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from functools import partial
+
+from sfumato.errors import LedgerError, UsageError, nearest
+from sfumato.ledger import bindings, journal, process_identity, refusals
+from sfumato.ledger.chain import payload_digest
+from sfumato.ledger.entries import BEGUN, MIXED, Account, Entry
+from sfumato.ledger.hold import Hold
+from sfumato.ledger.parts import Parts
+from sfumato.ledger.request import Request
+from sfumato.ledger.secrets import Conflict, Unknown
+from sfumato.ledger.store import PublicRows
+
+FIRST_PAUSE = 0.005  # seconds before the second look for another process's answer
+LAST_PAUSE = 0.1
+PAUSE_GROWTH = 1.5
+
+
+class Charges:
+    """Charges of one ledger, from reservation to answer.
+
+    Parameters
+    ----------
+    parts : Parts
+        Examined before anything is reserved.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
+
+    # --- reserving --------------------------------------------------------------------------------
+
+    def reserve(self, request: Request, wait: float) -> Hold:
+        """Charge, take over or replay; wait so many seconds for another process's answer."""
+        deadline = time.monotonic() + wait
+        pause = FIRST_PAUSE
+        found = self._attempt(request)
+        while isinstance(found, Entry):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise refusals.still_answering(found)
+            time.sleep(min(pause, left))
+            pause = min(PAUSE_GROWTH * pause, LAST_PAUSE)
+            # Only reads, so that those who wait do not keep the one who works from writing.
+            if not self._is_being_answered(found):
+                found = self._attempt(request)
+        return found
+
+    def _attempt(self, request: Request) -> Hold | Entry:
+        """Charge, take over or replay, in one transaction.
+
+        Where another process is answering the key, return the entry of its lease instead.
+        """
+        past, mine = self._store.writing(lambda rows: self._settle(rows, request))
+        if past and mine is None and not _is_answered(past):
+            return past[-1]
+        first = past[0] if past else mine
+        assert first is not None
+        if mine is not None:
+            self._parts.anchor_last_entry()
+        stored = self._hand_out(first) if mine is None else None
+        return Hold(first, stored, partial(self._keep, first), partial(self._abandon, mine))
+
+    def _settle(self, rows: PublicRows, request: Request) -> tuple[list[Entry], Entry | None]:
+        """What was entered under the key before, and the entry by which the caller may work now."""
+        request, past = self._named(rows, request)
+        if not past:
+            return past, self._charge(rows, request)
+        if _is_answered(past) or _is_leased(rows, past[-1]):
+            return past, None
+        self._fix_binding(rows, request)
+        return past, _take_over(rows, request, past)
+
+    def reserve_stream(self, request: Request) -> tuple[Entry, bool]:
+        """The charge of a stream, made now if it is not there, and whether the stream was begun."""
+        return self._store.writing(lambda rows: self._settle_stream(rows, request))
+
+    def _settle_stream(self, rows: PublicRows, request: Request) -> tuple[Entry, bool]:
+        request, past = self._named(rows, request)
+        if not past:
+            return self._charge(rows, request), False
+        self._fix_binding(rows, request)
+        return past[0], _is_answered(past)
+
+    def _named(self, rows: PublicRows, request: Request) -> tuple[Request, list[Entry]]:
+        """The request under its key and digest, and what was entered under them before.
+
+        Every charge is a transaction that writes, so nobody else can give the question another name
+        meanwhile.
+        """
+        account = request.account
+
+        def charged(key: str) -> bool:
+            return bool(rows.of_key(account, key))
+
+        secrets = self._parts.secrets()
+        failure: UsageError | LedgerError
+        try:
+            name = secrets.name(account, request.key, request.asked, charged)
+        except Conflict:
+            failure = refusals.conflict(rows.of_key(account, request.name)[0])
+        except Unknown:
+            failure = refusals.unknown(rows.of_key(account, request.name)[0])
+        else:
+            past = rows.of_key(account, name.key)
+            # The secrets may be older than the book, put back alone. Then they may know the key by
+            # a question of before, whose charge was refused, and the digests differ.
+            if not past or past[0].digest == name.digest:
+                return dataclasses.replace(request, key=name.key, digest=name.digest), past
+            failure = refusals.unknown(past[0])
+        raise failure
+
+    def _charge(self, rows: PublicRows, request: Request) -> Entry:
+        """Check everything that limits a charge, then enter it."""
+        account = require_account(rows, request.account, self._store.label)
+        cost = (request.cost[0], request.cost[1])
+        left = account.remaining
+        if cost[0] > left[0] or cost[1] > left[1]:
+            raise refusals.exceeded(account, cost)
+        if account.protects == MIXED:
+            raise refusals.mixed(account)
+        if request.binding is not None:
+            bindings.fix(rows, account, request.binding)
+            bindings.require_under_ceiling(rows, account, request.binding, cost)
+        draft = journal.Draft(
+            request.account,
+            "reserve",
+            request.name,
+            request.digest,
+            cost,
+            request.note,
+            until=journal.lease_end(rows, request.lease),
+            holder=process_identity.current(),
+        )
+        return journal.append(rows, draft)
+
+    def _fix_binding(self, rows: PublicRows, request: Request) -> None:
+        """Bind the account of a charge that version 0.1 made, and that is taken over now."""
+        if request.binding is not None:
+            account = require_account(rows, request.account, self._store.label)
+            bindings.fix(rows, account, request.binding)
+
+    def _is_being_answered(self, entry: Entry) -> bool:
+        """Whether another process is at work on the key of an entry by now."""
+
+        def look(rows: PublicRows) -> bool:
+            return _is_leased(rows, rows.of_key(entry.account, entry.key)[-1])
+
+        return self._store.reading(look)
+
+    # --- answering --------------------------------------------------------------------------------
+
+    def _keep(self, first: Entry, payload: bytes) -> bytes:
+        """Store an answer if there is none, then hand out what is there."""
+        self._store.writing(lambda rows: _store_once(rows, first, payload))
+        return self._hand_out(first)
+
+    def _hand_out(self, first: Entry) -> bytes:
+        """Read an answer back, compare it with its entry, and enter that it is handed out."""
+        past, payload = self._store.reading(lambda rows: _sound_answer(rows, first))
+        if payload is None:
+            raise refusals.damaged_answer(first)
+        if not _has(past, "hand"):
+            self._store.writing(lambda rows: _hand_once(rows, first))
+            self._parts.anchor_last_entry()
+        return payload
+
+    def _abandon(self, mine: Entry | None) -> None:
+        """End a lease, if it is still this process's."""
+        if mine is not None:
+            self._store.writing(lambda rows: _abandon_own(rows, mine))
+
+    def enter_stream(self, entry: Entry, spec: bytes) -> None:
+        """Enter that the stream of a charge is there, once."""
+        self._store.writing(lambda rows: _store_once(rows, entry, spec, BEGUN))
+        self._parts.anchor_last_entry()
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def find(self, sequence: int) -> Entry | None:
+        """The reservation of a number; None where the entry is no reservation."""
+        entry = self._store.reading(lambda rows: rows.entry(sequence))
+        return entry if entry is not None and entry.kind == "reserve" else None
+
+    def answer(self, first: Entry) -> bytes | None:
+        """What is stored under a reservation; None where nothing is stored yet."""
+        past, payload = self._store.reading(lambda rows: _sound_answer(rows, first))
+        if payload is None and _is_answered(past):
+            raise refusals.damaged_answer(first)
+        return payload
+
+
+# --- within a transaction -------------------------------------------------------------------------
+
+
+def require_account(rows: PublicRows, name: str, label: str) -> Account:
+    """One account with its balance; of one that does not exist, a refusal with similar names."""
+    found = rows.account(name)
+    if found is None:
+        others = nearest(name, (account.name for account in rows.accounts()))
+        obstacle = f"{label} has no such account ({others})"
+        remedy = "Name an account that exists, or give its budget to open it"
+        raise UsageError(f"account {name!r}", obstacle, remedy)
+    return found
+
+
+def _store_once(rows: PublicRows, first: Entry, payload: bytes, note: str = "") -> None:
+    """Enter an answer, if there is none: of two that were computed, the first stays."""
+    if not rows.has(first.account, first.key, "store"):
+        journal.store_answer(rows, journal.follow(first, "store", note=note), payload)
+
+
+def _hand_once(rows: PublicRows, first: Entry) -> None:
+    """Enter that an answer is handed out, if it never was."""
+    if not rows.has(first.account, first.key, "hand"):
+        journal.append(rows, journal.follow(first, "hand"))
+
+
+def _sound_answer(rows: PublicRows, first: Entry) -> tuple[list[Entry], bytes | None]:
+    """The entries of a key, and its answer, if it is the one that was entered."""
+    past = rows.of_key(first.account, first.key)
+    for entry in past:
+        if entry.kind == "store":
+            payload = rows.answer(entry.sequence)
+            sound = isinstance(payload, bytes) and payload_digest(payload) == entry.payload_hash
+            return past, payload if sound else None
+    return past, None
+
+
+def _abandon_own(rows: PublicRows, mine: Entry) -> None:
+    """End a lease, unless another entry followed: a late caller cannot end its successor's."""
+    if rows.of_key(mine.account, mine.key)[-1].sequence == mine.sequence:
+        journal.append(rows, journal.follow(mine, "abandon"))
+
+
+def _take_over(rows: PublicRows, request: Request, past: list[Entry]) -> Entry:
+    """Resume a reservation without an answer under its old charge."""
+    resumed = sum(entry.kind == "resume" for entry in past)
+    if request.resumes is not None and resumed >= request.resumes:
+        raise refusals.resumed_too_often(past[0])
+    until = journal.lease_end(rows, request.lease)
+    draft = journal.follow(past[0], "resume", until=until, holder=process_identity.current())
+    return journal.append(rows, draft)
+
+
+def _has(past: list[Entry], kind: str) -> bool:
+    return any(entry.kind == kind for entry in past)
+
+
+def _is_answered(past: list[Entry]) -> bool:
+    return _has(past, "store")
+
+
+def _is_leased(rows: PublicRows, last: Entry) -> bool:
+    """Whether the last entry of a key is a lease that runs, of a process that may be at work."""
+    if last.kind not in ("reserve", "resume") or journal.stamp(rows.clock()) >= last.until:
+        return False
+    return not process_identity.ended(last.holder)
