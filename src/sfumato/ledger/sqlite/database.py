@@ -1,8 +1,9 @@
-"""A file under a ledger: one SQLite connection, shared by threads, safe across a fork.
+"""A file of a ledger: one SQLite connection, shared by threads, safe across a fork.
 
-Write-ahead log with a full sync at each commit. SQLite's own wait for a busy file sleeps ever
-longer and starves some processes for seconds (measured: 16 writers, one got 1 turn while another
-got 7,910), so waiting is done here, in short uneven sleeps.
+Each commit is synced to a write-ahead log before it returns. SQLite's own wait for a busy file
+sleeps longer each time and leaves some processes without a turn for seconds (measured: of 16
+writers, one got 1 turn while another got 7,910). So this module waits by itself, in short sleeps of
+random length.
 """
 
 from __future__ import annotations
@@ -14,48 +15,30 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
-from dataclasses import dataclass
-from functools import cache, partial
-from importlib import resources
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.store import FORKED, IN_USE, ONCE_EACH, OUTSIDE, REFUSED, REPORT, StoreError
+from sfumato.ledger.sqlite.failures import MEANING, UNKNOWN, error_name, primary_code
+from sfumato.ledger.sqlite.schema import BOOK, SECRETS, FileKind, script, statements
+from sfumato.ledger.store import FORKED, IN_USE, ONCE_EACH, OUTSIDE, StoreError
 
 T = TypeVar("T")
 Execute: TypeAlias = Callable[[str, tuple[object, ...]], sqlite3.Cursor]
 """Runs one statement, with the values of its question marks."""
 
-
-@dataclass(frozen=True)
-class Kind:
-    """What a file is: how its header marks it, which script makes it, and what messages call it."""
-
-    application: int
-    version: int
-    script: str
-    noun: str
-    pragmas: tuple[str, ...] = ()
-    owner_only: bool = False
-
-
-BOOK = Kind(0x53666D74, 4, "book.sql", "the ledger")  # "Sfmt"
-SECRETS = Kind(
-    0x53666D73,  # "Sfms"
-    1,
-    "secrets.sql",
-    "the secrets of the ledger",
-    # What is overwritten or deleted is zeroed in the file, so that a wiped state is gone.
-    pragmas=("secure_delete = ON",),
-    owner_only=True,
-)
 OTHERS = 0o077  # the bits of a file's mode that let anyone but its owner in
 PATIENCE = 60.0  # seconds to wait for a file that others keep busy
-SHORTEST, LONGEST = 0.001, 0.008  # seconds between two tries
+SHORTEST_PAUSE = 0.001  # seconds between two tries
+LONGEST_PAUSE = 0.008
+
+# A charge that was told of must survive a loss of power. So each commit is written to the disk, and
+# not only to the disk's cache (fullfsync, on macOS). Triggers and views of a file that was edited
+# may call harmless functions only (trusted_schema).
 PRAGMAS = (
     "synchronous = FULL",
     "fullfsync = ON",
@@ -63,102 +46,6 @@ PRAGMAS = (
     "foreign_keys = ON",
     "trusted_schema = OFF",
 )
-OBJECTS = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
-
-# What a result code of SQLite means to the caller: the obstacle and the remedy.
-MEANING: dict[int, tuple[str, str]] = {
-    sqlite3.SQLITE_FULL: (
-        "the disk is full",
-        "Free some space and ask again; what is written stands, what is not was never charged",
-    ),
-    sqlite3.SQLITE_IOERR: (
-        "the disk refused to read or write",
-        "Check the disk, its quota and its space, then ask again",
-    ),
-    sqlite3.SQLITE_READONLY: (
-        "the file or its folder is read-only",
-        "Make both writable, or use another ledger",
-    ),
-    sqlite3.SQLITE_PERM: (
-        "the file may not be opened by this user",
-        "Ask its owner for access, or use another ledger",
-    ),
-    sqlite3.SQLITE_CANTOPEN: (
-        "the file cannot be opened",
-        "Check that its folder exists and that both may be written",
-    ),
-    sqlite3.SQLITE_NOTADB: (
-        "the file is not a ledger",
-        "Give the path of a ledger, or of a file that does not exist yet",
-    ),
-    sqlite3.SQLITE_CORRUPT: (
-        "the file is damaged",
-        "Keep a copy, do not publish from it, and restore the latest whole copy",
-    ),
-    sqlite3.SQLITE_BUSY: (
-        "other processes kept it busy",
-        "Ask again; if it stays so, look for a process that is stopped",
-    ),
-    sqlite3.SQLITE_CONSTRAINT: (REFUSED, REPORT),
-    sqlite3.SQLITE_TOOBIG: ("the answer is too large to be stored", "Ask for fewer cells"),
-}
-UNKNOWN = (
-    "the file cannot be used",
-    "Verify the ledger, and restore the latest whole copy if it is damaged",
-)
-
-
-@cache
-def script(kind: Kind) -> str:
-    """The statements that make an empty file one of a kind."""
-    folder = resources.files("sfumato.ledger.sqlite")
-    return folder.joinpath(kind.script).read_text(encoding="utf-8")
-
-
-def statements(script: str) -> Iterator[str]:
-    """Cut a script into statements; each ends at the end of a line."""
-    text = ""
-    for line in script.splitlines(keepends=True):
-        text += line
-        if sqlite3.complete_statement(text):
-            yield text
-            text = ""
-
-
-@cache
-def expected_objects(kind: Kind) -> Mapping[str, str]:
-    """The tables, indexes and triggers of a kind of file."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        for statement in statements(script(kind)):
-            db.execute(statement)
-        return dict(db.execute(OBJECTS).fetchall())
-
-
-def differences(db: sqlite3.Connection, kind: Kind) -> list[str]:
-    """Tables, indexes and triggers that are not what this version creates."""
-    expected = expected_objects(kind)
-    found = dict(db.execute(OBJECTS).fetchall())
-    known = expected.keys() | found.keys()
-    names = sorted(name for name in known if expected.get(name) != found.get(name))
-    edited = "was dropped, replaced or added to the ledger's tables and rules"
-    return [f"{name!r} {edited}" for name in names]
-
-
-def damage(db: sqlite3.Connection) -> list[str]:
-    """What SQLite itself finds wrong with the file."""
-    found = [str(line) for (line,) in db.execute("PRAGMA integrity_check(5)")]
-    return [] if found == ["ok"] else [f"the file is damaged: {line}" for line in found]
-
-
-def code(error: sqlite3.Error) -> int:
-    """The primary result code of an error, or -1."""
-    number = getattr(error, "sqlite_errorcode", None)
-    return -1 if number is None else number & 0xFF
-
-
-def error_name(error: sqlite3.Error) -> str:
-    """The name of an error's result code."""
-    return str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 
 def _patiently(action: Callable[[], T]) -> T:
@@ -168,15 +55,15 @@ def _patiently(action: Callable[[], T]) -> T:
         try:
             return action()
         except sqlite3.OperationalError as error:
-            busy = code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            busy = primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
             if not busy or time.monotonic() > until:
                 raise
-        time.sleep(random.uniform(SHORTEST, LONGEST))
+        time.sleep(random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE))
 
 
 def _cut_log(connection: sqlite3.Connection) -> None:
-    """Write a log back into its file and truncate it; without waiting for others."""
-    with suppress(sqlite3.OperationalError):  # someone else is writing
+    """Write a log back into its file and truncate it, unless someone else is writing."""
+    with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
@@ -190,14 +77,24 @@ _NUMBERS = itertools.count()
 
 
 class Database:
-    """A file, or one in memory, used through `atomic`, `reading` and `singly` only.
+    """A file, or a database in memory, used through `atomic`, `reading` and `singly` only.
 
-    What is to be done is given to them as a function, and is not the body of a ``with``: an
-    interrupt on the way into such a block, or at the first instruction of its end, would leave a
-    lock or a transaction behind. The lock's own ``with`` has no such gap.
+    They take a function, and are not context managers: an interrupt on the way into the body of a
+    ``with``, or at the first instruction of its end, would leave a lock or a transaction behind.
+    The ``with`` of a lock has no such gap.
+
+    Parameters
+    ----------
+    where : str, Path or None
+        None or ``":memory:"``: in memory.
+    kind : FileKind
+    create : bool
+        Whether a missing file is made.
     """
 
-    def __init__(self, where: str | Path | None, *, kind: Kind = BOOK, create: bool = True) -> None:
+    def __init__(
+        self, where: str | Path | None, *, kind: FileKind = BOOK, create: bool = True
+    ) -> None:
         self.kind = kind
         self.number = next(_NUMBERS)
         self.path = None if where is None or str(where) == ":memory:" else os.path.realpath(where)
@@ -216,21 +113,22 @@ class Database:
     # --- transactions -----------------------------------------------------------------------------
 
     def atomic(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """One transaction that writes: durable when this returns, undone if it raises."""
+        """Run one transaction that writes: durable when this returns, undone if it raises."""
         return self._alone(partial(self._transaction, "BEGIN IMMEDIATE", action))
 
     def reading(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """One consistent view."""
+        """Look at one consistent view."""
         return self._alone(partial(self._transaction, "BEGIN", action))
 
     def singly(self, action: Callable[[Execute], T]) -> T:
-        """Statements each of which is a transaction of its own, and durable when it returns."""
+        """Run statements, each a transaction of its own and durable when it returns."""
         return self._alone(partial(self._singly, action))
 
     def _alone(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Let nobody else use the connection meanwhile.
 
-        Not even this thread, in a signal handler that interrupts it here.
+        The lock keeps other threads out, and lets this thread in again. So a flag refuses a signal
+        handler that interrupts this thread here: its statements would join the open transaction.
         """
         with self._lock:
             if self._entered:
@@ -270,16 +168,18 @@ class Database:
 
     def _broken(self, error: sqlite3.Error) -> StoreError:
         self._drop()
-        error.__traceback__ = None  # its frames hold what was to be written
+        # The frames of the error hold what was to be written: states, tallies, answers.
+        error.__traceback__ = None
         return self._failure(error)
 
     def _failure(self, error: sqlite3.Error) -> StoreError:
-        obstacle, remedy = MEANING.get(code(error), UNKNOWN)
+        obstacle, remedy = MEANING.get(primary_code(error), UNKNOWN)
         return StoreError(self.label, f"{obstacle} ({error_name(error)})", remedy)
 
     # --- the connection ---------------------------------------------------------------------------
 
     def _ready(self) -> sqlite3.Connection:
+        """The connection, after a check that it is this process's, to the same file as before."""
         if self._closed:
             raise LedgerError(self.label, "it is closed", "Open it again")
         if self._pid != os.getpid() and (self.path is None or self._connection is not None):
@@ -287,9 +187,9 @@ class Database:
         if self._connection is None:
             self._connect(create=False)
         else:
-            self._check_name()
+            self._require_same_file()
         assert self._connection is not None
-        # Left behind by an interrupt: nobody was told of what is in it.
+        # An interrupt may have left a transaction open. Nobody was told of what is in it.
         if self._connection.in_transaction:
             try:
                 self._connection.rollback()
@@ -297,15 +197,18 @@ class Database:
                 raise self._broken(error) from error
         return self._connection
 
-    def _check_name(self) -> None:
-        if self.path is not None and self._identity is not None and self._named() != self._identity:
+    def _require_same_file(self) -> None:
+        """Refuse a file that is not the one that this object opened first."""
+        if self.path is None or self._identity is None:
+            return
+        if self._file_identity() != self._identity:
             raise LedgerError(
                 self.label,
                 "its file was moved or replaced while it was open",
                 "Put the file back, and open it again",
             )
 
-    def _check_mode(self) -> None:
+    def _require_owner_only(self) -> None:
         if self.kind.owner_only and self.open_to_others():
             obstacle = "others than its owner may open it"
             raise LedgerError(self.label, obstacle, f"Run `chmod 600 {self.path}`, then ask again")
@@ -316,10 +219,11 @@ class Database:
             return False
         return bool(os.stat(self.path).st_mode & OTHERS)
 
-    def _named(self) -> tuple[int, int] | None:
-        """Which file the path names now.
+    def _file_identity(self) -> tuple[int, int] | None:
+        """Device and number of the file that the path names now; None if there is none.
 
-        A second name for it would mean a second write-ahead log, so there may be only one.
+        The file may have one name only: SQLite finds the write-ahead log by the name, so that two
+        processes with two names would not see each other's charges.
         """
         assert self.path is not None
         try:
@@ -335,27 +239,15 @@ class Database:
         return found.st_dev, found.st_ino
 
     def _connect(self, *, create: bool) -> None:
+        connection = self._opened(create=create)
         try:
-            self._check_name()
-            if self.path is not None and not os.path.lexists(self.path):
-                self._create(create)
-            address = ":memory:" if self.path is None else f"file:{quote(self.path)}?mode=rw"
-            connection = sqlite3.connect(
-                address,
-                uri=self.path is not None,
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=0,
-            )
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
-        try:
-            self._check_mode()
+            self._require_owner_only()
             _patiently(lambda: self._prepare(connection))
+            # Secrets that a stream wiped may still be in a log that could not be cut then.
             if self.kind is SECRETS:
                 _cut_log(connection)
-            self._check_name()
-            identity = None if self.path is None else self._named()
+            self._require_same_file()
+            identity = None if self.path is None else self._file_identity()
         except sqlite3.Error as error:
             connection.close()
             raise self._failure(error) from error
@@ -366,10 +258,27 @@ class Database:
         self._identity = identity
         self._pid = os.getpid()
 
+    def _opened(self, *, create: bool) -> sqlite3.Connection:
+        """A connection to the file, which is made if it is missing and may be made."""
+        self._require_same_file()
+        if self.path is not None and not os.path.lexists(self.path):
+            self._create(create)
+        address = ":memory:" if self.path is None else f"file:{quote(self.path)}?mode=rw"
+        try:
+            return sqlite3.connect(
+                address,
+                uri=self.path is not None,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=0,
+            )
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+
     def _create(self, create: bool) -> None:
         """Create the file for its owner only, and make its name durable.
 
-        The log files beside it inherit its mode.
+        The log files that SQLite puts beside it inherit its mode.
         """
         assert self.path is not None
         folder = os.path.dirname(self.path)
@@ -391,8 +300,8 @@ class Database:
             raise LedgerError(self.label, reason, remedy) from error
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Settle what the file is before anything in it is touched, then fill an empty one."""
-        # One view of the header: another process may be creating the ledger at this moment.
+        """Check what the file is before anything in it is touched, then fill an empty one."""
+        # One view of both fields of the header: another process may be making the ledger just now.
         connection.execute("BEGIN")
         try:
             version = self._version(connection)
@@ -413,27 +322,33 @@ class Database:
         """The version of the file's tables; 0 where there are none yet."""
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if application == self.kind.application:
+            self._require_known(version)
+            return version
+        filled = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        if application or version or filled:
+            obstacle = "the file is a database, but not a ledger"
+            remedy = "Give the path of a ledger, or of a new file"
+            raise LedgerError(self.label, obstacle, remedy)
+        return version
+
+    def _require_known(self, version: int) -> None:
+        """Refuse a file that a newer library wrote, or version 0.1."""
         known = self.kind.version
-        if application != self.kind.application:
-            filled = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-            if application or version or filled:
-                obstacle = "the file is a database, but not a ledger"
-                remedy = "Give the path of a ledger, or of a new file"
-                raise LedgerError(self.label, obstacle, remedy)
-        elif version > known:
+        if version > known:
             obstacle = f"it has version {version}, and this library knows versions up to {known}"
             raise LedgerError(self.label, obstacle, "Use the newer library that wrote it")
-        elif 0 < version < known:
+        if 0 < version < known:
             receipts = "whose receipts give away the size of a data file"
             obstacle = f"it was written by version 0.1, {receipts}"
             remedy = "Run `sfumato ledger upgrade OLD NEW`, and go on with the new file"
             raise LedgerError(self.label, obstacle, remedy)
-        return version
 
     def _make(self, connection: sqlite3.Connection) -> None:
         """Write the tables and rules of an empty file, once, however many processes try."""
         connection.execute("BEGIN IMMEDIATE")
         try:
+            # Another process may have made them since the first look.
             if not self._version(connection):
                 for statement in statements(script(self.kind)):
                     connection.execute(statement)
@@ -448,14 +363,15 @@ class Database:
     def forget_log(self) -> None:
         """Move what the log holds into the file and cut the log, so that it holds no older state.
 
-        Others who are reading keep the log alive. Then the next one who opens the file cuts it.
+        While others read the log, it cannot be cut. Then the next process that opens the file cuts
+        it.
         """
         self._alone(_cut_log)
 
     def _drop(self) -> None:
-        """Forget a connection to a file after an error, so that the next use starts clean.
+        """Forget a connection to a file after an error, so that the next use opens a new one.
 
-        One in memory is all there is, and stays.
+        A database in memory lives in its connection, which stays.
         """
         if self.path is not None and self._connection is not None:
             with suppress(sqlite3.Error):
@@ -476,10 +392,10 @@ class Database:
 
 
 # A connection must not cross a fork: the child would believe it holds locks that it does not, and
-# could write into a log that another process removes. So connections are closed just before, and
-# opened again, where needed, on either side. Locks are taken in one order, first OPENING, then
-# those of single files as they were made (a ledger before its secrets), and no transaction takes
-# OPENING.
+# could write into a log that another process removes. So all connections are closed just before a
+# fork, and each side opens them again when it needs them. Locks are always taken in one order, or
+# two threads could wait for each other: first OPENING, then those of files, in the order in which
+# the objects were made (a ledger before its secrets). No transaction takes OPENING.
 
 OPENING = threading.RLock()
 _LIVE: weakref.WeakSet[Database] = weakref.WeakSet()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from sfumato.ledger.entries import NOTHING, Account, Amount, Entry, Kind
-from sfumato.ledger.sqlite.database import BOOK, damage, differences
+from sfumato.ledger.sqlite.schema import BOOK, damage, differences
 from sfumato.ledger.store import PublicRows, Tip
 
 COLUMNS = (

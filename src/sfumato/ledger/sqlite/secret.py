@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 
 from sfumato.ledger.entries import Step
-from sfumato.ledger.sqlite.database import SECRETS, Execute, damage, differences
+from sfumato.ledger.sqlite.database import Execute
+from sfumato.ledger.sqlite.schema import SECRETS, damage, differences
 from sfumato.ledger.store import NameRow, Position, SecretRows, StreamRow, StreamRows
 
 AT = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from sfumato.errors import LedgerError
-from sfumato.ledger.sqlite.database import BOOK, SECRETS, Database
+from sfumato.ledger.sqlite.database import Database
 from sfumato.ledger.sqlite.public import SQLitePublicRows
+from sfumato.ledger.sqlite.schema import BOOK, SECRETS
 from sfumato.ledger.sqlite.secret import SQLiteSecretRows, SQLiteStreamRows
 from sfumato.ledger.store import PublicRows, SecretRows, SecretStore, Store, StreamRows
 

@@ -27,8 +27,9 @@ from sfumato.ledger.audit import Books, audited, digest_of
 from sfumato.ledger.chain import payload_digest, sealed
 from sfumato.ledger.entries import BEGUN, MIXED, OVER, Binding, Entry, Step
 from sfumato.ledger.secrets import DIGEST_BYTES, KEY_BYTES, Name, Secrets, new_identity
-from sfumato.ledger.sqlite.database import BOOK, damage, error_name, statements
+from sfumato.ledger.sqlite.failures import error_name
 from sfumato.ledger.sqlite.public import all_entries, highest_of, totals_of
+from sfumato.ledger.sqlite.schema import BOOK, damage, statements
 from sfumato.ledger.sqlite.store import SQLiteStore
 from sfumato.ledger.store import PublicRows, SecretRows
 
