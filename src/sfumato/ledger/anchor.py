@@ -1,8 +1,8 @@
 """A second file that remembers how far a ledger had come, so that an older copy is noticed.
 
 Each line is one fact: ``entry SEQUENCE HASH`` or ``stream NUMBER STEP HASH``. The file is only
-appended to. It is of use where whoever restores the ledger does not restore it, too: on another
-disk, or with another owner.
+appended to. It helps only if whoever puts back an older ledger does not put back an older anchor as
+well, so it belongs on another disk, or to another owner.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STREAM = r"stream (?P<stream>[0-9]{1,18}) (?P<step>[0-9]{1,18})"
 FACT = re.compile(rf"({ENTRY}|{STREAM}) (?P<digest>[0-9a-f]{{64}})")
 BEGINNING = r"(entry|stream [0-9]{1,18}) [0-9]{0,18}( [0-9a-f]{0,63})?"
 TORN = re.compile(rf"[a-z]{{0,6}}|stream [0-9]{{0,18}}|{BEGINNING}")
-"""A line of which a full disk or a loss of power left the beginning: it says nothing."""
+"""The beginning of a line, as a full disk or a loss of power leaves it: it is passed over."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,13 @@ class Reached:
 
 
 class Anchor:
-    """The file that remembers. It may be written by several processes."""
+    """The file that remembers. Several processes may write to it.
+
+    Parameters
+    ----------
+    path : str or Path
+        Made, for its owner only, when the first fact is written.
+    """
 
     def __init__(self, path: str | Path) -> None:
         if not isinstance(path, str | os.PathLike):
@@ -75,13 +81,14 @@ class Anchor:
     def require_writable(self) -> None:
         """Refuse a file that cannot be appended to.
 
-        To be called before a charge, which is noted after it is durable.
+        This is asked before a charge: the charge itself is noted only once it is durable, and
+        that is too late to refuse it.
         """
         self.note()
 
     def note(self, *lines: str) -> None:
         """Append lines, durably."""
-        # A line that was torn has no end: the next ones begin on a line of their own.
+        # The last line may be the beginning of one, without its end. So each line starts a new one.
         text = "".join(f"\n{line}\n" for line in lines).encode("ascii")
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, MODE)

@@ -1,4 +1,8 @@
-"""What limits a charge beside the total: whom the account protects, and its data set's ceiling."""
+"""What limits a charge besides the total: whom the account protects, and its data set's ceiling.
+
+The privacy losses of two charges add up only if both protect the same persons by the same relation,
+and if both are in one measure. What cannot be added is refused, before anything is entered.
+"""
 
 from __future__ import annotations
 
@@ -7,56 +11,59 @@ from sfumato.ledger.entries import MIXED, Account, Amount, Binding
 from sfumato.ledger.store import PublicRows
 
 
-def require_fit(account: Account, wish: Binding) -> None:
+def require_fit(account: Account, binding: Binding) -> None:
     """Refuse a binding that differs from the account's own, if it has one."""
-    if account.protects not in ("", MIXED, wish.protects):
-        raise refusals.protects_others(account, wish)
-    if account.data and account.data != wish.data:
-        raise refusals.other_data(account, wish)
+    if account.protects not in ("", MIXED, binding.protects):
+        raise refusals.protects_others(account, binding)
+    if account.data and account.data != binding.data:
+        raise refusals.other_data(account, binding)
 
 
-def fix(rows: PublicRows, account: Account, wish: Binding) -> None:
-    """Fix what the account protects with its first charge, and refuse what would not add up."""
+def fix(rows: PublicRows, account: Account, binding: Binding) -> None:
+    """Fix with its first charge what the account protects; refuse a later charge that differs."""
     if account.protects:
-        require_fit(account, wish)
+        require_fit(account, binding)
     else:
-        journal.bind(rows, account.name, wish.protects, wish.data)
+        journal.bind(rows, account.name, binding.protects, binding.data)
 
 
-def cap_once(rows: PublicRows, account: Account, wish: Binding) -> None:
+def cap_once(rows: PublicRows, account: Account, binding: Binding) -> None:
     """Set the ceiling of a data set, if it has none and the account counts towards it."""
-    data = account.data if account.protects else wish.data
-    if data and wish.ceiling is not None and data not in rows.ceilings():
-        journal.cap(rows, account.name, data, account.rule, wish.ceiling)
+    data = account.data if account.protects else binding.data
+    if data and binding.ceiling is not None and data not in rows.ceilings():
+        journal.cap(rows, account.name, data, account.rule, binding.ceiling)
 
 
-def require_under_ceiling(rows: PublicRows, account: Account, wish: Binding, cost: Amount) -> None:
-    """Hold a charge under the ceiling of its data set, if it has one."""
-    data = account.data if account.protects else wish.data
+def require_under_ceiling(
+    rows: PublicRows, account: Account, binding: Binding, cost: Amount
+) -> None:
+    """Refuse a charge that would pass the ceiling of its data set, if that has one."""
+    data = account.data if account.protects else binding.data
     if data:
-        _hold(rows, account, data, wish.ceiling, cost)
-    elif wish.data and (wish.ceiling is not None or wish.data in rows.ceilings()):
-        # The charges of this account are not among those that the ceiling adds up.
-        raise refusals.outside_ceiling(account, wish.data)
+        _require_together(rows, account, data, binding.ceiling, cost)
+    elif binding.data and (binding.ceiling is not None or binding.data in rows.ceilings()):
+        # The ceiling adds up accounts by their data set. This one has none, so its charges would
+        # not be among them.
+        raise refusals.outside_ceiling(account, binding.data)
 
 
-def _hold(
+def _require_together(
     rows: PublicRows,
     account: Account,
     data: str,
-    wish: Amount | None,
+    stated: Amount | None,
     cost: Amount,
 ) -> None:
-    """Hold all accounts of one data set together under its ceiling."""
+    """Refuse a charge by which all accounts of one data set would pass its ceiling together."""
     kept = rows.ceilings().get(data)
     if kept is None:
-        if wish is None:
+        if stated is None:
             return
-        journal.cap(rows, account.name, data, account.rule, wish)
-        kept = (account.rule, wish)
+        journal.cap(rows, account.name, data, account.rule, stated)
+        kept = (account.rule, stated)
     rule, ceiling = kept
     left = _left(rows, account, data, rule, ceiling)
-    if left is None or (wish is not None and wish != ceiling):
+    if left is None or (stated is not None and stated != ceiling):
         raise refusals.other_ceiling(account, data, rule, ceiling)
     if cost[0] > left[0] or cost[1] > left[1]:
         raise refusals.above_ceiling(account, data, cost, left, ceiling)
@@ -70,11 +77,13 @@ def _left(
     ceiling: Amount,
 ) -> Amount | None:
     """What is left of a ceiling over all accounts; None where they do not add up in its rule."""
-    theirs = [other for other in rows.accounts(data) if other.name != account.name]
-    strangers = [other for other in theirs if other.rule != rule and any(other.spent)]
-    if rule != account.rule or strangers:
+    if rule != account.rule:
         return None
-    together = (*theirs, account)
-    first = ceiling[0] - sum(one.spent[0] for one in together)
-    second = ceiling[1] - sum(one.spent[1] for one in together)
+    # The account itself is not yet among those of the data set if this is its first charge.
+    others = [other for other in rows.accounts(data) if other.name != account.name]
+    if any(other.rule != rule and any(other.spent) for other in others):
+        return None
+    together = (*others, account)
+    first = ceiling[0] - sum(each.spent[0] for each in together)
+    second = ceiling[1] - sum(each.spent[1] for each in together)
     return first, second

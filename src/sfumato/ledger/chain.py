@@ -1,4 +1,9 @@
-"""The chains of entries and of steps: what an entry says, and how everything is hashed."""
+"""How entries and steps are hashed into chains, and what the notes of entries say.
+
+Each hash covers the hash before it, so that nothing can be edited, removed or moved without
+changing every hash after it. The forms of what is hashed must not change: every ledger that was
+ever written is checked by them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,8 @@ import json
 from sfumato.ledger.entries import Amount, Entry
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Entry))[:-1]
+# ASCII without blanks: one text for one list of fields, whatever the language of the machine.
+# `default` lets an edited file, which may hold anything, be hashed and reported, and not fail.
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=repr).encode
 
 # --- entries --------------------------------------------------------------------------------------
@@ -22,7 +29,7 @@ def payload_digest(payload: bytes) -> str:
 def link(*fields: object) -> str:
     """The hash of an entry: SHA-256 of all its other fields in order, as one JSON array in ASCII.
 
-    The previous hash is among them.
+    The hash of the entry before is one of these fields.
     """
     return hashlib.sha256(_encode(["sfumato-ledger-1", *fields]).encode("ascii")).hexdigest()
 
@@ -33,17 +40,17 @@ def fields(entry: Entry) -> tuple[object, ...]:
 
 
 def opening(rule: str, total: Amount) -> str:
-    """What the entry that opens an account says of it, so that the chain covers rule and total."""
+    """The note of the entry that opens an account, so that the chain covers rule and total."""
     return json.dumps({"rule": rule, "total": list(total)}, ensure_ascii=True)
 
 
 def binding(protects: str, data: str) -> str:
-    """What the entry that binds an account says."""
+    """The note of the entry that binds an account."""
     return json.dumps({"protects": protects, "data": data}, ensure_ascii=True)
 
 
 def capping(data: str, rule: str, amount: Amount) -> str:
-    """What the entry that sets a data set's ceiling says."""
+    """The note of the entry that sets a data set's ceiling."""
     said = {"data": data, "rule": rule, "ceiling": list(amount)}
     return json.dumps(said, ensure_ascii=True)
 
@@ -54,8 +61,9 @@ def capping(data: str, rule: str, amount: Amount) -> str:
 def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> str:
     """The hash of a step, over its parts, each with its length in bytes before it.
 
-    That of the first step continues the hash of the charge.
+    ``previous`` is the hash of the step before; for the first step, that of the charge.
     """
+    # With the lengths, no two lists of parts give the same bytes.
     whose = str(stream)
     at = str(step)
     name = event.encode("utf-8", "surrogatepass")
@@ -65,13 +73,16 @@ def linked(previous: str, stream: int, step: int, event: str, output: bytes) -> 
 
 
 def opened(spec: bytes, secret: bytes) -> str:
-    """The hash of what a stream was opened with."""
+    """The hash of what a stream was opened with; without the secret once that is wiped."""
     public = payload_digest(spec)
     return payload_digest(public.encode() + secret) if secret else public
 
 
 def sealed(stream: int, spec_digest: str, step: int, state: bytes, tallied: int, head: str) -> str:
-    """The hash of a stream's own row."""
+    """The hash of a stream's own row: how far it has come, and with which state.
+
+    A step is committed only to a row with the seal that the step was computed from.
+    """
     whose = str(stream)
     at = str(step)
     count = str(tallied)

@@ -1,7 +1,7 @@
-"""The values a ledger keeps: amounts, accounts, entries, steps.
+"""The values that a ledger keeps: amounts, accounts, entries, steps.
 
-They know nothing of questions or data. Money is a pair of non-negative integers, in units that the
-caller fixes; ``rule`` is a word that is stored and compared.
+They know nothing of questions or data. An amount of privacy loss is a pair of non-negative
+integers, in units that the caller fixes; ``rule`` names the measure, and is stored and compared.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ Kind: TypeAlias = Literal["open", "bind", "cap", "reserve", "resume", "abandon",
 LARGEST = 2**63 - 1
 NOTHING: Amount = (0, 0)
 MIXED = "different persons or relations"
-"""What an account protects that version 0.1 charged for several: it pays for nothing more."""
+"""What an account protects that version 0.1 charged for different persons or relations.
+
+The sum of its charges guarantees nothing, so it is not charged again.
+"""
 
 BEGUN = "the stream began"
-"""The note of the entry which says that a stream is there."""
+"""The note of the entry by which a stream begins to exist."""
 
 OVER = b""
 """The state of a stream that has taken its last step."""
@@ -53,8 +56,16 @@ def written(rule: str, amount: Amount) -> str:
 class Account:
     """What an account may spend in all, and what it has spent.
 
-    ``protects`` and ``data`` say whom, and which data set it pays for; "" where no charge has fixed
-    them.
+    Attributes
+    ----------
+    name, rule : str
+        The rule names the measure of all its amounts.
+    total, spent : tuple of two int
+        In the units of the rule.
+    protects : str
+        Whose presence it hides; "" until the first charge.
+    data : str
+        The public name of the data set that it pays for; "" where it has none.
     """
 
     name: str
@@ -77,7 +88,8 @@ class Binding:
     Attributes
     ----------
     protects : str
-        Whose presence is hidden, and how: two charges for different persons add up to nothing.
+        Whose presence is hidden, and by which relation between neighbours. The sum of two charges
+        for different persons would guarantee nothing.
     data : str
         The public name of the data set; "" where it has none.
     ceiling : tuple of two int, or None
@@ -93,13 +105,31 @@ class Binding:
 class Entry:
     """One line of the ledger, as it was written.
 
-    ``kind`` is ``open`` (an account), ``bind`` (it is fixed whom the account protects), ``cap`` (a
-    data set gets a ceiling), ``reserve`` (the only kind that costs), ``resume`` (a caller took over
-    a reservation without an answer), ``abandon`` (a holder gave up), ``store`` (an answer is
-    durable) or ``hand`` (it was handed out). ``spent`` is what the account has spent, this entry
-    included. ``until`` and ``holder`` say when a lease ends and which process holds it. ``hash``
-    covers every other field, ``previous`` is the hash of the entry before. ``key``, if nobody gave
-    one, and ``digest`` are random. Entries that follow a reservation carry its time, not their own.
+    Attributes
+    ----------
+    sequence : int
+        Its number, from 1.
+    account : str
+    kind : str
+        ``open`` (an account), ``bind`` (whom the account protects), ``cap`` (the ceiling of a data
+        set), ``reserve`` (a charge, the only kind that costs), ``resume`` (a caller took over a
+        reservation without an answer), ``abandon`` (a caller gave up), ``store`` (an answer is
+        durable) or ``hand`` (an answer was handed out).
+    time : str
+        In UTC. Entries that follow a reservation carry its time: their own would say how long the
+        data took to read.
+    key, digest : str
+        The name of the charge. The digest is random, and so is a key that nobody chose.
+    cost, spent : tuple of two int
+        Of this entry, and of the account up to and including this entry.
+    note : str
+        For the reader of the log; of the first three kinds, what they fix.
+    payload_hash : str
+        Of the answer that is stored.
+    until, holder : str
+        When a lease ends, and the identity of the process that has it.
+    previous, hash : str
+        The hash of the entry before, and that of all other fields of this one.
     """
 
     sequence: int
@@ -122,7 +152,15 @@ class Entry:
 class Verification:
     """What a check of the whole ledger found.
 
-    ``head`` is the last entry's (sequence, hash): a copy kept elsewhere dates the ledger.
+    Attributes
+    ----------
+    entries : int
+        How many there are.
+    head : tuple of int and str
+        The number and hash of the last entry. Kept elsewhere, it shows later whether an older copy
+        of the ledger was put back.
+    faults : tuple of str
+        Sentences that quote no answer; none if the ledger is whole.
     """
 
     entries: int
@@ -141,9 +179,9 @@ class Verification:
 
 
 class Step(NamedTuple):
-    """One step of a stream as it was published.
+    """One step of a stream, as it was published.
 
-    ``event`` is "" where none was named; ``hash`` covers all steps up to this one.
+    ``event`` is "" for a step without a name; ``hash`` covers all steps up to this one.
     """
 
     number: int

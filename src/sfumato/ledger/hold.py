@@ -1,4 +1,4 @@
-"""A reservation in the hands of its caller."""
+"""A reservation, while its caller computes the answer."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sfumato.ledger.entries import Entry
 
 
 class Hold:
-    """A reservation in the hands of its caller; a context manager.
+    """A reservation, while its caller computes the answer; a context manager.
 
-    Leaving it without an answer ends the lease, so that the same key may resume at once. The charge
-    stands either way.
+    Leaving it without an answer ends the lease, so that the next caller may resume the key at once.
+    The charge stands either way.
 
     Attributes
     ----------
@@ -40,10 +40,10 @@ class Hold:
         return f"Hold({whose}, answered={self.stored is not None})"
 
     def store(self, payload: bytes) -> bytes:
-        """Make an answer durable and return what is stored.
+        """Make an answer durable, and return the answer that is stored.
 
-        An answer that is there already stays, and is what comes back: of two racing processes both
-        return the same bytes.
+        If another process stored one first, that one stays and is returned. So all processes that
+        answer one key return the same bytes.
         """
         if not isinstance(payload, bytes):
             raise UsageError(
@@ -69,6 +69,7 @@ class Hold:
         try:
             self._abandon()
         except LedgerError:
-            # The lease runs out by itself; the reason for leaving must stay visible.
+            # A lease that cannot be ended runs out by itself. The error because of which the
+            # caller left must not be hidden by this one.
             if error is None:
                 raise

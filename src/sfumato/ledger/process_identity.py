@@ -1,4 +1,8 @@
-"""Which process holds a lease, and whether it has surely ended."""
+"""The identity of a process, and whether that process has surely ended.
+
+A lease of a process that has ended is free at once. To take over the lease of one that still works
+would answer one key twice, so every doubt counts as "still works".
+"""
 
 from __future__ import annotations
 
@@ -10,19 +14,23 @@ PROC = Path("/proc")
 
 
 def current() -> str:
-    """Name this process beyond reuse of its number, or return "" where the system does not tell."""
-    return _named(os.getpid())
+    """The identity of this process; "" where the system does not tell.
+
+    It has the form PLACE/NUMBER/START. The start tells this process from a later one of the same
+    number, and the place from processes of other machines, boots and containers.
+    """
+    return _identity(os.getpid())
 
 
 @lru_cache(maxsize=4)
-def _named(pid: int) -> str:
+def _identity(pid: int) -> str:
     started = _started(pid)
     place = _place()
     return f"{place}/{pid}/{started}" if place and started else ""
 
 
 def _place() -> str:
-    """The boot of this machine and the space of process numbers in it."""
+    """This boot of this machine, and the namespace of its process numbers."""
     try:
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.readlink(PROC / 'self/ns/pid')}"
@@ -39,16 +47,17 @@ def _started(pid: int) -> str | None:
     return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
 
 
-def ended(holder: str) -> bool:
-    """Whether the process that took a lease has surely ended; False whenever in doubt.
+def ended(identity: str) -> bool:
+    """Whether the process of an identity has surely ended; False whenever in doubt.
 
     >>> ended(current()), ended("")
     (False, False)
     """
-    place, _, started = holder.rpartition("/")
+    place, _, started = identity.rpartition("/")
     place, _, number = place.rpartition("/")
     if not place or not number.isdigit() or place != _place():
         return False
+    # Signal 0 is not sent; it only asks whether there is such a process.
     try:
         os.kill(int(number), 0)
     except ProcessLookupError:

@@ -1,4 +1,7 @@
-"""What a ledger says when it refuses a charge or an answer."""
+"""What a ledger says when it refuses a charge or an answer.
+
+Each message says what was asked, what stands in the way, and what to do. None quotes an answer.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ SPENT = "Ask for less, or stop publishing from this data set: what is spent is n
 
 
 def differs(found: Account, rule: str, total: Amount | None) -> UsageError:
-    """An account is asked for with another rule or total than it has."""
-    wish = f"rule {rule!r}"
+    """An account exists with another rule or total than the one asked for."""
+    asked = f"rule {rule!r}"
     if total is not None:
-        wish += f" and {written(rule, total)} in all"
+        asked += f" and {written(rule, total)} in all"
     return UsageError(
-        f"account {found.name!r} with {wish}",
+        f"account {found.name!r} with {asked}",
         f"it exists with rule {found.rule!r} and {written(found.rule, found.total)} in all",
         "Ask for exactly what it has, leave the budget out, or choose another account name",
     )
@@ -65,7 +68,7 @@ def conflict(first: Entry) -> UsageError:
 
 
 def unknown(first: Entry) -> LedgerError:
-    """A key was charged under secrets that are not these."""
+    """A key was charged, and the secrets at hand do not know for what."""
     said = "the ledger's secrets do not say what for: they are not the ones it was charged with"
     return LedgerError(
         f"key {first.key!r}",
@@ -75,10 +78,10 @@ def unknown(first: Entry) -> LedgerError:
     )
 
 
-def protects_others(account: Account, wish: Binding) -> UsageError:
+def protects_others(account: Account, binding: Binding) -> UsageError:
     """An account is charged for other persons, or another relation, than before."""
     return UsageError(
-        f"charging account {account.name!r} to protect {wish.protects}",
+        f"charging account {account.name!r} to protect {binding.protects}",
         f"it protects {account.protects}, and the two costs do not add up",
         "Open an account of its own for this one",
     )
@@ -93,9 +96,9 @@ def mixed(account: Account) -> UsageError:
     )
 
 
-def other_data(account: Account, wish: Binding) -> UsageError:
+def other_data(account: Account, binding: Binding) -> UsageError:
     """An account is charged for another data set than before."""
-    asked = f"the data set {wish.data!r}" if wish.data else "a data set without a name"
+    asked = f"the data set {binding.data!r}" if binding.data else "a data set without a name"
     return UsageError(
         f"charging account {account.name!r} for {asked}",
         f"it pays for the data set {account.data!r}",
@@ -123,7 +126,7 @@ def other_ceiling(account: Account, data: str, rule: str, ceiling: Amount) -> Us
 
 
 def resumed_too_often(first: Entry) -> LedgerError:
-    """A charge was resumed as often as it may be."""
+    """A charge was resumed as often as it may be, and has no answer."""
     resumed = "its charge was resumed before and still has no answer"
     return LedgerError(
         f"key {first.key!r}",
@@ -134,7 +137,7 @@ def resumed_too_often(first: Entry) -> LedgerError:
 
 
 def still_answering(last: Entry) -> LedgerError:
-    """Another holder's lease outlasted the wait for its answer."""
+    """Another process did not answer the key within the time to wait."""
     return LedgerError(
         f"key {last.key!r}",
         f"another process is answering this key, and its lease runs until {last.until}",
@@ -144,7 +147,7 @@ def still_answering(last: Entry) -> LedgerError:
 
 
 def damaged_answer(first: Entry) -> LedgerError:
-    """An answer is not the one that was entered."""
+    """A stored answer is missing, or is not the one that was entered."""
     return LedgerError(
         f"key {first.key!r}",
         "its stored answer is missing or was edited",

@@ -1,4 +1,4 @@
-"""What a caller asks of a ledger, checked before anything is looked at."""
+"""A request for a charge, checked before the ledger is read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LONGEST_LEASE = 366 * 86400.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a charge is asked for, under which key, and for how long.
+    """A request for a charge; the parameters of `Book.reserve`.
 
-    ``digest`` is that of the ledger: random, and found with the key.
+    ``digest`` is random. It is found, or made, together with the key.
     """
 
     account: str
@@ -45,13 +45,13 @@ class Request:
 
     @property
     def name(self) -> str:
-        """The key, once it is found."""
+        """The key, once it is found or made."""
         assert self.key is not None
         return self.key
 
 
 def require_text(name: str, value: object, *, empty: bool = False) -> None:
-    """Refuse what is no text that every store can keep."""
+    """Refuse a value that is not text which every store can keep."""
     if isinstance(value, str) and "\0" not in value and (value or empty):
         try:
             fits = len(value.encode()) <= LONGEST_TEXT
@@ -64,7 +64,7 @@ def require_text(name: str, value: object, *, empty: bool = False) -> None:
 
 
 def require_amount(name: str, amount: object) -> None:
-    """Refuse what is not two whole numbers that every store can keep."""
+    """Refuse an amount that is not two whole numbers which every store can keep."""
     if isinstance(amount, tuple | list) and len(amount) == 2 and all(map(_is_part, amount)):
         return
     obstacle = f"an amount is two whole numbers from 0 to {LARGEST}"

@@ -1,9 +1,9 @@
-"""What only the operator of a ledger may know: which question stands behind a key.
+"""What only the operator of a ledger may know: which question stands behind which key.
 
-A stored answer must be found again when the same question is asked of the same data, and nobody who
-reads a receipt may learn from it what the data are. So keys and digests in the ledger are random,
-and the question, with the state of the data file, is kept here as an HMAC under a secret that never
-leaves the secret part of the store.
+When the same question is asked of the same data, the ledger must find the stored answer. But a
+reader of a receipt must learn nothing about the data file from it, such as its size. So keys and
+digests in the ledger are random; and the question, with the state of the data file, is kept here,
+as an HMAC under a secret that never leaves the secret part of the store.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECRET_BYTES = 32
 
 
 class Name(NamedTuple):
-    """The name under which a question is entered: its key, and a random digest."""
+    """The name under which a question is entered: its key and a random digest."""
 
     key: str
     digest: str
@@ -35,11 +35,11 @@ class Conflict(Exception):
 
 
 class Unknown(Exception):
-    """The key was charged, and what it stands for is not known here."""
+    """The key was charged, and these secrets do not know for what."""
 
 
 class Secrets:
-    """The secrets of one ledger. All use is inside a transaction of its own.
+    """The secrets of one ledger. Each method runs a transaction of its own.
 
     Parameters
     ----------
@@ -82,15 +82,15 @@ class Secrets:
         asked : str
             All that tells the question from others. It is stored as an HMAC only.
         charged : callable
-            Whether a key was charged in the ledger. A name without a charge was left behind by a
-            refusal.
+            Whether a key was charged in the ledger. A name without a charge is left over from a
+            charge that was refused, and may be given again.
 
         Raises
         ------
         Conflict
             The key stands for another question.
         Unknown
-            The key was charged, and nothing here says what for.
+            The key was charged, and nothing here says for what.
         """
         tag = self.tag(account, asked)
         if key is None:
@@ -135,14 +135,14 @@ class Secrets:
 
 
 def _settle(rows: SecretRows, identity: str) -> None:
-    """Write the identity and the secret of new secrets."""
+    """Fill new secrets: the ledger's identity, and the key of all HMACs."""
     if not rows.values():
         rows.add_value("identity", identity.encode())
         rows.add_value("secret", secrets.token_bytes(SECRET_BYTES))
 
 
 def new_identity(rows: PublicRows) -> str:
-    """The ledger's own name for itself: random, and made when the ledger is first written to."""
+    """The ledger's own name for itself: random, made when the ledger is first written to."""
     found = rows.identity()
     if found is None:
         found = secrets.token_hex(16)

@@ -1,14 +1,13 @@
-"""Streams: charges that are answered step by step.
+"""The record of a stream: a charge that is answered step by step.
 
-One call stores what a step publishes and the state it leaves.
+A stream is kept among the ledger's secrets, in one row that holds its state. A step is computed
+from that row; it is stored together with the state after it, and only if the row is still the same;
+and it is shown only when it is on disk. So two processes cannot both take one step, and a process
+that is killed leaves either nothing or the whole step. A step that was computed from an older row
+is dropped: nobody has seen it.
 
-They are kept among the ledger's secrets. The last step leaves no state: it wipes the state before
-it, the tallies of persons and the secret that stood for them, and the store's log is cut.
-
-A step is computed from a row that holds the state, stored only if that row is still the stream's,
-and shown only when it is on disk. So two processes cannot both take one step, and a process that is
-killed leaves either nothing or the whole step. What was computed from a row that was not the
-stream's any more is forgotten: nobody has seen it.
+The last step leaves no state. It wipes the state before it, the tallies of persons and the secret
+that stands for persons, and the store's log is cut.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ from sfumato.ledger.store import (
 )
 
 Work: TypeAlias = Callable[[int, bytes, list[int]], tuple[bytes, bytes]]
+"""Computes a step: from its number, the state before it and how often each person was counted, to
+the state after it and the output."""
 
 
 class _Taken(NamedTuple):
@@ -41,18 +42,18 @@ class _Taken(NamedTuple):
 
 
 class StreamRecord:
-    """A stream in the hands of its caller.
+    """The record of one stream, by which its steps are taken and read.
 
-    Any number of processes may hold it; its steps are taken one after another.
+    Any number of threads and processes may use it; its steps are taken one after another.
 
     Attributes
     ----------
     entry : Entry
         The reservation that paid for the stream.
     spec : bytes
-        What was given when the stream was first opened.
+        What the stream is, as it was given when the stream was first opened.
     secret : bytes
-        Likewise; empty when the stream is over.
+        What else its steps need, given likewise; empty when the stream is over.
     """
 
     def __init__(self, entry: Entry, spec: bytes, secret: bytes, store: SecretStore) -> None:
@@ -69,29 +70,35 @@ class StreamRecord:
     def take(
         self, event: str, work: Work, person_tokens: Sequence[bytes] = ()
     ) -> tuple[Step, bool]:
-        """Take one step, durably: the step and True, or the one of this event before and False.
+        """Take one step, durably, or find the step that this event took before.
 
         Parameters
         ----------
         event : str
-            "" for a step without a name, which is never taken for another.
+            The step's name; no two steps of a stream share one. "" for a step without a name.
         work : callable
-            From the number of the step, the state before it, and how often each of the person_tokens was
-            counted by then, to the state after it and the output. If it raises, nothing is changed.
+            From the number of the step, the state before it, and how often each of the tokens was
+            counted by now, to the state after it and the output. If it raises, nothing is changed.
             It may be called twice, if another process takes the step meanwhile. A state of `OVER`
-            after it says that this step is the last; before it, that there is no further one.
+            after the step says that it is the last one; before it, that there is no further one.
         person_tokens : sequence of bytes
-            To be counted with the step.
+            One for each row of the step, standing for its person; counted with the step.
+
+        Returns
+        -------
+        tuple of Step and bool
+            The step, and whether it was taken now.
 
         Raises
         ------
         LedgerError
-            If the step cannot be stored; it was then not taken, or, where the disk failed at the
-            last moment, the next call finds it.
+            If the step cannot be stored. Then it was not taken; or, where the disk failed at the
+            last moment, it was, and the next call finds it.
         """
-        taken = (
-            None if person_tokens else self._store.singly(lambda rows: self._try(rows, event, work))
-        )
+        taken = None
+        # Single statements are faster than a transaction, and suffice where nobody is counted.
+        if not person_tokens:
+            taken = self._store.singly(lambda rows: self._try(rows, event, work))
         if taken is None:
             taken = self._store.writing(lambda rows: self._insist(rows, event, work, person_tokens))
         if taken.over:
@@ -99,10 +106,10 @@ class StreamRecord:
         return taken.step, taken.fresh
 
     def _try(self, rows: StreamRows, event: str, work: Work) -> _Taken | None:
-        """Take the step by one call; None, and nothing done, if the stream moved meanwhile."""
+        """Take the step by single statements; None, and nothing done, if the stream has moved."""
         number = self.entry.sequence
         at = self._sound(rows.position(number))
-        # After the row, so that none is missed that it counts.
+        # After the row: whatever step another process took before the row was read is then found.
         earlier = rows.step_of(number, event) if event else None
         if earlier is not None:
             return _Taken(earlier, fresh=False)
@@ -113,7 +120,7 @@ class StreamRecord:
     def _insist(
         self, rows: SecretRows, event: str, work: Work, person_tokens: Sequence[bytes]
     ) -> _Taken:
-        """Take the step while nobody else can write."""
+        """Take the step in one transaction, while nobody else can write."""
         number = self.entry.sequence
         earlier = rows.step_of(number, event) if event else None
         if earlier is not None:
@@ -126,7 +133,7 @@ class StreamRecord:
         return _Taken(step, fresh=True, over=after.state == OVER)
 
     def _sound(self, at: Position | None) -> Position:
-        """The stream's row, if its seal is that of its content."""
+        """The stream's row, if its seal is that of its content: no step continues an edited row."""
         if at is None or not isinstance(at.state, bytes):
             raise damaged_stream(self.entry)
         spec = self._over_digest if at.state == OVER else self._spec_digest
@@ -165,7 +172,7 @@ class StreamRecord:
         return Step(step, event, output, head), Position(step, state, tallied, head, seal)
 
     def put(self, rows: SecretRows, published: Step, state: bytes, *, tallied: int) -> None:
-        """Write a step that was published elsewhere, with the state that it leaves here."""
+        """Write a step that was published by the ledger of which this one is a copy."""
         at = self._sound(rows.position(self.entry.sequence))
         step, after = self._after(at, published.event, published.output, state, tallied)
         if not rows.commit_step(self.entry.sequence, at.seal, step, after):
@@ -206,8 +213,8 @@ def found(rows: SecretRows, entry: Entry, store: SecretStore) -> StreamRecord:
     row = rows.stream(entry.sequence)
     if row is None or not isinstance(row.spec, bytes) or not isinstance(row.secret, bytes):
         raise damaged_stream(entry)
-    # Where an older ledger was put back without its secrets, they know streams that other charges
-    # of these numbers paid for.
+    # If an older book was put back without its secrets, the numbers of its next charges are those
+    # of streams in the secrets, which other charges paid for.
     if not (_begins_with(rows, entry) if row.at.step else row.at.head == entry.hash):
         raise damaged_stream(entry)
     return StreamRecord(entry, row.spec, row.secret, store)
