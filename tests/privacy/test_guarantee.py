@@ -1,27 +1,79 @@
 """The promise is the same wherever it is printed."""
 
+import re
+
 import pytest
 
-import sfumato.partition as rooms
+import sfumato.streaming
+from sfumato.answers.registry import questions
 from sfumato.counters import Counter
 from sfumato.histogram import Histogram
-from sfumato.privacy.guarantee import Guarantee, assumptions_of
+from sfumato.local import BPM, MultivariateLaplace
+from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of, fill_docstring
 from sfumato.privacy.measures import ZCDP, ApproxDP, MetricDP, PureDP
 from sfumato.privacy.unit import Unit
+from sfumato.streaming.aggregator import Aggregator
 
-PARTITIONERS = [getattr(rooms, name) for name in rooms.__all__ if name.endswith("Partitioner")]
-QUESTIONS = [Histogram, Counter, *PARTITIONERS]
 PROOF = Histogram.proof
+WITH_PROOF = [*questions(), Counter, BPM, MultivariateLaplace]
+PROOFS = {
+    f"{kind.__name__}.{name}": (kind, proof)
+    for kind in WITH_PROOF
+    for name in dir(kind)
+    if isinstance(proof := getattr(kind, name), Proof)
+}
+AGGREGATORS = [
+    kind
+    for kind in vars(sfumato.streaming).values()
+    if isinstance(kind, type) and issubclass(kind, Aggregator) and kind is not Aggregator
+]
 
 
-def words(text):
+def on_one_line(text):
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda kind: kind.__name__)
-def test_the_docstring_holds_the_proof(question):
-    for line in str(question.proof).splitlines():
-        assert words(line) in words(question.__doc__)
+@pytest.mark.parametrize(("kind", "proof"), PROOFS.values(), ids=PROOFS)
+def test_the_docstring_holds_the_proof(kind, proof):
+    for line in str(proof).splitlines():
+        assert on_one_line(line) in on_one_line(kind.__doc__)
+
+
+def test_every_class_with_a_proof_is_tested():
+    assert {"Histogram.keys_proof", "Histogram.records_proof"} < PROOFS.keys()
+    assert len(PROOFS) == len(WITH_PROOF) + 2
+
+
+@pytest.mark.parametrize("kind", [*WITH_PROOF, *AGGREGATORS], ids=lambda kind: kind.__name__)
+def test_no_place_in_a_docstring_is_left_open(kind):
+    assert not re.search(r"^ *\{\w*\}$", kind.__doc__, flags=re.MULTILINE)
+    assert "Not covered: " in kind.__doc__
+
+
+def test_a_place_is_filled_by_the_attribute_that_it_names():
+    @fill_docstring
+    class Asked:
+        """What is asked.
+
+        {proof}
+        {other}
+        Text with {proof} in it.
+        """
+
+        proof = Proof("one row", "it is so " * 20, "nothing", "none")
+
+    lines = Asked.__doc__.splitlines()
+    assert lines[2] == "        Sensitivity: one row"
+    assert max(map(len, lines)) <= 100
+    assert all(line.startswith("        ") for line in lines[2:])
+    assert lines[-3:-1] == ["        {other}", "        Text with {proof} in it."]
+
+
+def test_a_class_without_a_docstring_keeps_none():
+    class Silent:
+        proof = PROOF
+
+    assert fill_docstring(Silent).__doc__ is None
 
 
 @pytest.mark.parametrize("measure", [PureDP(1), ApproxDP(1, "1e-6"), ZCDP(1), MetricDP(1)])
@@ -42,11 +94,3 @@ def test_assumptions_name_who_bounds_rows():
     assert "rider" in assumptions_of(Unit(rows_per_person=3, person="rider"))[0]
     assert "one person" in assumptions_of(Unit())[0]
     assert "nothing enforces" in assumptions_of(Unit(rows_per_person=3))[0]
-
-
-@pytest.mark.parametrize(
-    "proof", [Histogram.keys_proof, Histogram.records_proof], ids=["keys", "records"]
-)
-def test_the_docstring_of_a_histogram_holds_its_other_proofs(proof):
-    for line in str(proof).splitlines():
-        assert words(line) in words(Histogram.__doc__)

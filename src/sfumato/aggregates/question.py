@@ -199,10 +199,8 @@ class Mean(
 
     Guarantee
     ---------
-    Sensitivity: of the two sums of one group, L1 = rows_per_person times the number of lattice steps (twice that under replace).
-    Holds because: a row lies in one group and adds non-negative integers that add up to the same total whatever its value is.
-    Not covered: the choice of columns, groups and bounds; the time the query takes.
-    Source: Dwork, McSherry, Nissim, Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024.
+    {proof}
+    Here M is the number of lattice steps between the bounds.
 
     >>> from sfumato.domain import Domain, Interval
     >>> Mean("age", by="ward").title
@@ -244,10 +242,8 @@ class Sum(
 
     Guarantee
     ---------
-    Sensitivity: of the two sums of one group, L1 = rows_per_person times the number of lattice steps (twice that under replace).
-    Holds because: a row lies in one group and adds non-negative integers that add up to the same total whatever its value is.
-    Not covered: the choice of columns, groups and bounds; the time the query takes.
-    Source: as ``Mean``.
+    {proof}
+    Here M is the number of lattice steps between the bounds.
 
     >>> Sum("fare", by="line").title
     'Sum of fare by line'
@@ -291,10 +287,8 @@ class Variance(
 
     Guarantee
     ---------
-    Sensitivity: of the three sums of one group, L1 = rows_per_person times R^2 (twice that under replace).
-    Holds because: a row lies in one group and adds non-negative integers that add up to the same total whatever its value is.
-    Not covered: the choice of columns, groups and bounds; the time the query takes.
-    Source: as ``Mean``.
+    {proof}
+    Here M is R^2.
 
     >>> Variance("lab", by="ward").title
     'Variance of lab by ward'

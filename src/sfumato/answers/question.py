@@ -15,7 +15,7 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.release import Release
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
-from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of
+from sfumato.privacy.guarantee import EXACT, Guarantee, Proof, assumptions_of, fill_docstring
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
@@ -36,7 +36,8 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
     Attributes
     ----------
     proof : Proof
-        Why the answer keeps its promise.
+        Why the answer keeps its promise. A line ``{proof}`` in the docstring of the subclass is
+        replaced by this text, so that it is written once.
     examples : tuple of Question
         Small questions of this kind over one numeric axis named "x", with bounds 0 and 3 and step 1:
         the contract tests and the audit ask them.
@@ -44,6 +45,10 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
 
     proof: ClassVar[Proof]
     examples: ClassVar[tuple[Question[Release], ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        fill_docstring(cls)
 
     @property
     def title(self) -> str:

@@ -66,11 +66,7 @@ class KMeans(
 
     Guarantee
     ---------
-    Sensitivity: of counts of groups, L1 = rows_per_person; of their sums, that times the reach of a row (twice both under replace).
-    Holds because: grids, groups and reaches follow from the public domain and from noisy numbers that are paid for, and a row's
-    group from its own cell alone; costs of steps add up. Centres are computed from noisy numbers, which costs nothing.
-    Not covered: the choice of columns, bounds and n_clusters; the time the query takes.
-    Source: Su, Cao, Li, Bertino, Jin, CODASPY 2016; Dwork, McSherry, Nissim, Smith 2006, Thm 1; Canonne, Kamath, Steinke 2020, Thm 4.
+    {proof}
 
     >>> KMeans(3, axes=["lon", "lat"]).title
     '3 clusters of lon x lat'

@@ -23,7 +23,7 @@ from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, settle
-from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of
+from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of, fill_docstring
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 
@@ -37,6 +37,7 @@ METHODS = ("auto", "tree", "toeplitz", "blt")
 LATE = ("refuse", "count")
 
 
+@fill_docstring
 class Counter(
     msgspec.Struct, frozen=True, tag="counter", omit_defaults=True, forbid_unknown_fields=True
 ):
@@ -68,10 +69,7 @@ class Counter(
 
     Guarantee
     ---------
-    Sensitivity: what one person's rows add up to, at most rows_per_person times the largest value, wherever and whenever they come.
-    Holds because: each step publishes integers only, by a machine whose proof is in its module: a Laplace tree in which each row lies under one draw per level, or a Toeplitz matrix with entries on the lattice of the Gaussian noise. It holds for increments chosen after seeing earlier totals.
-    Not covered: how many steps there were, when, and the names of events (with a calendar: when each was published); the state at rest, which is secret; an older copy of the ledger put back, which would draw new noise for old steps.
-    Source: Dwork, Naor, Pitassi, Rothblum 2010; Andersson, Pagh, Steiner, Torkamani 2025; Fichtenberger, Henzinger, Upadhyay 2023; Dvijotham et al. 2024.
+    {proof}
 
     >>> from sfumato.privacy.measures import PureDP
     >>> print(Counter(horizon=365).preview(None, Unit(), PureDP("1")))

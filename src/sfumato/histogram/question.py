@@ -90,28 +90,13 @@ class Histogram(
 
     Guarantee
     ---------
-    Sensitivity: L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 times under replace.
-    Holds because: the cells are disjoint and fixed by the public domain, and the noise is exact on the integers.
-    Not covered: the choice of columns, bins and bounds; the time the query takes.
-    Source: Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, Steinke 2020.
+    {proof}
 
     With an axis of keys, (epsilon, delta) and instead:
-    Sensitivity: of the rows per key, L1 = rows_per_person (twice that under replace), in one key or over several.
-    Holds because: keys that nobody has are never shown, and a key is shown with a probability that one row changes by a factor
-    of e^eps and a summand of delta at most, at the price of one row as in mechanisms/thresholds; a person's rows add up to the
-    cost.
-    Not covered: the choice of columns and of the rule; the time the query takes, which grows with the number of keys.
-    Source: Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; thresholds: Korolova et al. 2009, Vadhan 2017, section
-    3.3.
+    {keys_proof}
 
     With ``records``, instead:
-    Sensitivity: of the number of rows and of the bins' counts, L1 = rows_per_person (twice that under replace); of rows below a cut
-    minus q times its node's rows, rows_per_person max(q, 1 - q).
-    Holds because: cuts are chosen among public lattice points by exact selections, a level's nodes hold disjoint rows, bins follow
-    from cuts that are paid for, and the costs of rows, cuts and counts add up to the whole. Under replace selections run as
-    add-remove at half their share.
-    Not covered: the choice of columns, bounds and records per bin; the time the query takes.
-    Source: McSherry, Talwar, FOCS 2007; Kaplan, Schnapp, Stemmer, ICML 2022; Cesar, Rogers, ALT 2021.
+    {records_proof}
 
     >>> from sfumato.domain import Domain, Interval
     >>> Histogram("age", bins=4).needs(Domain(age=Interval(0, 100))).lattice.shape

@@ -91,12 +91,8 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
     Infeasible
         From ``perturb``: a report would hardly carry a signal.
 
-    Guarantee: epsilon d_E-privacy (metric privacy) of each report: P(x | v) <= exp(epsilon |v - v'|) P(x | v').
-    Sensitivity: min(|x - v|, L) moves by at most the distance of two points.
-    Holds because: the normaliser is the same for all points, as the ball of radius L stays inside the report space; reports are
-    rounded to a public lattice, which is post-processing, and their cells are drawn without error.
-    Not covered: several reports of one person add up; that a person takes part; the time a report takes.
-    Source: Yang, Tjuawinata, Lam 2022, Thm 8; the public implementation drops a factor exp(-k L) and is not private.
+    {metric_privacy}
+    {proof}
 
     >>> bpm = BPM(epsilon=2, L="0.3", dimension=2)
     >>> round(bpm.ball_probability, 12), round(bpm.signal_probability, 6)
@@ -110,11 +106,11 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
     dimension: int
 
     proof: ClassVar[Proof] = Proof(
-        "min(|x - v|, L) moves by at most the distance of two points.",
-        "the normaliser is the same for all points, as the ball of radius L stays inside the report space; reports are "
+        sensitivity="min(|x - v|, L) moves by at most the distance of two points.",
+        because="the normaliser is the same for all points, as the ball of radius L stays inside the report space; reports are "
         "rounded to a public lattice, which is post-processing, and their cells are drawn without error.",
-        "several reports of one person add up; that a person takes part; the time a report takes.",
-        "Yang, Tjuawinata, Lam 2022, Thm 8; the public implementation drops a factor exp(-k L) and is not private.",
+        not_covered="several reports of one person add up; that a person takes part; the time a report takes.",
+        source="Yang, Tjuawinata, Lam 2022, Thm 8; the public implementation drops a factor exp(-k L) and is not private.",
     )
 
     def __post_init__(self) -> None:

@@ -58,12 +58,8 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
     UsageError
         epsilon is not above 0, the dimension is not from 1 to 100,000, points have another shape or hold NaN.
 
-    Guarantee: epsilon d_E-privacy (metric privacy) of each report: P(x | v) <= exp(epsilon |v - v'|) P(x | v').
-    Sensitivity: |x - v| moves by at most the distance of two points.
-    Holds because: the normaliser is the same for all points; reports are rounded to a public lattice, which is
-    post-processing, and their cells are drawn without error.
-    Not covered: several reports of one person add up; that a person takes part; the time a report takes.
-    Source: Chatzikokolakis, Andres, Bordenabe, Palamidessi 2013; Fernandes, Dras, McIver 2019.
+    {metric_privacy}
+    {proof}
 
     >>> MultivariateLaplace(epsilon=2, dimension=2).variance
     1.5
@@ -73,11 +69,11 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
     dimension: int
 
     proof: ClassVar[Proof] = Proof(
-        "|x - v| moves by at most the distance of two points.",
-        "the normaliser is the same for all points; reports are rounded to a public lattice, which is "
+        sensitivity="|x - v| moves by at most the distance of two points.",
+        because="the normaliser is the same for all points; reports are rounded to a public lattice, which is "
         "post-processing, and their cells are drawn without error.",
-        "several reports of one person add up; that a person takes part; the time a report takes.",
-        "Chatzikokolakis, Andres, Bordenabe, Palamidessi 2013; Fernandes, Dras, McIver 2019.",
+        not_covered="several reports of one person add up; that a person takes part; the time a report takes.",
+        source="Chatzikokolakis, Andres, Bordenabe, Palamidessi 2013; Fernandes, Dras, McIver 2019.",
     )
     background_probability: ClassVar[float] = 0.0
     signal_probability: ClassVar[float] = 1.0

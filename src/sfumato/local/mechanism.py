@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from sfumato.arrays import Array
 from sfumato.errors import UsageError, shown
 from sfumato.local.sampling.floats import Floats
 from sfumato.local.sampling.offsets import CHUNK, Cells
-from sfumato.privacy.guarantee import Guarantee, Proof
+from sfumato.privacy.guarantee import Guarantee, Proof, fill_docstring
 from sfumato.privacy.measures import MetricDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits, current
@@ -67,6 +67,15 @@ class Mechanism(Protocol):
 
 class LocalMechanism(msgspec.Struct, frozen=True):
     """What local mechanisms do alike."""
+
+    metric_privacy: ClassVar[str] = (
+        "Guarantee: epsilon d_E-privacy (metric privacy) of each report: "
+        "P(x | v) <= exp(epsilon |v - v'|) P(x | v')."
+    )
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        fill_docstring(cls)
 
     @property
     def guarantee(self: Mechanism) -> Guarantee:

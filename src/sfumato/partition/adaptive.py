@@ -59,11 +59,7 @@ class AdaptiveGridPartitioner(
 
     Guarantee
     ---------
-    Sensitivity: of the number of rows, rows_per_person; of each level's cells, L1 = rows_per_person; twice those under replace.
-    Holds because: each grid depends on the data only through noisy counts that are paid for, its cells are disjoint, and the
-    costs of the three counts on every path add up to the whole.
-    Not covered: the choice of columns and bounds; the time the query takes.
-    Source: Qardaji, Yang, Li, ICDE 2013 (AG); Su, Cao, Li, Bertino, Jin, CODASPY 2016 (more than two dimensions).
+    {proof}
 
     >>> coarse_cells(1_000_000, 1.0, 2), fine_cells(1000, 0.5, 2)
     ([80, 80], [10, 10])

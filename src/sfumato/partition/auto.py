@@ -58,12 +58,7 @@ class AutoPartitioner(
 
     Guarantee
     ---------
-    Sensitivity: of the nodes that are counted together, which are disjoint, L1 = rows_per_person (twice that under replace).
-    Holds because: every decision follows from noisy counts that are paid for, and on every path from the root to a cell the
-    costs of the counts add up to the whole, since a cell takes what its path left over.
-    Not covered: the choice of columns and bounds; the time the query takes.
-    Source: after Qardaji, Yang, Li, ICDE 2013, and Cormode et al., ICDE 2012; costs chosen along a path: Rogers, Roth, Ullman,
-    Vadhan 2016; Feldman, Zrnic 2021.
+    {proof}
 
     >>> AutoPartitioner(["lon", "lat"]).title
     'Automatic partition of lon x lat'

@@ -38,11 +38,7 @@ class BinaryPartitioner(
 
     Guarantee
     ---------
-    Sensitivity: at each level L1 = rows_per_person (twice that under replace); a row is in one node of each level.
-    Holds because: middles are public, whether a node is split follows from noisy counts that are paid for, and on every path
-    from the root to a cell the levels' costs and the cell's add up to the whole, since a cell takes what its path left over.
-    Not covered: the choice of columns, bounds and depth; the time the query takes.
-    Source: Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012; Hay, Rastogi, Miklau, Suciu, VLDB 2010 (inference).
+    {proof}
 
     >>> from sfumato.domain import Domain, Interval
     >>> from sfumato.privacy.measures import PureDP

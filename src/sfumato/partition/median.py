@@ -53,12 +53,7 @@ class MedianPartitioner(
 
     Guarantee
     ---------
-    Sensitivity: of a rank's distance from the middle, rows_per_person / 2; of counts, L1 = rows_per_person (twice that under replace).
-    Holds because: a cut is chosen among the public lattice points within its node by the exponential mechanism, exactly; a row
-    is in one node of each level; and on every path the costs of cuts, of counts and of the cell add up to the whole. Under
-    replace each selection runs as add-remove at half its share, since a person may leave one node and enter another.
-    Not covered: the choice of columns, bounds and depth; the time the query takes.
-    Source: McSherry, Talwar, FOCS 2007; Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012 (private kd-trees).
+    {proof}
 
     >>> MedianPartitioner(["lon", "lat"], depth=6).title
     'Median partition of lon x lat'
@@ -125,13 +120,7 @@ class MultiQuantilePartitioner(
 
     Guarantee
     ---------
-    Sensitivity: of the utility of a tuple of cuts, 2 rows_per_person (1 - 1/fanout); of counts, L1 = rows_per_person (twice that
-    under replace).
-    Holds because: the cuts of a node are chosen at once among public lattice points by JointExp, whose numerical slack is charged;
-    a row is in one node of each level; and on every path the costs of cuts, of counts and of the cell add up to the whole. Under
-    replace each selection runs as add-remove at half its share, since a person may leave one node and enter another.
-    Not covered: the choice of columns, bounds and depth; the time the query takes.
-    Source: Gillenwater, Joseph, Kulesza, ICML 2021 (JointExp).
+    {proof}
 
     >>> MultiQuantilePartitioner("age", depth=1, fanout=5).parts
     5

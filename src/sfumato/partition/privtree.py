@@ -81,11 +81,7 @@ class PrivTreePartitioner(
 
     Guarantee
     ---------
-    Sensitivity: of each biased count, rows_per_person; of the counts at each level, L1 = rows_per_person (twice that under replace).
-    Holds because: the answers "split" or "not" on a path lose at most (2b - 1) / ((b - 1) lambda) per row, (3b - 2) / ((b - 1)
-    lambda) under replace, however deep it is (proof above the code), and the counts on every path spend the rest exactly.
-    Not covered: the choice of columns and bounds; the time the query takes.
-    Source: Zhang, Xiao, Xie, SIGMOD 2016, here on the integers.
+    {proof}
 
     >>> from sfumato.privacy.measures import PureDP
     >>> PrivTreePartitioner().test_law(PureDP(1), Unit())

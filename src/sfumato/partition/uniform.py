@@ -65,11 +65,7 @@ class UniformPartitioner(
 
     Guarantee
     ---------
-    Sensitivity: of the number of rows, rows_per_person; of the cells, L1 = rows_per_person (twice that under replace).
-    Holds because: the grid depends on the data only through a noisy count that is paid for; the cells are then disjoint and
-    public. Under add-remove the two costs add up; under replace one person cannot move both by their most (see ``laws``).
-    Not covered: the choice of columns and bounds; the time the query takes.
-    Source: Su, Cao, Li, Bertino, Jin, CODASPY 2016 (EUGkM); Dwork, McSherry, Nissim, Smith 2006, Thm 1.
+    {proof}
 
     >>> eugkm_cells(5000, 0.1, d=2)
     (50.0, 8)

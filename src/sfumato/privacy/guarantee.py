@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from typing import TypeVar
+
 import msgspec
 
 from sfumato.errors import printable
@@ -10,10 +14,29 @@ from sfumato.privacy.measures import Measure, MetricDP
 from sfumato.privacy.unit import Unit
 
 EXACT = "none: integer samplers, no floating point"
+DOCSTRING_WIDTH = 100
+_PLACE = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+
+C = TypeVar("C", bound=type)
 
 
 class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Why a question keeps its promise. Each question class has one, and its docstring holds the same sentences."""
+    """Why a question or mechanism keeps its promise.
+
+    The text is written here only. Releases, receipts and reports store and print it, and
+    ``fill_docstring`` puts it into the docstring of the class that has it.
+
+    Attributes
+    ----------
+    sensitivity : str
+        How far one person moves what is measured.
+    because : str
+        Why that noise suffices.
+    not_covered : str
+        What the promise leaves out.
+    source : str
+        The papers, with their theorems.
+    """
 
     sensitivity: str
     because: str
@@ -21,7 +44,57 @@ class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
 
     def __str__(self) -> str:
-        return f"Sensitivity: {self.sensitivity}\nHolds because: {self.because}\nNot covered: {self.not_covered}\nSource: {self.source}"
+        lines = [
+            f"Sensitivity: {self.sensitivity}",
+            f"Holds because: {self.because}",
+            f"Not covered: {self.not_covered}",
+            f"Source: {self.source}",
+        ]
+        return "\n".join(lines)
+
+
+def fill_docstring(owner: C) -> C:
+    """Write the guarantee of a class into its docstring, so that its text stands in one place.
+
+    A line of the docstring that holds only ``{proof}`` is replaced by the text of the class
+    attribute ``proof``; ``{keys_proof}`` by that of ``keys_proof``, and so on. It serves as a class
+    decorator; ``Question`` does it for each of its subclasses.
+
+    >>> @fill_docstring
+    ... class Coin:
+    ...     '''Toss a coin.
+    ...
+    ...     {promise}
+    ...     '''
+    ...     promise = "Guarantee: nobody knows the outcome before."
+    >>> print(Coin.__doc__.strip())
+    Toss a coin.
+    <BLANKLINE>
+        Guarantee: nobody knows the outcome before.
+    """
+
+    def filled(place: re.Match[str]) -> str:
+        indent, name = place.groups()
+        text = getattr(owner, name, None)
+        if not isinstance(text, Proof | str):
+            return place.group()
+        return "\n".join(_wrapped(line, indent) for line in str(text).splitlines())
+
+    # Without docstrings (python -OO) there is nothing to fill.
+    if owner.__doc__ is not None:
+        owner.__doc__ = _PLACE.sub(filled, owner.__doc__)
+    return owner
+
+
+def _wrapped(line: str, indent: str) -> str:
+    return textwrap.fill(
+        line,
+        width=DOCSTRING_WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 class Guarantee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

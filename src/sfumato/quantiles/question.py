@@ -79,13 +79,7 @@ class Quantiles(
 
     Guarantee
     ---------
-    Sensitivity: of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of JointExp's utility, 2r (1 - the least gap)
-    (replace: 2r); of a level of counts, and of the numbers of rows of labels, L1 = r (replace: 2r), with r = rows_per_person.
-    Holds because: the rows of a cell are dealt to public sub-cells in a fixed order, so neighbours stay neighbours; edges of sub-cells are
-    chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under replace selections in them use half
-    their share. With labels, their noisy numbers of rows and the selections together spend exactly the cost.
-    Not covered: the choice of columns, bounds and quantiles; the time the query takes.
-    Source: Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, ICML 2022; Hay et al., VLDB 2010.
+    {proof}
 
     >>> from sfumato.domain import Domain, Interval
     >>> Quantiles("age", at=[0.5, 0.9]).needs(Domain(age=Interval(0, 120, step=1))).lattice.shape

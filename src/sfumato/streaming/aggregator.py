@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.errors import UsageError
 from sfumato.numbers import RHO_UNITS, Exactly, positive, units_up
+from sfumato.privacy.guarantee import fill_docstring
 from sfumato.privacy.measures import ZCDP
 from sfumato.streaming.generators import (
     GaussianNoiseGenerator,
@@ -49,6 +50,22 @@ class Aggregator(abc.ABC, Generic[V_co]):
 
     kind: str
     """Written into every state, so that no other aggregator goes on from it."""
+
+    # Sentences that the docstrings of several aggregators share, as ``{gaussian_values}`` and
+    # ``{float_noise}``.
+    gaussian_values: ClassVar[str] = (
+        "Guarantee: with Gaussian values of standard deviation sigma times the clip, rho-zCDP, "
+        "rho = L / (2 sigma^2), for one person added or removed, when the noise is added to sums of "
+        "contributions clipped in L2."
+    )
+    float_noise: ClassVar[str] = (
+        "Not covered: the noise is a float that is added to floats; its low-order bits may tell "
+        "sums apart (Mironov 2012)."
+    )
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        fill_docstring(cls)
 
     def __init__(self, value_generator: ValueGenerator[V_co] | Callable[[], V_co]) -> None:
         self.value_generator = as_generator(value_generator)

@@ -149,12 +149,11 @@ class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
     horizon : int
         How many steps there will be, at most 10^7.
 
-    Guarantee: with Gaussian values of standard deviation sigma times the clip, rho-zCDP, rho = L / (2 sigma^2), for one person added or
-    removed, when the noise is added to sums of contributions clipped in L2.
+    {gaussian_values}
     Sensitivity: L2 squared L = f_0^2 + ... + f_(steps-1)^2 for one participation; for several, ``squared_sensitivity``.
     Holds because: total + noise = B (C x + z) with B = C: post-processing of C x + z, whose C is lower triangular, so that the steps may
     depend on what was released before (Denisov, McMahan, Rush, Smith, Thakurta, NeurIPS 2022, Thm 2.1).
-    Not covered: the noise is a float that is added to floats; its low-order bits may tell sums apart (Mironov 2012).
+    {float_noise}
     Source: Fichtenberger, Henzinger, Upadhyay, ICML 2023.
 
     >>> aggregator = ToeplitzAggregator(lambda: 1.0, horizon=3)
@@ -225,12 +224,11 @@ class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
     buffers : int, optional
         How many buffers. None: the fewest that come within one percent.
 
-    Guarantee: with Gaussian values of standard deviation sigma times the clip, rho-zCDP, rho = L / (2 sigma^2), for one person added or
-    removed, when the noise is added to sums of contributions clipped in L2.
+    {gaussian_values}
     Sensitivity: L2 squared L = c_0^2 + ... + c_(steps-1)^2, c the partner, for one participation; for several, ``squared_sensitivity``.
     Holds because: total + noise = B (C x + z): post-processing of C x + z, whose C is lower triangular, so that the steps may depend on
     what was released before. C is known to 1e-9, for which L is raised by 1e-6.
-    Not covered: the noise is a float that is added to floats; its low-order bits may tell sums apart (Mironov 2012).
+    {float_noise}
     Source: Dvijotham et al., FOCS 2024; McMahan, Xu, Zhang, EMNLP 2024.
 
     >>> aggregator = BLTAggregator(lambda: 1.0, horizon=1024)

@@ -89,11 +89,10 @@ class TreeAggregator(Aggregator[V_co]):
     ----------
     value_generator : ValueGenerator, or a function without arguments
 
-    Guarantee: with Gaussian values of standard deviation sigma times the clip, rho-zCDP, rho = L / (2 sigma^2), for one person added or
-    removed, when the noise is added to sums of contributions clipped in L2.
+    {gaussian_values}
     Sensitivity: L2 squared L = floor(log2(steps)) + 1 for one participation; for several, ``squared_tree_sensitivity``.
     Holds because: the totals are functions of the completed nodes, each with noise of its own; a step lies in one node a level.
-    Not covered: the noise is a float that is added to floats; its low-order bits may tell sums apart (Mironov 2012).
+    {float_noise}
     Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011; Kairouz et al. 2021, app. B; Bun, Steinke 2016.
 
     >>> aggregator = TreeAggregator(lambda: 1)
@@ -204,7 +203,7 @@ class EfficientTreeAggregator(TreeAggregator[V_co]):
     Guarantee: that of ``TreeAggregator``; the variance of the noise at t is the sum over the digits k of t of 1 / (2 - 2^-k).
     Sensitivity: L2 squared floor(log2(steps)) + 1 for one participation; for several, ``squared_tree_sensitivity``.
     Holds because: the noise is a linear combination of the noisy nodes whose data parts add up to the running total.
-    Not covered: the noise is a float that is added to floats; its low-order bits may tell sums apart (Mironov 2012).
+    {float_noise}
     Source: Honaker 2015, *Efficient Use of Differentially Private Binary Trees*; Kairouz et al. 2021.
 
     >>> from sfumato.streaming import GaussianNoiseGenerator
