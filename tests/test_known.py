@@ -79,7 +79,7 @@ def test_what_is_not_known_is_hatched_and_no_mark_is_drawn(release) -> None:
 
 
 def test_the_mark_follows_from_the_released_rows_and_the_rank_error(release) -> None:
-    reach = half_width(next(iter(release.ways.values())), 0.025)
+    reach = half_width(next(iter(release.axis_methods.values())), 0.025)
     least = release.rows - release.rows_law.half_width(0.05)
     ends = np.array([min(q, 1 - q) for q in release.at], float)
     assert np.array_equal(release.known, reach < ends * least[:, None])

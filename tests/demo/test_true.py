@@ -205,7 +205,7 @@ def test_medians_that_are_known_are_near_and_others_are_marked(
     pages: list[Read], demo: run.Demo, delays: pd.DataFrame
 ) -> None:
     release: Any = demo.releases[3]
-    (way,) = release.ways.values()
+    (way,) = release.axis_methods.values()
     reach, lost = half_width(way, ALPHA / 16), int(delays.beyond.sum())
     sizes = delays.groupby("carrier").size().reindex(CARRIERS, fill_value=0).to_numpy()
     kept = (

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.quantiles.methods import Cells
+from sfumato.quantiles.cells import Cells
 from sfumato.sklearn import KMeans
 
 

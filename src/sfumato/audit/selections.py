@@ -1,18 +1,18 @@
 """What a selection spends: its law on small data, outcome by outcome, as production would draw it.
 
-A selection has no additive noise that a script could replace. Its law is asked for instead: ``Way.log_probabilities`` reads it from
-the very weights that are drawn from, and the loss is the largest difference of two logarithms over all outcomes and neighbours.
+A selection has no additive noise that a script could replace. Its law is asked for instead:
+``AxisMethod.log_probabilities`` reads it from the very weights that are drawn from, and the loss is the largest difference of two logarithms over all outcomes and neighbours.
 That drawing follows those weights is tested apart, and sampled audits look at outputs alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, combinations_with_replacement, product
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
@@ -25,7 +25,7 @@ from sfumato.histogram.records import RecordBins, record_bins
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles import Quantiles
-from sfumato.quantiles.question import columns
+from sfumato.quantiles.cells import cells_by_axis
 from sfumato.random.bits import Bits
 
 FAR = 1000  # a noisy number so far from the truth that a ratio of Laplace masses is at its largest
@@ -51,20 +51,21 @@ def law_of(
     rank whatever the rows are, those of one cell stand for all: the others are as likely.
     """
     lattice = question.needs(domain).lattice
-    (way,) = question.ways(lattice, unit, cost).values()
-    way = replace(way, finest=PARTS)
-    inside = range(1 if len(question.at) > 1 else way.parts)
+    (method,) = question.axis_methods(lattice, unit, cost).values()
+    method = msgspec.structs.replace(method, most_subcells=PARTS)
+    inside = range(1 if len(question.at) > 1 else method.subcells)
     edges = [
         edge
         for cell in cells
-        for edge in (cell * way.parts + i for i in inside)
-        if edge < way.edges
+        for edge in (cell * method.subcells + i for i in inside)
+        if edge < method.edges
     ]
     chosen = np.array(list(combinations_with_replacement(edges, len(question.at))), dtype=np.int64)
 
     @lru_cache(maxsize=4096)
     def law(rows: Rows) -> Array:
-        return way.log_probabilities(columns(count(background + rows, lattice), None)[0], chosen)
+        (counted,) = cells_by_axis(count(background + rows, lattice), None)
+        return method.log_probabilities(counted, chosen)
 
     return law
 

@@ -19,7 +19,8 @@ from sfumato.arrays import Array
 from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles.methods import Cells, Method, Way
+from sfumato.quantiles.axis_method import AxisMethod, Method
+from sfumato.quantiles.cells import Cells
 from sfumato.random.bits import current
 
 CHART = Chart(
@@ -54,16 +55,23 @@ def _ours(values: Array, m: int, runs: int) -> list[Row]:
     methods: tuple[Method, ...] = ("joint", "recursive", "tree")
     found = []
     for method in methods:
-        way = Way(method, at, POINTS, Unit(), PureDP("1"), False)
+        chosen_by = AxisMethod(method, at, POINTS, Unit(), PureDP("1"), False)
         found.append(
-            _row(f"sfumato, {method}", values.size, m, partial(_ranks, way, cells, below), at, runs)
+            _row(
+                f"sfumato, {method}",
+                values.size,
+                m,
+                partial(_ranks, chosen_by, cells, below),
+                at,
+                runs,
+            )
         )
     return found
 
 
-def _ranks(way: Way, cells: Cells, below: Array) -> Array:
+def _ranks(method: AxisMethod, cells: Cells, below: Array) -> Array:
     """How many values lie below the quantiles of one draw."""
-    return np.asarray(below[way.draw(cells, current())])
+    return np.asarray(below[method.draw(cells, current())])
 
 
 def _plain(values: Array, m: int) -> Row:

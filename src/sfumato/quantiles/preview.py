@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
+
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly
-from sfumato.quantiles.methods import Way
+from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.rank_error import half_width, typical
 
 ALPHA = 0.05
@@ -21,45 +23,49 @@ class QuantilesPreview(Preview, frozen=True):
     Attributes
     ----------
     rows : int or None
-        As stated by the holder.
+        As stated by the data custodian.
     notes : tuple of str
-        The methods, in words.
-    ways : tuple of Way
+        What each method is called.
+    axis_methods : tuple of AxisMethod, "ways" in JSON
         How each axis is answered.
     labels : int
-        How often, for ``by``; else 1.
+        The number of labels of ``by``; 1 without ``by``.
     rows_law : DiscreteLaplace, DiscreteGaussian or None
         Of the noise on the number of rows of each label.
     """
 
     rows: int | None = None
     notes: tuple[str, ...] = ()
-    ways: tuple[Way, ...] = ()
+    axis_methods: tuple[AxisMethod, ...] = msgspec.field(default=(), name="ways")
     labels: int = 1
     rows_law: Law | None = None
 
     @property
     def rows_needed(self) -> int:
-        """From about how many rows on all values of a label are known."""
-        return rows_needed(self.ways, self.rows_law)
+        """About how many rows a label needs for all its values to be known."""
+        return rows_needed(self.axis_methods, self.rows_law)
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
-        """Rows by which a rank may be off, of the axis where that is most.
+        """Rows by which a rank may be off, on the axis where that is most.
 
-        ``simultaneous``: all of them hold together.
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            True: the bound holds for all values together.
         """
         alpha = error_probability(confidence)
-        together = len(self.ways) * self.labels if simultaneous else 0
-        return max(half_width(way, alpha, together) for way in self.ways)
+        together = len(self.axis_methods) * self.labels if simultaneous else 0
+        return max(half_width(method, alpha, together) for method in self.axis_methods)
 
     def lines(self) -> list[str]:
         """How the values are chosen, how far their ranks may be off, and when they say anything."""
-        typically = max(typical(way, ALPHA) for way in self.ways)
-        reach = f"{self.accuracy():,} of the one asked for with 95% confidence"
+        typically = max(typical(method, ALPHA) for method in self.axis_methods)
+        within = f"{self.accuracy():,} of the one asked for with 95% confidence"
         ties = "a tied value has all ranks of its rows"
         found = [
             f"chooses {self.cells:,} lattice points by {', '.join(self.notes)}",
-            f"of {self.unit.counted}, each has its rank within {reach}, whatever the data",
+            f"of {self.unit.counted}, each has its rank within {within}, whatever the data",
             f"and typically within {typically:,.0f}, where values lie evenly; {ties}",
         ]
         if self.cells and self.cells > 1:
@@ -79,12 +85,20 @@ class QuantilesPreview(Preview, frozen=True):
         return found
 
 
-def rows_needed(ways: Sequence[Way], rows_law: Law | None) -> int:
-    """From how many rows on the ranks of all quantiles are known to lie within the rows.
+def rows_needed(methods: Sequence[AxisMethod], rows_law: Law | None) -> int:
+    """How many rows it takes for the ranks of all quantiles to lie surely within the rows.
 
-    What noise adds to the number of rows is included.
+    Parameters
+    ----------
+    methods : sequence of AxisMethod
+    rows_law : law of noise, or None
+        Of the noise on the number of rows, which the answer includes. None: the number is not
+        released.
     """
     alpha = ALPHA if rows_law is None else ALPHA / 2
-    ends = [float(min(*way.at, *(1 - q for q in way.at))) for way in ways]
-    least = max(half_width(way, alpha) / end for way, end in zip(ways, ends, strict=True))
-    return math.floor(least) + 1 + (0 if rows_law is None else 2 * rows_law.half_width(ALPHA))
+    least = 0.0
+    for method in methods:
+        nearest_end = float(min(*method.at, *(1 - q for q in method.at)))
+        least = max(least, half_width(method, alpha) / nearest_end)
+    noise = 0 if rows_law is None else 2 * rows_law.half_width(ALPHA)
+    return math.floor(least) + 1 + noise

@@ -12,35 +12,38 @@ import numpy as np
 
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
-from sfumato.cube import Cube
 from sfumato.domain import (
     Categories,
     Domain,
     GridAxis,
     LabelAxis,
     Lattice,
+    LatticeAxis,
     fine_lattice,
     named_axes,
 )
 from sfumato.errors import UsageError, printable
-from sfumato.mechanisms.noise import add_noise, count_law
+from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import Exactly, Numbers, decimal, probability, settle
 from sfumato.privacy.allocation import share
-from sfumato.privacy.guarantee import Proof
+from sfumato.privacy.guarantee import Guarantee, Proof
 from sfumato.privacy.measures import ZCDP, CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
-from sfumato.quantiles.methods import Cells, Way, method_for
+from sfumato.quantiles.axis_method import AxisMethod, method_for
+from sfumato.quantiles.cells import cells_by_axis
 from sfumato.quantiles.preview import QuantilesPreview
 from sfumato.quantiles.values import QuantileValues
 from sfumato.random.bits import Bits
 
 CLOSEST = Fraction(1, 10**6)
-MOST_QUANTILES, MOST_ANSWERS = 10_000, 2**20
-TREE_LABELS = 2**10
-ROWS_SHARE = Fraction(
-    1, 5
-)  # of the cost, for the numbers of rows of the labels: a value of too few rows is then marked as not known
-WORDS = {
+"""The least distance of two quantiles, and of a quantile from 0 and 1."""
+MOST_QUANTILES = 10_000
+MOST_ANSWERS = 2**20
+MOST_LABELS_OF_TREES = 2**10
+ROWS_SHARE = Fraction(1, 5)
+"""Share of the cost for the numbers of rows of the labels, which mark values as not known."""
+# These descriptions are stored in guarantees.
+DESCRIPTIONS = {
     "joint": "JointExp: all quantiles of an axis in one selection",
     "recursive": "the exponential mechanism, by halving",
     "tree": "a 16-ary tree of counts",
@@ -54,26 +57,31 @@ class Quantiles(
     omit_defaults=True,
     forbid_unknown_fields=True,
 ):
-    """Below which values do given shares of the rows lie? Quantiles of numeric axes, each by itself, for all rows or by label.
+    """Below which values do given shares of the rows lie?
+
+    Each numeric axis gets its own quantiles, for all rows or by label.
 
     Parameters
     ----------
     axes : str or list of str, or None
-        Interval axes; several share the cost equally. None: all Interval axes.
+        Interval axes. Several axes share the cost equally. None: all Interval axes.
     at : list of numbers
-        Strictly between 0 and 1, increasing, at least 10^-6 apart; other decimals are rounded to that.
+        The quantiles: strictly between 0 and 1, increasing, at least 10^-6 apart. Decimals with
+        more digits are rounded to 10^-6.
     by : str or None
-        A Categories axis: the quantiles of the rows of each label. Labels are answered side by side, at no further cost. A fifth of
-        the cost pays for noisy numbers of rows, ``release.rows``: values of labels with too few are marked as not known.
+        A Categories axis: the quantiles are those of the rows of each label. All labels are
+        answered at the cost of one. A fifth of the cost pays for noisy numbers of rows,
+        ``release.rows``. Values of labels with too few rows are marked as not known.
     method : {"auto", "joint", "recursive", "tree"}
-        "joint" selects all at once (JointExp), "recursive" one after another by halving, "tree" reads them off noisy counts. "auto":
-        by the number of quantiles: up to 9, up to 1000 (100 for pure epsilon on at most 2^12 points), beyond.
+        "joint" selects all quantiles at once (JointExp). "recursive" selects one after another by
+        halving. "tree" reads them off noisy counts. "auto" goes by the number of quantiles: joint
+        up to 9, recursive up to 1000 (to 100 for pure epsilon on at most 2^12 points), then tree.
 
     Raises
     ------
     UsageError
-        If quantiles are outside (0, 1) or do not increase, an axis is not an Interval, ``by`` is not a Categories axis, or an axis has
-        fewer lattice points than there are quantiles.
+        If quantiles are outside (0, 1) or do not increase, an axis is not an Interval, ``by`` is
+        not a Categories axis, or an axis has fewer lattice points than there are quantiles.
     Infeasible
         If ``method="joint"`` and there are too many tuples to choose from.
 
@@ -118,10 +126,14 @@ class Quantiles(
     def needs(self, domain: Domain) -> Needs:
         """The labels of ``by``, then the default lattice of the axes."""
         lattice = self._lattice(domain)
-        labels, axes = (
-            (lattice.axes[0].size, len(lattice.axes) - 1) if self.by else (1, len(lattice.axes))
-        )
-        return Needs(lattice, labels * axes * len(self.at))
+        labels, axes = self._labels_and_axes(lattice)
+        return Needs(lattice, labels * len(axes) * len(self.at))
+
+    def _labels_and_axes(self, lattice: Lattice) -> tuple[int, Sequence[LatticeAxis]]:
+        """The number of labels, 1 without ``by``, and the axes whose quantiles are asked for."""
+        if self.by is None:
+            return 1, lattice.axes
+        return lattice.axes[0].size, lattice.axes[1:]
 
     def _lattice(self, domain: Domain) -> Lattice:
         grid = fine_lattice(domain.intervals(self.axes))
@@ -130,129 +142,146 @@ class Quantiles(
         (name,) = domain.select(self.by)
         axis = domain[name]
         if not isinstance(axis, Categories):
-            asked = f"quantiles by {name!r}"
             raise UsageError(
-                asked,
+                f"quantiles by {name!r}",
                 f"it is declared as {type(axis).__name__}",
                 "Divide the rows by a Categories axis",
             )
-        return Lattice(
-            (
-                LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None),
-                *grid.axes,
-            )
-        )
+        labels = LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None)
+        return Lattice((labels, *grid.axes))
 
     @property
     def title(self) -> str:
         names = "all axes" if self.axes is None else " and ".join(map(printable, self.axes))
-        return f"Quantiles of {names}" + (f" by {printable(self.by)}" if self.by else "")
+        by = f" by {printable(self.by)}" if self.by else ""
+        return f"Quantiles of {names}{by}"
 
     def rows_cost(self, cost: CentralMeasure) -> tuple[CentralMeasure | None, CentralMeasure]:
-        """What the numbers of rows of the labels cost, None without labels, and what is left for the quantiles."""
+        """Divide the cost between the labels' numbers of rows and the quantiles.
+
+        Returns
+        -------
+        rows : PureDP, ZCDP or None
+            None without labels.
+        quantiles : PureDP or ZCDP
+        """
         pure = without_delta(cost)
         if self.by is None:
             return None, pure
         rows, rest = share(pure, [ROWS_SHARE, 1 - ROWS_SHARE])
         return rows, rest
 
-    def ways(
+    def axis_methods(
         self, lattice: Lattice, unit: Unit, cost: CentralMeasure, *, rows_paid: bool = True
-    ) -> dict[str, Way]:
+    ) -> dict[str, AxisMethod]:
         """How each axis is answered, and what it spends.
 
-        Their costs, and that of the numbers of rows, add up to the cost exactly; ``rows_paid=False``: they alone, as in version 0.1.
+        The costs of the axes, and that of the numbers of rows, add up to the cost exactly.
+
+        Parameters
+        ----------
+        lattice : Lattice
+        unit : Unit
+        cost : PureDP, ApproxDP or ZCDP
+        rows_paid : bool
+            False: nothing is spent on the numbers of rows, as in releases of version 0.1.
         """
-        grid = lattice.axes[1:] if self.by else lattice.axes
+        labels, axes = self._labels_and_axes(lattice)
         left = self.rows_cost(cost)[1] if rows_paid else without_delta(cost)
-        parts = share(left, [Fraction(1)] * len(grid))
-        found = {}
-        for axis, part in zip(grid, parts, strict=True):
-            method = method_for(
-                self.method, len(self.at), axis.size, pure=not isinstance(part, ZCDP)
-            )
-            found[axis.name] = Way(
-                method,
+        parts = share(left, [Fraction(1)] * len(axes))
+        methods = {}
+        for axis, part in zip(axes, parts, strict=True):
+            pure = not isinstance(part, ZCDP)
+            methods[axis.name] = AxisMethod(
+                method_for(self.method, len(self.at), axis.size, pure=pure),
                 self.at,
                 axis.size,
                 unit,
                 part,
-                self.by is not None,
-                isinstance(axis, GridAxis) and axis.snap,
+                by_label=self.by is not None,
+                snap=isinstance(axis, GridAxis) and axis.snap,
             )
-            found[axis.name].check()
-        labels = lattice.axes[0].size if self.by else 1
-        if labels * len(grid) * len(self.at) > MOST_ANSWERS or (
-            labels > TREE_LABELS and any(w.method == "tree" for w in found.values())
-        ):
+            methods[axis.name].check()
+        any_tree = any(method.method == "tree" for method in methods.values())
+        too_many_trees = any_tree and labels > MOST_LABELS_OF_TREES
+        if too_many_trees or labels * len(axes) * len(self.at) > MOST_ANSWERS:
             raise UsageError(
                 self.title,
                 "there would be too many numbers to answer",
                 "Take fewer quantiles, axes or labels",
             )
-        return found
+        return methods
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> QuantilesPreview:
         """Say how far the ranks of the answers may be from those asked for."""
         lattice = self.needs(domain).lattice
-        ways = tuple(self.ways(lattice, unit, cost).values())
-        labels = lattice.axes[0].size if self.by else 1
-        words = tuple(WORDS[method] for method in _methods(ways))
-        counted = self.rows_cost(cost)[0]
-        rows_law = None if counted is None else count_law(counted, unit)
-        cells = labels * len(ways) * len(self.at)
+        methods = tuple(self.axis_methods(lattice, unit, cost).values())
+        labels, _ = self._labels_and_axes(lattice)
         return QuantilesPreview(
             self.title,
             without_delta(cost),
             unit,
-            cells,
+            labels * len(methods) * len(self.at),
             rows,
-            words,
-            ways=ways,
+            tuple(_descriptions(methods)),
+            axis_methods=methods,
             labels=labels,
-            rows_law=rows_law,
+            rows_law=self._rows_law(unit, cost),
         )
 
     def answer(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> QuantilesRelease:
-        """Choose edges for every label and axis."""
+        """Choose edges for every label and axis, then count the rows of every label."""
         cube = counts.on(counts.lattice)
-        ways = self.ways(cube.lattice, unit, cost)
-        labels = range(cube.lattice.axes[0].size) if self.by else [None]
-        drawn, held = [], []
+        methods = list(self.axis_methods(cube.lattice, unit, cost).values())
+        labels = [None] if self.by is None else range(cube.lattice.axes[0].size)
+        edges = []
+        true_rows = []
         for label in labels:
-            counted = columns(cube, label)
-            drawn += [
-                way.draw(cells, noise) for way, cells in zip(ways.values(), counted, strict=True)
-            ]
-            held.append(int(counted[0].counts.sum()))
-        rows_cost = self.rows_cost(cost)[0]
-        rows_law = None if rows_cost is None else count_law(rows_cost, unit)
-        rows = None if rows_law is None else add_noise(np.array(held, np.int64), rows_law, noise)
-        found = list(ways.values())
-        slack = max(way.slack for way in found)
-        parts = [WORDS[each] for each in _methods(found)]
-        if rows_law:
-            parts.append(f"{rows_law} on the rows of each label")
-        guarantee = self.promise(
-            without_delta(cost),
-            unit,
-            "; ".join(parts),
-            noise,
-            slack=f"at most {float(slack):.1g}, charged: the selection runs at that much less"
-            if slack
-            else "none: exact on integers",
-        )
+            cells = cells_by_axis(cube, label)
+            for method, cells_of_axis in zip(methods, cells, strict=True):
+                edges.append(method.draw(cells_of_axis, noise))
+            true_rows.append(int(cells[0].counts.sum()))
+        rows_law = self._rows_law(unit, cost)
+        rows = None
+        if rows_law is not None:
+            rows = add_noise(np.array(true_rows, np.int64), rows_law, noise)
         return QuantilesRelease(
             question=self,
             lattice=cube.lattice,
-            edges=np.concatenate(drawn),
-            guarantee=guarantee,
+            edges=np.concatenate(edges),
+            guarantee=self._guarantee(methods, rows_law, unit, cost, noise),
             rows=rows,
             rows_law=rows_law,
+        )
+
+    def _rows_law(self, unit: Unit, cost: CentralMeasure) -> Law | None:
+        """The noise on the number of rows of each label; None without ``by``."""
+        rows_cost, _ = self.rows_cost(cost)
+        return None if rows_cost is None else count_law(rows_cost, unit)
+
+    def _guarantee(
+        self,
+        methods: Sequence[AxisMethod],
+        rows_law: Law | None,
+        unit: Unit,
+        cost: CentralMeasure,
+        noise: Bits,
+    ) -> Guarantee:
+        mechanisms = _descriptions(methods)
+        if rows_law:
+            mechanisms.append(f"{rows_law} on the rows of each label")
+        slack = float(max(method.slack for method in methods))
+        charged = f"at most {slack:.1g}, charged: the selection runs at that much less"
+        return self.promise(
+            without_delta(cost),
+            unit,
+            "; ".join(mechanisms),
+            noise,
+            slack=charged if slack else "none: exact on integers",
         )
 
 
@@ -265,7 +294,7 @@ class QuantilesRelease(
     dict=True,
     forbid_unknown_fields=True,
 ):
-    """The answer to quantiles: values on public lattice points, in order, and how far their ranks may be off.
+    """The answer to quantiles: values on public lattice points, and how far their ranks may be off.
 
     Attributes
     ----------
@@ -283,76 +312,54 @@ class QuantilesRelease(
 
     @property
     def by(self) -> str | None:
-        """The axis whose labels divide the rows; None: all rows together."""
+        """The axis whose labels divide the rows; None: all rows are taken together."""
         return self.question.by
 
     @property
-    def ways(self) -> dict[str, Way]:
-        """How each axis was answered."""
-        return self.question.ways(
+    def axis_methods(self) -> dict[str, AxisMethod]:
+        """How each axis was answered, by its name."""
+        return self.question.axis_methods(
             self.lattice, self.guarantee.unit, self.cost, rows_paid=self.rows is not None
         )
 
 
-def columns(cube: Cube, label: int | None) -> list[Cells]:
-    """The occupied cells of each axis, among the rows of one label or among all."""
-    shape, grid = (
-        cube.lattice.shape,
-        cube.lattice.shape if label is None else cube.lattice.shape[1:],
-    )
-    found = []
-    if cube.coordinates is None:
-        counts = cube.counts.reshape(shape) if label is None else cube.counts.reshape(shape)[label]
-        for axis, size in enumerate(grid):
-            dense = counts.sum(axis=tuple(i for i in range(len(grid)) if i != axis), dtype=np.int64)
-            held = np.flatnonzero(dense)
-            found.append(Cells(held, dense[held], size))
-        return found
-    rows = (
-        slice(None)
-        if label is None
-        else slice(*np.searchsorted(cube.coordinates[:, 0], (label, label + 1)))
-    )
-    for axis, size in enumerate(grid):
-        where = cube.coordinates[rows, axis + (label is not None)]
-        dense = np.bincount(
-            where, weights=cube.counts[rows], minlength=size
-        )  # sums of integers below 2^53: exact
-        held = np.flatnonzero(dense)
-        found.append(Cells(held, dense[held].astype(np.int64), size))
-    return found
-
-
-def _methods(ways: Sequence[Way]) -> list[str]:
-    return list(dict.fromkeys(way.method for way in ways))
+def _descriptions(methods: Sequence[AxisMethod]) -> list[str]:
+    """What the methods are called, each once."""
+    return list(dict.fromkeys(DESCRIPTIONS[each.method] for each in methods))
 
 
 def _quantiles(at: Exactly | Sequence[Exactly]) -> tuple[Fraction, ...]:
     """Read quantiles: simple fractions as they are meant, others to six digits."""
     given = at.tolist() if hasattr(at, "tolist") else at
-    several: Sequence[Exactly] = (
-        given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    )
-    found = tuple(_settled(probability(q, "a quantile")) for q in several)
+    found = tuple(_rounded(probability(q, "a quantile")) for q in _as_list(given))
     if not found or len(found) > MOST_QUANTILES:
         raise UsageError(
             f"{len(found)} quantiles",
             f"there must be 1 to {MOST_QUANTILES:,}",
             "Write at=[0.25, 0.5, 0.75]",
         )
-    if any(b - a < CLOSEST for a, b in pairwise((Fraction(0), *found, Fraction(1)))):
-        asked = f"quantiles at {', '.join(map(decimal, found[:6]))}"
+    steps = pairwise((Fraction(0), *found, Fraction(1)))
+    if any(above - below < CLOSEST for below, above in steps):
         raise UsageError(
-            asked, "they must increase, by 10^-6 or more", "Sort them, and name each once"
+            f"quantiles at {', '.join(map(decimal, found[:6]))}",
+            "they must increase, by 10^-6 or more",
+            "Sort them, and name each once",
         )
     return found
 
 
-def _settled(q: Fraction) -> Fraction:
+def _as_list(given: Exactly | Sequence[Exactly]) -> Sequence[Exactly]:
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return given
+    return [given]
+
+
+def _rounded(q: Fraction) -> Fraction:
+    # A float such as 0.3333333333333333 is read as the simple fraction that it stands for.
     simple = q.limit_denominator(1000)
-    return (
-        simple if abs(simple - q) < Fraction(1, 10**12) else Fraction(round(q / CLOSEST)) * CLOSEST
-    )
+    if abs(simple - q) < Fraction(1, 10**12):
+        return simple
+    return Fraction(round(q / CLOSEST)) * CLOSEST
 
 
 Quantiles.examples = (

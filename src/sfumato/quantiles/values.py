@@ -1,4 +1,7 @@
-"""Values on public lattice points, in order, and how far their ranks may be off. They know no question."""
+"""Quantiles on public lattice points, and how far their ranks may be off.
+
+This base class does not depend on a particular question: a subclass says what was asked.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from sfumato.domain import GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, decimal
-from sfumato.quantiles.methods import Way
+from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.preview import ALPHA, rows_needed
 from sfumato.quantiles.rank_error import half_width
 
@@ -31,22 +34,22 @@ if TYPE_CHECKING:
 class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     """Values on public lattice points that have about the asked shares of rows below them.
 
-    A subclass says by its own ``question`` what was asked: ``at``, ``by``, and the ``ways`` in
-    which it was answered.
+    A subclass says by its own ``question`` what was asked (``at`` and ``by``) and how each axis was
+    answered (``axis_methods``).
 
     Attributes
     ----------
     question : Question
     lattice : Lattice
-        On which the rows were counted.
+        The lattice on which the rows were counted.
     edges : int64 ndarray of shape (labels * axes * quantiles,)
-        The chosen lattice points; quantiles run fastest, labels slowest.
+        The chosen lattice points. Quantiles run fastest, labels slowest.
     rows : int64 ndarray of shape (labels,), or None
         The noisy number of rows of each label; None without ``by``, and in releases of version 0.1.
     rows_law : DiscreteLaplace, DiscreteGaussian or None
-        Of the noise on them.
+        The noise on these numbers.
     flags : tuple of bool, "known" in files
-        Whether each value is known, in the order of ``edges``; empty where no number of rows was
+        Whether each value is known, in the order of ``edges``. Empty where no number of rows was
         paid for.
     """
 
@@ -62,32 +65,18 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
 
     def __post_init__(self) -> None:
         sizes = np.array([axis.size for axis in self.axes])
-        if not len(sizes) or len(self.edges) != self.labels_number * len(sizes) * len(self.at):
-            raise UsageError(
-                "quantiles",
-                "their number is not what the question asks for",
-                "Load a file that release.save wrote",
-            )
-        edges = self._table
-        if (
-            (edges < 0).any()
-            or (edges > sizes[None, :, None]).any()
-            or (np.diff(edges, axis=2) < 0).any()
-        ):
-            raise UsageError(
-                "quantiles",
-                "they are not lattice points in order",
-                "Load a file that release.save wrote",
-            )
+        n_values = self.labels_number * len(sizes) * len(self.at)
+        if not len(sizes) or len(self.edges) != n_values:
+            raise _not_saved("their number is not what the question asks for")
+        edges = self._edge_table
+        within = (edges >= 0).all() and (edges <= sizes[None, :, None]).all()
+        if not within or (np.diff(edges, axis=2) < 0).any():
+            raise _not_saved("they are not lattice points in order")
         if self.rows is not None and (
             self.rows_law is None or self.rows.shape != (self.labels_number,)
         ):
-            raise UsageError(
-                "quantiles",
-                "a number of rows belongs to each label",
-                "Load a file that release.save wrote",
-            )
-        # Always found anew: a file tells it to its readers, and is not believed.
+            raise _not_saved("a number of rows belongs to each label")
+        # The flags are always computed anew. A file shows them to its readers, but is not believed.
         msgspec.structs.force_setattr(self, "flags", tuple(self._flags().reshape(-1).tolist()))
 
     @property
@@ -97,54 +86,64 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
 
     @property
     def by(self) -> str | None:
-        """The axis whose labels divide the rows; None: all rows together."""
+        """The axis whose labels divide the rows; None: all rows are taken together."""
         raise NotImplementedError
 
     @property
-    def ways(self) -> Mapping[str, Way]:
-        """How each axis was answered."""
+    def axis_methods(self) -> Mapping[str, AxisMethod]:
+        """How each axis was answered, by its name."""
         raise NotImplementedError
 
     def numbers(self) -> tuple[int, ...]:
         """The chosen lattice points, then the numbers of rows of the labels."""
-        return (*self.edges.tolist(), *(() if self.rows is None else self.rows.tolist()))
+        rows = () if self.rows is None else tuple(self.rows.tolist())
+        return (*self.edges.tolist(), *rows)
 
     def _flags(self) -> Array:
-        """Whether each value is known: bool ndarray like ``table``; empty where that cannot be said.
+        """Whether each value is known: bool ndarray like ``table``; empty where that is unknown.
 
-        A value is known if the rank that was asked for and the one it has are both surely inside
-        the group: if the rank error is below q n and below (1 - q) n. Else the value may lie
-        anywhere on one side, or on both. The rank error and n, from below, hold together with 95%
-        confidence.
+        A value is known if both the rank asked for and the rank of the value lie surely inside the
+        group: if the rank error is below q n and below (1 - q) n. Otherwise the value may lie
+        anywhere on one side, or on both. The bound on the rank error and the lower bound on n hold
+        together with 95% confidence.
         """
         if self.rows is None or self.rows_law is None:
             return np.zeros(0, bool)
-        least = self.rows - self.rows_law.half_width(ALPHA)  # of either side: half of ALPHA
-        reach = np.array([half_width(way, ALPHA / 2) for way in self.ways.values()])
+        # Half of ALPHA goes to the rank error. The other half goes to the lower bound on n: a
+        # two-sided half-width at ALPHA exceeds its one side with probability ALPHA / 2.
+        least_rows = self.rows - self.rows_law.half_width(ALPHA)
+        rank_errors = np.array(
+            [half_width(method, ALPHA / 2) for method in self.axis_methods.values()]
+        )
         nearest_end = np.array([float(min(q, 1 - q)) for q in self.at])
-        return np.asarray(reach[None, :, None] < nearest_end[None, None, :] * least[:, None, None])
+        rows_beyond = nearest_end[None, None, :] * least_rows[:, None, None]
+        return np.asarray(rank_errors[None, :, None] < rows_beyond)
 
     @property
     def known(self) -> Array | None:
-        """Whether each value is known at all: bool ndarray like ``values``; None where no number of rows was paid for.
+        """Whether each value is known: bool ndarray like ``values``, or None.
 
-        A label with fewer rows than the rank error gets values that say nothing. They stand in
-        ``values``, and are marked here.
+        None where no number of rows was paid for. A label with fewer rows than the rank error gets
+        values that say nothing. They stand in ``values``, and are marked here.
         """
-        return self._shaped(np.array(self.flags).reshape(self.table.shape)) if self.flags else None
+        if not self.flags:
+            return None
+        return self._shaped(np.array(self.flags).reshape(self.table.shape))
 
     @property
     def unknowns(self) -> str:
-        """What is not known, in a sentence."""
+        """A sentence that says which values are not known; empty where all are."""
         if not self.flags:
             where = "With" if self.by is None else "In a label with"
-            return f"{where} fewer than {rows_needed(list(self.ways.values()), None):,} rows counted, some of the values say nothing."
+            needed = rows_needed(list(self.axis_methods.values()), None)
+            return f"{where} fewer than {needed:,} rows counted, some of the values say nothing."
         unknown = len(self.flags) - sum(self.flags)
+        if not unknown:
+            return ""
         verb = "is" if unknown == 1 else "are"
         return (
-            f"{unknown:,} of {len(self.flags):,} values {verb} not known: their labels have too few rows."
-            if unknown
-            else ""
+            f"{unknown:,} of {len(self.flags):,} values {verb} not known: "
+            "their labels have too few rows."
         )
 
     @property
@@ -154,62 +153,68 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """The labels of ``by``; () without."""
+        """The labels of ``by``; empty without ``by``."""
         first = self.lattice.axes[0]
         return first.labels if self.by and isinstance(first, LabelAxis) else ()
 
     @property
     def labels_number(self) -> int:
-        """How often the quantiles are answered: for each label, or once."""
+        """How often the quantiles are answered: once for each label, or once."""
         return len(self.labels) if self.by else 1
 
     @property
-    def _table(self) -> Array:
+    def _edge_table(self) -> Array:
         return self.edges.reshape(self.labels_number, len(self.axes), len(self.at))
 
     @cached_property
     def table(self) -> Array:
-        """The values: float64 ndarray of shape (labels or 1, axes, quantiles). Dates count days, times microseconds, since 1970."""
-        columns = [axis.points(self._table[:, i].reshape(-1)) for i, axis in enumerate(self.axes)]
-        return np.stack([column.reshape(self.labels_number, -1) for column in columns], axis=1)
+        """The values: float64 ndarray of shape (labels or 1, axes, quantiles).
+
+        Dates count days since 1970, times microseconds.
+        """
+        columns = []
+        for i, axis in enumerate(self.axes):
+            points = axis.points(self._edge_table[:, i].reshape(-1))
+            columns.append(points.reshape(self.labels_number, -1))
+        return np.stack(columns, axis=1)
 
     @property
     def values(self) -> Array:
-        """The values: float64 ndarray of shape ([labels,] [axes,] quantiles); one axis, and no ``by``, have no dimension."""
+        """The values: float64 ndarray of shape ([labels,] [axes,] quantiles).
+
+        A single axis has no dimension, nor has a missing ``by``.
+        """
         return self._shaped(self.table)
 
     def _shaped(self, table: Array) -> Array:
-        shape = [
-            n
-            for n, kept in zip(
-                table.shape, (self.by is not None, len(self.axes) > 1, True), strict=True
-            )
-            if kept
-        ]
-        return table.reshape(shape)
+        """Drop the dimensions of the table that the question does not have."""
+        labels, axes, quantiles = table.shape
+        by_label = (labels,) if self.by is not None else ()
+        by_axis = (axes,) if len(self.axes) > 1 else ()
+        return table.reshape((*by_label, *by_axis, quantiles))
 
     @property
     def title(self) -> str:
         return self.question.title
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
-        """By how many rows the ranks may be off, whatever the data are: int64 ndarray like ``values``.
+        """By how many rows each rank may be off, for any data: int64 ndarray like ``values``.
 
-        A value stands for its cell: on an axis with a step it is the one value of the cell, else
-        the end of it that is nearer. With a rows below that cell and b in or below it, at * (all
-        rows) is within so many rows of the interval [a, b]; where a cell holds w rows, w / (2 *
-        sub-cells) more. The sub-cells of a cell are ``ways[axis].parts``. ``quantiles/reach.py``
-        says why.
+        A value stands for its cell. On an axis with a step it is the one value of the cell,
+        otherwise the nearer end of it. Let a be the number of rows below that cell, and b the
+        number of rows in or below it. Then at * (all rows) is within ``accuracy`` of the interval
+        [a, b]. Where a cell holds w rows, add w / (2 * subcells), with
+        ``axis_methods[axis].subcells``. ``quantiles/rank_error.py`` gives the reasons.
 
         Parameters
         ----------
         confidence : number in (0, 1)
         simultaneous : bool
-            True: all values together.
+            True: the bounds hold for all values together.
         """
         alpha = error_probability(confidence)
         together = self.labels_number * len(self.axes) if simultaneous else 0
-        half = [half_width(way, alpha, together) for way in self.ways.values()]
+        half = [half_width(method, alpha, together) for method in self.axis_methods.values()]
         table = np.broadcast_to(np.array(half, np.int64)[None, :, None], self.table.shape)
         return self._shaped(table.copy())
 
@@ -218,82 +223,92 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     ) -> tuple[Array, Array]:
         """Lowest and highest offset of each rank, in rows: (-accuracy, accuracy).
 
-        The values themselves have no interval of a stated confidence; ``cells`` says between which
+        The values themselves have no interval of a stated confidence. ``cells`` says between which
         numbers the rows lie that a value stands for.
         """
         half = self.accuracy(confidence, simultaneous)
         return -half, half
 
     def cells(self) -> tuple[Array, Array]:
-        """Between which numbers the rows lie that a value stands for: lowest and highest, each like ``values``.
+        """Lowest and highest number that the rows behind each value may have, each like ``values``.
 
-        On an axis with a step these are the steps of the value's cell: the value itself, where
-        cells are steps. Without one a value is an end of the cell in which the chosen edge lies,
-        the upper end of one cell or the lower end of the next: the two of them are given. So 500
-        rows at 3 may have the median 3.0000019, and their 3 lies between these numbers.
+        On an axis with a step these are the lowest and highest step of the value's cell. Where
+        cells are steps, both are the value itself. On other axes a value is an end of the cell in
+        which the chosen edge lies: the upper end of one cell, or the lower end of the next. Both
+        cells are given together. So 500 rows at 3 may have the median 3.0000019, and their 3 lies
+        between these numbers.
         """
-        low, high = np.empty(self.table.shape), np.empty(self.table.shape)
+        low = np.empty(self.table.shape)
+        high = np.empty(self.table.shape)
         for i, axis in enumerate(self.axes):
-            chosen = self._table[:, i]
+            chosen = self._edge_table[:, i]
             if axis.snap:
-                ends = axis.extremes()
+                lowest_step, highest_step = axis.extremes()
                 cell = np.minimum(chosen, axis.cells - 1)
-                low[:, i], high[:, i] = ends[0][cell], ends[1][cell]
+                low[:, i] = lowest_step[cell]
+                high[:, i] = highest_step[cell]
             else:
-                low[:, i] = axis.points(np.maximum(chosen - 1, 0).reshape(-1)).reshape(chosen.shape)
-                high[:, i] = axis.points(np.minimum(chosen + 1, axis.cells).reshape(-1)).reshape(
-                    chosen.shape
-                )
+                below = np.maximum(chosen - 1, 0)
+                above = np.minimum(chosen + 1, axis.cells)
+                low[:, i] = axis.points(below.reshape(-1)).reshape(chosen.shape)
+                high[:, i] = axis.points(above.reshape(-1)).reshape(chosen.shape)
         return self._shaped(low), self._shaped(high)
 
     def to_frame(self) -> pa.Table:
         """One row per value.
 
-        The label where ``by`` is given, axis where there are several, quantile, value, cell_low and
-        cell_high (see ``cells``), and rank_error (95%, in rows). Where ``by`` is given also rows,
-        the noisy number of the label's rows, and known: whether the value says anything.
+        The columns are: the label, if ``by`` is given; axis, if there are several; quantile, value,
+        cell_low and cell_high (see ``cells``), and rank_error (95%, in rows). If ``by`` is given
+        there are also rows, the noisy number of the label's rows, and known, which says whether the
+        value is known.
         """
         import pyarrow as pa
 
-        shape = self.table.shape
-        label, axis, quantile = (index.reshape(-1) for index in np.indices(shape))
+        label, axis, quantile = (index.reshape(-1) for index in np.indices(self.table.shape))
         columns: dict[str, pa.Array | Array | list[str]] = {}
         if self.by:
-            columns[self.by] = (
-                pa.array(self.labels).take(pa.array(label))
-                if self._one_type
-                else [str(self.labels[i]) for i in label]
-            )
+            columns[self.by] = self._label_column(label)
         if len(self.axes) > 1:
             columns["axis"] = [self.axes[i].name for i in axis]
         columns["quantile"] = np.array([float(q) for q in self.at])[quantile]
-        times = {one.time for one in self.axes}
+        # A column has one type. Values of axes with different units of time stay plain numbers.
+        times = {each.time for each in self.axes}
         time = times.pop() if len(times) == 1 else None
+        low, high = self.cells()
         columns["value"] = edge_array(self.table.reshape(-1), time)
-        for name, ends in zip(("cell_low", "cell_high"), self.cells(), strict=True):
-            columns[name] = edge_array(ends.reshape(-1), time)
+        columns["cell_low"] = edge_array(low.reshape(-1), time)
+        columns["cell_high"] = edge_array(high.reshape(-1), time)
         columns["rank_error"] = self.accuracy().reshape(-1)
         if self.rows is not None:
-            columns |= {"rows": self.rows[label], "known": np.array(self.flags)}
+            columns["rows"] = self.rows[label]
+            columns["known"] = np.array(self.flags)
         return pa.table(columns)
 
-    @property
-    def _one_type(self) -> bool:
-        return len({type(label) for label in self.labels}) == 1
+    def _label_column(self, which: Array) -> pa.Array | list[str]:
+        """The labels with these indices, as text unless all labels share one type."""
+        import pyarrow as pa
+
+        if len({type(label) for label in self.labels}) == 1:
+            return pa.array(self.labels).take(pa.array(which))
+        return [str(self.labels[i]) for i in which]
 
     def plot(self, ax: Axes | None = None, rows: int | None = None) -> Axes:
-        """Draw a cumulative curve through the values; with ``by`` a box per label.
+        """Draw a cumulative curve through the values, or with ``by`` a box for each label.
 
         Parameters
         ----------
         ax : matplotlib Axes or None
         rows : int or None
-            Your own public number of rows: it turns rank errors into a band around the curve.
+            Your own public number of rows. It turns rank errors into a band around the curve.
         """
         from sfumato.charts import quantiles
 
         return quantiles.draw(self, ax, rows)
 
-    def words(self) -> list[str]:
+    def quantile_labels(self) -> list[str]:
         """The quantiles as text."""
         return [decimal(q, 4) for q in self.at]
+
+
+def _not_saved(obstacle: str) -> UsageError:
+    return UsageError("quantiles", obstacle, "Load a file that release.save wrote")

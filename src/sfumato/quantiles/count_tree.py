@@ -1,0 +1,71 @@
+"""Read quantiles off a 16-ary tree of noisy counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.mechanisms.noise import Law, add_noise
+from sfumato.quantiles.cells import Cells
+from sfumato.random.bits import Bits
+
+FANOUT = 16
+
+
+def levels_for(cells: int) -> int:
+    """How many levels a tree over so many cells has: at least 1."""
+    # An exact power of 16 must not get one level too many because the logarithm is rounded up.
+    return max(1, math.ceil(math.log(cells, FANOUT) - 1e-9))
+
+
+def noisy_ranks(cells: Cells, laws: Sequence[Law], bits: Bits) -> Array:
+    """How many rows lie below each edge, from noisy counts: float64 ndarray of shape (size + 1,).
+
+    Every node of the tree is counted with the noise of its level. The rows below an edge are then
+    the sum of at most 15 noisy counts a level. All rows are the sum of the first level's counts.
+    """
+    counts = np.zeros(FANOUT ** len(laws), np.int64)
+    counts[cells.positions] = cells.counts
+    below = np.zeros(1)
+    total = 0.0
+    for level, law in enumerate(laws, 1):
+        true = counts.reshape(FANOUT**level, -1).sum(axis=1)
+        noisy = add_noise(true, law, bits).reshape(-1, FANOUT).astype(float)
+        if level == 1:
+            total = float(noisy.sum())
+        earlier_siblings = np.cumsum(noisy, axis=1) - noisy
+        below = (below[:, None] + earlier_siblings).reshape(-1)
+    ranks = np.append(below, total)[: cells.size + 1]
+    ranks[-1] = total
+    return ranks
+
+
+def points_at(ranks: Array, at: Sequence[Fraction], snap: bool) -> Array:
+    """The lattice points whose noisy ranks are nearest to the quantiles: int64 ndarray, in order.
+
+    Parameters
+    ----------
+    ranks : float64 ndarray of shape (cells + 1,)
+    at : sequence of Fraction
+    snap : bool
+        Whether the axis has a step of its own: the cell in which the ranks pass the target is then
+        the answer, else the nearer of its ends.
+    """
+    cells = len(ranks) - 1
+    # Noisy ranks need not rise. The mean of the least rising curve above and the largest one below
+    # them does.
+    above = np.maximum.accumulate(ranks)
+    below = np.minimum.accumulate(ranks[::-1])[::-1]
+    rising = (above + below) / 2
+    targets = np.array([float(q) for q in at]) * ranks[-1]
+    if snap:
+        passed = np.clip(np.searchsorted(rising, targets, side="right") - 1, 0, cells - 1)
+        return np.maximum.accumulate(passed).astype(np.int64)
+    right = np.clip(np.searchsorted(rising, targets), 1, cells)
+    left_is_nearer = targets - rising[right - 1] < rising[right] - targets
+    nearest = np.where(left_is_nearer, right - 1, right)
+    return np.maximum.accumulate(nearest).astype(np.int64)

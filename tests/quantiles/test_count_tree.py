@@ -1,0 +1,24 @@
+"""Quantiles from a tree of noisy counts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.quantiles.axis_method import AxisMethod
+from sfumato.quantiles.cells import Cells
+from support.laws import Recorder, loss
+
+
+@pytest.mark.parametrize("cost", [sf.PureDP("1.000000007"), sf.ZCDP("0.5")], ids=str)
+@pytest.mark.parametrize("unit", [sf.Unit(), sf.Unit(2, "replace")], ids=str)
+def test_the_counts_of_a_tree_spend_the_cost_exactly(cost, unit):
+    axis_method = AxisMethod("tree", (Fraction(1, 2),), 2**12, unit, cost, by_label=False)
+    noise = Recorder()
+    axis_method.draw(Cells(np.array([5, 900]), np.array([40, 60]), 2**12), noise)
+    assert [size for _, size in noise.drawn] == [16, 256, 4096]
+    spent = sum(loss(law, unit) for law, _ in noise.drawn)
+    assert spent == (cost.rho if isinstance(cost, sf.ZCDP) else cost.epsilon)

@@ -1,0 +1,22 @@
+"""Data for tests of quantiles: a domain with every kind of axis, the methods, and cells from counts."""
+
+import numpy as np
+
+import sfumato as sf
+from sfumato.quantiles.cells import Cells
+
+DOMAIN = sf.Domain(
+    x=sf.Interval(-5, 5),
+    y=sf.Interval(0, 100, step=1),
+    kind=sf.Categories(["a", "b", "c"]),
+    day=sf.Interval("2013-01-01", "2014-01-01"),
+)
+SELECTIONS = ["joint", "recursive"]
+METHODS = [*SELECTIONS, "tree"]
+
+
+def cells_of(counts):
+    """The occupied cells of an axis with so many rows in each cell."""
+    counts = np.array(counts, dtype=np.int64)
+    occupied = np.flatnonzero(counts)
+    return Cells(occupied, counts[occupied], len(counts))
