@@ -8,9 +8,10 @@ from typing import Literal
 import msgspec
 
 from sfumato.errors import UsageError, printable, shown
+from sfumato.privacy.limits import MOST, Limits
 
 Neighbours = Literal["add-remove", "replace"]
-MOST_ROWS = 10**15  # of one person: more than any table has
+MOST_ROWS = MOST
 
 
 def squared_factor(neighbours: str, signed: bool = False) -> int:
@@ -37,10 +38,10 @@ def squared_factor(neighbours: str, signed: bool = False) -> int:
 
 
 class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one person can change: at most ``rows_per_person`` rows, added or removed, or replaced by at most as many others.
+    """What one person can change: the rows of theirs that are counted, added, removed or replaced.
 
-    Under ``"replace"`` the number of persons is public; the number of rows is not, unless every person has exactly one
-    row and none is dropped.
+    Under ``"replace"`` the number of persons is public; the number of rows is not, unless every person
+    has exactly one row and none is dropped.
 
     Parameters
     ----------
@@ -48,13 +49,19 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         At least 1.
     neighbours : {"add-remove", "replace"}
     person : str or None
-        The column that names the person; rows beyond ``rows_per_person`` are dropped at random. None: each row is one
-        person, or, with ``rows_per_person`` above 1, the holder states that nobody has more.
+        The column that names the person; rows beyond the limits are dropped at random. None: each row
+        is one person, or, with ``rows_per_person`` above 1, the custodian states that nobody has more.
+    limits : Limits, optional
+        Further limits on a person's rows. They hold on the cells that a question counts, and on no
+        coarser ones.
+    period : str, optional
+        The column of dates that is part of the person: what is protected is one person in one period.
 
     Raises
     ------
     UsageError
-        If ``rows_per_person`` is not from 1 to 10^15, or ``neighbours`` is unknown.
+        If ``rows_per_person`` is not from 1 to 10^15, ``neighbours`` is unknown, or there are limits by
+        cell or a period without a person.
 
     >>> Unit(rows_per_person=3, neighbours="replace").counts_l1
     6
@@ -63,15 +70,45 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows_per_person: int = 1
     neighbours: Neighbours = "add-remove"
     person: str | None = None
+    # Absent from files unless given: a unit without them is stored as version 0.1 stored it.
+    limits: Limits | msgspec.UnsetType = msgspec.UNSET
+    period: str | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         rows: object = self.rows_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
-            obstacle = "one person has at least one row, and at most 10^15"
             raise UsageError(
-                f"rows_per_person = {shown(rows)}", obstacle, "Give a whole number such as 4"
+                f"rows_per_person = {shown(rows)}",
+                "one person has at least one row, and at most 10^15",
+                "Give a whole number such as 4",
             )
         squared_factor(self.neighbours)  # refuses an unknown relation
+        if self.person is None and (self.by_cell or self.period is not msgspec.UNSET):
+            raise UsageError(
+                "limits by cell or a period, without a person",
+                "only where a column names the person can they be kept",
+                "Give person= as well",
+            )
+
+    @property
+    def by_cell(self) -> bool:
+        """Whether there are limits that hold on the counted cells alone, and on no coarser ones."""
+        return self.limits is not msgspec.UNSET
+
+    @property
+    def person_columns(self) -> tuple[str, ...]:
+        """The columns that together name the person; none where each row is one."""
+        if self.person is None:
+            return ()
+        return (self.person,) if self.period is msgspec.UNSET else (self.person, self.period)
+
+    @property
+    def who(self) -> str:
+        """The person as sentences call it, such as "rider" or "rider in a day"; "person" without a column."""
+        if self.person is None:
+            return "person"
+        named = printable(self.person)
+        return named if self.period is msgspec.UNSET else f"{named} in one {printable(self.period)}"
 
     @property
     def counts_l1(self) -> int:
@@ -80,29 +117,31 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def counts_l2_squared(self) -> int:
-        """The same in L2, squared: all r rows in one cell, r^2; under replace they leave one cell and enter another, 2r^2."""
+        """The same in L2, squared.
+
+        Without further limits all r rows may lie in one cell: r^2. Under replace they leave one cell
+        and enter another: 2 r^2.
+        """
         return self.sums_l2_squared(1)
 
     @property
     def largest_cell(self) -> int:
         """How far one person moves any one count."""
-        return self.rows_per_person
+        if self.limits is msgspec.UNSET:
+            return self.rows_per_person
+        return self.limits.largest_cell(self.rows_per_person)
 
     @property
     def protects(self) -> str:
         """Whose presence is hidden, and how: what the charges of one account must have in common to add up.
 
-        Limits on rows may differ where a column names the person, since they are enforced. Without one they are the
-        custodian's word about the same table, and two different words cannot both be true.
+        Limits on rows may differ where a column names the person, since they are enforced. Without one
+        they are the custodian's word about the same table, and two different words cannot both be true.
         """
         if self.person is not None:
-            named = self.person.isidentifier() and self.person != "row"
-            # Two units must not read the same, whatever a column is called.
-            who = (
-                f"one {self.person}"
-                if named
-                else f"one person, named by the column {self.person!r}"
-            )
+            who = f"one {_named(self.person)}"
+            if self.period is not msgspec.UNSET:
+                who += f" in one {_named(self.period)}"
         elif self.rows_per_person == 1:
             who = "one row"
         else:
@@ -111,17 +150,33 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def sums_l1(self, row: int) -> int:
         """How far one person moves sums over disjoint cells, in L1; ``row`` is the largest norm of a row."""
-        return self.rows_per_person * row * (2 if self.neighbours == "replace" else 1)
+        rows = self.rows_per_person
+        if self.limits is not msgspec.UNSET:
+            rows = self.limits.rows_counted(rows)
+        return rows * row * (2 if self.neighbours == "replace" else 1)
 
     def sums_l2_squared(self, row: int, signed: bool = False) -> int:
-        """The same in L2, squared; ``signed`` where values may differ in sign or direction."""
-        return (self.rows_per_person * row) ** 2 * squared_factor(self.neighbours, signed)
+        """The same in L2, squared; ``signed`` where values may differ in sign or direction.
+
+        The rows of one cell may all point the same way, so their sum is at most their number times
+        ``row`` long; over the cells these lengths have the norm of the person's counts.
+        """
+        squared = self.rows_per_person**2
+        if self.limits is not msgspec.UNSET:
+            squared = self.limits.squared_norm(self.rows_per_person)
+        return squared * row**2 * squared_factor(self.neighbours, signed)
 
     def sum_sensitivity(self, lower: Fraction, upper: Fraction) -> Fraction:
         """How far one person moves a single sum of values clamped to [lower, upper]."""
+        rows = self.largest_cell
         if self.neighbours == "replace":
-            return self.rows_per_person * (max(Fraction(0), upper) - min(Fraction(0), lower))
-        return self.rows_per_person * max(abs(lower), abs(upper))
+            return rows * (max(Fraction(0), upper) - min(Fraction(0), lower))
+        return rows * max(abs(lower), abs(upper))
+
+    def counting_persons(self, cells: int) -> Unit:
+        """The unit of tables that count each person once a cell, in at most ``cells`` cells."""
+        limits = Limits(rows_per_cell=1, cells_per_person=cells)
+        return msgspec.structs.replace(self, rows_per_person=cells, limits=limits)
 
     @property
     def counted(self) -> str:
@@ -130,18 +185,28 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> Unit(12, person="rider").counted
         'the rows counted (at most 12 a rider)'
         """
-        limit = (
-            ""
-            if self.person is None
-            else f" (at most {self.rows_per_person:,} a {printable(self.person)})"
-        )
-        return f"the rows counted{limit}"
+        if self.person is None:
+            return "the rows counted"
+        return f"the rows counted (at most {self.rows_per_person:,} a {self.who}{self._further})"
+
+    @property
+    def _further(self) -> str:
+        """The further limits as they follow the number of rows in a sentence."""
+        if self.limits is msgspec.UNSET:
+            return ""
+        return "".join(f", {phrase}" for phrase in self.limits.in_words())
 
     def __str__(self) -> str:
         rows = "one row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
-        who = f"any one {printable(self.person or 'person')} contributing at most {rows}"
+        who = f"any one {self.who} contributing at most {rows}{self._further}"
         return (
             f"{who}, replaced by another"
             if self.neighbours == "replace"
             else f"{who}, added or removed"
         )
+
+
+def _named(column: str) -> str:
+    """A column's name such that two units never read the same, whatever a column is called."""
+    plain = column.isidentifier() and column != "row"
+    return column if plain else f"person, named by the column {column!r}"

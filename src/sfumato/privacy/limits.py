@@ -1,0 +1,133 @@
+"""Limits on one person's rows beside their number, and how far a person within them moves counts.
+
+A person adds a vector of counts to a table, one per cell. With at most ``r`` rows in all, its L1 norm
+is at most r and its L2 norm too. Further limits make these norms smaller: on the rows in any one cell
+(Linf), on the cells that the person is in (L0), and on the L2 norm itself.
+
+Such limits hold on the cells in which rows were counted, and on no coarser ones: cells with one row
+each become one cell with many.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from sfumato.errors import UsageError, shown
+
+MOST = 10**15
+"""Of any limit: more rows than any table has."""
+
+
+class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What of one person is counted at most, beside a number of rows in all.
+
+    Parameters
+    ----------
+    rows_per_cell : int or None
+        Rows in any one cell; 1 counts persons.
+    cells_per_person : int or None
+        Cells that a person is counted in.
+    norm_per_person : int or None
+        The L2 norm of a person's counts: the root of the sum over cells of squared numbers of rows.
+
+    Raises
+    ------
+    UsageError
+        If none is given, or one is not a whole number from 1 to 10^15.
+
+    >>> Limits(rows_per_cell=2, cells_per_person=3).rows
+    6
+    >>> Limits(rows_per_cell=2, cells_per_person=3).squared_norm(5)
+    9
+    """
+
+    rows_per_cell: int | None = None
+    cells_per_person: int | None = None
+    norm_per_person: int | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        for name, limit in given.items():
+            whole = isinstance(limit, int) and not isinstance(limit, bool)
+            if limit is not None and not (whole and 1 <= limit <= MOST):
+                obstacle = "a limit is a whole number from 1 to 10^15"
+                raise UsageError(f"{name} = {shown(limit)}", obstacle, "Give a number such as 4")
+        if not any(limit is not None for limit in given.values()):
+            raise UsageError("limits", "none of them is given", "Leave them out, or give one")
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows they allow a person in all; None if they do not say."""
+        allowed = []
+        if self.rows_per_cell is not None and self.cells_per_person is not None:
+            allowed.append(self.rows_per_cell * self.cells_per_person)
+        if self.norm_per_person is not None:
+            # n rows have the least norm where each is in a cell of its own: the root of n.
+            allowed.append(self.norm_per_person**2)
+        return min(allowed, default=None)
+
+    def largest_cell(self, rows: int) -> int:
+        """The most rows of a person in any one cell, of at most ``rows`` in all."""
+        bounds = [rows, self.rows_per_cell, self.norm_per_person]
+        return min(bound for bound in bounds if bound is not None)
+
+    def rows_counted(self, rows: int) -> int:
+        """The L1 norm of a person's counts, at most: ``rows``, or what the limits allow of them."""
+        return rows if self.rows is None else min(rows, self.rows)
+
+    def squared_norm(self, rows: int) -> int:
+        """The squared L2 norm of a person's counts, at most.
+
+        Holds because: a sum of squares is convex, so under limits on the sum, on each term and on
+        the number of terms it is largest where as many cells as possible are full: k of Linf rows,
+        and one of what is left, if a cell is left for it.
+        """
+        most = self.rows_counted(rows)
+        full = self.largest_cell(rows)
+        cells = most // full
+        if self.cells_per_person is not None:
+            cells = min(cells, self.cells_per_person)
+        rest = most - cells * full
+        squared = cells * full**2
+        if self.cells_per_person is None or cells < self.cells_per_person:
+            squared += rest**2
+        if self.norm_per_person is not None:
+            squared = min(squared, self.norm_per_person**2)
+        return squared
+
+    def in_words(self) -> list[str]:
+        """The limits, one phrase each.
+
+        >>> Limits(rows_per_cell=1, cells_per_person=8).in_words()
+        ['at most 1 row in a cell', 'at most 8 cells']
+        """
+        phrases = []
+        if self.rows_per_cell is not None:
+            rows = "1 row" if self.rows_per_cell == 1 else f"{self.rows_per_cell:,} rows"
+            phrases.append(f"at most {rows} in a cell")
+        if self.cells_per_person is not None:
+            cells = "1 cell" if self.cells_per_person == 1 else f"{self.cells_per_person:,} cells"
+            phrases.append(f"at most {cells}")
+        if self.norm_per_person is not None:
+            phrases.append(f"counts of an L2 norm of at most {self.norm_per_person:,}")
+        return phrases
+
+
+def merged(rows: int | None, limits: Limits | None) -> int:
+    """How many rows of a person are counted in all, given both kinds of limit.
+
+    Raises
+    ------
+    UsageError
+        If nothing bounds the number of rows.
+    """
+    implied = None if limits is None else limits.rows
+    if rows is not None:
+        return rows if implied is None else min(rows, implied)
+    if limits is None:
+        return 1
+    if implied is None:
+        obstacle = "it leaves the number of a person's rows without a bound"
+        remedy = "Give rows_per_person too, or both rows_per_cell and cells_per_person"
+        raise UsageError(" and ".join(limits.in_words()), obstacle, remedy)
+    return implied
