@@ -11,8 +11,8 @@ from sfumato.errors import UsageError
 from sfumato.privacy.limits import Limits, merged
 from sfumato.privacy.unit import Unit
 
-CELLS = 4
-MOST = 5
+CELLS = 4  # as many as rows, so that each row may have its own
+MOST = 4
 CHOICES = (None, 1, 2, 3)
 ALL_LIMITS = [
     Limits(*given) for given in product(CHOICES, repeat=3) if any(one is not None for one in given)
