@@ -95,7 +95,7 @@ def test_intervals_of_too_small_a_scale_do_not_hold() -> None:
 
 def test_noiseless_statistics_are_right() -> None:
     edges = np.array([0.0, 1, 2, 3])
-    bins = moments.Bins(
+    bins = moments.BinnedCounts(
         edges[:-1], edges[1:], np.array([1, 2, 1]), DiscreteLaplace(1 / sf.PureDP(1000).epsilon)
     )
     assert moments.mean(bins, 0.05)[0] == 1.5

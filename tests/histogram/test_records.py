@@ -357,7 +357,7 @@ def test_bins_hold_about_equally_many_rows():
             assert (
                 np.abs(release.values - true) <= release.accuracy("0.999999", simultaneous=True)
             ).all()
-        most, typically = bins.reach(len(true))
+        most, typically = bins.share_errors(len(true))
         assert max(deviations) <= most
         assert np.mean(np.array(deviations) <= typically) >= 0.9
         assert 2 * np.quantile(deviations, 0.95) >= typically / 2

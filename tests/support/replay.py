@@ -165,7 +165,7 @@ def _noisy(tape: Tape, original: Any) -> Any:
 
 def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
     """The double of the selection of keys: the outcome is the keys by name, since their places depend on keys that nobody sees."""
-    original, shown = thresholds.released, keys.shown
+    original, shown = thresholds.released, keys.select_and_count
     held: list[Any] = []
 
     def named(cube: Any, *rest: Any) -> Any:
@@ -191,7 +191,7 @@ def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
     def double(counts: np.ndarray, law: Any, bits: Any) -> Any:
         return tape.through("released", law, lambda: original(counts, law, bits), out, back)
 
-    patch.setattr(keys, "shown", named)
+    patch.setattr(keys, "select_and_count", named)
     return double
 
 

@@ -23,7 +23,7 @@ from sfumato.cli import publishing as commands
 from sfumato.cube import Cube
 from sfumato.data.source import Source
 from sfumato.histogram import keys
-from sfumato.histogram.table import CountsTable
+from sfumato.histogram.counts_table import CountsTable
 from sfumato.pages import page
 from sfumato.partition import Partition
 from sfumato.partition.uniform import UniformPartitioner

@@ -1,4 +1,4 @@
-"""Bins as a user writes them: a number, edges, or a width; for one axis, for all, or by name."""
+"""Bins as a user writes them: a number, edges or a width, for one axis, for all, or by name."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ AxisBins: TypeAlias = int | Edges
 Bins: TypeAlias = int | Sequence[AxisBins | float | str] | Mapping[str, AxisBins | None] | None
 """Bins as a question holds them: for all its Interval axes, for each in turn, or by name."""
 Width: TypeAlias = float | Mapping[str, float] | None
+"""The width of bins as a question holds it: for all its Interval axes, or by name."""
 DEFAULT_BINS = 10
-MICROSECONDS = 10**6
-MOST_EDGES = (
-    2**20
-)  # that are computed and stored one by one, where a width does not divide its axis
+MICROSECONDS_PER_SECOND = 10**6
+# Where a width does not divide its axis, edges are computed and stored one by one.
+MOST_EDGES = 2**20
 
 
 def plain_bins(bins: object) -> Bins:
-    """Bring bins into the one form that files give back: numbers of bins as integers, edges as tuples of floats or ISO text.
+    """Bring bins into the one form that files give back.
 
-    A flat list may hold edges or a number of bins per axis, and only the domain tells, so its integers stay as they are.
+    Numbers of bins become integers. Edges become tuples of floats or ISO text. A flat list may hold
+    edges, or a number of bins for each axis. Only the domain decides which, so its integers stay
+    integers.
     """
     if isinstance(bins, Mapping):
         return {str(name): _plain_entry(entry) for name, entry in bins.items()}
@@ -51,132 +53,116 @@ def _plain_number(width: Exactly) -> float:
 
 
 def by_axis(bins: Bins, intervals: list[str]) -> dict[str, AxisBins | None]:
-    """Say which bins each Interval axis gets."""
+    """Assign bins to each Interval axis.
+
+    Raises
+    ------
+    UsageError
+        If there are not as many entries as axes, or an entry has no axis.
+    """
     if isinstance(bins, Mapping):
         check_names("bins", bins, intervals)
         return dict(bins)
-    _check_any("bins", bins, intervals)
+    _check_intervals("bins", bins, intervals)
     if bins is None or isinstance(bins, int):
         return dict.fromkeys(intervals, bins)
     if len(intervals) == 1 and not any(isinstance(entry, tuple) for entry in bins):
         return {intervals[0]: cast("Edges", bins)}
     if len(bins) != len(intervals):
-        asked = f"bins with {len(bins)} entries"
-        raise UsageError(
-            asked,
-            f"the question has {len(intervals)} Interval axes",
-            "Give one entry per Interval axis, or a dict by name",
-        )
+        obstacle = f"the question has {len(intervals)} Interval axes"
+        remedy = "Give one entry per Interval axis, or a dict by name"
+        raise UsageError(f"bins with {len(bins)} entries", obstacle, remedy)
     return dict(zip(intervals, cast("Sequence[AxisBins]", bins), strict=True))
 
 
 def widths_by_axis(width: Width, intervals: list[str]) -> dict[str, float | None]:
-    """Say which width each Interval axis gets."""
+    """Assign a width to each Interval axis."""
     if isinstance(width, Mapping):
         check_names("width", width, intervals)
         return dict(width)
-    _check_any("width", width, intervals)
+    _check_intervals("width", width, intervals)
     return dict.fromkeys(intervals, width)
 
 
-def _check_any(what: str, given: object, intervals: list[str]) -> None:
-    """Refuse bins or a width where no axis takes any."""
+def _check_intervals(what: str, given: object, intervals: list[str]) -> None:
+    """Refuse bins or a width if there is no Interval axis."""
     if given is not None and not intervals:
-        raise UsageError(
-            what,
-            "the question has no Interval axis, and labels and keys have no bins",
-            f"Leave {what} out",
-        )
+        obstacle = "the question has no Interval axis, and labels and keys have no bins"
+        raise UsageError(what, obstacle, f"Leave {what} out")
 
 
 def check_names(what: str, given: Mapping[str, object], intervals: list[str]) -> None:
-    """Refuse a dict that names an axis which the question does not have, or has no bins of."""
+    """Refuse a dict that names anything but Interval axes of the question."""
     for name in given:
         if name not in intervals:
-            raise UsageError(
-                f"{what} for {name!r}",
-                "the question has no Interval axis of that name",
-                f"Give {what} for its Interval axes only",
-            )
+            obstacle = "the question has no Interval axis of that name"
+            remedy = f"Give {what} for its Interval axes only"
+            raise UsageError(f"{what} for {name!r}", obstacle, remedy)
 
 
 def binned(name: str, axis: Interval, bins: AxisBins | None, width: float | None) -> LatticeAxis:
-    """Lay the bins of one axis."""
+    """Lay the bins of one axis: by a width, by edges, by their number, or by default.
+
+    The default is one bin for each step of the axis, or ten bins if it has no step.
+
+    Raises
+    ------
+    UsageError
+        If both bins and a width are given, or the bins are fewer than 2, too many, or not within
+        the bounds of the axis.
+    """
+    if width is not None and bins is not None:
+        asked = f"bins and width for {name!r}"
+        raise UsageError(asked, "either of them says where the bins lie", "Leave one of them out")
     if width is not None:
-        if bins is not None:
-            raise UsageError(
-                f"bins and width for {name!r}",
-                "either of them says where the bins lie",
-                "Leave one of them out",
-            )
-        return _of_width(name, axis, width)
-    if bins is not None and not isinstance(bins, int):
-        return _edges_axis(name, axis, bins)
-    if bins is not None and bins < 2:
-        raise UsageError(
-            f"bins = {shown(bins)} for {name!r}",
-            "a histogram has at least 2 bins",
-            "Choose a larger number",
-        )
-    if bins is not None and bins > MOST_NUMBERS:
-        raise UsageError(
-            f"bins = {shown(bins)} for {name!r}",
-            f"the limit is {MOST_NUMBERS:,} cells",
-            "Take fewer bins",
-        )
-    return grid_axis(name, axis, bins if bins is not None else axis.natural_cells or DEFAULT_BINS)
+        return _axis_of_width(name, axis, width)
+    if bins is None:
+        return grid_axis(name, axis, axis.natural_cells or DEFAULT_BINS)
+    if not isinstance(bins, int):
+        return _axis_of_edges(name, axis, bins)
+    asked = f"bins = {shown(bins)} for {name!r}"
+    if bins < 2:
+        raise UsageError(asked, "a histogram has at least 2 bins", "Choose a larger number")
+    if bins > MOST_NUMBERS:
+        raise UsageError(asked, f"the limit is {MOST_NUMBERS:,} cells", "Take fewer bins")
+    return grid_axis(name, axis, bins)
 
 
-def _of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
-    """Bins of one width from the lower bound on; the last one is narrower where they do not fill the axis."""
+def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
+    """Lay bins of one width from the lower bound on. The last bin may be narrower."""
+    # Exact arithmetic: in floats, three bins of width 0.1 do not end at 0.3.
     low, high = (Fraction(str(end)) for end in axis.numbers)
-    each = Fraction(str(width)) * (MICROSECONDS if axis.time == "microsecond" else 1)
-    number = math.ceil((high - low) / each)
+    unit = MICROSECONDS_PER_SECOND if axis.time == "microsecond" else 1
+    exact_width = Fraction(str(width)) * unit
+    number = math.ceil((high - low) / exact_width)
+    asked = f"width = {width} for {name!r}"
     if number < 2:
-        raise UsageError(
-            f"width = {width} for {name!r}",
-            "a histogram has at least 2 bins",
-            "Choose a smaller width",
-        )
-    even = low + number * each == high
-    most = MOST_NUMBERS if even else MOST_EDGES
+        raise UsageError(asked, "a histogram has at least 2 bins", "Choose a smaller width")
+    divides_the_axis = low + number * exact_width == high
+    most = MOST_NUMBERS if divides_the_axis else MOST_EDGES
     if number > most:
-        raise UsageError(
-            f"width = {width} for {name!r}",
-            f"that makes more than {most:,} bins",
-            "Choose a larger width",
-        )
-    if even:
+        raise UsageError(asked, f"that makes more than {most:,} bins", "Choose a larger width")
+    if divides_the_axis:
         return grid_axis(name, axis, number, snap=True)
-    edges = tuple(float(low + i * each) for i in range(number))
-    return EdgesAxis(
-        name, (*edges, float(high)), axis.time, axis.stand_in, axis.stride, axis.numbers[0]
-    )
+    lower_edges = tuple(float(low + i * exact_width) for i in range(number))
+    edges = (*lower_edges, float(high))
+    return EdgesAxis(name, edges, axis.time, axis.stand_in, axis.stride, axis.numbers[0])
 
 
-def _edges_axis(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
+def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
     numbers = tuple(as_number(edge, axis.time, f"an edge of {name!r}") for edge in edges)
     if len(numbers) < 3:
-        raise UsageError(
-            f"{len(numbers)} edges for {name!r}",
-            "a histogram has at least 2 bins",
-            "Give at least three edges",
-        )
-    if not all(math.isfinite(edge) for edge in numbers) or any(
-        b <= a for a, b in pairwise(numbers)
-    ):
-        raise UsageError(
-            f"edges for {name!r}",
-            "edges must be finite and increase",
-            "Sort them, and name each once",
-        )
+        asked = f"{len(numbers)} edges for {name!r}"
+        raise UsageError(asked, "a histogram has at least 2 bins", "Give at least three edges")
+    asked = f"edges for {name!r}"
+    finite = all(math.isfinite(edge) for edge in numbers)
+    if not finite or any(right <= left for left, right in pairwise(numbers)):
+        obstacle = "edges must be finite and increase"
+        raise UsageError(asked, obstacle, "Sort them, and name each once")
     low, high = axis.numbers
     if numbers[0] < low or numbers[-1] > high:
-        raise UsageError(
-            f"edges for {name!r}",
-            "they leave the public bounds of the axis",
-            "Keep them inside the Interval, or widen it",
-        )
+        obstacle = "they leave the public bounds of the axis"
+        raise UsageError(asked, obstacle, "Keep them inside the Interval, or widen it")
     return EdgesAxis(name, numbers, axis.time, axis.stand_in, axis.stride, low)
 
 
@@ -186,31 +172,29 @@ def _plain_entry(entry: object) -> AxisBins | None:
         return _plain_edges(plain)
     if plain is None or (isinstance(plain, int) and not isinstance(plain, bool)):
         return plain
-    raise UsageError(
-        f"bins of type {type(plain).__name__}",
-        "bins are a number, a list of edges, or a dict of either by axis",
-        "Write bins=20",
-    )
+    asked = f"bins of type {type(plain).__name__}"
+    obstacle = "bins are a number, a list of edges, or a dict of either by axis"
+    raise UsageError(asked, obstacle, "Write bins=20")
 
 
 def _plain_edges(edges: Sequence[object]) -> Edges:
-    return tuple(
-        _as_double(edge) if isinstance(edge, int) else edge for edge in map(_plain_edge, edges)
-    )
+    plain = [_plain_edge(edge) for edge in edges]
+    return tuple(_as_double(edge) if isinstance(edge, int) else edge for edge in plain)
 
 
 def _as_double(edge: int) -> float:
     try:
         return float(edge)
     except OverflowError:
-        return math.inf  # which no axis has
+        return math.inf  # refused later: no axis extends so far
 
 
 def _plain_edge(edge: object) -> float | str:
     plain: object = edge.item() if hasattr(edge, "item") else edge
+    # 50 and 50.0 take one form, so that equal questions have equal bytes.
     if isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53:
         return int(plain)
-    # What is neither a number nor a date is refused when the bins are laid, where the axis has a name.
+    # Anything but a number or a date is refused later, when the name of the axis is known.
     return cast("float | str", plain.isoformat() if hasattr(plain, "isoformat") else plain)
 
 

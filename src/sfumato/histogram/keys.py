@@ -1,11 +1,13 @@
-"""Which keys may be shown, and what is counted of them: the part of a histogram that has an axis of unknown keys.
+"""Histograms with an axis of unknown keys: which keys are shown, and what is counted for them.
 
-With keys alone, the law that selects a key releases its count at the same price: the whole cost goes there. With other axes
-beside them, half of epsilon and all of delta select the keys by their numbers of rows, and the other half counts every cell of
-the keys that are shown, empty ones included.
+The field calls this partition selection. If keys are the only axis, the law that selects a key also
+releases its count, and the whole cost is spent on it. With other axes, half of epsilon and all of
+delta select the keys by their numbers of rows. The other half of epsilon counts every cell of the
+keys that are shown, empty cells included.
 
-Guarantee: the two parts together spend exactly the cost (basic composition; the second one is (eps / 2)-DP whatever keys the
-first one showed, since the cells are then public and disjoint, and a key that was not shown is not looked at).
+Guarantee: the two parts together spend exactly the cost (basic composition; the second one is
+(eps / 2)-DP whatever keys the first one showed, since the cells are then public and disjoint, and a
+key that was not shown is not looked at).
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-MOST_BESIDE = 2**20  # public cells beside an axis of keys
+MOST_CELLS_PER_KEY = 2**20
 
 PROOF = Proof(
     sensitivity="of the rows per key, L1 = rows_per_person (twice that under replace), in one key or over several.",
@@ -40,18 +42,20 @@ PROOF = Proof(
     source="Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; thresholds: Korolova et al. 2009, Vadhan 2017, section 3.3.",
 )
 
-READ_AS_NOUGHT = (
+NOT_SHOWN_COUNTS_AS_ZERO = (
     "that accuracy includes the threshold: a key that is not shown is read as a count of 0"
 )
 
 
 class KeysPreview(CountsPreview, frozen=True, kw_only=True):
-    """What a histogram of keys would cost, and how accurate its counts would be, keys that are not shown among them.
+    """What a histogram of keys would cost, and how accurate its counts would be.
+
+    The accuracy includes keys that are not shown: their counts are taken to be 0.
 
     Attributes
     ----------
     selects : TruncatedGeometric or ThresholdLaplace
-        What selects the keys.
+        The law that selects the keys.
     rule : {"truncated-geometric", "threshold", "stability"}
     """
 
@@ -59,34 +63,37 @@ class KeysPreview(CountsPreview, frozen=True, kw_only=True):
     rule: Rule
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> int:
-        """By how much a count may be off, whatever it is; a key that is not shown is read as a count of 0.
+        """The error that a count exceeds with probability at most 1 - confidence, whatever it is.
 
-        By the stability rule it is what ``histogram_accuracy`` says, which is the source's formula.
+        A key that is not shown counts as 0. By the stability rule it is the accuracy that
+        ``histogram_accuracy`` states, by the source's formula.
+
+        Raises
+        ------
+        UsageError
+            If ``simultaneous``: the number of keys that are shown depends on the data.
         """
         if simultaneous:
-            raise UsageError(
-                "simultaneous accuracy",
-                "how many keys are shown depends on the data",
-                "Leave simultaneous out",
-            )
+            obstacle = "how many keys are shown depends on the data"
+            raise UsageError("simultaneous accuracy", obstacle, "Leave simultaneous out")
         alpha = error_probability(confidence)
-        beside = isinstance(self.law, DiscreteLaplace)
-        reach = (
-            self.selects.reach_of_cells(self.law, alpha)
-            if isinstance(self.law, DiscreteLaplace)
-            else self.selects.reach(alpha)
-        )
+        counts_cells = isinstance(self.law, DiscreteLaplace)
+        if isinstance(self.law, DiscreteLaplace):
+            error = self.selects.reach_of_cells(self.law, alpha)
+        else:
+            error = self.selects.reach(alpha)
+        # The source's formula assumes one row per person.
         if self.rule != "stability" or self.unit.rows_per_person > 1:
-            return reach
+            return error
         cost = self.cost
-        assert isinstance(cost, ApproxDP)  # or no key could be selected
-        epsilon = cost.epsilon / 2 if beside else cost.epsilon
+        assert isinstance(cost, ApproxDP)  # without a delta no key can be selected
+        epsilon = cost.epsilon / 2 if counts_cells else cost.epsilon
         formula = histogram_accuracy("stability", epsilon=epsilon, alpha=alpha, delta=cost.delta)
-        return max(reach, math.ceil(formula))
+        return max(error, math.ceil(formula))
 
 
 def key_axis(lattice: Lattice) -> int | None:
-    """Which axis is one of keys; None if there is none."""
+    """The index of the axis of keys, or None."""
     return next((i for i, axis in enumerate(lattice.axes) if isinstance(axis, KeyAxis)), None)
 
 
@@ -94,75 +101,100 @@ def check_keys(title: str, lattice: Lattice) -> None:
     """Refuse what cannot be released: several axes of keys, or too many cells beside one."""
     keyed = [axis.name for axis in lattice.axes if isinstance(axis, KeyAxis)]
     if len(keyed) > 1:
-        raise UsageError(
-            title,
-            f"{' and '.join(keyed)} are both axes of unknown keys",
-            "Join them into one column, or declare Categories for one",
+        obstacle = f"{' and '.join(keyed)} are both axes of unknown keys"
+        remedy = "Join them into one column, or declare Categories for one"
+        raise UsageError(title, obstacle, remedy)
+    cells_per_key = math.prod(axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis))
+    if keyed and cells_per_key > MOST_CELLS_PER_KEY:
+        obstacle = (
+            f"each key would have {cells_per_key:,} cells, and the limit is {MOST_CELLS_PER_KEY:,}"
         )
-    beside = math.prod(axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis))
-    if keyed and beside > MOST_BESIDE:
-        raise UsageError(
-            title,
-            f"each key would have {beside:,} cells, and the limit is {MOST_BESIDE:,}",
-            "Take fewer bins or axes",
-        )
+        raise UsageError(title, obstacle, "Take fewer bins or axes")
 
 
-def laws(cost: CentralMeasure, unit: Unit, rule: Rule, alone: bool) -> tuple[KeyLaw, Law | None]:
-    """The law that selects keys, and the noise of the cells where there are other axes; together they spend exactly the cost."""
-    if alone or not isinstance(cost, ApproxDP):
+def selection_and_cell_laws(
+    cost: CentralMeasure, unit: Unit, rule: Rule, keys_alone: bool
+) -> tuple[KeyLaw, Law | None]:
+    """The law that selects keys, and the noise on each cell: together they spend exactly the cost.
+
+    If keys are the only axis, there is no second law.
+
+    Raises
+    ------
+    UsageError
+        If epsilon is too small to be shared between the two.
+    """
+    # Without a delta no key can be selected: ``key_law`` refuses such a cost.
+    if keys_alone or not isinstance(cost, ApproxDP):
         return key_law(cost, unit, rule), None
-    whole = int(cost.epsilon * EPSILON_UNITS)
-    if whole < 2:
-        raise UsageError(
-            f"a histogram of keys at {cost}",
-            "epsilon is to be shared, and is one unit",
-            "Choose a larger epsilon",
-        )
-    half = Fraction(whole // 2, EPSILON_UNITS)
-    return key_law(ApproxDP(half, cost.delta), unit, rule), count_law(
-        PureDP(cost.epsilon - half), unit
-    )
+    units = int(cost.epsilon * EPSILON_UNITS)
+    if units < 2:
+        asked = f"a histogram of keys at {cost}"
+        obstacle = "epsilon has to be shared, and it is the smallest there is"
+        raise UsageError(asked, obstacle, "Choose a larger epsilon")
+    # The rest of an odd number of units goes to the cells, so that no unit is lost.
+    half = Fraction(units // 2, EPSILON_UNITS)
+    selects = key_law(ApproxDP(half, cost.delta), unit, rule)
+    return selects, count_law(PureDP(cost.epsilon - half), unit)
 
 
-def shown(cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits) -> tuple[Lattice, Array]:
-    """Select keys, and count: the lattice of what is shown, its keys sorted, and noisy counts over it."""
-    at = key_axis(cube.lattice)
-    assert at is not None
+def select_and_count(
+    cube: Cube, selects: KeyLaw, cells: Law | None, noise: Bits
+) -> tuple[Lattice, Array]:
+    """Select keys, and add noise to the counts of the keys that are shown.
+
+    Parameters
+    ----------
+    cube : Cube
+        True counts, with one axis of keys.
+    selects : TruncatedGeometric or ThresholdLaplace
+    cells : DiscreteLaplace, DiscreteGaussian or None
+        The noise on each cell. None: keys are the only axis, and selecting one releases its count.
+
+    Returns
+    -------
+    lattice : Lattice
+        Its axis of keys has the keys that are shown, sorted.
+    counts : int64 ndarray of shape (lattice.size,)
+    """
+    axis_index = key_axis(cube.lattice)
+    assert axis_index is not None
     assert cube.coordinates is not None
-    name = cube.lattice.axes[at].name
-    keys, where = cube.keys[name], cube.coordinates[:, at]
-    rows = np.zeros(len(keys), np.int64)
-    np.add.at(rows, where, cube.counts)
-    places, values = released(rows, selects, noise)
-    lattice = Lattice(
-        tuple(
-            LabelAxis(name, tuple(keys.take(places))) if i == at else axis
-            for i, axis in enumerate(cube.lattice.axes)
-        )
-    )
+    name = cube.lattice.axes[axis_index].name
+    keys = cube.keys[name]
+    key_numbers = cube.coordinates[:, axis_index]
+    rows_per_key = np.zeros(len(keys), np.int64)
+    np.add.at(rows_per_key, key_numbers, cube.counts)
+    selected, values = released(rows_per_key, selects, noise)
+    axes = list(cube.lattice.axes)
+    axes[axis_index] = LabelAxis(name, tuple(keys.take(selected)))
+    lattice = Lattice(tuple(axes))
     if cells is None:
         return lattice, values
-    row = np.full(len(keys), -1, np.int64)
-    row[places] = np.arange(len(places))
-    kept = row[where] >= 0
+    # Number the selected keys anew. The others get -1, and their cells are left out.
+    new_numbers = np.full(len(keys), -1, np.int64)
+    new_numbers[selected] = np.arange(len(selected))
+    kept = new_numbers[key_numbers] >= 0
     coordinates = cube.coordinates[kept].copy()
-    coordinates[:, at] = row[coordinates[:, at]]
+    coordinates[:, axis_index] = new_numbers[coordinates[:, axis_index]]
     counts = np.zeros(lattice.size, np.int64)
     if len(coordinates):
         counts[np.ravel_multi_index(tuple(coordinates.T), lattice.shape)] = cube.counts[kept]
     return lattice, add_noise(counts, cells, noise)
 
 
-def told(law: KeyLaw) -> str:
-    """What is kept, in a sentence."""
-    half, most = law.count_kept(0.5), law.count_kept(0.95)
-    shown = f"a key of {most:,} rows is shown with at least 95% probability, one of {half:,} with at least 50%"
-    return f"{shown}; near that, counts are known less well"
+def describe_selection(law: KeyLaw) -> str:
+    """Say how many rows a key needs to be shown."""
+    half = law.count_kept(0.5)
+    most = law.count_kept(0.95)
+    return (
+        f"a key of {most:,} rows is shown with at least 95% probability, one of {half:,} "
+        "with at least 50%; near that, counts are known less well"
+    )
 
 
-def mechanism(selects: KeyLaw, cells: Law | None) -> str:
-    """What adds the randomness, in words."""
+def describe_mechanism(selects: KeyLaw, cells: Law | None) -> str:
+    """Say what adds the randomness. Releases store this sentence."""
     if cells is None:
         return f"{selects}, which also selects the keys that are shown"
     assert isinstance(cells, DiscreteLaplace)

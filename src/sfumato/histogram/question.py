@@ -1,4 +1,4 @@
-"""Histograms and contingency tables over categories, public bins, and keys that are not known beforehand."""
+"""Histograms and contingency tables, over labels, bins and keys that are not known beforehand."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from sfumato.histogram.bins import (
     plain_width,
     widths_by_axis,
 )
+from sfumato.histogram.counts_table import CountsTable
 from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, record_lattice
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
-from sfumato.histogram.table import CountsTable
 from sfumato.limits import require_numbers
-from sfumato.mechanisms.noise import add_noise, count_law
+from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
 from sfumato.numbers import settle
 from sfumato.privacy.guarantee import Proof
@@ -59,34 +59,37 @@ class Histogram(
     omit_defaults=True,
     forbid_unknown_fields=True,
 ):
-    """How many rows fall in each cell? Counts over the product of axes: a histogram, or a contingency table of several axes.
+    """How many rows fall in each cell? A histogram of one axis, or a contingency table of several.
 
     Parameters
     ----------
     axes : str or list of str
-        Axes of the domain; the last one runs fastest in ``values``. At most one of them is an axis of ``Keys``: the keys that
-        many rows have are found, and the cost then needs a delta.
+        Axes of the domain. The last one runs fastest in ``values``. At most one of them is an axis
+        of ``Keys``: then the keys that many rows have are found, and the cost needs a delta.
     bins : int, list of edges, dict, or None
-        For Interval axes: a number of equal bins, increasing edges (values beyond them are clamped to the end bins), or a
-        dict of either by axis; with several Interval axes a list of as many entries also serves. None: the axis' own step,
-        or ten bins.
+        The bins of Interval axes: a number of equal bins, increasing edges (values beyond them are
+        counted in the bins at the ends), or a dict of either by axis. For several Interval axes it
+        may be a list with one entry for each. None: one bin for each step, or ten bins if the axis
+        has no step.
     width : number, dict, or None
-        The width of bins instead of their number, for all Interval axes or by axis; the last bin is narrower where they do
-        not fill the axis. For dates a number means days, for times seconds.
+        The width of bins instead of their number, for all Interval axes or by axis. The last bin is
+        narrower where they do not fill the axis. The unit is days for dates, and seconds for times.
     records : int or None
-        Bins of about so many rows each, in place of ``bins`` and ``width``: for one Interval axis. Their number and their edges are
-        paid for; ``release.lattice`` has the edges, ``release.rows`` the noisy number of rows.
+        Bins of about this many rows each, in place of ``bins`` and ``width``, for one Interval
+        axis. The number and the edges of the bins are paid for. ``release.lattice`` has the edges,
+        and ``release.rows`` the noisy number of rows.
     rows : int or None
-        With ``records``: the number of rows, where it is public. Then nothing is spent on it.
+        With ``records``: the number of rows, if it is public. Then nothing is spent on it.
     selection : {"truncated-geometric", "threshold", "stability"}
-        How keys are selected. The default shows each key as often as the cost allows; "threshold" is discrete Laplace noise
-        with the least threshold; "stability" the rule of PSIlence, with its sensitivity of 2.
+        How keys are selected. The default shows each key as often as the cost allows. "threshold"
+        adds discrete Laplace noise and takes the least threshold that is private. "stability" is
+        the rule of PSIlence, whose sensitivity is 2.
 
     Raises
     ------
     UsageError
-        If an axis is unknown, bins are fewer than 2, edges do not increase, there would be more than 2^24 cells, or ``records`` is
-        given with bins, a width or several axes.
+        If an axis is unknown, bins are fewer than 2, edges do not increase, there would be more
+        than 2^24 cells, or ``records`` is given with bins, a width or several axes.
 
     Guarantee
     ---------
@@ -126,43 +129,39 @@ class Histogram(
         msgspec.structs.force_setattr(self, "records", plain_records(self.records, "records"))
         msgspec.structs.force_setattr(self, "rows", plain_records(self.rows, "rows"))
         if self.records is not None and (self.bins is not None or self.width is not None):
-            raise UsageError(
-                "records with bins or width",
-                "each of them says where the bins lie",
-                "Leave the others out",
-            )
+            obstacle = "each of them says where the bins lie"
+            raise UsageError("records with bins or width", obstacle, "Leave the others out")
         if self.rows is not None and self.records is None:
-            raise UsageError(
-                f"rows = {self.rows}",
-                "a stated number of rows serves records per bin only",
-                "Give records, or leave rows out",
-            )
+            obstacle = "a stated number of rows is used only with records"
+            raise UsageError(f"rows = {self.rows}", obstacle, "Give records, or leave rows out")
         if self.selection not in RULES:
             asked = f"selection = {shown(self.selection)}"
-            raise UsageError(
-                asked,
-                f"there is no rule of that name; {nearest(self.selection, RULES)}",
-                "Name one of them",
-            )
+            obstacle = f"there is no rule of that name; {nearest(self.selection, RULES)}"
+            raise UsageError(asked, obstacle, "Name one of them")
         settle(self)
 
     def needs(self, domain: Domain) -> Needs:
-        """Its lattice is exactly its bins; keys have no bins. Bins by records are chosen on the axis' default lattice."""
+        """The lattice of its bins. With ``records``, the lattice on which the edges are chosen.
+
+        Keys have no bins: their number is not limited beforehand.
+        """
         names = domain.select(self.axes)
         if self.records is not None:
             lattice = record_lattice(self.title, domain, names)
             return Needs(lattice, min(lattice.size, MOST_BINS))
         intervals = [name for name in names if isinstance(domain[name], Interval)]
-        bins, widths = by_axis(self.bins, intervals), widths_by_axis(self.width, intervals)
+        bins = by_axis(self.bins, intervals)
+        widths = widths_by_axis(self.width, intervals)
         lattice = Lattice(
             tuple(_lattice_axis(domain, name, bins.get(name), widths.get(name)) for name in names)
         )
         keys.check_keys(self.title, lattice)
         if keys.key_axis(lattice) is None:
             require_numbers(self.title, lattice.size)
-        return Needs(
-            lattice, math.prod(axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis))
+        public_cells = math.prod(
+            axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis)
         )
+        return Needs(lattice, public_cells)
 
     @property
     def title(self) -> str:
@@ -174,24 +173,29 @@ class Histogram(
         """Say how accurate the counts would be, and which keys would be shown."""
         lattice = self.needs(domain).lattice
         if self.records is not None:
-            return record_bins(lattice, self.records, self.rows, unit, cost).preview(
-                self.title, rows
-            )
+            bins = record_bins(lattice, self.records, self.rows, unit, cost)
+            return bins.preview(self.title, rows)
         if keys.key_axis(lattice) is None:
-            return CountsPreview(
-                self.title, without_delta(cost), unit, lattice.size, count_law(cost, unit), rows
-            )
-        selects, cells = keys.laws(cost, unit, self.selection, alone=len(lattice.axes) == 1)
-        told = (keys.told(selects), keys.READ_AS_NOUGHT)
-        law = selects if cells is None else cells
+            law = count_law(cost, unit)
+            return CountsPreview(self.title, without_delta(cost), unit, lattice.size, law, rows)
+        selects, cells = self._key_laws(lattice, unit, cost)
+        notes = (keys.describe_selection(selects), keys.NOT_SHOWN_COUNTS_AS_ZERO)
         return keys.KeysPreview(
-            self.title, cost, unit, None, law, rows, told, selects=selects, rule=self.selection
+            self.title,
+            cost,
+            unit,
+            None,
+            selects if cells is None else cells,
+            rows,
+            notes,
+            selects=selects,
+            rule=self.selection,
         )
 
     def answer(
         self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> HistogramRelease:
-        """Add exact noise to every cell; keys are selected first, and bins by records are cut first."""
+        """Add exact noise to every cell, after keys or edges were selected, if there are any."""
         cube = counts.on(counts.lattice)
         if self.records is not None:
             return self._answer_records(cube, unit, cost, noise)
@@ -210,19 +214,24 @@ class Histogram(
     def _answer_keys(
         self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits
     ) -> HistogramRelease:
-        selects, cells = keys.laws(cost, unit, self.selection, alone=len(cube.lattice.axes) == 1)
-        lattice, counts = keys.shown(cube, selects, cells, noise)
-        how = keys.mechanism(selects, cells)
-        guarantee = self.promise(cost, unit, how, noise, proof=self.keys_proof)
-        law = selects if cells is None else cells
+        selects, cells = self._key_laws(cube.lattice, unit, cost)
+        lattice, counts = keys.select_and_count(cube, selects, cells, noise)
+        mechanism = keys.describe_mechanism(selects, cells)
+        guarantee = self.promise(cost, unit, mechanism, noise, proof=self.keys_proof)
         return HistogramRelease(
             question=self,
             lattice=lattice,
             counts=counts,
-            law=law,
+            law=selects if cells is None else cells,
             selection=selects,
             guarantee=guarantee,
         )
+
+    def _key_laws(
+        self, lattice: Lattice, unit: Unit, cost: CentralMeasure
+    ) -> tuple[KeyLaw, Law | None]:
+        keys_alone = len(lattice.axes) == 1
+        return keys.selection_and_cell_laws(cost, unit, self.selection, keys_alone)
 
     def _answer_records(
         self, cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits
@@ -255,7 +264,9 @@ def _lattice_axis(
     axis = domain[name]
     if isinstance(axis, Categories):
         return LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None)
-    return binned(name, axis, bins, width) if isinstance(axis, Interval) else KeyAxis(name)
+    if isinstance(axis, Interval):
+        return binned(name, axis, bins, width)
+    return KeyAxis(name)
 
 
 class HistogramRelease(
@@ -266,7 +277,7 @@ class HistogramRelease(
     tag="histogram-release",
     forbid_unknown_fields=True,
 ):
-    """The answer to a histogram: noisy counts over the cells of ``lattice``, and what can be made of them.
+    """The answer to a histogram: noisy counts over cells, and the statistics that follow from them.
 
     Attributes
     ----------
@@ -274,9 +285,10 @@ class HistogramRelease(
     lattice, counts, law
         As in ``CountsTable``.
     selection : TruncatedGeometric, ThresholdLaplace or None
-        How keys were selected; ``kept`` is its curve. Where keys are the only axis it is also the law of their counts.
+        How keys were selected. If keys are the only axis, it is also the law of their counts.
+        ``kept`` says how often a key is shown.
     rows : int or None
-        The noisy number of rows from which bins by records were made; None where there was none.
+        The noisy number of rows that decided how many bins ``records`` made. None: there was none.
     """
 
     question: Histogram
@@ -285,15 +297,29 @@ class HistogramRelease(
 
     @property
     def even(self) -> bool:
-        """Whether bins were made to hold about equally many rows: then their widths tell the shape, and pictures show rows per width."""
+        """Whether bins were made to hold about equally many rows.
+
+        The shape is then in the widths of the bins, so pictures show rows per width.
+        """
         return self.question.records is not None
 
     def numbers(self) -> tuple[int, ...]:
-        """The noisy number of rows, where it was paid for, then the counts."""
-        return (*(() if self.rows is None else (self.rows,)), *super().numbers())
+        """The noisy number of rows, if it was paid for, then the counts."""
+        if self.rows is None:
+            return super().numbers()
+        return (self.rows, *super().numbers())
 
     def kept(self, counts: ArrayLike) -> Array:
-        """The probability with which a key of so many rows is shown: float64 ndarray like ``counts``.
+        """The probability that a key held by this many rows is shown.
+
+        Parameters
+        ----------
+        counts : int, or int array of any shape
+            Numbers of rows.
+
+        Returns
+        -------
+        float64 ndarray like ``counts``
 
         Raises
         ------
@@ -301,16 +327,10 @@ class HistogramRelease(
             If the histogram has no axis of keys, or ``counts`` are not whole numbers.
         """
         if self.selection is None:
-            raise UsageError(
-                f"{self.title}, kept",
-                "all of its cells were known beforehand",
-                "Ask a histogram over Keys",
-            )
+            obstacle = "all of its cells were known beforehand"
+            raise UsageError(f"{self.title}, kept", obstacle, "Ask a histogram over Keys")
         rows = np.asarray(counts)
         if rows.dtype.kind not in "iu":
-            raise UsageError(
-                f"{self.title}, kept",
-                "numbers of rows are whole numbers below 2^63",
-                "Write release.kept(16)",
-            )
+            obstacle = "numbers of rows are whole numbers below 2^63"
+            raise UsageError(f"{self.title}, kept", obstacle, "Write release.kept(16)")
         return self.selection.kept(rows)

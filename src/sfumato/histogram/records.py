@@ -1,24 +1,32 @@
-"""Bins that hold about equally many rows: how many from a noisy number of rows, where by private selections, then noisy counts.
+"""Histograms with ``records``: bins that hold about equally many rows.
 
-With ``records=K`` and a noisy number of rows N (or a stated, public one) there are k = N / K bins, at least 2. The axis is cut at
-the edge whose rank among the rows is nearest to floor(k / 2) / k, then each side again, until every part is one bin: a tree of
-ceil(log2 k) levels. The exponential mechanism chooses each cut among the public lattice points strictly inside its node, so no bin
-is empty of lattice cells, and a node with fewer cells than bins gets as many bins as it has cells.
+How many bins there are follows from a noisy number of rows. Private selections choose where they
+end. Noisy counts then say how many rows each bin holds.
+
+With ``records=K`` and a noisy number of rows N (or a public one) there are k = N / K bins, and at
+least 2. The axis is cut at the edge whose rank among the rows is nearest to floor(k / 2) / k. Each
+side is then cut in the same way, until every part is one bin: a tree of ceil(log2 k) levels. The
+exponential mechanism chooses each cut among the public lattice points strictly inside its node. So
+every bin has at least one lattice cell, and a node with fewer cells than bins gets as many bins as
+it has cells.
 
 Guarantee: the three parts together spend exactly the cost.
 Holds because
-    *Shares.* Rows 1/20 (nothing where they are stated), cuts 9/20, counts the rest: whole units that add up to the cost. The cuts'
-    units are shared equally by the levels. How many levels there are follows from the noisy number of rows, which is paid for.
-    *A level costs one selection.* Its nodes hold disjoint rows and follow from cuts that are paid for. A person with r_i rows in
-    node i moves the utilities there by r_i / r of the sensitivity; the r_i add up to r at most (under rho the squares of r_i / r add
-    up to 1 at most). Under replace a person may leave one node and enter another, so selections run as add-remove at half their
+    *Shares.* Rows 1/20 (nothing where they are stated), cuts 9/20, counts the rest: whole units
+    that add up to the cost. The cuts' units are shared equally by the levels. How many levels there
+    are follows from the noisy number of rows, which is paid for.
+    *A level costs one selection.* Its nodes hold disjoint rows and follow from cuts that are paid
+    for. A person with r_i rows in node i moves the utilities there by r_i / r of the sensitivity;
+    the r_i add up to r at most (under rho the squares of r_i / r add up to 1 at most). Under
+    replace a person may leave one node and enter another, so selections run as add-remove at half their
     share (``ranks.nested``): what leaves and what enters are r rows each at most.
-    *Counts.* Given the edges, the bins are disjoint and public; the counts run at their own share and the unit's own sensitivity,
-    2r in L1 under replace.
-    *Adaptive composition.* Each part is private whatever the earlier ones showed, so costs add up: basic composition for epsilon,
-    Bun and Steinke 2016, Lemma 2.3, for rho.
+    *Counts.* Given the edges, the bins are disjoint and public; the counts run at their own share
+    and the unit's own sensitivity, 2r in L1 under replace.
+    *Adaptive composition.* Each part is private whatever the earlier ones showed, so costs add up:
+    basic composition for epsilon, Bun and Steinke 2016, Lemma 2.3, for rho.
 Not covered: the time a selection takes depends on the data.
-Source: McSherry, Talwar, FOCS 2007; Kaplan, Schnapp, Stemmer, ICML 2022 (quantiles by halving); Cesar, Rogers, ALT 2021 (rho).
+Source: McSherry, Talwar, FOCS 2007; Kaplan, Schnapp, Stemmer, ICML 2022 (quantiles by halving);
+Cesar, Rogers, ALT 2021 (rho).
 """
 
 from __future__ import annotations
@@ -46,14 +54,13 @@ from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-MOST_BINS, MOST_LEVELS = 2**12, 12
+MOST_BINS = 2**12
+MOST_LEVELS = 12  # of cuts, for the largest number of bins
 MOST_RECORDS = 10**15
-WEIGHTS = [
-    Fraction(1, 20),
-    Fraction(9, 20),
-    Fraction(1, 2),
-]  # of the number of rows, the cuts, the counts
-ALPHA, NORMAL = 0.05, 1.96
+# Shares of the cost: of the number of rows, the cuts, the counts.
+WEIGHTS = [Fraction(1, 20), Fraction(9, 20), Fraction(1, 2)]
+ALPHA = 0.05
+NORMAL_QUANTILE = 1.96  # two-sided, at ALPHA
 
 PROOF = Proof(
     sensitivity="of the number of rows and of the bins' counts, L1 = rows_per_person (twice that under replace); of rows below a cut "
@@ -66,20 +73,28 @@ PROOF = Proof(
 )
 
 Cut = Callable[[int, int, int, int, int], int]
-"""Choose a cut: given the lower and upper edge of a node, its bins below the cut, all its bins, and its level."""
+"""Choose the cut of a node.
+
+Its arguments are the lower and the upper edge of the node, the number of its bins below the cut,
+the number of all its bins, and its level.
+"""
+Occupied = tuple[Array, Array]
+"""The cells that hold rows, ascending, and their numbers of rows: true data."""
 
 
 @dataclass(frozen=True)
 class RecordBins:
-    """How an axis is divided into bins of about so many rows, and what each part may spend: public.
+    """How an axis is divided into bins of about equally many rows, and what each part may spend.
+
+    All of it is public.
 
     Attributes
     ----------
     axis : GridAxis
     records : int
-        Rows that a bin should hold.
+        The number of rows that a bin should hold.
     stated : int or None
-        The number of rows, where it is public.
+        The number of all rows, if it is public.
     unit : Unit
     cost : PureDP or ZCDP
     """
@@ -92,26 +107,25 @@ class RecordBins:
 
     @property
     def units(self) -> tuple[int, int, int]:
-        """What the number of rows, the cuts and the counts may spend, in whole units: together exactly the cost."""
-        rows, cuts, counts = split(
-            units_of(self.cost), [Fraction(0), *WEIGHTS[1:]] if self.stated is not None else WEIGHTS
-        )
-        if cuts < MOST_LEVELS or not (rows or self.stated is not None):
-            raise UsageError(
-                f"bins by records at {self.cost}",
-                "the levels of cuts would have no share of it",
-                "Choose a larger cost",
-            )
+        """The shares of the number of rows, the cuts and the counts, in whole units of the cost.
+
+        Together they are exactly the cost.
+        """
+        weights = WEIGHTS if self.stated is None else [Fraction(0), *WEIGHTS[1:]]
+        rows, cuts, counts = split(units_of(self.cost), weights)
+        # Every level needs a unit, and so does a number of rows that was not stated.
+        rows_can_be_counted = self.stated is not None or rows > 0
+        if cuts < MOST_LEVELS or not rows_can_be_counted:
+            obstacle = "the levels of cuts would have no share of it"
+            raise UsageError(f"bins by records at {self.cost}", obstacle, "Choose a larger cost")
         return rows, cuts, counts
 
     @property
     def rows_law(self) -> Law | None:
-        """The noise on the number of rows; None where it is stated."""
-        return (
-            None
-            if self.stated is not None
-            else count_law(of_units(self.cost, self.units[0]), self.unit)
-        )
+        """The noise on the number of rows. None: the number was stated."""
+        if self.stated is not None:
+            return None
+        return count_law(of_units(self.cost, self.units[0]), self.unit)
 
     @property
     def law(self) -> Law:
@@ -120,121 +134,146 @@ class RecordBins:
 
     @property
     def mechanism(self) -> str:
-        """What adds the randomness, in words."""
-        seen = "" if self.rows_law is None else f"{self.rows_law} on the number of rows; "
-        return f"{seen}the exponential mechanism at each cut; {self.law} on each count"
+        """What adds the randomness, in words. Releases store this sentence."""
+        rows = "" if self.rows_law is None else f"{self.rows_law} on the number of rows; "
+        return f"{rows}the exponential mechanism at each cut; {self.law} on each count"
 
     def bins(self, rows: int) -> int:
-        """How many bins so many rows make: the nearest whole number, 2 to 4096, and no more than there are lattice cells."""
-        return min(
-            max(2, (2 * rows + self.records) // (2 * self.records)), self.axis.cells, MOST_BINS
-        )
+        """The number of bins for this many rows, as a whole number.
+
+        It is between 2 and 4096, and at most the number of lattice cells.
+        """
+        rounded = (2 * rows + self.records) // (2 * self.records)
+        return min(max(2, rounded), self.axis.cells, MOST_BINS)
 
     def shares(self, bins: int) -> list[tuple[Unit, Fraction]]:
-        """Unit and epsilon of the selections of each level."""
-        levels = (bins - 1).bit_length()
+        """The unit and the epsilon of the selections of each level."""
+        n_levels = (bins - 1).bit_length()
         return [
-            nested(self.unit, selection_epsilon(of_units(self.cost, part)))
-            for part in split(self.units[1], [Fraction(1)] * levels)
+            nested(self.unit, selection_epsilon(of_units(self.cost, units)))
+            for units in split(self.units[1], [Fraction(1)] * n_levels)
         ]
 
-    def cut(self, held: tuple[Array, Array], bins: int, noise: Bits) -> Array:
-        """Choose the edges of the bins, both ends included: int64 ndarray. ``held``: occupied cells and their rows, true data."""
+    def cut(self, occupied: Occupied, bins: int, noise: Bits) -> Array:
+        """Choose the edges of the bins, including both ends of the axis: int64 ndarray."""
         shares = self.shares(bins)
 
         def draw(lower: int, upper: int, below: int, parts: int, level: int) -> int:
             unit, epsilon = shares[level]
-            return RankLaw(_inside(held, lower, upper), Fraction(below, parts), epsilon, unit).draw(
-                noise
-            )
+            ranks = _inside(occupied, lower, upper)
+            return RankLaw(ranks, Fraction(below, parts), epsilon, unit).draw(noise)
 
         return np.array(divided(self.axis.cells, bins, draw), np.int64)
 
-    def log_probability(self, held: tuple[Array, Array], edges: list[int]) -> float:
-        """ln P that ``cut`` returns these edges, one bin between each two. For audits: it reads true counts."""
-        shares, total = self.shares(len(edges) - 1), 0.0
+    def log_probability(self, occupied: Occupied, edges: list[int]) -> float:
+        """ln P that ``cut`` returns these edges. It reads true counts: only audits may call it.
+
+        Each two neighbouring edges enclose one bin.
+        """
+        n_bins = len(edges) - 1
+        shares = self.shares(n_bins)
+        total = 0.0
 
         def follow(lower: int, upper: int, below: int, parts: int, level: int) -> int:
             nonlocal total
             unit, epsilon = shares[level]
             chosen = edges[edges.index(lower) + below]
-            logs = RankLaw(
-                _inside(held, lower, upper), Fraction(below, parts), epsilon, unit
-            ).log_probabilities()
-            total += float(logs[chosen - lower - 1])
+            ranks = _inside(occupied, lower, upper)
+            law = RankLaw(ranks, Fraction(below, parts), epsilon, unit)
+            # The choices are the lattice points strictly inside the node.
+            total += float(law.log_probabilities()[chosen - lower - 1])
             return chosen
 
-        divided(self.axis.cells, len(edges) - 1, follow)
+        divided(self.axis.cells, n_bins, follow)
         return total
 
     def answer(self, cube: Cube, noise: Bits) -> tuple[int | None, Lattice, Array]:
-        """The noisy number of rows (None where it is stated), the bins, and their noisy counts."""
+        """Draw the number of rows (None if it was stated), the bins, and their noisy counts."""
         rows = self.stated
         if self.rows_law is not None:
             rows = int(add_noise(np.array([cube.total]), self.rows_law, noise)[0])
         assert rows is not None
-        held = np.flatnonzero(cube.counts)
-        edges = self.cut((held, cube.counts[held]), self.bins(rows), noise)
+        cells = np.flatnonzero(cube.counts)
+        edges = self.cut((cells, cube.counts[cells]), self.bins(rows), noise)
         counts = add_noise(cube.binned([edges]), self.law, noise)
-        return (
-            rows if self.stated is None else None,
-            Lattice((edges_axis(self.axis, edges),)),
-            counts,
-        )
+        lattice = Lattice((edges_axis(self.axis, edges),))
+        return rows if self.stated is None else None, lattice, counts
 
-    def reach(self, bins: int) -> tuple[int, int]:
-        """By how many rows a bin may differ from its share of them, whatever the data are, and typically: with 95 % confidence each.
+    def share_errors(self, bins: int) -> tuple[int, int]:
+        """By how many rows a bin may differ from its share of them.
 
-        A cut's own rank is off by at most ln(edges / alpha) / a (``quantiles/reach.py``), and a part inherits its node's error in
-        proportion to its bins. Where rows lie evenly around a cut, its error has the variance 2 / a^2. Ties are beyond both.
+        A cut's own rank is off by at most ln(edges / alpha) / a (``quantiles/rank_error.py``). A
+        part inherits its node's error in proportion to its bins. If rows lie evenly around a cut,
+        the variance of its error is 2 / a^2. Neither number includes ties.
+
+        Returns
+        -------
+        most : int
+            A bound that holds with 95% confidence, whatever the data are.
+        typically : int
+            A bound that holds with 95% confidence if rows lie evenly around the cuts.
         """
         shares = self.shares(bins)
-        choices = math.log(self.axis.cells * len(shares) / ALPHA)
-        found = {bins: (0.0, 0.0)}
+        log_choices = math.log(self.axis.cells * len(shares) / ALPHA)
+        # By the number of bins of a node: the bound on its error, and the variance.
+        errors = {bins: (0.0, 0.0)}
         for unit, epsilon in shares:
-            deeper: dict[int, tuple[float, float]] = {1: found.get(1, (0.0, 0.0))}
-            for parts, (most, variance) in found.items():
-                scale = float(
-                    2
-                    * rank_sensitivity(Fraction(max(parts // 2, 1), max(parts, 2)), unit)
-                    / epsilon
-                )
+            # Nodes of one bin are not cut any more, and keep their error.
+            next_level: dict[int, tuple[float, float]] = {1: errors.get(1, (0.0, 0.0))}
+            for parts, (most, variance) in errors.items():
+                share_below = Fraction(max(parts // 2, 1), max(parts, 2))
+                scale = float(2 * rank_sensitivity(share_below, unit) / epsilon)
                 for part in {parts // 2, parts - parts // 2} - {0, parts}:
-                    own = (
-                        most * part / parts + scale * choices,
-                        variance * (part / parts) ** 2 + 2 * scale**2,
-                    )
-                    before = deeper.get(part, (0.0, 0.0))
-                    deeper[part] = max(own[0], before[0]), max(own[1], before[1])
-            found = deeper
-        most, variance = found[1]
-        return math.ceil(most), math.ceil(NORMAL * math.sqrt(variance))
+                    own_most = most * part / parts + scale * log_choices
+                    own_variance = variance * (part / parts) ** 2 + 2 * scale**2
+                    other_most, other_variance = next_level.get(part, (0.0, 0.0))
+                    next_level[part] = max(own_most, other_most), max(own_variance, other_variance)
+            errors = next_level
+        most, variance = errors[1]
+        return math.ceil(most), math.ceil(NORMAL_QUANTILE * math.sqrt(variance))
 
     def preview(self, title: str, guess: int | None) -> CountsPreview:
-        """What these bins would cost, how accurate their counts would be, and how even they would be."""
+        """What these bins would cost, and how accurate and how even their counts would be.
+
+        Parameters
+        ----------
+        guess : int or None
+            The number of rows as the custodian states it for the preview. Nothing depends on it but
+            the preview.
+        """
         rows = self.stated if self.stated is not None else guess
         bins = None if rows is None else self.bins(rows)
-        cuts, counts = (of_units(self.cost, part) for part in self.units[1:])
+        rows_units, cuts_units, counts_units = self.units
+        cuts_cost = of_units(self.cost, cuts_units)
+        counts_cost = of_units(self.cost, counts_units)
         notes = [
-            f"bins of about {self.records:,} rows: their edges cost {cuts}, their counts {counts}"
+            f"bins of about {self.records:,} rows: "
+            f"their edges cost {cuts_cost}, their counts {counts_cost}"
         ]
         if self.stated is None:
-            notes.append(
-                f"how many there are follows from a noisy number of rows, at {of_units(self.cost, self.units[0])}"
-            )
+            rows_cost = of_units(self.cost, rows_units)
+            notes.append(f"how many there are follows from a noisy number of rows, at {rows_cost}")
         if bins is not None:
-            most, typically = self.reach(bins)
+            most, typically = self.share_errors(bins)
             notes.append(
-                f"a bin holds its share of the rows to within {typically:,} typically, and {most:,} whatever the data"
+                f"a bin holds its share of the rows to within {typically:,} typically, "
+                f"and {most:,} whatever the data"
             )
             notes.append("equal values lie in one bin, however many they are")
         return CountsPreview(title, self.cost, self.unit, bins, self.law, rows, tuple(notes))
 
 
 def divided(cells: int, bins: int, cut: Cut) -> list[int]:
-    """Halve an axis until there are so many bins, or every node is one cell: the edges, in order, both ends included.
+    """Halve an axis until it has so many bins, or every node is one cell.
 
-    >>> divided(100, 4, lambda lower, upper, below, parts, level: lower + (upper - lower) * below // parts)
+    Returns
+    -------
+    list of int
+        The edges, ascending, including both ends of the axis.
+
+    >>> def evenly(lower, upper, below, parts, level):
+    ...     return lower + (upper - lower) * below // parts
+    >>> divided(100, 4, evenly)
     [0, 25, 50, 75, 100]
     """
     edges = [0]
@@ -254,7 +293,7 @@ def divided(cells: int, bins: int, cut: Cut) -> list[int]:
 
 
 def record_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattice:
-    """The lattice on which bins by records are chosen: the default one of its only axis.
+    """The lattice on which edges are chosen: the default one of the only axis.
 
     Raises
     ------
@@ -262,18 +301,12 @@ def record_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattic
         If there is another axis, or fewer than two lattice cells.
     """
     if len(names) > 1:
-        raise UsageError(
-            f"{title} by records",
-            "bins by records are for one axis",
-            "Give bins or width for several axes",
-        )
+        obstacle = "bins by records are for one axis"
+        raise UsageError(f"{title} by records", obstacle, "Give bins or width for several axes")
     lattice = fine_lattice(domain.intervals(names))
     if lattice.size < 2:
-        raise UsageError(
-            f"{title} by records",
-            "a histogram has at least 2 bins, and the axis has one step",
-            "Take a finer step",
-        )
+        obstacle = "a histogram has at least 2 bins, and the axis has one step"
+        raise UsageError(f"{title} by records", obstacle, "Take a finer step")
     return lattice
 
 
@@ -293,31 +326,27 @@ def plain_records(value: object, name: str) -> int | None:
     """Read a number of rows: a whole number from 1 to 10^15, or None."""
     if value is None:
         return None
-    if (
-        isinstance(value, bool)
-        or not hasattr(value, "__index__")
-        or not 1 <= value.__index__() <= MOST_RECORDS
-    ):
-        asked = (
-            f"{name} = {shown(value)}"
-            if isinstance(value, int | float | str)
-            else f"{name} of type {type(value).__name__}"
-        )
-        raise UsageError(asked, "it is a number of rows, from 1 to 10^15", f"Write {name}=1000")
-    return int(value.__index__())
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        rows = int(value.__index__())
+        if 1 <= rows <= MOST_RECORDS:
+            return rows
+    asked = f"{name} of type {type(value).__name__}"
+    if isinstance(value, int | float | str):
+        asked = f"{name} = {shown(value)}"
+    raise UsageError(asked, "it is a number of rows, from 1 to 10^15", f"Write {name}=1000")
 
 
 def record_bins(
     lattice: Lattice, records: int, stated: int | None, unit: Unit, cost: CentralMeasure
 ) -> RecordBins:
-    """How the one axis of a lattice is divided."""
+    """How the only axis of a lattice is divided into bins of about so many rows."""
     (axis,) = lattice.axes
     assert isinstance(axis, GridAxis)
     return RecordBins(axis, records, stated, unit, without_delta(cost))
 
 
-def _inside(held: tuple[Array, Array], lower: int, upper: int) -> Ranks:
-    """The edges strictly inside a node, with the rows of the node."""
-    positions, counts = held
-    inside = slice(*np.searchsorted(positions, (lower, upper)))
-    return Ranks.of_cells(positions[inside], counts[inside], lower + 1, upper)
+def _inside(occupied: Occupied, lower: int, upper: int) -> Ranks:
+    """The edges strictly inside a node, ranked among the rows of the node alone."""
+    cells, counts = occupied
+    inside = slice(*np.searchsorted(cells, (lower, upper)))
+    return Ranks.of_cells(cells[inside], counts[inside], lower + 1, upper)
