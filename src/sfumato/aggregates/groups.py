@@ -28,13 +28,17 @@ def group_axis(title: str, domain: Domain, name: str) -> LatticeAxis:
 
 
 def group_numbers(coordinates: Array, shape: tuple[int, ...]) -> Array:
-    """Number the group of each cell, the last axis running fastest: int64 ndarray of shape (cells,).
+    """Number the group of each cell, the last axis running fastest.
 
     Parameters
     ----------
     coordinates : int64 ndarray of shape (cells, axes)
     shape : tuple of int
         The number of groups along each axis. Without axes all rows are one group.
+
+    Returns
+    -------
+    int64 ndarray of shape (cells,)
     """
     if not shape:
         return np.zeros(len(coordinates), np.int64)

@@ -1,13 +1,13 @@
-"""Intervals for means and variances that hold at any number of rows, also for none.
+"""Intervals of means, variances and sums that hold at any number of rows, also for a group of none.
 
-For the true mean m, in units of the value's range, T(m) = sum_j (w_j - m) F_j is noise and nothing else. So
-the set of all m with abs(T(m)) <= q(m), with q(m) the (1 - alpha) quantile of that noise, holds the truth with
-probability 1 - alpha whatever the data are (Fieller 1954, for ratios). What is returned is its hull: the whole
-range means that nothing is known.
+For the true mean m, in units of the value's range, T(m) = sum_j (w_j - m) F_j is noise and nothing
+else. Let q(m) be the (1 - alpha) quantile of the absolute value of that noise. The set of all m
+with abs(T(m)) <= q(m) contains the truth with probability 1 - alpha, whatever the data are (Fieller
+1954, for ratios). The interval is the hull of this set. If it is the whole range, nothing is known.
 
-T is affine in m, and q is convex. So where T(0) > q(0), the function T - q is concave and positive at 0: it has
-one root, before which no m belongs to the set, and bisection finds it; and likewise at the other end, with the
-other sign.
+T is affine in m, and q is convex. So where T(0) > q(0), the function T - q is concave and positive
+at 0. It has one root, no m below the root belongs to the set, and bisection finds the root. The
+other end is found in the same way, with the other sign.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from sfumato.aggregates.values import Values
 from sfumato.arrays import Array
 from sfumato.mechanisms.noise import Law
 
-STEPS = 30  # of bisection, rounded outwards: the range of a mean to 2^-30
+STEPS = 30  # of bisection: ends are found to 2^-30 of the range, and rounded outwards
 GRID = 2048  # steps of the table of q(m)
-MEANS = 17  # means at which the interval of a variance is looked for
+MEANS = 17  # at which the interval of a variance is looked for
 COUNT_SHARE = 0.1  # of the probability of error of a rounded sum, spent on its number of rows
-MEAN_SHARE = 0.1  # of the probability of error of a variance, what its mean's interval may take
+MEAN_SHARE = 0.1  # of the probability of error of a variance, spent on its mean
 
 Bounds: TypeAlias = tuple[Array, Array]
 OfPoints: TypeAlias = Callable[[Array, Array], Array]
-"""A function of one point of each of some groups, and of their numbers."""
+"""A function of one point for each of some groups, and of the indices of these groups."""
 
 
 def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
-    """Bounds of each group's mean, as shares of the value's range.
+    """Bound each group's mean, in units of the value's range.
 
     Parameters
     ----------
     sums : float64 ndarray of shape (groups, k)
-        What was published.
+        The published sums.
     alpha : float
         The probability that a group's bounds miss its mean.
 
     Returns
     -------
     low, high : float64 ndarrays of shape (groups,)
-        0 and 1 where nothing is known, also where no mean fits the noise.
+        0 and 1 where nothing is known, and where no mean fits the noise.
     """
     grid = np.arange(GRID + 1) / GRID
     table = half_widths(law, basis.weights - grid[:, None], alpha)
@@ -58,29 +58,32 @@ def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
         return np.asarray(weighted[groups] - at * total[groups])
 
     def allowed(at: Array, groups: Array) -> Array:
-        # Interpolation of a convex function is never below it.
+        # Linear interpolation of a convex function is never below it, so no mean is lost.
         return np.asarray(np.interp(at, grid, table))
 
     return _hull(offset, allowed, np.zeros(len(sums)), np.ones(len(sums)))
 
 
 def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
-    """Bounds of each group's variance, as shares of the squared range: between 0 and 1/4.
+    """Bound each group's variance, in units of the squared range: between 0 and 1/4.
 
-    Holds because: for the true mean m and variance v, sum_j (u_j - 2 m w_j + m^2 - v) F_j is noise alone. The
-    union over all m of the mean's own bounds, at a tenth of alpha, of the v that fit at the rest, holds v with
-    probability 1 - alpha.
+    Parameters and shapes are those of ``mean_bounds``.
+
+    Holds because: for the true mean m and variance v, sum_j (u_j - 2 m w_j + m^2 - v) F_j is noise
+    alone. The mean has bounds that miss with probability alpha / 10. For each m between them, a set
+    of v fits the noise at the rest of alpha. The union of these sets over m contains the true v
+    with probability 1 - alpha.
     """
     low, high = mean_bounds(sums, basis, law, MEAN_SHARE * alpha)
     means = np.linspace(low, high, MEANS)
     ends = [_variances_at(mean, sums, basis, law, (1 - MEAN_SHARE) * alpha) for mean in means]
-    lowest = np.stack([each[0] for each in ends])
-    highest = np.stack([each[1] for each in ends])
-    none = ~(lowest <= highest).any(axis=0)
-    found = lowest.min(axis=0) - _between(lowest), highest.max(axis=0) + _between(highest)
-    return np.where(none, 0.0, np.maximum(found[0], 0)), np.where(
-        none, 0.25, np.minimum(found[1], 0.25)
-    )
+    lows = np.stack([low for low, _ in ends])
+    highs = np.stack([high for _, high in ends])
+    nothing_fits = ~(lows <= highs).any(axis=0)
+    # Only some means were looked at: what lies between two of them is allowed for.
+    lowest = np.maximum(lows.min(axis=0) - _between(lows), 0)
+    highest = np.minimum(highs.max(axis=0) + _between(highs), 0.25)
+    return np.where(nothing_fits, 0.0, lowest), np.where(nothing_fits, 0.25, highest)
 
 
 def sum_weights(values: Values, basis: Basis) -> Array:
@@ -113,7 +116,7 @@ def sum_half_width(values: Values, basis: Basis, law: Law, rows: Array, alpha: f
 
 
 def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
-    """Bounds of the variance if the mean were this; crossed (1, 0) where no variance fits."""
+    """Bound the variance for a given mean: crossed bounds, (1, 0), where no variance fits."""
     fixed = basis.squares - 2 * mean[:, None] * basis.weights + (mean**2)[:, None]
     weighted = (sums * fixed).sum(axis=1)
     total = sums.sum(axis=1)
@@ -124,14 +127,18 @@ def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float
     def allowed(at: Array, groups: Array) -> Array:
         return half_widths(law, fixed[groups] - at[:, None], alpha)
 
-    ends = np.zeros(len(sums)), np.full(len(sums), 0.25)
-    return _hull(offset, allowed, *ends, empty=(1.0, 0.0))
+    start = np.zeros(len(sums))
+    stop = np.full(len(sums), 0.25)
+    return _hull(offset, allowed, start, stop, empty=(1.0, 0.0))
 
 
 def _between(ends: Array) -> Array:
-    """How far an end may go between two of the means looked at: an eighth of its second difference."""
-    bent = np.abs(np.diff(ends, n=2, axis=0))
-    return np.asarray(bent.max(axis=0) / 8)
+    """By how much an end may be exceeded between two neighbouring means.
+
+    For a function with a bounded second derivative it is an eighth of its second difference.
+    """
+    second_differences = np.abs(np.diff(ends, n=2, axis=0))
+    return np.asarray(second_differences.max(axis=0) / 8)
 
 
 def _hull(
@@ -142,19 +149,37 @@ def _hull(
     *,
     empty: tuple[float, float] | None = None,
 ) -> Bounds:
-    """The hull of all points with abs(offset) <= allowed, offset affine and allowed convex."""
+    """The hull of all points with abs(offset) <= allowed.
+
+    Parameters
+    ----------
+    offset, allowed : functions of points
+        ``offset`` is affine and ``allowed`` is convex.
+    start, stop : float64 ndarrays of shape (groups,)
+        The points are between these two.
+    empty : pair of float, or None
+        What is returned for groups without such a point. None: start and stop.
+    """
     low, without = _first_fitting(offset, allowed, start, stop)
     high, _ = _first_fitting(offset, allowed, stop, start)
-    none = without | (low > high)
-    nothing = (start, stop) if empty is None else empty
-    return np.where(none, nothing[0], low), np.where(none, nothing[1], high)
+    nothing_fits = without | (low > high)
+    low_if_empty, high_if_empty = (start, stop) if empty is None else empty
+    return np.where(nothing_fits, low_if_empty, low), np.where(nothing_fits, high_if_empty, high)
 
 
 def _first_fitting(
     offset: OfPoints, allowed: OfPoints, near: Array, far: Array
 ) -> tuple[Array, Array]:
-    """The fitting point nearest to one end, rounded towards that end, and where there is none."""
+    """Find the fitting point nearest to one end, rounded towards that end.
+
+    Returns
+    -------
+    found : float64 ndarray of shape (groups,)
+    without : bool ndarray of shape (groups,)
+        Where no fitting point was found.
+    """
     every = np.arange(len(near))
+    # With this sign the offset is positive at the near end, so only its upper bound can fail there.
     sign = np.where(offset(near, every) >= 0, 1.0, -1.0)
 
     def outside(at: Array, groups: Array) -> Array:

@@ -21,7 +21,7 @@ SHARES_AT_UPPER_BOUND = 9  # from 0 to 1, at which the widest interval is looked
 
 
 class AggregatePreview(Preview, frozen=True):
-    """What a mean, sum or variance would cost, and how accurate it would be in groups of equal size.
+    """What a mean, sum or variance would cost, and how accurate it would be in equal groups.
 
     Attributes
     ----------

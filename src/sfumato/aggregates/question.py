@@ -118,7 +118,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> AggregatePreview:
-        """Say how accurate the statistic would be. For means and variances that depends on ``rows``."""
+        """Say how accurate the statistic would be. Means and variances need ``rows`` for that."""
         lattice = self.needs(domain).lattice
         pure = without_delta(cost)
         encoding = self._encoding(lattice, unit, pure)

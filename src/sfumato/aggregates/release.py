@@ -1,4 +1,4 @@
-"""The answer: noisy sums of each group, and the means, sums and variances that follow from them."""
+"""Releases of means, sums and variances: noisy sums of each group, and what follows from them."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Scaling: TypeAlias = Callable[[Array], Array]
-CONFIDENCE = "0.95"
+"""From shares of the value's range, or of its square, to the value's own scale."""
+CONFIDENCE = "0.95"  # at which a statistic counts as known or not
 
 
 class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     """Noisy sums over the rows of each group, and the statistics of a value that follow from them.
 
-    Every statistic that the published sums allow is here, whichever was asked for: see ``counts``,
+    A release has every statistic that its sums allow, whichever was asked for: ``counts``,
     ``sums``, ``means`` and ``variances``. A subclass says which of them is ``values``.
 
     Attributes
@@ -52,7 +53,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     released : int64 ndarray of shape (groups * k,)
         Noisy sums of the k functions; the functions run fastest.
     law : DiscreteLaplace or DiscreteGaussian
-        Of the noise on each of them, independent.
+        The noise on each of them, independent of the others.
     """
 
     scale: Values
@@ -64,7 +65,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def __post_init__(self) -> None:
         expected = self.lattice.size * len(self.basis.weights)
         if self.released.shape != (expected,) or self.basis.points != self.scale.points:
-            obstacle = "it has another number of sums than its groups need"
+            obstacle = "its number of sums is not the number that its groups need"
             raise UsageError("means", obstacle, "Load a file that release.save wrote")
 
     @property
@@ -75,17 +76,18 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     @property
     def about(self) -> str:
-        """Which rows, and what of their values, it is about."""
+        """Which rows the answer is about, and how their values were read."""
         return f"{super().about}{self.scale.cut}"
 
     @property
     def unknowns(self) -> str:
-        """How many groups are not known."""
+        """A sentence on how many groups are not known, or nothing."""
         unknown = int(np.isnan(self.values).sum())
         many = "is" if unknown == 1 else "are"
         return f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
 
-    # --- statistics ---------------------------------------------------------------------------------
+    # --- statistics
+    # ---------------------------------------------------------------------------------
 
     @property
     def counts(self) -> Array:
@@ -103,46 +105,55 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         total = self._sums.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = self._sums @ self.basis.weights / total
-        return self._told(share, *self._usual_mean_bounds, 1.0, self._mean)
+        return self._known_estimates(share, self._usual_mean_bounds, 1.0, self._mean)
 
     @property
     def variances(self) -> Array:
-        """Noisy variances, of n values about their mean: float64 ndarray like ``values``; NaN where not known.
+        """Noisy variances: float64 ndarray like ``values``; NaN where not known.
+
+        The variance of n values divides their squared deviations from the mean by n.
 
         Raises
         ------
         UsageError
-            If they do not follow from what was published: ask for ``sf.Variance``.
+            If the published sums do not have them: ask for ``sf.Variance``.
         """
         self._require_squares()
         total = self._sums.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = self._sums @ self.basis.weights / total
-            found = self._sums @ self.basis.squares / total - share**2
-        return self._told(found, *self._usual_variance_bounds, 0.25, self._variance)
+            variance = self._sums @ self.basis.squares / total - share**2
+        return self._known_estimates(variance, self._usual_variance_bounds, 0.25, self._variance)
 
-    # --- intervals ----------------------------------------------------------------------------------
+    # --- intervals
+    # ----------------------------------------------------------------------------------
 
     def interval(
         self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
     ) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, each like ``values``.
 
-        They hold at every number of rows, also for a group of none. Where nothing is known they are all
-        that was possible beforehand.
+        They hold at every number of rows, also for a group of none. Where nothing is known they are
+        all that was possible beforehand.
 
         Parameters
         ----------
         confidence : number in (0, 1)
         simultaneous : bool
-            False: each interval holds with this confidence. True: all of this statistic hold together.
+            False: each interval holds with this confidence. True: all of them hold together.
         """
         return self._interval(self._alpha(confidence, simultaneous))
 
     def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array:
-        """How far the truth may lie from each value, to the further side.
+        """The largest distance of the truth from each value, within the interval.
 
-        Where the value is not known, half of the width of its interval.
+        Where the value is not known, it is half of the width of the interval.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        simultaneous : bool
+            False: each interval holds with this confidence. True: all of them hold together.
         """
         low, high = self.interval(confidence, simultaneous)
         values = self.values
@@ -150,23 +161,30 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return np.asarray(np.where(np.isnan(values), (high - low) / 2, further))
 
     def drawn(self, confidence: Exactly = CONFIDENCE) -> tuple[Array, Array, Array]:
-        """What a picture or a table shows: which groups are known, and their lower and upper ends.
+        """What pictures and tables show: which groups are known, and the ends of their intervals.
 
-        The more groups are left out as not known, the wider the others' intervals are, so that of those
-        shown at most ``1 - confidence`` miss, on average (Benjamini, Yekutieli 2005: selecting the known ones
-        would otherwise show those that the noise made look known).
+        Some groups look known only because of their noise. So the more groups are left out as not
+        known, the wider are the intervals of the others. On average at most ``1 - confidence`` of
+        the intervals shown miss the truth (Benjamini, Yekutieli 2005: the false coverage rate).
+
+        Returns
+        -------
+        known : bool ndarray like ``values``
+        low, high : float64 ndarrays like ``values``
         """
         known = ~np.isnan(self.values)
         low, high = self._interval(self._alpha(confidence))
-        shown = 0
-        # What is shown decides how wide its intervals are, and these decide what is shown: until both agree.
-        while shown != known.sum():
-            shown = known.sum()
-            low, high = self._interval(self._alpha(confidence) * max(shown, 1) / max(known.size, 1))
-            known &= self._says_something(low, high)
+        n_shown = 0
+        # The number of groups shown decides how wide their intervals are. Wider intervals may leave
+        # out more groups. Groups are only ever left out, so this ends.
+        while n_shown != known.sum():
+            n_shown = known.sum()
+            alpha = self._alpha(confidence) * max(n_shown, 1) / max(known.size, 1)
+            low, high = self._interval(alpha)
+            known &= self._is_informative(low, high)
         return known, low, high
 
-    def _says_something(self, low: Array, high: Array) -> Array:
+    def _is_informative(self, low: Array, high: Array) -> Array:
         """Where an interval is not all that was possible beforehand."""
         raise NotImplementedError
 
@@ -176,20 +194,28 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     @cached_property
     def _usual_mean_bounds(self) -> Bounds:
-        """Those that say what is known, which is asked for often."""
+        """The bounds that decide which means are known: computed once, and used often."""
         return self._mean_bounds(self._alpha(CONFIDENCE))
 
     @cached_property
     def _usual_variance_bounds(self) -> Bounds:
+        """The bounds that decide which variances are known."""
         return self._variance_bounds(self._alpha(CONFIDENCE))
 
     def _mean_bounds(self, alpha: float) -> Bounds:
+        """Bounds of the means, as shares of the range.
+
+        Rounding moves each value, and so the mean, by at most the slack.
+        """
         low, high = mean_bounds(self._sums, self.basis, self.law, alpha)
         slack = self.scale.rounding / self.scale.width
         return np.maximum(low - slack, 0), np.minimum(high + slack, 1)
 
-    def _variance_bounds(self, alpha: float) -> tuple[Array, Array]:
-        """Rounding moves each value by at most h, and so the root of the variance by at most h."""
+    def _variance_bounds(self, alpha: float) -> Bounds:
+        """Bounds of the variances, as shares of the squared range.
+
+        Rounding moves each value by at most the slack, and so does it move the standard deviation.
+        """
         low, high = variance_bounds(self._sums, self.basis, self.law, alpha)
         slack = self.scale.rounding / self.scale.width
         lowest = np.maximum(np.sqrt(low) - slack, 0) ** 2
@@ -197,19 +223,22 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return lowest, highest
 
     def _sum_bounds(self, alpha: float) -> Bounds:
+        """Bounds of the sums, on the scale of the value."""
         rows = self._sums.sum(axis=1) / self.basis.unity
-        half = sum_half_width(self.scale, self.basis, self.law, rows, alpha)
-        found = self._sums @ self._sum_weights
-        return found - half, found + half
+        half_width = sum_half_width(self.scale, self.basis, self.law, rows, alpha)
+        sums = self._sums @ self._sum_weights
+        return sums - half_width, sums + half_width
 
-    # --- forms --------------------------------------------------------------------------------------
+    # --- forms
+    # --------------------------------------------------------------------------------------
 
     @property
     def group_names(self) -> list[str]:
         """A name for each group, the last axis running fastest."""
         if not self.lattice.axes:
             return ["all rows"]
-        return [", ".join(names) for names in product(*map(cell_names, self.lattice.axes))]
+        names_by_axis = [cell_names(axis) for axis in self.lattice.axes]
+        return [", ".join(names) for names in product(*names_by_axis)]
 
     def numbers(self) -> tuple[int, ...]:
         """The published integers, in the order in which they were drawn."""
@@ -224,27 +253,27 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
         known, low, high = self.drawn()
         shown = known.reshape(-1)
-        return pa.table(
-            cell_columns(self.lattice)
-            | {
-                "rows": np.rint(self.counts.reshape(-1)).astype(np.int64),
-                self.noun: pa.array(self.values.reshape(-1), mask=~shown),
-                "low": low.reshape(-1),
-                "high": high.reshape(-1),
-                "known": shown,
-            }
-        )
+        numbers = {
+            "rows": np.rint(self.counts.reshape(-1)).astype(np.int64),
+            self.noun: pa.array(self.values.reshape(-1), mask=~shown),
+            "low": low.reshape(-1),
+            "high": high.reshape(-1),
+            "known": shown,
+        }
+        return pa.table(cell_columns(self.lattice) | numbers)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A point and an interval for each group; groups that are not known are left open."""
+        """Draw a point and an interval for each group, and hatch the groups that are not known."""
         from sfumato.charts import aggregates
 
         return aggregates.draw(self, ax)
 
-    # --- from shares of the range to the value's own scale ----------------------------------------------
+    # --- from shares of the range to the value's own scale
+    # ----------------------------------------------
 
     @property
     def _sums(self) -> Array:
+        """The published sums: float64 ndarray of shape (groups, k)."""
         return self.released.reshape(self.lattice.size, -1).astype(float)
 
     @property
@@ -257,10 +286,16 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def _variance(self, share: Array) -> Array:
         return np.asarray(share * self.scale.width**2)
 
-    def _told(self, found: Array, low: Array, high: Array, most: float, scaled: Scaling) -> Array:
-        """Estimates within their own bounds, on the value's scale; NaN where the bounds are all there is."""
+    def _known_estimates(
+        self, shares: Array, bounds: Bounds, most: float, scaled: Scaling
+    ) -> Array:
+        """Bring estimates within their bounds, and to the value's scale; NaN where not known.
+
+        An estimate is not known if its bounds are 0 and ``most``, which is all that is possible.
+        """
+        low, high = bounds
         known = (low > 0) | (high < most)
-        return self._shaped(np.where(known, scaled(np.clip(found, low, high)), np.nan))
+        return self._shaped(np.where(known, scaled(np.clip(shares, low, high)), np.nan))
 
     def _shaped(self, found: Array) -> Array:
         return np.asarray(found).reshape(self.lattice.shape)
@@ -283,20 +318,20 @@ class MeanRelease(
     tag="mean-release",
     forbid_unknown_fields=True,
 ):
-    """The mean of a value in each group of rows; see ``AggregateRelease`` for its attributes."""
+    """The mean of a value in each group; see ``AggregateRelease`` for its attributes."""
 
     noun: ClassVar[str] = "mean"
 
     @property
     def values(self) -> Array:
-        """The mean of each group: float64 ndarray with one dimension per axis; NaN where not known."""
+        """Means: float64 ndarray with one dimension per axis; NaN where not known."""
         return self.means
 
     def _interval(self, alpha: float) -> tuple[Array, Array]:
         low, high = self._mean_bounds(alpha)
         return self._shaped(self._mean(low)), self._shaped(self._mean(high))
 
-    def _says_something(self, low: Array, high: Array) -> Array:
+    def _is_informative(self, low: Array, high: Array) -> Array:
         return np.asarray((low > self.scale.lower) | (high < self.scale.upper))
 
 
@@ -308,7 +343,7 @@ class SumRelease(
     tag="sum-release",
     forbid_unknown_fields=True,
 ):
-    """The sum of a value in each group of rows; see ``AggregateRelease`` for its attributes."""
+    """The sum of a value in each group; see ``AggregateRelease`` for its attributes."""
 
     noun: ClassVar[str] = "sum"
 
@@ -321,7 +356,7 @@ class SumRelease(
         low, high = self._sum_bounds(alpha)
         return self._shaped(low), self._shaped(high)
 
-    def _says_something(self, low: Array, high: Array) -> Array:
+    def _is_informative(self, low: Array, high: Array) -> Array:
         return np.ones(low.shape, bool)
 
 
@@ -333,18 +368,18 @@ class VarianceRelease(
     tag="variance-release",
     forbid_unknown_fields=True,
 ):
-    """The variance of a value in each group of rows; see ``AggregateRelease`` for its attributes."""
+    """The variance of a value in each group; see ``AggregateRelease`` for its attributes."""
 
     noun: ClassVar[str] = "variance"
 
     @property
     def values(self) -> Array:
-        """The variance of each group: float64 ndarray with one dimension per axis; NaN where not known."""
+        """Variances: float64 ndarray with one dimension per axis; NaN where not known."""
         return self.variances
 
     def _interval(self, alpha: float) -> tuple[Array, Array]:
         low, high = self._variance_bounds(alpha)
         return self._shaped(self._variance(low)), self._shaped(self._variance(high))
 
-    def _says_something(self, low: Array, high: Array) -> Array:
+    def _is_informative(self, low: Array, high: Array) -> Array:
         return np.asarray((low > 0) | (high < self._variance(np.array(0.25))))

@@ -1,16 +1,17 @@
-"""How far weighted sums of independent discrete noise can go: bounds that hold, and are nearly tight.
+"""Quantiles of weighted sums of independent discrete noise: bounds that hold, and are nearly tight.
 
-A draw Z of discrete noise is coupled with a draw X of the continuous law of the same scale such that
-abs(Z - X) <= ``slack``. So the quantile of abs(sum c_j Z_j) is at most that of abs(sum c_j X_j) plus
-slack times sum abs(c_j).
+A draw Z of discrete noise is coupled with a draw X of the continuous law of the same scale such
+that abs(Z - X) <= ``slack``. So the quantile of abs(sum c_j Z_j) is at most that of abs(sum c_j
+X_j) plus slack times sum abs(c_j).
 
-*Laplace, scale b.* With u uniform, abs(X) = -b ln u, and abs(Z) = floor(-b ln u + c) (0 if negative) with
-c = b ln(2 / (1 + exp(-1/b))), which lies in (0, 1/2], since P(abs(Z) >= k) = 2 exp(-k/b) / (1 + exp(-1/b)).
-Hence abs(abs(Z) - abs(X)) <= 1 - c, and both get one sign.
+*Laplace, scale b.* With u uniform, abs(X) = -b ln u, and abs(Z) = floor(-b ln u + c) (0 if
+negative) with c = b ln(2 / (1 + exp(-1/b))). This c lies in (0, 1/2], since
+P(abs(Z) >= k) = 2 exp(-k/b) / (1 + exp(-1/b)). Hence abs(abs(Z) - abs(X)) <= 1 - c. Both draws get
+the same sign.
 
-*Gaussian, sigma >= 1.* P(Z >= k) <= P(X >= k - 1) (Canonne, Kamath, Steinke 2020, Prop. 27), and
-P(abs(Z) >= k) >= P(abs(X) >= k) / (1 + 2 exp(-2 pi^2 sigma^2) + ..), from comparing the sum with the integral:
-abs(abs(Z) - abs(X)) <= 1, to nine digits, for which 1.000001 is taken.
+*Gaussian, sigma >= 1.* P(Z >= k) <= P(X >= k - 1) (Canonne, Kamath, Steinke 2020, Prop. 27).
+P(abs(Z) >= k) >= P(abs(X) >= k) / (1 + 2 exp(-2 pi^2 sigma^2) + ..), from comparing the sum with
+the integral. Hence abs(abs(Z) - abs(X)) <= 1 to nine digits, and 1.000001 is taken.
 """
 
 from __future__ import annotations
@@ -24,41 +25,47 @@ from sfumato.arrays import Array
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
 GRID = 128  # steps of the tables of ratios
-APART = 1e-3  # scales are raised to lie this far apart: a larger scale makes a larger quantile
-LEAST_ALPHA = 1e-7  # below it partial fractions lose too many digits, and a Chernoff bound is taken
+# Partial fractions need distinct scales. So scales are raised until they lie this far apart: a
+# larger scale makes a larger quantile.
+APART = 1e-3
+LEAST_ALPHA = 1e-7  # below it partial fractions lose too many digits, and Chernoff's bound is taken
 GAUSSIAN_SLACK = 1.000001
 
 
 def half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
-    """Bounds t with P(abs(sum_j c_j Z_j) > t) <= alpha, for independent draws Z_j of a law.
+    """Bounds t with P(abs(sum_j c_j Z_j) > t) <= alpha, for independent draws Z_j of one law.
 
     Parameters
     ----------
     law : DiscreteLaplace or DiscreteGaussian
     coefficients : float64 ndarray of shape (..., k), k from 1 to 3
-    alpha : float
+    alpha : float in (0, 1)
 
     Returns
     -------
     float64 ndarray of shape (...)
-        As a function of the coefficients it is convex, but where ``alpha`` is below 1e-7.
+        It is a convex function of the coefficients, unless ``alpha`` is below 1e-7. Interpolation
+        in ``intervals`` relies on that.
     """
     size = np.abs(np.asarray(coefficients, dtype=float))
+    total = size.sum(axis=-1)
     if isinstance(law, DiscreteLaplace):
         if alpha < LEAST_ALPHA:
             return _chernoff(law, size, alpha)
         scale = float(law.scale)
+        # The c of the coupling above, written so that a large scale loses no digits.
         shift = scale * (math.log(2) - math.log1p(math.exp(-1 / scale)))
-        return np.asarray(scale * _laplace(size, alpha) + (1 - shift) * size.sum(axis=-1))
+        return np.asarray(scale * _laplace(size, alpha) + (1 - shift) * total)
     if law.sigma < 1:
         return _chernoff(law, size, alpha)
     from scipy.special import ndtri
 
-    spread = -float(ndtri(alpha / 2)) * law.sigma
-    return np.asarray(spread * np.sqrt((size**2).sum(axis=-1)) + GAUSSIAN_SLACK * size.sum(axis=-1))
+    quantile = -float(ndtri(alpha / 2)) * law.sigma
+    return np.asarray(quantile * np.sqrt((size**2).sum(axis=-1)) + GAUSSIAN_SLACK * total)
 
 
 def _chernoff(law: Law, size: Array, alpha: float) -> Array:
+    """Chernoff's bound, with the coefficients divided by the largest of them."""
     largest = size.max(axis=-1)
     safe = np.where(largest > 0, largest, 1.0)
     effective = ((size / safe[..., None]) ** 2).sum(axis=-1)
@@ -69,9 +76,9 @@ def _chernoff(law: Law, size: Array, alpha: float) -> Array:
 def _laplace(size: Array, alpha: float) -> Array:
     """Quantiles of sums of continuous Laplace draws with these scales, by a table of ratios.
 
-    The quantile is a norm of the scales (Meyer, Reisner 1991; Bobkov 2010: the laws are log-concave and
-    symmetric). It is convex along each ratio, so that interpolation between points of the table is never
-    below it.
+    The quantile is a norm of the scales (Meyer, Reisner 1991; Bobkov 2010: the laws are log-concave
+    and symmetric). It is convex along each ratio, so interpolation between points of the table is
+    never below it.
     """
     ordered = np.sort(size, axis=-1)[..., ::-1]
     largest = ordered[..., 0]

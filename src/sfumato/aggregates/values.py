@@ -118,7 +118,7 @@ def value_axis(title: str, name: str, interval: Interval) -> GridAxis:
 
 
 def axis_steps(axis: GridAxis) -> tuple[int, bool]:
-    """Count the steps from the first to the last value of an axis, and say if values are rounded."""
+    """Count the steps from the first to the last value, and say whether values are rounded."""
     cells_are_steps = (
         axis.step is not None and round((axis.upper - axis.lower) / axis.step) == axis.cells
     )
