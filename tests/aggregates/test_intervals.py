@@ -1,4 +1,4 @@
-"""Intervals of means and variances hold at every number of rows, and fail with half of the noise."""
+"""Intervals of means and variances hold at any number of rows, and fail with half the noise."""
 
 from __future__ import annotations
 

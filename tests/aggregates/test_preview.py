@@ -1,0 +1,29 @@
+"""Previews state the accuracy that releases then have."""
+
+from __future__ import annotations
+
+import pytest
+
+import sfumato as sf
+from aggregates.wards import ROWS, publisher_of_wages
+
+
+def test_a_preview_says_what_the_release_will_state(publisher: sf.Publisher) -> None:
+    question = sf.Mean("age", by="ward")
+    preview = publisher.preview(question, epsilon="1", rows=ROWS)
+    release = publisher.release(question, epsilon="1")
+    assert 0.3 * preview.accuracy() < release.accuracy()[0] < 3 * preview.accuracy()
+    with pytest.raises(sf.UsageError, match="rows="):
+        publisher.preview(question, epsilon="1").accuracy()
+    total = publisher.preview(sf.Sum("age", by="ward"), epsilon="1")
+    found = publisher.release(sf.Sum("age", by="ward"), epsilon="1")
+    assert total.accuracy() == pytest.approx(found.accuracy()[0])
+
+
+def test_the_preview_of_a_sum_of_rounded_values_wants_the_number_of_rows() -> None:
+    publisher = publisher_of_wages()
+    with pytest.raises(sf.UsageError, match="rows="):
+        publisher.preview(sf.Sum("wage"), epsilon=1).accuracy()
+    assert "state rows=" in str(publisher.preview(sf.Sum("wage"), epsilon=1))
+    stated = publisher.preview(sf.Sum("wage"), epsilon=1, rows=ROWS).accuracy()
+    assert stated >= publisher.release(sf.Sum("wage"), epsilon=1).accuracy() * 0.99

@@ -1,0 +1,68 @@
+"""Releases of means: what is known, what is shown, and what follows from the sums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.answers.codec import from_bytes, to_bytes
+from sfumato.testing import deterministic
+
+
+def test_a_group_of_nobody_is_not_known(publisher: sf.Publisher) -> None:
+    with deterministic(2):
+        release = publisher.release(sf.Mean("age", by="ward"), epsilon="1")
+    assert np.isnan(release.values).tolist() == [False, False, True]
+    assert release.to_frame()["mean"].to_pylist()[2] is None
+    assert release.to_frame()["known"].to_pylist() == [True, True, False]
+    known, low, high = release.drawn()
+    assert known.tolist() == [True, True, False]
+    assert (low[2], high[2]) == (0, 120)
+
+
+def test_those_that_are_shown_pay_for_those_that_are_not(publisher: sf.Publisher) -> None:
+    with deterministic(2):
+        release = publisher.release(sf.Mean("age", by="ward"), epsilon="1")
+    low, high = release.interval()
+    _, shown_low, shown_high = release.drawn()
+    assert (shown_high - shown_low)[:2].min() > (high - low)[:2].max() * 0.5
+    assert ((shown_low <= low) & (high <= shown_high)).all()
+
+
+def test_mean_sum_and_count_agree(publisher: sf.Publisher) -> None:
+    release = publisher.release(sf.Variance("wage", by="ward"), epsilon="50")
+    assert (release.means * release.counts)[:2] == pytest.approx(release.sums[:2])
+    pair = publisher.release(sf.Mean("wage", by="ward"), epsilon="50")
+    with pytest.raises(sf.UsageError, match=r"Ask for sf\.Variance"):
+        _ = pair.variances
+
+
+def test_a_release_travels(publisher: sf.Publisher, tmp_path: Path) -> None:
+    for question in (
+        sf.Mean("wage", by="ward"),
+        sf.Sum("age"),
+        sf.Variance("age", by="ward", clip=90),
+    ):
+        assert from_bytes(to_bytes(question), type(question)) == question
+        release = publisher.release(question, epsilon="1")
+        again = sf.load(release.save(tmp_path / "r.json"))
+        assert again == release
+        assert np.array_equal(again.values, release.values, equal_nan=True)
+        assert publisher.release(question, epsilon="1").replayed
+
+
+@pytest.mark.parametrize("kind", [sf.Mean, sf.Variance])
+def test_what_a_table_calls_known_has_an_interval_that_says_something(kind: type) -> None:
+    rng = np.random.default_rng(3)
+    table = np.stack([rng.integers(0, 500, 3000), rng.random(3000) * 10], axis=1).astype(float)
+    domain = sf.Domain(g=sf.Interval(0, 500, step=1), x=sf.Interval(0, 10))
+    with deterministic(6), sf.Publisher(sf.source(table, domain, name="g"), budget=10) as publisher:
+        release = publisher.release(kind("x", by="g"), epsilon=2 if kind is sf.Mean else 8)
+    known, low, high = release.drawn()
+    most = 10 if kind is sf.Mean else 25
+    assert 0 < known.sum() < 500
+    assert ((low > 0) | (high < most))[known].all()
+    assert not (np.isnan(release.values) & known).any()

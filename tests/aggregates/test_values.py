@@ -1,0 +1,60 @@
+"""The values that are added up: clips, steps and rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from aggregates.wards import DOMAIN, LARGE, ROWS, TABLE, publisher_of_wages
+from sfumato.aggregates.values import COARSE_STEPS, nearest_steps
+from sfumato.testing import deterministic
+
+
+def test_a_clip_narrows_the_bounds(publisher: sf.Publisher) -> None:
+    with deterministic(4):
+        upper = publisher.release(sf.Mean("age", clip=50), epsilon=LARGE)
+        both = publisher.release(sf.Mean("wage", clip=(0, 40)), epsilon=LARGE)
+    clipped = np.clip(np.asarray(TABLE["age"]), 0, 50).mean()
+    assert (upper.scale.lower, upper.scale.upper) == (0, 50)
+    assert float(upper.values) == pytest.approx(clipped, abs=0.01)
+    assert float(both.values) == pytest.approx(
+        np.clip(np.asarray(TABLE["wage"]), 0, 40).mean(), abs=0.01
+    )
+    narrow = publisher.preview(sf.Mean("wage", clip=(0, 40)), epsilon="1", rows=ROWS)
+    wide = publisher.preview(sf.Mean("wage"), epsilon="1", rows=ROWS)
+    assert narrow.accuracy() < wide.accuracy() / 4
+
+
+def test_steps_are_not_rounded_and_other_values_say_how_much(publisher: sf.Publisher) -> None:
+    steps = publisher.release(sf.Mean("age"), epsilon="1")
+    assert (steps.scale.points, steps.scale.upper, steps.scale.rounding) == (120, 120, 0)
+    other = publisher.release(sf.Mean("wage"), epsilon="1")
+    assert (other.scale.points, other.scale.upper) == (COARSE_STEPS, 150)
+    assert other.scale.rounding == 200 / COARSE_STEPS / 2
+
+
+def test_a_value_between_two_steps_counts_as_the_lower_one_and_the_answer_says_so() -> None:
+    halves = sf.source(np.full((200, 1), 7.5), sf.Domain(x=sf.Interval(0, 11, step=1)), name="h")
+    with sf.Publisher(halves, budget=10**6) as publisher:
+        preview = publisher.preview(sf.Mean("x"), epsilon=LARGE, rows=200)
+        release = publisher.release(sf.Mean("x"), epsilon=LARGE)
+    assert float(release.values) == pytest.approx(7, abs=0.01)
+    assert release.about == "the rows counted, each value cut to its step of 1"
+    assert "each value cut to its step of 1" in str(preview)
+    assert publisher_of_wages().release(sf.Mean("wage"), epsilon=1).about == "the rows counted"
+
+
+@pytest.mark.parametrize("epsilon", ["1", "0.0001", "0.000001", "0.00000001"])
+def test_no_value_lies_further_from_its_lattice_value_than_the_release_says(epsilon: str) -> None:
+    question = sf.Variance("wage")
+    lattice = question.needs(DOMAIN).lattice
+    (axis,) = lattice.axes
+    preview = sf.preview(question, domain=DOMAIN, unit=sf.Unit(), epsilon=epsilon, rows=9)
+    values = np.random.default_rng(1).uniform(-50, 150, 20_000)
+    steps = nearest_steps(axis, preview.basis.points)[axis.locate(values)]
+    scale = preview.scale
+    apart = np.abs(scale.lower + steps * scale.width / scale.points - values)
+    assert scale.rounded
+    assert apart.max() <= scale.rounding * (1 + 1e-9)
+    assert apart.max() > scale.rounding * 0.99
