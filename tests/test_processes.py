@@ -127,7 +127,7 @@ def test_a_child_does_not_wait_for_threads_that_it_does_not_have(tmp_path: Path)
     held, done = threading.Barrier(2), threading.Event()
 
     def hold() -> None:
-        with publisher._counting, stream._lock:
+        with publisher._answering.counting.lock, stream._lock:
             held.wait()
             done.wait()
 

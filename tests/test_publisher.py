@@ -137,13 +137,13 @@ def test_a_data_set_has_one_ceiling_over_all_accounts(tmp_path: Path) -> None:
 
 
 def test_an_account_in_memory_says_once_that_it_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.publishing.publisher._warned", False)
+    monkeypatch.setattr("sfumato.publishing.account._warned", False)
     with pytest.warns(sf.errors.SfumatoWarning, match="forgets"):
         sf.Publisher(table(), budget="1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sf.Publisher(table(), budget="1")
-        monkeypatch.setattr("sfumato.publishing.publisher._warned", False)
+        monkeypatch.setattr("sfumato.publishing.account._warned", False)
         sf.Publisher(table(), budget="1", ledger=open_ledger(None))
 
 
@@ -190,7 +190,7 @@ def test_beyond_the_budget_nothing_is_read_and_nothing_is_spent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "sfumato.publishing.publisher.count", lambda *_, **__: pytest.fail("the data were read")
+        "sfumato.publishing.counting.count", lambda *_, **__: pytest.fail("the data were read")
     )
     with sf.Publisher(table(), budget="1") as publisher:
         with pytest.raises(sf.BudgetExceeded) as refusal:
@@ -211,7 +211,7 @@ def test_the_charge_is_durable_before_the_data_are_read(
             assert ledger.account("a").spent == (250_000_000, 0)
         return count(*args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("sfumato.publishing.publisher.count", look_first)
+    monkeypatch.setattr("sfumato.publishing.counting.count", look_first)
     with sf.Publisher(table(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
         publisher.release(sf.Histogram("x"), epsilon="0.25")
 
@@ -222,7 +222,7 @@ def test_a_failure_after_the_charge_publishes_nothing_and_the_key_resumes_free(
     question = sf.Histogram("x")
     with sf.Publisher(table(), budget="1") as publisher:
         with monkeypatch.context() as patch:
-            patch.setattr("sfumato.publishing.publisher.count", lambda *_, **__: 1 / 0)
+            patch.setattr("sfumato.publishing.counting.count", lambda *_, **__: 1 / 0)
             with pytest.raises(
                 sf.InternalError, match=r"ZeroDivisionError in test_publisher\.py"
             ) as fault:
@@ -240,7 +240,7 @@ def test_a_plan_scans_once_and_charges_once(
     pq.write_table(pa.table({"x": POINTS[:, 0], "y": POINTS[:, 1]}), path)
     scans = []
     monkeypatch.setattr(
-        "sfumato.publishing.publisher.count",
+        "sfumato.publishing.counting.count",
         lambda src, lattices, *rest, **named: (
             scans.append(len(lattices)) or count(src, lattices, *rest, **named)
         ),
@@ -334,7 +334,7 @@ def test_nothing_true_is_held_by_what_is_handed_out() -> None:
             answer,
             publisher,
             publisher.source,
-            publisher._cubes[0],
+            publisher._answering.counting._cubes[0],
             answer.guarantee,
             answer.receipt,
         )
@@ -346,7 +346,7 @@ def test_a_second_scan_keeps_the_same_rows_of_each_person(
     """Of a table that did not change; one in memory may have, between two releases."""
     keys = []
     monkeypatch.setattr(
-        "sfumato.publishing.publisher.count",
+        "sfumato.publishing.counting.count",
         lambda *rest, key: keys.append(key) or count(*rest, key=key),
     )
     pq.write_table(pa.table({"x": POINTS[:, 0]}), tmp_path / "x.parquet")
@@ -509,13 +509,14 @@ def test_threads_may_share_a_publisher(monkeypatch: pytest.MonkeyPatch) -> None:
         people, sf.Domain(x=sf.Interval(0, 1)), person="who", rows_per_person=2, name="people"
     )
     publisher, failed = sf.Publisher(source, budget=100), []
-    cached = publisher._cached
+    counting = publisher._answering.counting
+    cached = counting._cached
 
     def slow(lattice: object) -> object:
         time.sleep(0.002)  # for others to come in between; none need come
         return cached(lattice)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(publisher, "_cached", slow)
+    monkeypatch.setattr(counting, "_cached", slow)
 
     def ask(who: int) -> None:
         for i in range(6):

@@ -27,7 +27,7 @@ from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.publishing.publisher import _Counts
+from sfumato.publishing.counting import ReleaseCounts
 from sfumato.random.bits import Bits, PublicSeed, override
 
 EXAMPLES = [example for kind in registry.questions() for example in kind.examples]
@@ -111,7 +111,7 @@ FINE, COARSE = (Lattice((GridAxis("x", 0.0, 3.0, cells),)) for cells in (6, 3))
 
 
 def publishers(lattice: Lattice) -> Counts:
-    return _Counts(count(answering.ROWS, lattice), partial(count, answering.ROWS))
+    return ReleaseCounts(count(answering.ROWS, lattice), partial(count, answering.ROWS))
 
 
 @pytest.mark.parametrize(

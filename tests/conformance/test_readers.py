@@ -157,7 +157,7 @@ def test_a_release_from_an_engine_that_counts() -> None:
         source(reader, made.DOMAIN, person="who", rows_per_person=2), budget=10**7
     ) as publisher:
         publisher.release(sf.UniformPartitioner(["x", "price"]), epsilon=10**5)
-        key = publisher._choice
+        key = publisher._answering.counting._row_choice_key
         with pytest.raises(sf.UsageError, match="hands out no rows"):
             publisher.check()
     assert len(reader.seen) > 1

@@ -110,7 +110,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
         pq.write_table(pa.table({"x": [0.5, 1.5, 1.5]}), path)
         return count(*arguments, **more)
 
-    monkeypatch.setattr("sfumato.publishing.publisher.count", meanwhile)
+    monkeypatch.setattr("sfumato.publishing.counting.count", meanwhile)
     with pytest.raises(sf.DataError, match="changed while it was read"):
         publisher.release(sf.Histogram("x", bins=2), epsilon=1)
 

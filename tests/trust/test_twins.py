@@ -27,7 +27,7 @@ from sfumato.histogram.counts_table import CountsTable
 from sfumato.pages import page
 from sfumato.partition import Partition
 from sfumato.partition.uniform import UniformPartitioner
-from sfumato.publishing import publisher as publishing
+from sfumato.publishing import answering as publishing
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.stream import Stream
 from support.artefacts import World, both, differences

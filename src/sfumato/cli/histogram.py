@@ -148,7 +148,7 @@ def _solved(question: Histogram, domain: Domain, wanted: _Wanted, told: Publishi
 
 def _foresee(question: Histogram, domain: Domain, told: Publishing) -> None:
     """Print what a histogram would cost and how accurate it would be."""
-    from sfumato.publishing.publisher import preview as foresee
+    from sfumato.publishing.previewing import preview as foresee
 
     found = foresee(
         question,

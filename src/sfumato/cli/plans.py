@@ -37,7 +37,7 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
 
     Touches no data and spends nothing.
     """
-    from sfumato.publishing.publisher import preview as foresee
+    from sfumato.publishing.previewing import preview as foresee
 
     spec = read_plan(plan)
     cost = spec.release

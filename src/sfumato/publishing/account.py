@@ -1,0 +1,141 @@
+"""The ledger account at whose expense a publisher publishes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from sfumato.data import Source
+from sfumato.errors import BudgetExceeded, SfumatoWarning, UsageError
+from sfumato.ledger import Account, Binding, Ledger, open_ledger, written
+from sfumato.numbers import Exactly
+from sfumato.privacy.composition import charge, in_measure, rule_of
+from sfumato.privacy.measures import CentralMeasure, Money, measure_of, total_of
+
+
+class PublisherAccount:
+    """One account of a ledger, opened for one source.
+
+    Parameters
+    ----------
+    source : Source
+        Whose unit and name the account's charges must have in common.
+    ledger, account, budget, ceiling
+        As for `Publisher`.
+
+    Attributes
+    ----------
+    ledger : Ledger
+    name : str
+    binding : Binding
+        What every charge states: whom it protects, of which data set, under which ceiling.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        ledger: str | Path | Ledger | None,
+        account: str | None,
+        budget: Exactly | CentralMeasure | None,
+        ceiling: Exactly | CentralMeasure | None,
+    ) -> None:
+        total = _as_total(budget)
+        most = _as_total(ceiling)
+        if most is not None and source.name is None:
+            obstacle = "a ceiling is that of a data set, and this source has no name"
+            raise UsageError(f"ceiling = {ceiling}", obstacle, "Give sf.source(..., name=...)")
+        if most is not None and total is not None and rule_of(most) != rule_of(total):
+            raise _other_measure(ceiling)
+        self.ledger = _opened(ledger)
+        if ledger is None:
+            _warn_that_it_forgets()
+        self.name = "default" if account is None else account
+        self.binding = Binding(source.unit.protects, source.name or "")
+        found = self._find_or_open(total)
+        self.ledger.fits(found, self.binding)
+        self._rule = found.rule
+        if most is not None:
+            if rule_of(most) != self._rule:
+                raise _other_measure(ceiling)
+            self.binding = replace(self.binding, ceiling=total_of(most))
+            self.ledger.cap(self.name, self.binding)
+
+    def _find_or_open(self, total: CentralMeasure | None) -> Account:
+        if total is None:
+            return self.ledger.account(self.name)
+        return self.ledger.open_account(self.name, rule_of(total), total_of(total))
+
+    @property
+    def now(self) -> Account:
+        """The account as it stands now."""
+        return self.ledger.account(self.name)
+
+    @property
+    def remaining(self) -> object:
+        """What is left: an epsilon or a rho as a Fraction, or a pair of epsilon and delta."""
+        return in_measure(self.now.remaining, self._rule)
+
+    def charge_for(self, cost: CentralMeasure) -> Money:
+        """A cost in the account's units, rounded up."""
+        return charge(cost, self._rule)
+
+    def written(self, money: Money) -> str:
+        """An amount for people, exactly."""
+        return written(self._rule, money)
+
+    @contextmanager
+    def refusing_in_measure(self, money: Money) -> Iterator[None]:
+        """Let a refusal for lack of budget carry amounts in the account's measure, not in units."""
+        try:
+            yield
+        except BudgetExceeded as error:
+            error.requested = in_measure(money, self._rule)
+            match error.remaining:
+                case (int(first), int(second)):
+                    error.remaining = in_measure((first, second), self._rule)
+            raise
+
+
+def _opened(ledger: str | Path | Ledger | None) -> Ledger:
+    if ledger is None or isinstance(ledger, str | Path):
+        return open_ledger(ledger)
+    if not isinstance(ledger, Ledger):
+        raise UsageError(
+            f"ledger = {type(ledger).__name__}",
+            "it is neither a path nor a ledger",
+            'Write ledger="budget.db"',
+        )
+    return ledger
+
+
+def _as_total(amount: Exactly | CentralMeasure | None) -> CentralMeasure | None:
+    """A budget or a ceiling as a measure: a plain number is a pure epsilon."""
+    if amount is None or isinstance(amount, CentralMeasure):
+        return amount
+    return measure_of("a total", epsilon=amount)
+
+
+def _other_measure(ceiling: object) -> UsageError:
+    return UsageError(
+        f"ceiling = {ceiling}",
+        "it is in another measure than the account",
+        "Write it as the budget is written",
+    )
+
+
+_warned = False
+
+
+def _warn_that_it_forgets() -> None:
+    """Say once that an account in memory forgets; every process that asks again spends again."""
+    global _warned  # noqa: PLW0603 (once in a process)
+    if _warned:
+        return
+    _warned = True
+    forgets = "This account is in memory, and forgets what it spent when the program ends."
+    # Four levels up is whoever made the publisher.
+    warnings.warn(f'{forgets} Write ledger="budget.db" to keep it.', SfumatoWarning, stacklevel=4)

@@ -1,0 +1,182 @@
+"""From a charge that is durable to answers that are stored: count, answer, encode, store.
+
+No exception that leaves this module may carry a value of the data. Ours do not; what others raise
+becomes a fault of ours, which names the place only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from sfumato.answers.codec import UNREADABLE, to_bytes
+from sfumato.answers.loading import stored_releases
+from sfumato.answers.question import AnyQuestion
+from sfumato.answers.release import Release
+from sfumato.data import Source, snapshot
+from sfumato.domain import Lattice
+from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
+from sfumato.ledger import Hold
+from sfumato.privacy.measures import CentralMeasure, Money
+from sfumato.publishing.account import PublisherAccount
+from sfumato.publishing.counting import Counting, ReleaseCounts
+from sfumato.publishing.plan import Plan
+from sfumato.publishing.stream import receipt_of, signed
+from sfumato.random.bits import Bits
+
+if TYPE_CHECKING:
+    from sfumato.data.reader import Progress
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """A plan as it will be charged and answered. All but the label follows from public things.
+
+    Attributes
+    ----------
+    plan : Plan
+    costs : list of measure
+        What each question may spend.
+    used : list of measure
+        What each question says that it spends of that: what the account is charged.
+    lattices : list of Lattice
+        What each question needs counted.
+    money : tuple of two int
+        The whole charge, in the account's units.
+    noise : Bits
+    label : str
+        Tells the state of the data that are asked. It goes nowhere but into the ledger's secrets.
+    """
+
+    plan: Plan
+    costs: list[CentralMeasure]
+    used: list[CentralMeasure]
+    lattices: list[Lattice]
+    money: Money
+    noise: Bits
+    label: str = ""
+
+
+class Answering:
+    """Answers planned releases of one source, each under a charge that is durable.
+
+    Parameters
+    ----------
+    source : Source
+    account : PublisherAccount
+    """
+
+    def __init__(self, source: Source, account: PublisherAccount) -> None:
+        self._source = source
+        self._account = account
+        self.counting = Counting(source)
+
+    def stored_answers(
+        self, planned: PlannedRelease, hold: Hold, progress: Progress | None
+    ) -> list[Release]:
+        """Answer a plan, store the answers, and return what is stored."""
+        with self.counting.lock:
+            encoded, releases = _after_charge(
+                hold, lambda: self._encoded_answers(planned, hold, progress)
+            )
+        if hold.store(encoded) != encoded:
+            # Another process answered first, and its answer is the one that counts.
+            return read_stored(hold)
+        return releases
+
+    def _encoded_answers(
+        self, planned: PlannedRelease, hold: Hold, progress: Progress | None
+    ) -> tuple[bytes, list[Release]]:
+        """The answers as bytes, and as they are read back from these bytes.
+
+        What cannot be read back is refused before it is stored: its charge would be lost.
+        """
+        # All counts see one state of the data, where the engine can hold one.
+        with snapshot(self._source):
+            encoded = to_bytes(self._answers(planned, hold, progress))
+        try:
+            return encoded, stored_releases(encoded)
+        except UNREADABLE:
+            pass  # raised outside the except block: what that error quotes stays here
+        types = "types that msgspec reads; an array is one-dimensional, of whole numbers"
+        raise UsageError(
+            f"answering {planned.plan.title}",
+            "the answer could not be read back from a file",
+            f"Give it fields of {types}",
+        )
+
+    def _answers(
+        self, planned: PlannedRelease, hold: Hold, progress: Progress | None
+    ) -> list[Release]:
+        self.counting.begin(planned.label, planned.noise)
+        cubes = self.counting.cubes(planned.lattices, progress)
+        recount = partial(self.counting.cube, progress=progress)
+        charged = self._account.written(planned.money)
+        number = len(planned.lattices)
+        asked = zip(planned.plan.questions, cubes, planned.costs, planned.used, strict=True)
+        answers: list[Release] = []
+        for i, (question, cube, cost, used) in enumerate(asked, 1):
+            counts = ReleaseCounts(cube, recount)
+            answer = question.answer(counts, self._source.unit, cost, planned.noise)
+            _require_promised(question, answer, used)
+            receipt = receipt_of(hold.entry, charged, self._source.title, f"{i} of {number}")
+            with_receipt = msgspec.structs.replace(answer, receipt=receipt)
+            answers.append(signed(with_receipt, self._account.ledger))
+        return answers
+
+
+def read_stored(hold: Hold) -> list[Release]:
+    """Decode a stored answer, which another version may have written."""
+    try:
+        releases = stored_releases(hold.stored or b"[]")
+    except UNREADABLE:
+        pass
+    else:
+        return releases
+    raise LedgerError(
+        f"the answer stored under entry {hold.entry.sequence}",
+        "this version cannot read it",
+        "Use the version that wrote it",
+        account=hold.entry.account,
+    )
+
+
+def _require_promised(question: AnyQuestion, answer: object, used: CentralMeasure) -> None:
+    """Refuse an answer that is no release, or that promises something else than was charged."""
+    asked = f"answering {question.title}"
+    if not isinstance(answer, Release):
+        obstacle = f"its answer is of type {type(answer).__name__}, and not a release"
+        raise UsageError(asked, obstacle, "Let answer return the release that the class names")
+    if answer.guarantee.measure != used:
+        obstacle = f"it promises {answer.guarantee.measure}, and {used} was charged"
+        raise UsageError(asked, obstacle, "Let preview and answer agree on what is spent")
+
+
+def _after_charge(hold: Hold, action: Callable[[], T]) -> T:
+    """Run an action that reads the data, and let no exception out that could carry a value.
+
+    Our own errors pass, with a note on the charge. All others become a fault of ours.
+    """
+    entry = hold.entry
+    try:
+        return action()
+    except (SfumatoError, KeyboardInterrupt, GeneratorExit, SystemExit) as error:
+        stands = f"The charge stands: entry {entry.sequence} of account {entry.account!r}."
+        error.add_note(f"{stands} Nothing was published.")
+        error.add_note("The same key resumes once without paying again.")
+        raise
+    # Not only Exception: engines that panic raise other kinds, and quote values in them.
+    except BaseException as error:
+        place = place_of(error)
+    # Raised outside the except block: the error above would otherwise go along as its context,
+    # with whatever it quotes.
+    raise InternalError(
+        f"Answering failed after the charge: {place}. Nothing was published. "
+        "Please report this line; it holds no data."
+    )
