@@ -70,8 +70,6 @@ def test_a_basis_stays_within_the_unity_that_its_noise_allows(
 ROWS = 2000
 POINTS = 2**16
 TRIALS = 20_000
-
-
 DATA: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
     "uniform": lambda rng: rng.random(ROWS),
     "beta(1, 19)": lambda rng: rng.beta(1, 19, ROWS),

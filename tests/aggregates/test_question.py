@@ -94,14 +94,8 @@ def test_an_epsilon_can_be_chosen_for_a_mean() -> None:
 
 # Exact audits: each basis spends its whole claim, and no more, on all small neighbouring data sets.
 SMALL_DOMAIN = sf.Domain(g=sf.Interval(0, 2, step=1), x=sf.Interval(0, 3, step=1))
-
-
 UNIVERSE: Rows = ((0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (1.0, 2.0))
-
-
 UNITS = [sf.Unit(r, relation) for r, relation in product((1, 2), ("add-remove", "replace"))]
-
-
 KINDS = [sf.Mean, sf.Sum, sf.Variance]
 
 

@@ -14,14 +14,8 @@ DOMAIN = sf.Domain(
     day=sf.Interval("2026-01-01", "2026-02-01"),
     shop=sf.Keys(),
 )
-
-
 ROWS = 3000
-
-
 AT = np.arange(ROWS)
-
-
 TABLE = pa.table(
     {
         "ward": ["ABB"[i % 3] for i in range(ROWS)],
@@ -31,11 +25,7 @@ TABLE = pa.table(
         "shop": [f"s{i % 5}" for i in range(ROWS)],
     }
 )
-
-
 GROUPS = np.array(["ABB"[i % 3] for i in range(ROWS)])
-
-
 LARGE = "10000"
 
 

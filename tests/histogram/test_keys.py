@@ -1,4 +1,4 @@
-"""Histograms over keys that were not known beforehand: from rows to release, and nothing unpaid on the way."""
+"""Histograms over keys that were not known beforehand: from rows to release."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_the_cube_is_the_same_whatever_the_form_and_order(tmp_path: Path) -> Non
 
 
 def test_many_keys_in_many_batches_and_persons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches wait for each other once there are more keys than rows in one; persons are bounded all the same."""
+    """With more keys than rows in a batch, batches are merged. Persons are bounded all the same."""
     monkeypatch.setattr("sfumato.data.scan.CHUNK_ROWS", 64)
     draw = np.random.default_rng(3)
     keys, who = draw.integers(0, 2000, 5000), draw.integers(0, 700, 5000)
@@ -235,7 +235,7 @@ def test_what_is_paid_covers_both_parts() -> None:
 
 
 def test_a_key_that_is_not_shown_is_seen_nowhere() -> None:
-    """One person's own key: not in the release, in no message, in nothing that prints or pickles."""
+    """The key of a single person is not in the release, in messages, in prints or in pickles."""
     secret = "canary-8675309"
     data = table([*SHOPS, secret])
     question = sf.Histogram(["shop", "kind"])
@@ -273,7 +273,10 @@ COUNTS = np.array([1] * 40 + [3] * 20 + [9, 11, 12, 13, 14, 14, 15, 16, 18, 25, 
 
 
 def held(releases: int, noise: Bits) -> dict[str, tuple[int, int]]:
-    """How often intervals of keys that were shown hold, one by one and all of a release at once; most keys are near the threshold."""
+    """Count how often intervals of keys that were shown hold, singly and for a whole release.
+
+    Most keys are near the threshold.
+    """
     law = key_law(sf.ApproxDP("1", "1e-3"), sf.Unit())
     places, values = released(np.tile(COUNTS, releases), law, noise)
     release, truth = places // len(COUNTS), COUNTS[places % len(COUNTS)]

@@ -1,36 +1,23 @@
-"""What is made of a histogram afterwards: statistics whose intervals hold, tables that agree, bins of a width, missing values."""
+"""Statistics of a histogram: their intervals hold, and a bin of one step is that value."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.audit.runs import count
+from histogram.ages import AGES, CUBE, KINDS, LATTICE, QUESTION, RUNS
 from sfumato.cube import Cube
-from sfumato.data import count as data_count
+from sfumato.domain import EdgesAxis, GridAxis
 from sfumato.histogram import moments
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
-
-DOMAIN = sf.Domain(age=sf.Interval(0, 100), kind=sf.Categories(["a", "b", "c"]))
-DRAW = np.random.default_rng(7)
-AGES = np.clip(DRAW.gamma(3, 12, 4000), 0, 100)
-KINDS = DRAW.choice(3, 4000, p=[0.7, 0.25, 0.05])
-QUESTION = sf.Histogram(["age", "kind"], bins=20)
-LATTICE = QUESTION.needs(DOMAIN).lattice
-CUBE = Cube.of_cells(LATTICE, np.stack([LATTICE.axes[0].locate(AGES.copy()), KINDS], axis=1))  # type: ignore[union-attr]
-RUNS = 120
-
-
-@pytest.fixture(scope="module", params=[sf.PureDP("0.2"), sf.ZCDP("0.005")], ids=str)
-def releases(request: pytest.FixtureRequest) -> list[sf.HistogramRelease]:
-    noise = PublicSeed(f"moments {request.param}")
-    return [QUESTION.answer(CUBE, sf.Unit(), request.param, noise) for _ in range(RUNS)]
-
+from sfumato.random.bits import current
+from support.statistics import covers
 
 TRUTHS: dict[str, tuple[float, Callable[[sf.HistogramRelease], sf.Estimate]]] = {
     "mean": (float(AGES.mean()), lambda r: r.mean("age")),
@@ -52,7 +39,7 @@ def _young_of_the_first_kind() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("what", TRUTHS)
 def test_intervals_hold(what: str, releases: list[sf.HistogramRelease]) -> None:
-    """At least as often as they say: a 95 % interval that held 92 % of the time would fail once in ten thousand runs or less."""
+    """They hold at least as often as they say, but for chance; and they say something."""
     truth, ask = TRUTHS[what]
     found = [ask(release) for release in releases]
     assert sum(e.low <= truth <= e.high for e in found) >= 0.93 * RUNS
@@ -65,7 +52,7 @@ def test_intervals_hold(what: str, releases: list[sf.HistogramRelease]) -> None:
         "rate": 0.4,
         "total": 1000,
     }
-    assert np.median([e.high - e.low for e in found]) < spread[what]  # and they say something
+    assert np.median([e.high - e.low for e in found]) < spread[what]
 
 
 def test_shares_hold_one_by_one_and_all_at_once(releases: list[sf.HistogramRelease]) -> None:
@@ -81,14 +68,14 @@ def test_shares_hold_one_by_one_and_all_at_once(releases: list[sf.HistogramRelea
 
 
 def test_intervals_of_too_small_a_scale_do_not_hold() -> None:
-    law, half = (
-        DiscreteLaplace(1 / sf.PureDP("0.05").epsilon),
-        DiscreteLaplace(1 / sf.PureDP("0.2").epsilon),
-    )
-    noise, held = PublicSeed("twin"), 0
+    law = DiscreteLaplace(1 / sf.PureDP("0.05").epsilon)
+    too_small = DiscreteLaplace(1 / sf.PureDP("0.2").epsilon)
+    noise = PublicSeed("twin")
+    held = 0
     for _ in range(100):
-        part, rest = 1000 + int(law.sample(4, noise).sum()), 3000 + int(law.sample(16, noise).sum())
-        _, low, high = moments.ratio(part, part + rest, (4, 16), half, 0.05)
+        part = 1000 + int(law.sample(4, noise).sum())
+        rest = 3000 + int(law.sample(16, noise).sum())
+        _, low, high = moments.ratio(part, part + rest, (4, 16), too_small, 0.05)
         held += low <= 0.25 <= high
     assert held < 80
 
@@ -117,113 +104,154 @@ def test_counts_that_say_nothing_give_intervals_that_say_so() -> None:
     assert (empty.herfindahl("kind").low, empty.herfindahl("kind").high) == (1 / 3, 1)
 
 
-def test_marginals_agree(releases: list[sf.HistogramRelease]) -> None:
-    release = releases[0]
-    ages, kinds = release.marginal("age"), release.marginal("kind")
-    assert ages.value.sum() == kinds.value.sum() == release.total().value == release.values.sum()
-    assert (release.marginal(["kind", "age"]).value == release.values.T).all()
-    assert (release.marginal(["age", "kind"]).low == release.interval()[0]).all()
-    wide = release.marginal("kind", simultaneous=True)
-    assert (wide.low < kinds.low).all()
-    with pytest.raises(sf.UsageError, match="kind"):
-        release.marginal("kinds")
+# On an axis with a step.
+DRAW = np.random.default_rng(11)
+WHOLE_AGES = np.clip(DRAW.gamma(4, 10, 2_000).astype(int), 0, 120).astype(float)
+WHOLE = sf.Interval(0, 121, step=1)
 
 
-def test_a_consistent_table_has_the_same_total_and_no_negative_count(
-    releases: list[sf.HistogramRelease],
-) -> None:
-    for release in releases[:20]:
-        table = release.consistent()
-        assert table.dtype == np.int64
-        assert table.min() >= 0
-        assert table.sum() == max(0, release.values.sum())
-        lifted = release.values[table > 0] - table[table > 0]
-        assert (
-            np.ptp(lifted) <= 1
-        )  # the projection takes the same from each cell that stays, but for rounding
-
-
-def test_refusals(releases: list[sf.HistogramRelease]) -> None:
-    release = releases[0]
-    for ask in (
-        release.mean,
-        lambda: release.mean("kind"),
-        lambda: release.rate(False),
-        lambda: release.kept(3),
-    ):
-        with pytest.raises(sf.UsageError):
-            ask()
+def released(
+    axis: sf.Interval, values: np.ndarray, epsilon: str = "1000000", **bins: object
+) -> sf.HistogramRelease:
+    """A histogram of the values; with the usual epsilon its noise is 0."""
+    question = sf.Histogram("x", **bins)  # type: ignore[arg-type]
+    lattice = question.needs(sf.Domain(x=axis)).lattice
+    found = lattice.axes[0]
+    assert isinstance(found, GridAxis | EdgesAxis)
+    cube = Cube.of_cells(lattice, found.locate(values.copy())[:, None])
+    return question.answer(cube, sf.Unit(), sf.PureDP(epsilon), PublicSeed("steps"))
 
 
 @pytest.mark.parametrize(
-    ("axis", "width", "edges"),
+    ("axis", "values"),
     [
-        (sf.Interval(0, 100), 25, [0, 25, 50, 75, 100]),
-        (sf.Interval(0, 100), "30", [0, 30, 60, 90, 100]),
-        (sf.Interval(0, 1), 0.1, [i / 10 for i in range(11)]),
-        (sf.Interval("2013-01-01", "2013-01-15"), 7, [15706, 15713, 15720]),
+        (WHOLE, WHOLE_AGES),
+        (sf.Interval(-20, 101, step=1), WHOLE_AGES - 20),
+        (sf.Interval(0, 1, step=0.01), np.array([0.57, 0.29, 0.0, 0.99, 0.07, 0.57])),
+        (sf.Interval("2013-01-01", "2014-01-01"), 15706 + np.array([0.0, 3, 3, 364])),
         (
-            sf.Interval("2013-01-01T00:00", "2013-01-01T03:00"),
-            3600,
-            [15706 * 86400e6 + i * 3600e6 for i in range(4)],
+            sf.Interval("2013-01-01T00:00", "2013-01-02T00:00", step=3600),
+            15706 * 86400e6 + np.array([0.0, 5, 23, 5, 6]) * 3600e6,
         ),
     ],
-    ids=str,
+    ids=["ages", "shifted", "cents", "days", "hours"],
 )
-def test_bins_of_a_width(axis: sf.Interval, width: object, edges: list[float]) -> None:
-    domain = sf.Domain(x=axis)
-    for question in (sf.Histogram("x", width=width), sf.Histogram("x", width={"x": width})):
-        assert question.needs(domain).lattice.axes[0].edges() == pytest.approx(edges, abs=1e-9)
-    low = question.needs(domain).lattice.axes[0]
-    assert low.locate(np.array([0.3])).tolist() == [3] if axis.upper == 1 else True
+def test_statistics_without_noise_are_exact(axis: sf.Interval, values: np.ndarray) -> None:
+    release = released(axis, values, bins=axis.natural_cells)
+    for estimate, truth in (
+        (release.mean(), values.mean()),
+        (release.median(), np.sort(values)[(len(values) - 1) // 2]),
+        (release.variance(), values.var()),
+    ):
+        near = pytest.approx(truth, rel=1e-9, abs=1e-9)
+        assert estimate.value == near
+        # The variance of a large number such as a time is a small difference of large squares.
+        scale = max(1.0, abs(truth))
+        assert estimate.low - 1e-6 * scale <= truth <= estimate.high + 1e-6 * scale
+
+
+def test_the_mean_of_ages_has_no_slack() -> None:
+    mean = released(WHOLE, WHOLE_AGES).mean()
+    assert mean.value == pytest.approx(WHOLE_AGES.mean())
+    assert mean.high - mean.low < 1e-3
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        {"width": 0},
-        {"width": 100},
-        {"width": 1, "bins": 3},
-        {"width": "a"},
-        {"width": {"kind": 1}},
-        {"width": 1e-9},
-    ],
+    "bins", [{"bins": 10}, {"bins": [0, 18, 65, 121]}, {"width": 5}, {"bins": 200}], ids=str
 )
-def test_widths_that_make_no_sense(more: dict) -> None:
-    with pytest.raises(sf.UsageError):
-        sf.Histogram("age", **more).needs(DOMAIN)
+def test_bins_of_several_steps_hold_the_truth_and_no_more(bins: dict[str, object]) -> None:
+    """Without noise the interval is as wide as what binning hides."""
+    release = released(WHOLE, WHOLE_AGES, **bins)
+    found = release.lattice.axes[0]
+    assert isinstance(found, GridAxis | EdgesAxis)
+    low, high = found.extremes()
+    mean = release.mean()
+    assert mean.low <= WHOLE_AGES.mean() <= mean.high
+    assert mean.high - mean.low <= (high - low).max() + 1e-3
+    assert release.variance().low <= WHOLE_AGES.var() <= release.variance().high
+    assert release.median().low <= np.median(WHOLE_AGES) <= release.median().high
+    assert release.median().value == int(release.median().value)
 
 
-def test_missing_values_are_dropped_or_have_a_place_of_their_own() -> None:
-    nan = float("nan")
-    dropped = sf.Domain(x=sf.Interval(0, 3, step=1))
-    kept = sf.Domain(x=sf.Interval(-1, 3, step=1, missing=-1))
-    rows = ((nan,), (0.5,), (nan,), (2.5,))
-    assert count(rows, sf.Histogram("x").needs(dropped).lattice).counts.tolist() == [1, 0, 1]
-    assert count(rows, sf.Histogram("x").needs(kept).lattice).counts.tolist() == [2, 1, 0, 1]
-    assert count(rows, sf.Histogram("x", bins=[-1, 0, 3]).needs(kept).lattice).counts.tolist() == [
-        2,
-        2,
-    ]
-    words = sf.Domain(
-        k=sf.Categories(["a", "b"], other="else", missing="none"),
-        f=sf.Categories([False, True], missing="none"),
-    )
-    data = {"k": ["a", None, "zzz", None], "f": [True, None, None, False]}
-    import pyarrow as pa
+@given(
+    lower=st.sampled_from([0, -7, 0.5, 100, -0.3]),
+    step=st.sampled_from([1, 0.01, 0.25, 0.1, 3]),
+    steps=st.integers(2, 400),
+    bins=st.integers(2, 450),
+    edges=st.lists(st.integers(0, 400), min_size=1, max_size=6, unique=True),
+)
+def test_every_step_lies_between_the_extremes_of_its_cell(
+    lower: float, step: float, steps: int, bins: int, edges: list[int]
+) -> None:
+    """And the extremes are steps of the cell, so they are as narrow as can be."""
+    upper = float(round(lower + steps * step, 6))
+    axis = sf.Interval(lower, upper, step=step)
+    values = np.array([float(f"{lower + i * step:.6f}") for i in range(steps)])
+    inner = sorted({values[i] for i in edges if 0 < i < steps})
+    questions = [sf.Histogram("x", bins=bins)]
+    if inner:
+        questions.append(sf.Histogram("x", bins=[float(lower), *inner, upper]))
+    for question in questions:
+        found = question.needs(sf.Domain(x=axis)).lattice.axes[0]
+        assert isinstance(found, GridAxis | EdgesAxis)
+        low, high = found.extremes()
+        cells = found.locate(values.copy())
+        assert (np.abs(np.clip(values, low[cells], high[cells]) - values) < 1e-9).all()
+        for cell in np.unique(cells):
+            held = values[cells == cell]
+            assert (low[cell], high[cell]) == pytest.approx((held[0], held[-1]), abs=1e-9)
 
-    cubes = data_count(
-        sf.source(pa.table(data), words),
-        [sf.Histogram("k").needs(words).lattice, sf.Histogram("f").needs(words).lattice],
-    )
-    assert [cube.counts.tolist() for cube in cubes] == [[1, 0, 1, 2], [1, 1, 2]]
+
+def test_a_release_of_version_0_1_says_what_it_said() -> None:
+    """It does not hold the step: its bins can hold all numbers between their edges."""
+    axis = GridAxis("x", 0.0, 121.0, 121, snap=True)
+    low, high = axis.extremes()
+    assert (high - low == 1).all()
+    assert low[3] == 3
 
 
-def test_stand_ins_lie_within_the_bounds() -> None:
-    with pytest.raises(sf.UsageError):
-        sf.Interval(0, 1, missing=2)
-    with pytest.raises(sf.UsageError):
-        sf.Interval("2013-01-01", "2014-01-01", missing=3)
-    with pytest.raises(sf.UsageError):
-        sf.Categories(["a"], missing="a")
-    assert sf.Interval("2013-01-01", "2014-01-01", missing=dt.date(2013, 1, 1)).stand_in == 15706
+@pytest.mark.deep
+def test_coverage_of_moments(evidence: Callable[[str, object], None]) -> None:
+    """Ten thousand releases each: the interval of each statistic holds as often as it says."""
+    trials = 10_000
+    truths = {
+        "mean": WHOLE_AGES.mean(),
+        "median": np.median(WHOLE_AGES),
+        "variance": WHOLE_AGES.var(),
+    }
+    figures = {}
+    for epsilon in ("0.1", "1"):
+        for bins in (121, 10):
+            question = sf.Histogram("x", bins=bins)
+            lattice = question.needs(sf.Domain(x=WHOLE)).lattice
+            axis = lattice.axes[0]
+            assert isinstance(axis, GridAxis)
+            cube = Cube.of_cells(lattice, axis.locate(WHOLE_AGES.copy())[:, None])
+            held = dict.fromkeys(truths, 0)
+            off = dict.fromkeys(truths, 0.0)
+            for _ in range(trials):
+                release = question.answer(cube, sf.Unit(), sf.PureDP(epsilon), current())
+                for name, truth in truths.items():
+                    estimate = getattr(release, name)()
+                    held[name] += bool(estimate.low <= truth <= estimate.high)
+                    off[name] += (estimate.value - truth) / trials
+            for count in held.values():
+                assert covers(count, trials, 0.95)
+            figures[f"epsilon {epsilon}, {bins} bins"] = {
+                name: {"coverage": held[name] / trials, "mean error": round(off[name], 4)}
+                for name in truths
+            }
+    evidence("coverage_of_moments", figures)
+
+
+def test_an_interval_narrower_than_the_grid_is_not_the_whole_axis() -> None:
+    """Ten million rows: the search for the interval's ends begins at the estimate itself."""
+    question = sf.Histogram("x", bins=121)
+    lattice = question.needs(sf.Domain(x=WHOLE)).lattice
+    counts = np.bincount(WHOLE_AGES.astype(int), minlength=121) * 5_000
+    release = question.answer(Cube(lattice, counts), sf.Unit(), sf.PureDP("1"), PublicSeed("many"))
+    mean = release.mean()
+    assert mean.low <= WHOLE_AGES.mean() <= mean.high
+    assert mean.high - mean.low < 0.01
+    rate = release.rate(np.arange(121) < 18)
+    assert rate.high - rate.low < 1e-4

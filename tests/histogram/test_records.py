@@ -1,4 +1,7 @@
-"""Bins by records: what they spend, exactly; how even they are; what is refused; and broken relations that must be caught."""
+"""Bins by records: what they spend, how even they are, and what is refused.
+
+Broken versions, which spend more than they say, must be caught.
+"""
 
 import math
 from fractions import Fraction
@@ -13,7 +16,7 @@ from sfumato.audit.runs import count, neighbours
 from sfumato.audit.selections import bins_of, law_loss, law_of_bins
 from sfumato.cube import Cube
 from sfumato.data import source
-from sfumato.domain import Categories, Domain, EdgesAxis, Interval, Keys, Lattice
+from sfumato.domain import Categories, Domain, EdgesAxis, GridAxis, Interval, Keys, Lattice
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.histogram.records import RecordBins
@@ -55,7 +58,7 @@ def answer(question, values, cost=PURE, unit=None, noise=None):
     return question.answer(cube, unit or Unit(), cost, noise or PublicSeed("records"))
 
 
-# --- the question -------------------------------------------------------------------------------------------------------
+# --- the question ------------------------------------------------------------
 
 
 def test_it_travels():
@@ -106,13 +109,13 @@ def test_an_axis_of_one_step_and_a_cost_of_a_few_units_are_refused():
         Histogram("x", records=10).preview(DOMAIN, Unit(), PureDP("1e-8"))
 
 
-# --- money --------------------------------------------------------------------------------------------------------------
+# --- shares of the cost ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stated", [None, 1000])
 @pytest.mark.parametrize("cost", COSTS, ids=str)
 def test_shares_add_up_to_the_cost_for_every_number_of_bins(cost, stated):
-    """No path spends more, in integers; what each part's noise and selections use is no more than its share."""
+    """In integers, no path spends more, and no part uses more than its share."""
     for unit in UNITS:
         bins = laid(cost, unit, Histogram("fine", records=10, rows=stated))
         rows, cuts, counts = bins.units
@@ -141,7 +144,8 @@ def test_noise_on_rows_and_counts_spends_their_shares(cost, stated, monkeypatch)
         lambda self, held, bins, noise: np.linspace(0, self.axis.cells, bins + 1).astype(np.int64),
     )
     for unit in UNITS:
-        bins, noise = laid(cost, unit, Histogram("x", records=10, rows=stated)), Recorder()
+        bins = laid(cost, unit, Histogram("x", records=10, rows=stated))
+        noise = Recorder()
         bins.answer(Cube(Lattice((bins.axis,)), np.full(bins.axis.cells, 30)), noise)
         whole = RHO_UNITS if isinstance(cost, ZCDP) else EPSILON_UNITS
         shares = [Fraction(part, whole) for part in (bins.units[0], bins.units[2]) if part]
@@ -159,18 +163,20 @@ def test_a_publisher_charges_the_cost_and_no_delta():
         assert release.guarantee.measure == PureDP("0.5")
 
 
-# --- what is spent ------------------------------------------------------------------------------------------------------
+# --- what is spent ------------------------------------------------------------
 
 
 def cut_law(bins, cells, number):
-    """P of all edges, by following every cut, with the weights of the paper: dict of tuple -> probability."""
+    """The probability of every tuple of edges, by following every cut with the paper's weights."""
     shares = bins.shares(number)
 
     def node(lower, upper, parts, level):
         parts = min(parts, upper - lower)
         if parts == 1:
             return {(): 1.0}
-        (unit, epsilon), below, found = shares[level], parts // 2, {}
+        unit, epsilon = shares[level]
+        below = parts // 2
+        found = {}
         q = Fraction(below, parts)
         logs = single(
             cells[lower:upper],
@@ -198,10 +204,14 @@ def in_bins(cells, edges):
 
 
 def spent(bins, number, paid=None, others=2):
-    """The largest loss over all small neighbours and all outcomes: noisy rows, edges, noisy counts; ``paid``: what cuts really used."""
+    """The largest loss over all small neighbours and all outcomes: noisy rows, edges, noisy counts.
+
+    ``paid`` is what the cuts really use. None: what they say.
+    """
     law = lru_cache(maxsize=None)(lambda cells: cut_law(paid or bins, cells, number))
     losses = [0.0]
-    of_rows, of_counts = float(bins.rows_law.scale), float(bins.law.scale)
+    of_rows = float(bins.rows_law.scale)
+    of_counts = float(bins.law.scale)
     for one, other in {(counted(a), counted(b)) for a, b in neighbours(ON_SIX, bins.unit, others)}:
         first = abs(sum(one) - sum(other)) / of_rows
         for edges, p in law(one).items():
@@ -220,10 +230,13 @@ def test_no_more_than_the_cost_is_spent(unit, number):
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_no_more_than_rho_is_spent(unit):
-    """Rows, cuts and counts one after another: divergences of the first and the last are closed forms, cuts are enumerated."""
-    bins, number = laid(ZCDP("0.5"), unit), 3
+    """Cuts are enumerated. The divergences of rows and counts are closed forms."""
+    bins = laid(ZCDP("0.5"), unit)
+    number = 3
     law = lru_cache(maxsize=None)(lambda cells: cut_law(bins, cells, number))
-    worst, of_rows, of_counts = 0.0, bins.rows_law, bins.law
+    of_rows = bins.rows_law
+    of_counts = bins.law
+    worst = 0.0
     for one, other in {
         (counted(a), counted(b))
         for a, b in neighbours(ON_SIX, unit, others=2 - unit.rows_per_person)
@@ -272,7 +285,8 @@ class TrueQuantiles(RecordBins):
     """Broken: edges at the true quantiles."""
 
     def log_probability(self, held, edges):
-        rows, number = np.repeat(*held), len(edges) - 1
+        rows = np.repeat(*held)
+        number = len(edges) - 1
         true = [
             int(rows[len(rows) * i // number]) + 1 if len(rows) else i for i in range(1, number)
         ]
@@ -303,17 +317,15 @@ def test_edges_at_true_quantiles_are_caught():
     )
 
 
-# --- the draw -----------------------------------------------------------------------------------------------------------
+# --- the draw ------------------------------------------------------------
 
 
 def surprise(drawn, law):
     """The p-value of a chi-squared test, rare outcomes taken together."""
     from scipy.stats import chi2
 
-    expected, seen = (
-        np.array(list(law.values())) * len(drawn),
-        np.bincount(drawn, minlength=len(law)),
-    )
+    expected = np.array(list(law.values())) * len(drawn)
+    seen = np.bincount(drawn, minlength=len(law))
     rare = expected < 5
     expected, seen = (np.append(x[~rare], x[rare].sum() + 1e-9) for x in (expected, seen))
     return chi2.sf(((seen - expected) ** 2 / expected).sum(), len(expected) - 1)
@@ -323,19 +335,20 @@ def surprise(drawn, law):
     ("number", "unit"), [(3, Unit()), (4, Unit(neighbours="replace"))], ids=str
 )
 def test_edges_are_drawn_by_their_law(number, unit):
-    bins, cells, noise = laid(PureDP("6"), unit), (3, 0, 1, 0, 0, 4), PublicSeed("cuts")
-    held = np.flatnonzero(cells)
+    bins = laid(PureDP("6"), unit)
+    cells = (3, 0, 1, 0, 0, 4)
+    noise = PublicSeed("cuts")
+    occupied = np.flatnonzero(cells)
+    rows = np.array(cells)[occupied]
     law = cut_law(bins, cells, number)
     assert math.fsum(law.values()) == pytest.approx(1)
     for edges, p in law.items():
         if number == 3 and len(edges) == 2:
-            assert bins.log_probability(
-                (held, np.array(cells)[held]), [0, *edges, 6]
-            ) == pytest.approx(math.log(p), abs=1e-9)
+            log_probability = bins.log_probability((occupied, rows), [0, *edges, 6])
+            assert log_probability == pytest.approx(math.log(p), abs=1e-9)
     places = {edges: i for i, edges in enumerate(law)}
     drawn = [
-        places[tuple(bins.cut((held, np.array(cells)[held]), number, noise)[1:-1].tolist())]
-        for _ in range(1200)
+        places[tuple(bins.cut((occupied, rows), number, noise)[1:-1].tolist())] for _ in range(1200)
     ]
     assert surprise(drawn, law) > 1e-9
     unshared = LevelsUnshared(bins.axis, bins.records, bins.stated, bins.unit, bins.cost)
@@ -380,11 +393,25 @@ def test_few_rows_equal_rows_and_narrow_axes():
     assert Histogram("fine", records=5, rows=50).preview(DOMAIN, Unit(), PURE).cells == 10
 
 
+def test_bins_by_records_know_the_step() -> None:
+    question = Histogram("x", records=200, rows=2_000)
+    fine = question.needs(Domain(x=Interval(0, 121, step=1))).lattice
+    axis = fine.axes[0]
+    assert isinstance(axis, GridAxis)
+    draw = np.random.default_rng(11)
+    ages = np.clip(draw.gamma(4, 10, 2_000).astype(int), 0, 120).astype(float)
+    cube = Cube.of_cells(fine, axis.locate(ages)[:, None])
+    release = question.answer(cube, Unit(), PureDP("50"), PublicSeed("r"))
+    cut = release.lattice.axes[0]
+    assert isinstance(cut, EdgesAxis)
+    assert cut.extremes()[1].tolist() == [edge - 1 for edge in cut.bounds[1:]]
+
+
 def test_the_preview_says_what_is_paid_for_what():
-    told = str(Histogram("fine", records=100).preview(DOMAIN, Unit(), PURE, rows=10_000))
-    assert "edges cost epsilon = 0.45, their counts epsilon = 0.5" in told
-    assert "noisy number of rows, at epsilon = 0.05" in told
-    assert "each of 100 counts" in told
+    said = str(Histogram("fine", records=100).preview(DOMAIN, Unit(), PURE, rows=10_000))
+    assert "edges cost epsilon = 0.45, their counts epsilon = 0.5" in said
+    assert "noisy number of rows, at epsilon = 0.05" in said
+    assert "each of 100 counts" in said
     unknown = Histogram("fine", records=100).preview(DOMAIN, Unit(), PURE)
     assert unknown.cells is None
     assert unknown.accuracy() == 6
@@ -394,7 +421,8 @@ def test_the_preview_says_what_is_paid_for_what():
 
 
 def test_nothing_true_is_shown():
-    true, question = 8_675_309, Histogram("x", records=10**6)
+    true = 8_675_309
+    question = Histogram("x", records=10**6)
     cube = Cube(question.needs(DOMAIN).lattice, np.array([true, 0, 0, 0, 0, 0]))
     release = question.answer(cube, Unit(), PureDP("0.001"), PublicSeed("canary"))
     assert not sightings(

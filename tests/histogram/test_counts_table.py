@@ -1,4 +1,4 @@
-"""Bins at the ends also hold what lies beyond them, and their names say so, everywhere."""
+"""Tables of counts: their intervals hold, their cells have true names, and refusals."""
 
 from __future__ import annotations
 
@@ -8,10 +8,48 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from histogram.tables import HALF, answer
 from sfumato.charts import style
 from sfumato.cli import run
 from sfumato.domain import bin_names
+from sfumato.histogram import Histogram
 from sfumato.pages import page
+from sfumato.privacy.measures import ZCDP
+from sfumato.random import PublicSeed
+from support.statistics import check_coverage, masses, support
+
+
+@pytest.mark.parametrize("cost", [HALF, ZCDP("0.1")], ids=str)
+def test_coverage_of_ten_thousand_releases(cost):
+    """One release of 10^4 times as many cells has the same law. The seed is public."""
+    releases = 10_000
+    cells = 20
+    question = Histogram("age", bins=cells)
+    release = answer(question, cost=cost)
+    errors = np.abs(
+        release.law.sample(releases * cells, PublicSeed("many")).reshape(releases, cells)
+    )
+    values = support(release.law)
+    for simultaneous in (False, True):
+        half = int(release.accuracy("0.95", simultaneous)[0])
+        one = float(masses(release.law, values)[np.abs(values) <= half].sum())
+        held = (errors <= half).all(axis=1) if simultaneous else (errors <= half).reshape(-1)
+        exact = one**cells if simultaneous else one
+        assert exact >= 0.95 - 1e-9
+        check_coverage(int(held.sum()), held.size, exact, near_miss=0.02, false_alarm=6.3e-5)
+
+
+def test_refusals(releases: list[sf.HistogramRelease]) -> None:
+    release = releases[0]
+    for ask in (
+        release.mean,
+        lambda: release.mean("kind"),
+        lambda: release.rate(False),
+        lambda: release.kept(3),
+    ):
+        with pytest.raises(sf.UsageError):
+            ask()
+
 
 DOMAIN = sf.Domain(
     age=sf.Interval(0, 200),
