@@ -10,7 +10,8 @@ import sfumato as sf
 
 def test_marginals_agree(releases: list[sf.HistogramRelease]) -> None:
     release = releases[0]
-    ages, kinds = release.marginal("age"), release.marginal("kind")
+    ages = release.marginal("age")
+    kinds = release.marginal("kind")
     assert ages.value.sum() == kinds.value.sum() == release.total().value == release.values.sum()
     assert (release.marginal(["kind", "age"]).value == release.values.T).all()
     assert (release.marginal(["age", "kind"]).low == release.interval()[0]).all()
@@ -29,6 +30,5 @@ def test_a_consistent_table_has_the_same_total_and_no_negative_count(
         assert table.min() >= 0
         assert table.sum() == max(0, release.values.sum())
         lifted = release.values[table > 0] - table[table > 0]
-        assert (
-            np.ptp(lifted) <= 1
-        )  # the projection takes the same from each cell that stays, but for rounding
+        # But for rounding, the projection takes the same from each cell that stays above 0.
+        assert np.ptp(lifted) <= 1
