@@ -31,7 +31,7 @@ from sfumato.local.client import Client, Report, mechanism_of, reports
 from sfumato.local.collector import LONGEST_LINE, Collector, lines, write
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.numbers import MOST_BITS, float_of_text, fraction, whole_of_text
-from sfumato.publishing.plan import LONGEST_PLAN, PlanFile, read_plan
+from sfumato.publishing.plan_file import LONGEST_PLAN, PlanFile, read_plan
 from sfumato.testing import deterministic
 
 STEERING = "\x1b[2J\x9b31m\x7f\r\b\u202e\u2066\u200f\u061c\u2028\ufeff\U000e0041"

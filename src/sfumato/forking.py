@@ -1,7 +1,8 @@
-"""What a child process must not inherit from its parent's threads: locks, and half-done work.
+"""New locks for child processes.
 
-A thread that held a lock at the moment of a fork does not exist in the child, and would never give
-it back.
+A child process has only the thread that forked it. If another thread of the parent held a lock at
+that moment, nobody in the child would ever release it. What that thread had half done must not be
+used either.
 """
 
 from __future__ import annotations
@@ -15,12 +16,21 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LIVE: weakref.WeakKeyDictionary[object, Callable[[], None]] = weakref.WeakKeyDictionary()
-_ADDING = threading.RLock()
+_ADDING = threading.RLock()  # held across a fork, so that the child's table is whole
 
 
 def renewed_in_children(thing: T, renew: Callable[[T], None]) -> None:
-    """Let a thing that threads share begin anew in each child process: with new locks, and idle."""
-    found = weakref.ref(thing)  # a plain reference would keep the thing alive in its own entry
+    """Renew an object that threads share in each child process.
+
+    Parameters
+    ----------
+    thing : object
+        Anything that can be a key and be weakly referenced; it is not kept alive.
+    renew : callable
+        Gives it new locks, and lets it forget what was half done.
+    """
+    # A plain reference would keep the thing alive: it would be reachable from its own entry.
+    found = weakref.ref(thing)
 
     def renew_it() -> None:
         alive = found()

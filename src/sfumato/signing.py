@@ -5,7 +5,8 @@ from __future__ import annotations
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-NAME = "signing key"  # of the private key, among a ledger's secrets
+NAME = "signing key"  # under which a ledger keeps its private key among its secrets
+HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def new_key() -> bytes:
@@ -24,12 +25,25 @@ def sign(private: bytes, message: bytes) -> str:
 
 
 def valid(public: str, signature: str, message: bytes) -> bool:
-    """Whether a signature is that of the message under a public key.
+    """Whether a signature is that of a message under a public key.
 
-    False also for what is no key or no signature.
+    Parameters
+    ----------
+    public : str
+        64 hexadecimal digits.
+    signature : str
+        128 hexadecimal digits, in lower case.
+    message : bytes
+
+    Returns
+    -------
+    bool
+        False also for what is no key or no signature.
     """
-    if len(signature) != 128 or not set(signature) <= set("0123456789abcdef"):
-        return False  # one signature has one form
+    # `bytes.fromhex` takes capitals and blanks, too. One signature may have one form only, or a
+    # release could be changed without its signature failing.
+    if len(signature) != 128 or not HEXADECIMAL.issuperset(signature):
+        return False
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
         key.verify(bytes.fromhex(signature), message)

@@ -1,4 +1,4 @@
-"""Writing what was made into a file, but never over a ledger, whose charges could not be had back."""
+"""Writing results into files, but never over a ledger: its charges would be lost for good."""
 
 from __future__ import annotations
 
@@ -9,22 +9,30 @@ from sfumato.errors import DataError
 
 ELSEWHERE = "Choose a path that can be written"
 DATABASE = "it is a database, such as a ledger, and would be lost"
-_SQLITE = b"SQLite format 3\0"  # what a ledger begins with, and its file of secrets
+_SQLITE = b"SQLite format 3\0"  # how a ledger begins, and its file of secrets
 
 
 def is_database(path: Path) -> bool:
     """Whether a file is a database of SQLite, such as a ledger."""
     try:
-        if not path.is_file():  # reading from a pipe would wait
+        # Reading from a pipe would wait for someone to write to it.
+        if not path.is_file():
             return False
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError:
-        return False  # not there, or not to be read: writing to it will say what is the matter
+        # It is missing or cannot be read. If it cannot be written either, writing will say so.
+        return False
 
 
 def require_no_database(path: Path, doing: str) -> None:
     """Refuse to write over a ledger.
+
+    Parameters
+    ----------
+    path : Path
+    doing : str
+        What the caller is doing, for the message, such as "writing".
 
     Raises
     ------
@@ -38,10 +46,18 @@ def require_no_database(path: Path, doing: str) -> None:
 def write_bytes(path: str | os.PathLike[str], content: bytes, doing: str = "writing") -> Path:
     """Write a file, and return its path.
 
+    Parameters
+    ----------
+    path : str or path
+        An existing file is replaced, unless it is a ledger.
+    content : bytes
+    doing : str
+        What the caller is doing, for messages.
+
     Raises
     ------
     DataError
-        If it cannot be written, or is a ledger.
+        If the file cannot be written, or is a ledger.
     """
     target = Path(path)
     require_no_database(target, doing)

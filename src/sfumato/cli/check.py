@@ -10,7 +10,7 @@ from sfumato.cli.options import AXIS_HELP, json_option, parse_axes
 from sfumato.cli.output import scanning
 from sfumato.domain import Domain, Lattice
 from sfumato.errors import UsageError
-from sfumato.publishing.plan import domain_of, read_plan
+from sfumato.publishing.plan_file import domain_of, read_plan
 
 
 @click.command(short_help="Look at your own table before you pay.")

@@ -19,7 +19,8 @@ from sfumato.histogram import Histogram
 from sfumato.numbers import fraction, positive, probability
 from sfumato.privacy import belief
 from sfumato.privacy.unit import Neighbours, Unit
-from sfumato.publishing.plan import Plan, domain_of, read_plan
+from sfumato.publishing.plan import Plan
+from sfumato.publishing.plan_file import domain_of, read_plan
 from sfumato.risk import Choices, Risk
 
 WIDTH = 80

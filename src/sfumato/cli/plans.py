@@ -23,7 +23,7 @@ from sfumato.privacy import belief
 from sfumato.privacy.composition import compose, plan_epsilon
 from sfumato.privacy.measures import ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.publishing.plan import domain_of, read_plan
+from sfumato.publishing.plan_file import domain_of, read_plan
 
 DELTA = Fraction(1, 10**6)
 

@@ -1,4 +1,4 @@
-"""How the answers and streams of a ledger of version 0.1 are read when it is copied to a new file."""
+"""Upgrading a ledger of version 0.1: how its answers and streams are read and written anew."""
 
 from __future__ import annotations
 
@@ -22,7 +22,17 @@ T = TypeVar("T")
 def upgrade_ledger(old: str | Path, new: str | Path) -> Upgraded:
     """Copy a ledger of version 0.1 to a new file; the old one is only read.
 
-    Stored answers are found again by the questions that paid for them, and their receipts are new ones. Streams go on.
+    The questions that paid for the stored answers find them again, with new receipts. Streams go
+    on.
+
+    Parameters
+    ----------
+    old, new : str or Path
+
+    Returns
+    -------
+    Upgraded
+        What was copied, and which accounts can pay for nothing more.
 
     Raises
     ------
@@ -45,17 +55,20 @@ class _OldOpening(msgspec.Struct, frozen=True):
 
 
 class _Reader:
-    """Reads what version 0.1 stored."""
+    """Reads what version 0.1 stored; the ledger itself knows nothing of releases."""
 
     def __init__(self, label: str) -> None:
         self._label = label
 
     def answer(self, payload: bytes, entry: Entry) -> bytes:
         """A stored answer whose receipts name the entry as it is now."""
-        return to_bytes([_renamed(release, entry) for release in self._releases(payload)])
+        return to_bytes([_with_receipt_of(release, entry) for release in self._releases(payload)])
 
     def binding(self, payload: bytes) -> Binding | None:
-        """What a stored answer, or the specification of a stream, protects; None where it does not say one thing."""
+        """What a stored answer, or what a stream was opened with, protects.
+
+        None where its parts protect different persons.
+        """
         if payload.startswith(b"["):
             units = {release.guarantee.unit.protects for release in self._releases(payload)}
         else:
@@ -82,7 +95,7 @@ class _Reader:
         raise LedgerError(f"the ledger {self._label!r}", obstacle, "Use the version that wrote it")
 
 
-def _renamed(release: Release, entry: Entry) -> Release:
+def _with_receipt_of(release: Release, entry: Entry) -> Release:
     """A release whose receipt has the key, digest and hash of an entry."""
     if release.receipt is None:
         return release

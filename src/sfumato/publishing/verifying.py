@@ -1,4 +1,7 @@
-"""Whether a release that someone holds is the one that was published."""
+"""Whether a release that someone holds is the one that was published.
+
+The custodian compares it with the ledger. A reader without the ledger checks its signature.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,13 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
     Parameters
     ----------
     release : Release
+        As it was loaded. All of it is compared, byte by byte.
     ledger : Ledger
-        The one that was charged for it.
+        The ledger that was charged for it.
+
+    Returns
+    -------
+    Verdict
 
     >>> import numpy as np, sfumato as sf
     >>> src = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")
@@ -52,43 +60,44 @@ def verify(release: Release, ledger: Ledger) -> Verdict:
     receipt = release.receipt
     if receipt is None:
         return Verdict(False, "It has no receipt, so nothing says which charge paid for it.")
-    if not 1 <= receipt.entry <= LARGEST:
+    number = receipt.entry
+    if not 1 <= number <= LARGEST:
         return Verdict(False, "Its receipt names an entry that no ledger has.")
-    before = ledger.was(receipt.entry)
-    old = before is not None and before == receipt.entry_hash
+    hash_before_upgrade = ledger.was(number)
+    from_before_upgrade = receipt.entry_hash == hash_before_upgrade
     stored = _stored(release, receipt, ledger)
     if stored is None:
-        return Verdict(False, f"The ledger has no such answer under entry {receipt.entry}.")
-    if old:
-        # The ledger was upgraded since, and gave the receipt another key, digest and hash.
-        release = _renamed(release, receipt, stored.receipt)
+        return Verdict(False, f"The ledger has no such answer under entry {number}.")
+    if from_before_upgrade:
+        release = _with_new_names(release, receipt, stored.receipt)
     if to_bytes(stored) != to_bytes(release):
-        return Verdict(
-            False, f"It differs from the answer that is stored under entry {receipt.entry}."
-        )
-    if old:
-        advice = "Its receipt is of version 0.1, and gives the size of the data file away: publish the stored answer instead."
-        return Verdict(True, f"It is the answer stored under entry {receipt.entry}. {advice}")
-    return Verdict(
-        True, f"It is the answer stored under entry {receipt.entry}, charged {receipt.time}."
-    )
+        return Verdict(False, f"It differs from the answer that is stored under entry {number}.")
+    if from_before_upgrade:
+        gives_away = "Its receipt is of version 0.1, and gives the size of the data file away"
+        advice = f"{gives_away}: publish the stored answer instead."
+        return Verdict(True, f"It is the answer stored under entry {number}. {advice}")
+    return Verdict(True, f"It is the answer stored under entry {number}, charged {receipt.time}.")
 
 
 def _stored(release: Release, receipt: Receipt, ledger: Ledger) -> Release | None:
-    """What the ledger has in the place that a receipt names."""
+    """What the ledger has where a receipt says that the release is; None where it has nothing."""
     if isinstance(release, CounterRelease):
         return _stream(release, receipt, ledger)
     payload = ledger.answer(receipt.entry)
     if payload is None or not payload.startswith(b"["):
         return None
-    number = receipt.part.partition(" ")[0]
     answers = stored_releases(payload)
-    place = int(number) - 1 if number.isdecimal() and len(number) < 10 else -1
-    return answers[place] if 0 <= place < len(answers) else None
+    # Such as "2 of 3". The receipt may have been edited, so this may be any text.
+    number = receipt.part.partition(" ")[0]
+    index = int(number) - 1 if number.isdecimal() and len(number) < 10 else -1
+    return answers[index] if 0 <= index < len(answers) else None
 
 
 def _stream(release: CounterRelease, receipt: Receipt, ledger: Ledger) -> Release | None:
-    """The same number of steps of a stream, as the ledger has them, under the release's own signature."""
+    """As many steps of a stream as the release has, from the ledger.
+
+    They carry the release's own signature, if it is one of this ledger's.
+    """
     steps = ledger.steps(receipt.entry)
     if steps is None:
         return None
@@ -96,15 +105,16 @@ def _stream(release: CounterRelease, receipt: Receipt, ledger: Ledger) -> Releas
     if found.receipt is None:
         return found
     mine = msgspec.structs.replace(found.receipt, version=receipt.version)
-    # Histories are not stored, so neither is their signature. It is the ledger's, or there is none.
+    # A history is made from the steps whenever it is asked for, so no signature of it is stored. It
+    # counts only if it is valid under the ledger's own key; else the two will differ.
     signer = ledger.signer() if receipt.signer else None
     if signer == receipt.signer and valid(receipt.signer, receipt.signature, signed_part(release)):
         mine = msgspec.structs.replace(mine, signature=receipt.signature, signer=receipt.signer)
     return msgspec.structs.replace(found, receipt=mine)
 
 
-def _renamed(release: Release, receipt: Receipt, now: Receipt | None) -> Release:
-    """A release of version 0.1 with the key, digest and hash that the ledger gave its receipt since."""
+def _with_new_names(release: Release, receipt: Receipt, now: Receipt | None) -> Release:
+    """A release of version 0.1, with the key, digest and hash that an upgrade gave its receipt."""
     if now is None:
         return release
     renamed = msgspec.structs.replace(
@@ -120,13 +130,23 @@ def verify_signature(release: Release, signer: str) -> Verdict:
     ----------
     release : Release
     signer : str
-        The public key, 64 hexadecimal digits, as ``sfumato ledger key`` prints it. Take it from the custodian, not from
-        the release.
+        The public key, 64 hexadecimal digits, as ``sfumato ledger key`` prints it. Take it from the
+        custodian, not from the release: whoever edits a release may sign it with another key.
+
+    Returns
+    -------
+    Verdict
+
+    Raises
+    ------
+    UsageError
+        If the key is not 64 hexadecimal digits.
     """
-    if len(signer) != 64 or not all(c in "0123456789abcdef" for c in signer):
-        obstacle = "a public key is 64 hexadecimal digits"
+    if len(signer) != 64 or not set(signer) <= set("0123456789abcdef"):
         raise UsageError(
-            "checking a signature", obstacle, "Give the key that `sfumato ledger key` printed"
+            "checking a signature",
+            "a public key is 64 hexadecimal digits",
+            "Give the key that `sfumato ledger key` printed",
         )
     receipt = release.receipt
     if receipt is None or not receipt.signature:

@@ -1,0 +1,195 @@
+"""A plan as a TOML file: questions, together with their data, domain, account and cost."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+
+from sfumato.answers import registry
+from sfumato.answers.codec import from_plain
+from sfumato.answers.question import AnyQuestion
+from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.numbers import Exactly
+from sfumato.privacy.measures import CentralMeasure, measure_of
+from sfumato.privacy.unit import Neighbours
+from sfumato.publishing.plan import Plan
+
+LONGEST_PLAN = 2**22  # bytes: room for a hundred thousand labels
+
+# The parser of TOML takes time in proportion to the square of the dots in a name.
+MOST_DOTS = 16
+_PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_DOTTED = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*\.[ \t]*){{{MOST_DOTS + 1}}}")
+
+EXAMPLE = "examples/flights.toml"
+
+
+class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[source]``: where the rows are, and whom each row belongs to.
+
+    A relative path starts at the folder of the plan.
+    """
+
+    path: str
+    person: str | None = None
+    rows_per_person: int = 1
+    neighbours: Neighbours = "add-remove"
+    name: str | None = None
+    version: str | int | None = None
+
+
+class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[budget]``: the account, and its total as epsilon, epsilon and delta, or rho.
+
+    Without a total, the account must exist. ``ceiling`` is what all accounts of the named data set
+    may spend together, in the account's measure: an epsilon (with the same delta) or a rho.
+    """
+
+    account: str
+    epsilon: str | int | float | None = None
+    delta: str | int | float = 0
+    rho: str | int | float | None = None
+    ceiling: str | int | float | None = None
+
+    @property
+    def total(self) -> CentralMeasure | None:
+        """The account's total; None where none is stated."""
+        if self.epsilon is None and self.rho is None:
+            return None
+        return measure_of("[budget]", epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+
+    @property
+    def most(self) -> CentralMeasure | None:
+        """The ceiling of the data set, in the measure of the account; None where none is stated."""
+        if self.ceiling is None:
+            return None
+        if self.rho is not None:
+            return measure_of("a ceiling", rho=self.ceiling)
+        return measure_of("a ceiling", epsilon=self.ceiling, delta=self.delta)
+
+
+class CostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``[release]``: what this plan may spend, and how its questions share it."""
+
+    epsilon: str | int | float | None = None
+    delta: str | int | float = 0
+    rho: str | int | float | None = None
+    shares: tuple[Fraction, ...] | None = None
+    key: str | None = None
+
+    def arguments(self) -> dict[str, Exactly | None]:
+        """The cost as keyword arguments of ``Publisher.release``."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+
+
+class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole release as a file: source, domain, budget, cost and questions.
+
+    An unknown field is refused: it may be a misspelt limit on persons.
+    """
+
+    source: SourceSpec
+    domain: dict[str, Interval | Categories | Keys]
+    budget: BudgetSpec
+    release: CostSpec
+    questions: tuple[AnyQuestion, ...]
+
+    def plan(self) -> Plan:
+        """The questions, and how they share the cost."""
+        return Plan(self.questions, self.release.shares)
+
+
+def read_plan(path: str | os.PathLike[str]) -> PlanFile:
+    """Read a plan from a TOML file.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read.
+    UsageError
+        If it is not TOML, or a field is unknown, missing or wrong; the message names the place.
+    """
+    asked = f"the plan {Path(path)}"
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(LONGEST_PLAN + 1)
+    except OSError as error:
+        raise DataError(
+            asked,
+            error.strerror or "the file cannot be read",
+            f"Name a TOML file; {EXAMPLE} is one",
+        ) from None
+    plain = _toml(data, asked)
+    # Questions from outside the package may be named in a plan.
+    registry.discover()
+    try:
+        spec = from_plain(plain, PlanFile)
+    except msgspec.ValidationError as error:
+        # What one of our own types refused says more than msgspec's message about it.
+        if isinstance(error.__cause__, SfumatoError):
+            raise error.__cause__ from None
+        raise UsageError(asked, str(error), f"Correct that field; {EXAMPLE} shows each") from None
+    return spec if Path(spec.source.path).is_absolute() else _in_folder(spec, Path(path).parent)
+
+
+def _toml(data: bytes, asked: str) -> object:
+    """Parse a plan, which may come from a stranger, in work that its length bounds.
+
+    Python's parser of TOML does not bound it: its time grows with the square of the dots in a name,
+    and it recurses into brackets.
+    """
+    if len(data) > LONGEST_PLAN:
+        raise UsageError(
+            asked,
+            f"it is longer than {LONGEST_PLAN:,} bytes",
+            "Divide its questions among several plans",
+        )
+    try:
+        text = data.decode("utf-8").replace("\r\n", "\n")
+        if _DOTTED.search(text):
+            raise UsageError(
+                asked,
+                f"a name in it has more than {MOST_DOTS} dots",
+                f"Write names as {EXAMPLE} does",
+            )
+        return _isoformat(tomllib.loads(text))
+    except SfumatoError:
+        raise
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        obstacle = f"it is not TOML ({error})"
+    # Python itself refuses integers of more than 4,300 digits.
+    except ValueError:
+        obstacle = "a number in it is too long to be read"
+    except RecursionError:
+        obstacle = "brackets in it are nested too deeply"
+    raise UsageError(asked, obstacle, "Correct that place")
+
+
+def _in_folder(spec: PlanFile, folder: Path) -> PlanFile:
+    source = msgspec.structs.replace(spec.source, path=str(folder / spec.source.path))
+    return msgspec.structs.replace(spec, source=source)
+
+
+def domain_of(spec: PlanFile) -> Domain:
+    """The public axes that a plan declares."""
+    return Domain(spec.domain)
+
+
+def _isoformat(plain: object) -> object:
+    """Write the dates that TOML knows as ISO text, the only form in which a domain holds them."""
+    if isinstance(plain, dict):
+        return {key: _isoformat(value) for key, value in plain.items()}
+    if isinstance(plain, list):
+        return [_isoformat(value) for value in plain]
+    return plain.isoformat() if isinstance(plain, dt.date) else plain
