@@ -1,4 +1,8 @@
-"""How a whole ledger is recomputed from its entries and compared."""
+"""How a whole ledger is recomputed from its entries, and compared with what is stored.
+
+Whoever edits a file may write anything into it: a text for a number, a note that is not JSON. So an
+audit assumes nothing of what it reads, and reports a fault where other code would fail.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,15 @@ from sfumato.ledger.entries import BEGUN, LARGEST, NOTHING, Amount, Entry, Verif
 from sfumato.ledger.store import PublicRows
 
 MOST_FAULTS = 100
+NOTE_ERRORS = (ValueError, TypeError, KeyError)  # of reading a note that may be any text
 NOT_AS_OPENED = "its rule or total is not the one with which it was opened"
 
 
 class Audited(NamedTuple):
     """What an audit found, and what the streams of the ledger must agree with.
 
-    ``paid`` has the hash of each reservation, ``begun`` for those of streams that of what they were
-    opened with.
+    ``paid`` has the hash of each reservation, by its number. ``begun`` has, for each reservation of
+    a stream that was begun, the hash of what the stream was opened with.
     """
 
     verification: Verification
@@ -29,7 +34,14 @@ class Audited(NamedTuple):
 
 
 def audit(rows: PublicRows, known: tuple[int, str] | None) -> Audited:
-    """Check what is beneath the rows, and every entry, in one consistent view."""
+    """Check every entry, and what is beneath the rows, in one consistent view.
+
+    Parameters
+    ----------
+    rows : PublicRows
+    known : tuple of int and str, or None
+        The number and hash of an entry, kept elsewhere, that must stand in this ledger.
+    """
     return audited(_books(rows), known, rows.damage(thorough=True))
 
 
@@ -38,16 +50,13 @@ def audited(
     known: tuple[int, str] | None = None,
     damage: Iterable[str] = (),
 ) -> Audited:
-    """Check every entry.
-
-    ``known`` is an entry that must stand where it stood; ``damage`` was found before.
-    """
+    """Check every entry. ``damage`` has faults that were found before."""
     checking = _Audit(books, known, list(damage))
     return Audited(checking.run(), checking.paid, checking.begun)
 
 
 def first_fault(rows: PublicRows) -> str | None:
-    """The first fault that can be seen at once, before a charge: rules, last entry, totals."""
+    """The first fault that can be seen quickly, before a charge: rules, last entry, totals."""
     found = rows.damage(thorough=False)
     if found:
         return found[0]
@@ -70,15 +79,26 @@ def _books(rows: PublicRows) -> Books:
 
 
 def digest_of(payload: object) -> str:
-    """The hash of an answer; of what is no bytes, no hash."""
+    """The hash of an answer; a text that is no hash if an edited file holds something else."""
     return payload_digest(payload) if isinstance(payload, bytes) else "not bytes"
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """All that a ledger holds, read in one consistent view.
+    """All that the public part of a ledger holds, read in one consistent view.
 
-    ``payloads`` maps the entry that stores an answer to the answer's hash.
+    Attributes
+    ----------
+    entries : iterable of Entry
+        In order; gone through once.
+    accounts : mapping
+        The rule and total of each account.
+    payloads : mapping
+        From the number of an entry that stores an answer to the answer's hash.
+    highest : int
+        The highest number that was ever given to an entry.
+    settled : mapping
+        What was fixed for an account ("bind") or a data set ("cap"), as the note of its entry.
     """
 
     entries: Iterable[Entry]
@@ -86,12 +106,11 @@ class Books:
     payloads: Mapping[int, str]
     highest: int
     settled: Mapping[tuple[str, str], str]
-    """What was fixed for an account ("bind") or a data set ("cap"), as its entry says."""
 
 
 @dataclass(slots=True)
 class _Key:
-    """What the entries so far say of one key. ``charge`` is the number of its reservation."""
+    """What the entries so far say of one key; ``charge`` is the number of its reservation."""
 
     charge: int
     digest: str
@@ -120,14 +139,17 @@ class _Audit:
     _settled: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
     def run(self) -> Verification:
-        """Walk the chain once, then compare what is left over on either side."""
+        """Follow the chain once, then look for rows that no entry accounts for."""
         known = self.known
+        # An empty ledger has the head (0, ""): every ledger continues it.
         met = known is None or known == (0, "")
         count = 0
         for entry in self.books.entries:
             self._entry(entry)
             met = met or (entry.sequence, entry.hash) == known
             count += 1
+        # SQLite remembers the highest number it gave out. A cut of the tail cannot lower that
+        # without an edit of its own.
         if self.books.highest != self._head[0]:
             given = f"the ledger gave out entry numbers up to {self.books.highest}"
             self._fault(f"{given}, but ends at entry {self._head[0]}: its tail was cut")
@@ -156,6 +178,7 @@ class _Audit:
 
     def _entry(self, entry: Entry) -> None:
         number, previous = self._head
+        # Go on from what the entry says of itself: one edit is then one fault, not all after it.
         self._head = (entry.sequence, entry.hash)
         if not _well_formed(entry):
             self._fault(f"entry {entry.sequence} holds a value of the wrong kind")
@@ -191,21 +214,21 @@ class _Audit:
         if entry.kind in ("bind", "cap"):
             self._settle(entry)
             return
-        place = (entry.account, entry.key)
-        key = self._keys.get(place)
+        at = (entry.account, entry.key)
+        key = self._keys.get(at)
         if entry.account not in self._totals:
             account = f"account {entry.account!r}, which is not open"
             self._fault(f"entry {entry.sequence} belongs to {account}")
         if entry.kind == "reserve":
             if key is not None:
                 self._fault(f"entry {entry.sequence} reserves key {entry.key!r} a second time")
-            self._keys[place] = _Key(entry.sequence, entry.digest)
+            self._keys[at] = _Key(entry.sequence, entry.digest)
             self.paid[entry.sequence] = entry.hash
         elif key is None or key.digest != entry.digest:
             obstacle = "has no reservation that it belongs to"
             self._fault(f"entry {entry.sequence} ({entry.kind}) {obstacle}")
         else:
-            self._step(entry, key)
+            self._follow_key(entry, key)
 
     def _open(self, entry: Entry) -> None:
         written = self.books.accounts.get(entry.account)
@@ -218,7 +241,7 @@ class _Audit:
         try:
             first, second = json.loads(entry.note)["total"]
             self._totals[entry.account] = (int(first), int(second))
-        except (ValueError, TypeError, KeyError):
+        except NOTE_ERRORS:
             self._fault(f"entry {entry.sequence} opens account {entry.account!r} without a total")
             self._totals[entry.account] = NOTHING
 
@@ -226,7 +249,7 @@ class _Audit:
         try:
             said = json.loads(entry.note)
             whose = entry.account if entry.kind == "bind" else str(said["data"])
-        except (ValueError, TypeError, KeyError):
+        except NOTE_ERRORS:
             self._fault(f"entry {entry.sequence} settles nothing that can be read")
             return
         if (entry.kind, whose) in self._settled:
@@ -235,7 +258,8 @@ class _Audit:
             self._fault(f"what entry {entry.sequence} settled for {whose!r} was edited")
         self._settled.add((entry.kind, whose))
 
-    def _step(self, entry: Entry, key: _Key) -> None:
+    def _follow_key(self, entry: Entry, key: _Key) -> None:
+        """Check that an entry may follow what its key has been through, and remember it."""
         match entry.kind:
             case "resume" if not key.stored:
                 key.lease = True
@@ -262,9 +286,9 @@ class _Audit:
 
 
 def _well_formed(entry: Entry) -> bool:
-    """Whether each field is of its kind: whoever edits a file may write a text for a number."""
+    """Whether each field of an entry is of its type."""
     numbers = (entry.sequence, *entry.cost, *entry.spent)
-    words = (
+    texts = (
         entry.account,
         entry.kind,
         entry.time,
@@ -277,5 +301,6 @@ def _well_formed(entry: Entry) -> bool:
         entry.previous,
         entry.hash,
     )
-    whole = all(type(number) is int and 0 <= number <= LARGEST for number in numbers)
-    return whole and all(isinstance(word, str) for word in words)
+    if not all(type(number) is int and 0 <= number <= LARGEST for number in numbers):
+        return False
+    return all(isinstance(text, str) for text in texts)

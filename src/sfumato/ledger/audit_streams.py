@@ -1,4 +1,4 @@
-"""How the streams of a ledger are recomputed from their steps and compared."""
+"""How the streams of a ledger are recomputed from their steps, and compared with their charges."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ def faults(
     begun: Mapping[int, str],
     last: int,
 ) -> Iterator[str]:
-    """What does not follow in any stream, as sentences that quote neither states nor outputs.
+    """What is wrong with any stream, as sentences that quote neither states nor outputs.
 
-    ``paid`` has the hash of each reservation up to entry ``last`` of the ledger, ``begun`` for
-    those of streams that of what they were opened with; streams that were paid for later are not
-    judged.
+    Parameters
+    ----------
+    rows : SecretRows
+    paid : mapping
+        The hash of each reservation, by its number.
+    begun : mapping
+        For each reservation of a stream that was begun, the hash of what it was opened with.
+    last : int
+        The last entry of the ledger that ``paid`` and ``begun`` cover. A stream with a later number
+        was paid for since they were read, and is not judged.
     """
     streams = rows.streams()
     tallies = rows.tallies()
@@ -32,7 +39,7 @@ def faults(
             continue
         yield from _opening(row, begun)
         reached = (row.at.step, row.at.head)
-        yield from walk(row.number, paid[row.number], rows.steps(row.number), reached)
+        yield from chain_faults(row.number, paid[row.number], rows.steps(row.number), reached)
         if tallies.get(row.number, 0) != row.at.tallied:
             yield f"the tallies of stream {row.number} were edited: their sum does not match"
 
@@ -43,7 +50,7 @@ def _strays(
     tallied: set[int],
     begun: Mapping[int, str],
 ) -> Iterator[str]:
-    """Rows without their stream, and streams that were lost."""
+    """Steps and tallies without their stream, and streams that an entry names and that are gone."""
     for table, owners in (("steps", stepped), ("tallies", tallied)):
         for number in sorted(owners - named):
             yield f"{table} belong to stream {number}, which is missing"
@@ -54,6 +61,7 @@ def _strays(
 def _opening(row: StreamRow, begun: Mapping[int, str]) -> Iterator[str]:
     """What is wrong with a stream's own row."""
     at = row.at
+    # The file may have been edited, and hold anything.
     sound = all(isinstance(part, bytes) for part in (row.spec, row.secret, at.state))
     sealing = (at.step, at.state, at.tallied, at.head)
     if not sound or sealed(row.number, opened(row.spec, row.secret), *sealing) != at.seal:
@@ -64,8 +72,20 @@ def _opening(row: StreamRow, begun: Mapping[int, str]) -> Iterator[str]:
             yield f"stream {row.number} was opened with something else than its entry says"
 
 
-def walk(stream: int, head: str, steps: Iterable[Step], last: tuple[int, str]) -> Iterator[str]:
-    """Follow the chain of one stream to the step that its state has reached."""
+def chain_faults(
+    stream: int, head: str, steps: Iterable[Step], last: tuple[int, str]
+) -> Iterator[str]:
+    """Follow the chain of one stream to the step that its state has reached.
+
+    Parameters
+    ----------
+    stream : int
+    head : str
+        The hash of the stream's charge, which its first step continues.
+    steps : iterable of Step
+    last : tuple of int and str
+        The number and hash of the last step, as the stream's own row has them.
+    """
     at = 0
     for step in steps:
         if step.number != at + 1:

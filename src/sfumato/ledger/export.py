@@ -1,4 +1,4 @@
-"""The public part of a ledger, for an auditor: nothing in it but what was paid for, and how."""
+"""The public part of a ledger, for an auditor: what was charged, and what it paid for."""
 
 from __future__ import annotations
 
@@ -14,9 +14,18 @@ VERSION = 1
 def exported(ledger: Book) -> dict[str, object]:
     """Accounts, entries, stored answers and the published steps of streams, as plain values.
 
-    Each answer is the text that was stored, so that its hash can be compared with its entry. The
-    secrets of the ledger are no part of it: an auditor learns from it what readers of the releases
-    know, and what was charged.
+    Nothing from the secrets is among them but the public key: an auditor learns what was charged,
+    and otherwise only what readers of the releases know.
+
+    Parameters
+    ----------
+    ledger : Book
+
+    Returns
+    -------
+    dict
+        Ready for JSON. Each answer is the text that was stored, so that its hash can be compared
+        with its entry.
     """
     entries = list(ledger.log())
     charges = [entry.sequence for entry in entries if entry.kind == "reserve"]

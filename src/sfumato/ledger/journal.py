@@ -1,4 +1,7 @@
-"""How an entry is dated, balanced and chained to the one before, within a transaction."""
+"""How an entry is numbered, dated, balanced and chained to the one before it.
+
+Every function here runs within a transaction of the public part that writes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from sfumato.ledger.store import PublicRows
 
 
 def stamp(time: datetime) -> str:
-    """A time in UTC as it is entered; texts of this form sort as times do."""
+    """A time in UTC as it is entered. Texts of this form sort as times do; leases rely on it."""
     return time.isoformat(timespec="microseconds")
 
 
@@ -22,9 +25,9 @@ def lease_end(rows: PublicRows, seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the writer of an entry decides; number, balance and hashes follow from the ledger.
+    """What the writer of an entry decides. Number, balance and hashes follow from the ledger.
 
-    Without a time, the entry carries that of the clock.
+    Without a time, the entry carries the time of the clock.
     """
 
     account: str
@@ -71,10 +74,10 @@ def follow(
     until: str = "",
     holder: str = "",
 ) -> Draft:
-    """A later entry of the key that ``first`` reserved; free of charge.
+    """A later entry of the key that ``first`` reserved; it costs nothing.
 
-    Only one that takes a key over reads the clock. The others come after the data were read: their
-    own time would say how long that took, and so how many rows there are.
+    Only an entry that takes a key over reads the clock. The others are written after the data were
+    read: their own time would tell how long that took, and so how many rows there are.
     """
     return Draft(
         first.account,

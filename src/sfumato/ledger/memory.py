@@ -1,9 +1,9 @@
-"""A store in plain Python containers, that ends with its process.
+"""A store in plain Python containers, which ends with its process.
 
-It is the shortest store that keeps the promises of `sfumato.ledger.store`, and the second one that
-the tests of all stores hold to them. A transaction works on a copy of every table, and takes effect
-by one assignment: no interrupt can halve it. So it is meant for ledgers of thousands of entries,
-not of millions.
+It is the shortest store that keeps the promises of `sfumato.ledger.store`, so it is the one to read
+before writing another. A transaction works on a copy of every table, and takes effect by one
+assignment: no interrupt can leave half of it. Copying limits it to ledgers of some thousands of
+entries.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ V = TypeVar("V")
 
 @dataclass
 class MemoryPublicRows(PublicRows):
-    """The public rows, as tables by their keys. All that is in them is frozen."""
+    """The public rows as dictionaries. Their values are frozen, so a shallow copy is a copy."""
 
     _names: dict[str, str] = field(default_factory=dict)
     _totals: dict[str, tuple[str, Amount]] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class MemoryPublicRows(PublicRows):
 
 @dataclass
 class MemorySecretRows(SecretRows):
-    """The secret rows, as tables by their keys. All that is in them is frozen."""
+    """The secret rows as dictionaries. Their values are frozen, so a shallow copy is a copy."""
 
     _values: dict[str, bytes] = field(default_factory=dict)
     _names: dict[tuple[str, str], NameRow] = field(default_factory=dict)
@@ -243,23 +243,25 @@ class MemorySecretRows(SecretRows):
 
     def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         row = self._streams.get(stream)
-        if row is None or row.at.seal != before or not step.number == after.step == row.at.step + 1:
+        if row is None or row.at.seal != before:
+            return False
+        if not step.number == after.step == row.at.step + 1:
             return False
         over = after.state == OVER
         shrunk = after.tallied < row.at.tallied and not over
         if shrunk or self.step_of(stream, step.event) is not None:
             return False
         if over:
-            kept = {place: rows for place, rows in self._tallies.items() if place[0] != stream}
-            self._tallies = kept
+            others = {at: rows for at, rows in self._tallies.items() if at[0] != stream}
+            self._tallies = others
         self._streams[stream] = StreamRow(stream, row.spec, b"" if over else row.secret, after)
         self._steps[stream] = (*self._steps[stream], step)
         return True
 
-    def count(self, stream: int, who: bytes) -> int:
+    def count(self, stream: int, person_token: bytes) -> int:
         _require(stream in self._streams, "a tally belongs to a stream")
-        rows = self._tallies.get((stream, who), 0) + 1
-        self._tallies[stream, who] = rows
+        rows = self._tallies.get((stream, person_token), 0) + 1
+        self._tallies[stream, person_token] = rows
         return rows
 
     def tallies(self) -> Mapping[int, int]:
@@ -293,7 +295,7 @@ C = TypeVar("C", bound=Copied)
 
 
 class _Turn(Generic[C]):
-    """Gives one caller at a time the rows: to read them, or a copy that takes their place."""
+    """Gives the rows to one caller at a time: to read them, or a copy that takes their place."""
 
     def __init__(self, label: str, rows: C) -> None:
         self.label = label
@@ -316,7 +318,7 @@ class _Turn(Generic[C]):
         return found
 
     def _alone(self, action: Callable[[], T]) -> T:
-        # A child of the process may never get the lock: a thread that is not there may hold it.
+        # A child process might wait for ever: the thread that held the lock may not exist in it.
         if self._process != os.getpid():
             raise LedgerError(self.label, FORKED, ONCE_EACH)
         with self._lock:

@@ -1,4 +1,4 @@
-"""Where a ledger is kept, as a user says it."""
+"""Opening a ledger from the path that a user gives."""
 
 from __future__ import annotations
 
@@ -25,8 +25,15 @@ def open_ledger(
     create : bool
         Whether a missing file is created.
     anchor : str, Path or None
-        A second file, best on another disk, to which every charge appends the ledger's head. An
-        older copy of the ledger that is put back is then refused.
+        A second file, best on another disk, to which every charge appends the last entry's number
+        and hash. An older copy of the ledger that is put back is then refused.
+
+    Raises
+    ------
+    UsageError
+        If ``where`` is the address of a server.
+    LedgerError
+        If the file cannot be opened, or is no ledger.
 
     >>> with open_ledger(None) as ledger:
     ...     _ = ledger.open_account("trips", "pure", (3_000_000_000, 0))

@@ -1,6 +1,7 @@
-"""What an entry must fulfil to be added: a second line of defence, for stores without triggers.
+"""The rules that every entry must keep, for stores that have no triggers.
 
-SQLite's are written as triggers in ``sqlite/book.sql``, so that they hold against any program.
+They hold even if a fault in the book above breaks its own rules. SQLite has them as triggers, in
+``sqlite/book.sql``, so that they hold against any program that writes to the file.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ FREE_STANDING = ("open", "bind", "cap", "reserve")  # the kinds that follow from
 
 
 def broken(rows: PublicRows, entry: Entry) -> str | None:
-    """The first rule that an entry would break if it were added now."""
+    """The first rule that an entry would break if it were added now; None if it breaks none."""
     return _chain(rows, entry) or _balance(rows, entry) or _life(rows, entry)
 
 

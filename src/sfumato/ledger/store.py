@@ -1,26 +1,26 @@
 """What a `Store` has to promise, so that a `Book` may keep its entries in it.
 
 A store has two parts, which may be two databases: public rows, which any auditor may read, and
-secret rows, which only the operator may. No transaction spans both. One of the secret part may run
-inside one of the public part, never the other way round.
+secret rows, which only the operator may read. No transaction spans both. A transaction of the
+secret part may run inside one of the public part, never the other way round.
 
-Each part gives its rows to a function, which is the transaction:
+A transaction is a function that is given the rows of one part:
 
-* `Part.writing`: what the function did is durable when this returns. If it raises, whatever it
-  raises, nothing was done. Any number of threads, and of stores on the same rows, behave as though
-  their functions ran one after another. The function may be called again where a store has to try
-  anew.
-* `Part.reading`: one consistent view, of which later transactions are no part.
+* `Part.writing`: what the function did is durable when this returns. If the function raises,
+  whatever it raises, nothing was done. Any number of threads, and of stores on the same rows,
+  behave as though their functions ran one after another. The function may be called again where a
+  store has to try anew.
+* `Part.reading`: one consistent view. Later transactions do not show in it.
 * `SecretStore.singly`: each call is a transaction of its own.
 
-Rows are added, hardly ever changed, and never removed. Where two race, the rows decide, by
-comparing before they write: `PublicRows.add` takes an entry only if it is the next of the chain,
-`StreamRows.commit_step` takes a step only from the state that it was computed from. Leases, balances and
-answers are read off the entries, so they need no more than that.
+Rows are added, seldom changed, and never removed. Where two callers race, the rows decide, because
+they compare before they write: `PublicRows.add` takes an entry only if it is the next of the chain,
+`StreamRows.commit_step` takes a step only from the state that it was computed from. Leases,
+balances and answers are read off the entries, so they need nothing else.
 
 A store raises `StoreError` where it fails, or where its rules refuse a row; no message quotes a
-row. It refuses to be used by a thread that is in the middle of using it, as a signal handler's is,
-and by a child process where it cannot cross a fork.
+row. It refuses a thread that is in the middle of using it, such as a signal handler, and it refuses
+a child process where it cannot cross a fork.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Tip(NamedTuple):
 
 
 class NameRow(NamedTuple):
-    """The name of a question among the secrets: its key, its HMAC, and the digest for it."""
+    """The name of a question among the secrets: its key, its HMAC and its digest."""
 
     key: str
     tag: bytes
@@ -65,10 +65,10 @@ class NameRow(NamedTuple):
 
 
 class Position(NamedTuple):
-    """How far a stream has come: its last step, the state after it, and hashes of both.
+    """How far a stream has come: its last step, and the state after it.
 
-    ``tallied`` is the sum of its tallies, ``head`` the hash of the last step, ``seal`` that of the
-    stream's own row.
+    ``tallied`` is the sum of its tallies, ``head`` the hash of the last step, ``seal`` the hash of
+    the stream's own row.
     """
 
     step: int
@@ -88,7 +88,7 @@ class StreamRow(NamedTuple):
 
 
 class PublicRows(ABC):
-    """The public rows within one transaction, as they are: `audit` judges them."""
+    """The public rows within one transaction, as they are stored; `audit` judges them."""
 
     def clock(self) -> datetime:
         """The time now. A store that several machines share tells its own: theirs may differ."""
@@ -115,7 +115,7 @@ class PublicRows(ABC):
         account: str | None = None,
         most: int | None = None,
     ) -> Iterable[Entry]:
-        """Entries after a number, of one account or of all, in order; at most so many."""
+        """Entries after a number, of one account or of all, in order; at most ``most`` of them."""
 
     @abstractmethod
     def of_key(self, account: str, key: str) -> list[Entry]:
@@ -135,7 +135,7 @@ class PublicRows(ABC):
 
     @abstractmethod
     def accounts(self, data: str | None = None) -> list[Account]:
-        """The accounts of a data set, or all, with balances, as they were opened one by one."""
+        """The accounts of a data set, or all, with balances, in the order of their opening."""
 
     @abstractmethod
     def ceilings(self) -> Mapping[str, tuple[str, Amount]]:
@@ -165,9 +165,9 @@ class PublicRows(ABC):
 
     @abstractmethod
     def damage(self, *, thorough: bool) -> list[str]:
-        """What is wrong beneath the rows, as sentences: rules that were dropped.
+        """What is wrong beneath the rows, as sentences: rules that were dropped or changed.
 
-        If thorough, also a damaged file.
+        If thorough, also what is damaged in a file.
         """
 
     # --- what is written --------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class PublicRows(ABC):
 
 
 class StreamRows(ABC):
-    """What taking a step needs of a stream."""
+    """The rows that taking one step of a stream needs."""
 
     @abstractmethod
     def position(self, stream: int) -> Position | None:
@@ -210,12 +210,24 @@ class StreamRows(ABC):
 
     @abstractmethod
     def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
-        """Add a step and move the stream's row, if its seal is still the one from ``before``.
+        """Add a step and replace the stream's row, if the row still has the seal ``before``.
 
-        False, and nothing was changed, if the stream has moved since, the step is not the next, its
-        event was taken, or tallies would shrink. ``after.head`` is the hash of the step. A step
-        that leaves `OVER` behind is the last: it wipes the stream's secret and its tallies, beyond
-        recovery.
+        Parameters
+        ----------
+        stream : int
+        before : str
+            The seal of the row that the step was computed from.
+        step : Step
+        after : Position
+            The row after the step; ``after.head`` is the hash of the step. The state `OVER` says
+            that the step is the last: the stream's secret and its tallies are wiped, beyond
+            recovery.
+
+        Returns
+        -------
+        bool
+            False, and nothing was changed, if the stream has moved since, if the step is not the
+            next one, if its event was taken, or if the sum of tallies would shrink.
         """
 
 
@@ -242,9 +254,10 @@ class SecretRows(StreamRows):
 
     @abstractmethod
     def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
-        """Write a name; ``derived``: it was made for the question.
+        """Write a name. ``derived``: its key was made for the question, and not given by a user.
 
-        An older one with its key, or made for its question, gives way."""
+        It replaces an older name with the same key, or one that was made for the same question.
+        """
 
     @abstractmethod
     def replaced(self, sequence: int) -> str | None:
@@ -285,8 +298,8 @@ class SecretRows(StreamRows):
         """The streams that steps belong to."""
 
     @abstractmethod
-    def count(self, stream: int, who: bytes) -> int:
-        """Count a word, and return how often it was counted by now."""
+    def count(self, stream: int, person_token: bytes) -> int:
+        """Count a row of a person, and return how many were counted by now."""
 
     @abstractmethod
     def tallies(self) -> Mapping[int, int]:
@@ -298,7 +311,7 @@ class SecretRows(StreamRows):
 
 
 class Part(ABC, Generic[R]):
-    """One part of a store: rows of one kind, and transactions over them."""
+    """One part of a store: rows of one kind, and transactions on them."""
 
     @property
     @abstractmethod
@@ -324,13 +337,14 @@ class SecretStore(Part[SecretRows]):
     def singly(self, action: Callable[[StreamRows], T]) -> T:
         """Run calls each of which is a transaction of its own, durable when it returns.
 
-        For speed only: a step takes two reads and one `StreamRows.commit_step`, which compares by itself.
+        This is for speed only: a step takes two reads and one `StreamRows.commit_step`, which
+        compares by itself.
         """
         return self.writing(action)
 
     @abstractmethod
     def forget(self) -> None:
-        """See to it that nothing which the last step of a stream wiped is left in any log."""
+        """Remove from all logs what the last step of a stream wiped."""
 
 
 class Store(Part[PublicRows]):

@@ -1,4 +1,4 @@
-"""The public rows of a ledger as SQL."""
+"""The public rows of a ledger in SQL; the tables are in ``book.sql``."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def columns_of(entry: Entry) -> Columns:
 
 
 def entry_of(columns: Columns) -> Entry:
-    """Columns as an entry, as they are: an edited file may hold a text for a number."""
+    """Columns as an entry, unchecked: an edited file may hold a text for a number."""
+    # By position, which is fastest: `verify` and `log` call this for every entry of a ledger.
     c = columns
     cost = (c[6], c[7])
     spent = (c[10], c[11])
-    start = (c[0], c[1], c[2], c[3], c[4], c[5])
-    return Entry(*start, cost, c[8], c[9], spent, c[12], c[13], c[14], c[15])
+    return Entry(c[0], c[1], c[2], c[3], c[4], c[5], cost, c[8], c[9], spent, *c[12:])
 
 
 def all_entries(db: sqlite3.Connection) -> list[Entry]:
@@ -185,5 +185,8 @@ def highest_of(db: sqlite3.Connection) -> int:
     return found[0] if found else 0
 
 
-def _account(c: tuple[str, str, int, int, int, int, str, str]) -> Account:
-    return Account(c[0], c[1], (c[2], c[3]), (c[4], c[5]), c[6], c[7])
+def _account(columns: tuple[str, str, int, int, int, int, str, str]) -> Account:
+    name, rule, total_first, total_second, spent_first, spent_second, protects, data = columns
+    total = (total_first, total_second)
+    spent = (spent_first, spent_second)
+    return Account(name, rule, total, spent, protects, data)

@@ -1,4 +1,4 @@
-"""The secret rows of a ledger as SQL."""
+"""The secret rows of a ledger in SQL; the tables are in ``secrets.sql``."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from sfumato.ledger.sqlite.database import Execute
 from sfumato.ledger.sqlite.schema import SECRETS, damage, differences
 from sfumato.ledger.store import NameRow, Position, SecretRows, StreamRow, StreamRows
 
-AT = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
+POSITION = "SELECT step, state, tallied, head, seal FROM streams WHERE stream = ?"
 STREAMS = "SELECT stream, spec, secret, step, state, tallied, head, seal FROM streams"
 STEPS = "SELECT step, event, output, hash FROM steps WHERE stream = ?"
-MOVE = "INSERT INTO moves VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+COMMIT_STEP = "INSERT INTO moves VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class SQLiteStreamRows(StreamRows):
     """What taking a step needs; each call is one statement.
 
-    All rows of a query are fetched at once: a statement that is not at its end keeps an old view
-    open.
+    All rows of a query are fetched at once: a statement that is not at its end would keep an older
+    view of the file open, and the next one would read from that.
     """
 
     def __init__(self, execute: Execute) -> None:
         self._execute = execute
 
     def position(self, stream: int) -> Position | None:
-        found = self._execute(AT, (stream,)).fetchall()
+        found = self._execute(POSITION, (stream,)).fetchall()
         return Position(*found[0]) if found else None
 
     def step_of(self, stream: int, event: str) -> Step | None:
@@ -37,8 +37,10 @@ class SQLiteStreamRows(StreamRows):
     def commit_step(self, stream: int, before: str, step: Step, after: Position) -> bool:
         published = (step.number, step.event, step.output, step.hash)
         values = (stream, before, *published, after.state, after.tallied, after.seal)
+        # A row for the view `moves` takes the step: its trigger compares the seal, adds the step
+        # and replaces the stream's row, all in this one statement.
         try:
-            self._execute(MOVE, values)
+            self._execute(COMMIT_STEP, values)
         except sqlite3.IntegrityError:
             return False
         return True
@@ -108,8 +110,8 @@ class SQLiteSecretRows(SQLiteStreamRows, SecretRows):
     def stepped(self) -> set[int]:
         return {number for (number,) in self._db.execute("SELECT DISTINCT stream FROM steps")}
 
-    def count(self, stream: int, who: bytes) -> int:
-        where = (stream, who)
+    def count(self, stream: int, person_token: bytes) -> int:
+        where = (stream, person_token)
         query = "SELECT rows FROM tallies WHERE stream = ? AND who = ?"
         found = self._db.execute(query, where).fetchone()
         if found is None:

@@ -1,10 +1,12 @@
 """Copy a ledger of version 0.1 to a new file, without what it should not have kept.
 
 Version 0.1 hashed the state of the data file into digests and default keys, noted when an answer
-was ready, and kept streams with their secrets in the one file. The copy has random digests and
-keys, the time of the charge on everything that follows from it, and secrets in a file of their own,
-without those of streams that are over. Entries keep their numbers; their hashes are new. The old
-hashes are among the secrets, so that receipts of that time can still be checked.
+was ready, and kept streams with their secrets in the one file. In the copy, digests and default
+keys are random; entries that follow a charge have its time; and secrets are in a file of their own,
+without those of streams that are over.
+
+Entries keep their numbers, and have new hashes. The old hashes are among the secrets, so that
+receipts of that time can still be checked.
 """
 
 from __future__ import annotations
@@ -34,11 +36,11 @@ from sfumato.ledger.sqlite.store import SQLiteStore
 from sfumato.ledger.store import PublicRows, SecretRows
 
 SCRIPTS = ("schema.sql", "streams.sql", "moves.sql")  # what versions 1, 2 and 3 each added
-PAST_STATE = b"-"  # stands for the states of steps that are long past
+PAST_STATE = b"-"  # stands for the states between two old steps, which nobody kept
 
 
 class OldStream(NamedTuple):
-    """What a stream of version 0.1 was opened with, taken apart."""
+    """What a stream of version 0.1 was opened with: its public part, its secret, and so on."""
 
     spec: bytes
     secret: bytes
@@ -47,13 +49,13 @@ class OldStream(NamedTuple):
 
 
 class Reader(Protocol):
-    """What a ledger cannot know by itself: how its answers and streams are to be read."""
+    """Reads what a ledger keeps as bytes only: answers, and what streams were opened with."""
 
     def answer(self, payload: bytes, entry: Entry) -> bytes:
         """A stored answer whose receipts name the entry as it is now."""
 
     def binding(self, payload: bytes) -> Binding | None:
-        """What a stored answer protects; None where it does not say one thing."""
+        """What a stored answer protects; None where its parts protect different persons."""
 
     def stream(self, spec: bytes) -> OldStream:
         """What a stream was opened with."""
@@ -66,7 +68,8 @@ class Upgraded:
     Attributes
     ----------
     entries, streams, finished : int
-        ``finished`` streams have lost their secrets.
+        How many entries and streams there are, and how many streams are over: their secrets were
+        left behind.
     mixed : tuple of str
         Accounts whose charges protect different persons: their totals guarantee nothing.
     """
@@ -135,7 +138,7 @@ def _opened(old: str | Path) -> sqlite3.Connection:
 
 
 def _check(old: str | Path, past: sqlite3.Connection) -> None:
-    """Refuse a ledger that was edited: a copy would make its history look whole."""
+    """Refuse a ledger that was edited: its copy, with new hashes, would look whole."""
     payloads = past.execute("SELECT sequence, payload FROM payloads").fetchall()
     hashes = {number: digest_of(payload) for number, payload in payloads}
     books = Books(all_entries(past), totals_of(past), hashes, highest_of(past), {})
@@ -170,16 +173,17 @@ def _stream_faults(past: sqlite3.Connection, paid: Mapping[int, str]) -> list[st
     faults: list[str] = []
     for old in _streams(past):
         number = old.stream
-        seal = sealed(number, payload_digest(old.spec), *old[2:6])
-        if seal != old.seal:
+        spec = payload_digest(old.spec)
+        if old.seal != sealed(number, spec, old.step, old.state, old.tallied, old.head):
             faults.append(f"the state of stream {number} was edited: its hash does not match")
         reached = (old.step, old.head)
-        faults.extend(audit_streams.walk(number, paid[number], _steps(past, number), reached))
+        steps = _steps(past, number)
+        faults.extend(audit_streams.chain_faults(number, paid[number], steps, reached))
     return faults
 
 
 class _Copy:
-    """One upgrade: from the old tables to the new files."""
+    """One upgrade: copies the old tables to the new files."""
 
     def __init__(self, past: sqlite3.Connection, target: str, reader: Reader) -> None:
         self._past = past
@@ -194,7 +198,7 @@ class _Copy:
         self._secrets = Secrets(self._store.secrets(create=True), identity, create=True)
 
     def run(self) -> Upgraded:
-        """Copy everything, and verify the copy."""
+        """Copy everything."""
         try:
             self._name_requests()
             self._store.writing(self._copy_entries)
@@ -209,15 +213,15 @@ class _Copy:
     def _name_requests(self) -> None:
         """Give each question a random digest, and a random key where it was made of the old one."""
         charges = [entry for entry in self._entries if entry.kind == "reserve"]
-        made = {entry.digest[:32] for entry in charges}
+        # Version 0.1 made a default key of the first half of the digest.
+        default_keys = {entry.digest[:32] for entry in charges}
         for entry in charges:
             derived = entry.key == entry.digest[:32]
-            # Also where a user gave the key of another question, as its receipt printed it.
-            random = entry.key.partition("+")[0] in made
-            name = Name(
-                secrets.token_hex(KEY_BYTES) if random else entry.key,
-                secrets.token_hex(DIGEST_BYTES),
-            )
+            # A user may also have given the default key of another question, as its receipt printed
+            # it. "+" begins what a new draw added to a key.
+            hashes_data = entry.key.partition("+")[0] in default_keys
+            key = secrets.token_hex(KEY_BYTES) if hashes_data else entry.key
+            name = Name(key, secrets.token_hex(DIGEST_BYTES))
             stream = self._opened.get(entry.sequence)
             asked = entry.digest if stream is None else f"{entry.digest} of {stream.title}"
             tag = self._secrets.tag(entry.account, asked)
@@ -240,10 +244,10 @@ class _Copy:
         return next(charge for charge in self._charges.values() if charge.sequence == number)
 
     def _copy_entry(self, rows: PublicRows, old: Entry) -> None:
-        place = (old.account, old.key)
-        name = self._names.get(place, Name(old.key, old.digest))
-        # Only charges, openings and resumptions read the clock before the data were read.
-        charge = self._charges.get(place)
+        at = (old.account, old.key)
+        name = self._names.get(at, Name(old.key, old.digest))
+        # Only charges, openings and resumptions were dated before the data were read.
+        charge = self._charges.get(at)
         time = old.time if charge is None or old.kind == "resume" else charge.time
         draft = journal.Draft(
             old.account,
@@ -259,7 +263,7 @@ class _Copy:
         if old.kind != "store":
             entry = journal.append(rows, draft)
             if old.kind == "reserve":
-                self._charges[place] = entry
+                self._charges[at] = entry
             return
         query = "SELECT payload FROM payloads WHERE sequence = ?"
         payload = self._past.execute(query, (old.sequence,)).fetchone()[0]
@@ -268,7 +272,7 @@ class _Copy:
         journal.store_answer(rows, draft, self._reader.answer(payload, charge))
 
     def _copy_stream(self, old: _Stream) -> bool:
-        """Copy one stream; whether it is over, and its secrets were left behind."""
+        """Copy one stream; return whether it is over, and its secrets were left behind."""
         opened = self._opened[old.stream]
         charge = self._charge(old.stream)
         over = opened.horizon == old.step
@@ -282,12 +286,11 @@ class _Copy:
                 rows, charge, opened.spec, PAST_STATE if taken else old.state, secret
             )
             found = stream_record.found(rows, charge, self._secrets.store)
-            for step in taken:
-                last = step.number == old.step
-                state = PAST_STATE
-                if last:
-                    state = OVER if over else old.state
-                found.put(rows, step, state, tallied=old.tallied if last and not over else 0)
+            for step in taken[:-1]:
+                found.put(rows, step, PAST_STATE, tallied=0)
+            for step in taken[-1:]:
+                state = OVER if over else old.state
+                found.put(rows, step, state, tallied=0 if over else old.tallied)
             for who, count in tallies:
                 for _ in range(count):
                     rows.count(old.stream, who)
@@ -297,12 +300,12 @@ class _Copy:
         return over
 
     def _bind(self, rows: PublicRows) -> tuple[str, ...]:
-        """Bind each account that protects one thing; name those that do not."""
+        """Bind each account that protects the same persons throughout; return the others."""
         mixed = []
         for account, found in self._found.items():
-            wishes = {dataclasses.replace(one, data="") for one in found if one is not None}
-            if len(wishes) == 1 and None not in found:
-                journal.bind(rows, account, wishes.pop().protects, "")
+            bindings = {dataclasses.replace(each, data="") for each in found if each is not None}
+            if len(bindings) == 1 and None not in found:
+                journal.bind(rows, account, bindings.pop().protects, "")
             else:
                 journal.bind(rows, account, MIXED, "")
                 mixed.append(account)
