@@ -44,7 +44,7 @@ from .ledger import Ledger as Ledger
 from .local.bpm import BPM as BPM
 from .local.laplace import MultivariateLaplace as MultivariateLaplace
 from .pages import report as report
-from .partition import Partition as Partition
+from .partition.partition import Partition as Partition
 from .privacy.allocation import Shares as Shares
 from .privacy.guarantee import Guarantee as Guarantee
 from .privacy.measures import ZCDP as ZCDP

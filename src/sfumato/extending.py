@@ -17,8 +17,8 @@ from sfumato.data.registry import register_reader
 from sfumato.domain import Domain, GridAxis, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import Exactly, sidak
-from sfumato.partition.axes import OverAxes
 from sfumato.partition.partition import Partition
+from sfumato.partition.partitioner import OverAxes
 from sfumato.partition.tree.cover import Edges, Splits
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Guarantee, Proof, assumptions_of

@@ -14,5 +14,5 @@ from .partition.adaptive import AdaptiveGridPartitioner as AdaptiveGridPartition
 from .partition.privtree import PrivTreePartitioner as PrivTreePartitioner
 from .partition.binary import BinaryPartitioner as BinaryPartitioner
 from .partition.median import MedianPartitioner as MedianPartitioner
-from .partition.median import MultiQuantilePartitioner as MultiQuantilePartitioner
+from .partition.multi_quantile import MultiQuantilePartitioner as MultiQuantilePartitioner
 from .clustering import KMeans as KMeans

@@ -7,7 +7,7 @@ import pytest
 from sfumato.cube import Cube
 from sfumato.domain import Categories, Domain, Interval
 from sfumato.histogram import Histogram
-from sfumato.partition import UniformPartitioner
+from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import PublicSeed

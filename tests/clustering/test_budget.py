@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.partition import PrivTreePartitioner
+from sfumato.partition.privtree import PrivTreePartitioner
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from sfumato.domain import Categories, Domain, Interval
 from sfumato.errors import DataError, UsageError
 from sfumato.histogram import Histogram
 from sfumato.pages import page, report
-from sfumato.partition import UniformPartitioner
+from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import PublicSeed

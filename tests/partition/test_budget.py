@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.audit.runs import Scripted, count
 from sfumato.domain import Domain, Interval
-from sfumato.partition import median
+from sfumato.partition import median, multi_quantile
 from sfumato.privacy.allocation import Shares, of_units, tree_levels, units_of
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
@@ -98,21 +98,23 @@ def test_paths_with_choices_spend_the_rest_on_them(question, cost, unit):
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize(
-    ("question", "name"),
+    ("question", "module", "name"),
     [
-        (sf.MedianPartitioner(depth=2), "RankLaw"),
-        (sf.MultiQuantilePartitioner(depth=2, fanout=3), "JointLaw"),
+        (sf.MedianPartitioner(depth=2), median, "RankLaw"),
+        (sf.MultiQuantilePartitioner(depth=2, fanout=3), multi_quantile, "JointLaw"),
     ],
+    ids=["median", "multi-quantile"],
 )
-def test_each_selection_runs_at_the_share_of_its_level(monkeypatch, question, name, unit):
+def test_each_selection_runs_at_the_share_of_its_level(monkeypatch, question, module, name, unit):
     """What a path pays for a cut is what the cut is chosen at: half of it, as add-remove, under replace."""
-    made, asked = getattr(median, name), []
+    made = getattr(module, name)
+    asked = []
 
     def watched(ranks, at, epsilon, unit, **words):
         asked.append((epsilon, unit.neighbours, unit.rows_per_person))
         return made(ranks, at, epsilon, unit, **words)
 
-    monkeypatch.setattr(median, name, watched)
+    monkeypatch.setattr(module, name, watched)
     question.answer(count(ROWS, question.needs(PLANE).lattice), unit, PureDP(1), PublicSeed("x"))
     halves = 2 if unit.neighbours == "replace" else 1
     shares = {Fraction(units, 10**9) / halves for units in question.levels(PureDP(1)).partition}

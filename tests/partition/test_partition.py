@@ -13,7 +13,8 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.runs import Scripted, count
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
-from sfumato.partition import Partition, UniformPartitioner
+from sfumato.partition.partition import Partition
+from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed

@@ -17,7 +17,7 @@ from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval, fine_lattice
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
-from sfumato.partition import Partition
+from sfumato.partition.partition import Partition
 from sfumato.partition.uniform import cells_per_axis
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import ZCDP, PureDP

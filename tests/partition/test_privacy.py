@@ -5,7 +5,7 @@ import pytest
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import neighbours, of_question
 from sfumato.domain import Domain, Interval
-from sfumato.partition import UniformPartitioner
+from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import UsageError
-from sfumato.partition.tree.corner_sums import Tables
 from sfumato.partition.tree.geometry import Tree
 from sfumato.partition.tree.inference import infer, whole_counts
-from sfumato.partition.tree.ranges import Walker
+from sfumato.partition.tree.summed_area import SummedAreaTables
+from sfumato.partition.tree.walker import RangeWalker
 from support.partition_growth import cube_of, lattice, trees
 
 
@@ -113,12 +113,12 @@ def test_ranges_and_their_variances(made, data):
                 ends[0][:, None], lower[:, axis]
             )
             share *= np.clip(overlap / (upper - lower)[:, axis], 0, 1)
-    values, spread = Walker(tree, found).sums(ranges, 5)
+    values, spread = RangeWalker(tree, found).sums(ranges, 5)
     assert values == pytest.approx(share @ cells, abs=1e-6)
     assert spread == pytest.approx(
         np.einsum("ij,jk,ik->i", share, covariance, share), rel=1e-6, abs=1e-7
     )
-    tables = Tables(tree, found)
+    tables = SummedAreaTables(tree, found)
     assert tables.fits == (len(tree.axes) == 2)
     if tables.fits:
         quick, bound = tables.sums(ranges, 5)

@@ -18,8 +18,8 @@ from sfumato.audit.runs import Scripted, count, neighbours, of_question, publish
 from sfumato.domain import Domain, Interval
 from sfumato.mechanisms.selection import RankLaw
 from sfumato.numbers import EPSILON_UNITS, RHO_UNITS
-from sfumato.partition import median
-from sfumato.partition.growing import Draft
+from sfumato.partition import median, multi_quantile
+from sfumato.partition.draft import Draft
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
@@ -380,9 +380,11 @@ def test_publishing_biased_counts_is_found_out():
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_joint_cuts_spend_their_level_and_no_more(monkeypatch, cost, unit):
     """Every node chooses for one added or removed person: under replace at half of its level's share."""
-    seen, law = [], median.JointLaw
+    seen, law = [], multi_quantile.JointLaw
     monkeypatch.setattr(
-        median, "JointLaw", lambda *rest, **more: seen.append(rest[2:4]) or law(*rest, **more)
+        multi_quantile,
+        "JointLaw",
+        lambda *rest, **more: seen.append(rest[2:4]) or law(*rest, **more),
     )
     question = sf.MultiQuantilePartitioner("x", depth=2, fanout=3)
     wide = Domain(x=Interval(0, 64, step=1))

@@ -12,8 +12,7 @@ from sfumato.audit.runs import Rescanned, Scripted, count
 from sfumato.domain import Categories, Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
-from sfumato.partition import UniformPartitioner
-from sfumato.partition.uniform import MOST_CELLS, eugkm_cells
+from sfumato.partition.uniform import MOST_CELLS, UniformPartitioner, eugkm_cells
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
@@ -60,18 +59,18 @@ def test_the_noise_spends_the_cost_exactly(cost, rows):
     pure = PureDP(cost.epsilon) if isinstance(cost, ApproxDP) else cost
     for relation in ("add-remove", "replace"):
         unit = Unit(rows_per_person=rows, neighbours=relation)
-        look, grid = UniformPartitioner().laws(cost, unit)
+        rows_law, cells_law = UniformPartitioner().laws(cost, unit)
         gone, come = range(rows + 1), range(rows + 1) if relation == "replace" else range(1)
-        worst = max(spends(look, abs(a - b), grid, a, b) for a in gone for b in come)
+        worst = max(spends(rows_law, abs(a - b), cells_law, a, b) for a in gone for b in come)
         assert worst == (pure.rho if isinstance(pure, ZCDP) else pure.epsilon)
         assert UniformPartitioner(partitions=5).laws(cost, unit) == (None, count_law(pure, unit))
 
 
-def spends(look, total, grid, gone, come):
-    if isinstance(grid, DiscreteLaplace):
-        return total / look.scale + (gone + come) / grid.scale
-    return Fraction(total**2) / (2 * look.sigma_squared) + Fraction(gone**2 + come**2) / (
-        2 * grid.sigma_squared
+def spends(rows_law, total, cells_law, gone, come):
+    if isinstance(cells_law, DiscreteLaplace):
+        return total / rows_law.scale + (gone + come) / cells_law.scale
+    return Fraction(total**2) / (2 * rows_law.sigma_squared) + Fraction(gone**2 + come**2) / (
+        2 * cells_law.sigma_squared
     )
 
 

@@ -17,8 +17,7 @@ from sfumato.audit.runs import count as counted
 from sfumato.domain import Domain, Interval, Lattice
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.partition import UniformPartitioner
-from sfumato.partition.uniform import eugkm_cells
+from sfumato.partition.uniform import UniformPartitioner, eugkm_cells
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 

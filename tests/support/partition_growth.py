@@ -9,7 +9,7 @@ from sfumato.audit.runs import Scripted, count
 from sfumato.cube import Cube
 from sfumato.domain import GridAxis, Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.partition.growing import Draft
+from sfumato.partition.draft import Draft
 from sfumato.partition.tree.geometry import Tree
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import PureDP

@@ -25,7 +25,7 @@ from sfumato.data.source import Source
 from sfumato.histogram import keys
 from sfumato.histogram.counts_table import CountsTable
 from sfumato.pages import page
-from sfumato.partition import Partition
+from sfumato.partition.partition import Partition
 from sfumato.partition.uniform import UniformPartitioner
 from sfumato.publishing import answering as publishing
 from sfumato.publishing.plan import Plan

@@ -12,14 +12,12 @@ from sfumato.bench.generate import points
 from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.domain import Domain, GridAxis, Interval
-from sfumato.partition import (
-    AutoPartitioner,
-    BinaryPartitioner,
-    MedianPartitioner,
-    MultiQuantilePartitioner,
-    Partition,
-    PrivTreePartitioner,
-)
+from sfumato.partition.auto import AutoPartitioner
+from sfumato.partition.binary import BinaryPartitioner
+from sfumato.partition.median import MedianPartitioner
+from sfumato.partition.multi_quantile import MultiQuantilePartitioner
+from sfumato.partition.partition import Partition
+from sfumato.partition.privtree import PrivTreePartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current

@@ -11,7 +11,7 @@ from sfumato.cube import Cube
 from sfumato.data import source
 from sfumato.domain import Domain, Interval
 from sfumato.histogram import Histogram
-from sfumato.partition import UniformPartitioner
+from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.publisher import Publisher

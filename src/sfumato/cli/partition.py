@@ -26,7 +26,7 @@ from sfumato.cli.publishing import Publishing, made, publish
 from sfumato.cli.targets import NewFile
 from sfumato.errors import UsageError
 from sfumato.lazily import listed
-from sfumato.partition import Partition
+from sfumato.partition.partition import Partition
 
 SHORT = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
 PLACES = [place for place in listed("questions").values() if place.startswith("sfumato.partition.")]

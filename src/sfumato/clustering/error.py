@@ -41,7 +41,7 @@ from sfumato.clustering.lloyd import Step, shortened
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.clustering.weighted import non_negative
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.partition import Partition
+from sfumato.partition.partition import Partition
 
 POINTS = 2**17
 HEAVIER = math.log(20) / (math.sqrt(2) * 1.96)

@@ -21,8 +21,7 @@ from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable, shown
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import settle
-from sfumato.partition import UniformPartitioner
-from sfumato.partition.uniform import cells_per_axis, eugkm_cells
+from sfumato.partition.uniform import UniformPartitioner, cells_per_axis, eugkm_cells
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta

@@ -17,10 +17,10 @@ from sfumato.clustering.space import Space, nearest
 from sfumato.clustering.weighted import weighted_kmeans
 from sfumato.cube import Cube
 from sfumato.mechanisms.noise import Law, count_law
-from sfumato.partition import Partition, UniformPartitioner
-from sfumato.partition.growing import Draft
+from sfumato.partition.draft import Draft
+from sfumato.partition.partition import Partition
 from sfumato.partition.privtree import PrivTreePartitioner
-from sfumato.partition.uniform import MOST_CELLS, eugkm_cells
+from sfumato.partition.uniform import MOST_CELLS, UniformPartitioner, eugkm_cells
 from sfumato.privacy.allocation import of_units, share
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit

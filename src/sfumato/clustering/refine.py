@@ -20,7 +20,7 @@ from sfumato.clustering.lloyd import Step, private_step, step_laws
 from sfumato.clustering.space import HALF, Space
 from sfumato.clustering.weighted import non_negative
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
-from sfumato.partition import Partition
+from sfumato.partition.partition import Partition
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -19,7 +19,7 @@ from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, sidak
-from sfumato.partition import Partition
+from sfumato.partition.partition import Partition
 
 if TYPE_CHECKING:
     import pyarrow as pa

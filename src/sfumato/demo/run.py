@@ -19,7 +19,7 @@ from sfumato.errors import DataError
 from sfumato.histogram import Histogram
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.pages import report
-from sfumato.partition import AutoPartitioner
+from sfumato.partition.auto import AutoPartitioner
 from sfumato.privacy.measures import ApproxDP
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.publisher import Publisher

@@ -1,20 +1,27 @@
-"""Where, along which values? Disjoint public boxes that cover the domain exactly, each with a noisy count."""
+"""Where are the rows? Partitions: disjoint public boxes that cover the domain, with noisy counts.
 
-from sfumato.partition.adaptive import AdaptiveGridPartitioner
-from sfumato.partition.auto import AutoPartitioner
-from sfumato.partition.binary import BinaryPartitioner
-from sfumato.partition.median import MedianPartitioner, MultiQuantilePartitioner
-from sfumato.partition.partition import Partition
-from sfumato.partition.privtree import PrivTreePartitioner
-from sfumato.partition.uniform import UniformPartitioner
+Every partitioner has a module of its own. This package offers those of their names that are public:
+the stub of ``sfumato`` lists them.
+"""
 
-__all__ = [
-    "AdaptiveGridPartitioner",
-    "AutoPartitioner",
-    "BinaryPartitioner",
-    "MedianPartitioner",
-    "MultiQuantilePartitioner",
-    "Partition",
-    "PrivTreePartitioner",
-    "UniformPartitioner",
-]
+from __future__ import annotations
+
+from sfumato.lazily import imported, listed
+
+_PLACES = {
+    name: place
+    for name, place in sorted(listed("__init__").items())
+    if place.startswith("sfumato.partition.")
+}
+
+__all__ = list(_PLACES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return imported(_PLACES[name])
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

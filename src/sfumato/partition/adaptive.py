@@ -1,4 +1,4 @@
-"""The adaptive grid: a coarse grid of noisy counts, and in each of its cells a grid as fine as its count deserves."""
+"""The adaptive grid: a coarse grid, and in each of its cells a grid as fine as its count allows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from sfumato.arrays import Array
 from sfumato.domain import Domain
 from sfumato.mechanisms.noise import count_law
 from sfumato.numbers import split
-from sfumato.partition.axes import OverAxes
-from sfumato.partition.growing import MOST_CELLS, Draft
+from sfumato.partition.draft import Draft
 from sfumato.partition.partition import Partition
-from sfumato.partition.steps import split_evenly
+from sfumato.partition.partitioner import OverAxes
+from sfumato.partition.tree.growth import MOST_CELLS
+from sfumato.partition.tree.splitting import split_evenly
 from sfumato.partition.uniform import cells_per_axis, eugkm_cells, root_down
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.guarantee import Proof
@@ -25,27 +26,26 @@ from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-SHARES = [
-    Fraction(1, 50),
-    Fraction(49, 100),
-    Fraction(49, 100),
-]  # of the number of rows, the coarse cells, the fine cells
-FEWEST, COARSER, FINE_THETA = (
-    100,
-    4,
-    5,
-)  # coarse cells at least; how much coarser per axis than EUGkM's rule; rows per fine cell
+SHARES = [Fraction(1, 50), Fraction(49, 100), Fraction(49, 100)]
+"""Shares of the number of rows, of the coarse cells and of the fine cells."""
+FEWEST_COARSE_CELLS = 100
+COARSER = 4
+"""The coarse grid has this many times fewer cells per axis than EUGkM's rule."""
+FINE_THETA = 5
+"""Rows times epsilon that a fine cell should hold."""
 
 
 class AdaptiveGridPartitioner(
     OverAxes, frozen=True, tag="adaptive-grid", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Where are they, on a grid that is fine where there are many? Two levels of grids, from three noisy counts on every path.
+    """Where are the rows, on a grid that is fine where there are many?
 
-    A noisy number of rows N lays a coarse grid of m1 cells per axis, max(10, ceil(sqrt(N eps / 10) / 4)) in two dimensions. Each
-    coarse cell with a noisy count N' is divided again into m2 = ceil(sqrt(N' eps' / 5)) per axis, eps' being what the fine cells
-    spend. In d dimensions both follow EUGkM's rule, (N eps / theta)^(2d / (2 + d)) cells, which for d = 2 is the paper's. Coarse
-    and fine counts are made consistent in ``count`` and by ``consistent()``.
+    Every path has three noisy counts. A noisy number of rows N lays a coarse grid of m1 cells per
+    axis: max(10, ceil(sqrt(N eps / 10) / 4)) in two dimensions. Each coarse cell with a noisy count
+    N' is divided again into m2 = ceil(sqrt(N' eps' / 5)) cells per axis, where eps' is what the
+    fine cells spend. In d dimensions both numbers follow EUGkM's rule, (N eps / theta)^(2d / (2 +
+    d)) cells, which for d = 2 is the rule of the paper. ``count`` and ``consistent()`` combine
+    coarse and fine counts.
 
     Parameters
     ----------
@@ -78,35 +78,34 @@ class AdaptiveGridPartitioner(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> Preview:
         """Say how accurate the fine cells would be; how many there are depends on noisy counts."""
-        notes = ("noisy counts decide how many cells there are, and where",)
         self.needs(domain)
-        *_, fine = [
-            count_law(of_units(cost, units), unit) for units in split(units_of(cost), SHARES)
-        ]  # each of them must exist
-        return CountsPreview(self.title, without_delta(cost), unit, None, fine, rows, notes)
+        # The laws of all three counts must exist: one that is too wide raises here.
+        laws = [count_law(of_units(cost, units), unit) for units in split(units_of(cost), SHARES)]
+        notes = ("noisy counts decide how many cells there are, and where",)
+        return CountsPreview(self.title, without_delta(cost), unit, None, laws[-1], rows, notes)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
-        """Count all, lay the coarse grid, count it, lay the fine grids, count them."""
+        """Count all rows, lay and count the coarse grid, then lay and count the fine grids."""
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
-        look, coarse, fine = split(draft.total, SHARES)
-        growth, shape = draft.growth, np.array(counts.lattice.shape)
-        rows = int(draft.look(np.zeros(1, np.int64), look)[0])
-        m1 = coarse_cells(max(rows, 0), draft.law(coarse + fine).effective_epsilon, len(shape))
-        cells = split_evenly(growth, np.zeros(1, np.int64), np.minimum(m1, shape)[None])
-        depth = np.zeros(len(growth.axis), np.int64)
+        growth = draft.growth
+        shape = np.array(counts.lattice.shape)
+        for_rows, for_coarse, for_fine = split(draft.total, SHARES)
+        root = np.zeros(1, np.int64)
+        rows = int(draft.noisy_counts(root, for_rows)[0])
+        coarse_epsilon = draft.law(for_coarse + for_fine).effective_epsilon
+        per_axis = coarse_cells(max(rows, 0), coarse_epsilon, len(shape))
+        cells = split_evenly(growth, root, np.minimum(per_axis, shape)[None])
+        depth = np.zeros(growth.size, np.int64)
         depth[cells] = 1
         # On a lattice of one cell the coarse grid is the root, which has been counted.
-        noisy = draft.look(cells, coarse) if len(cells) > 1 else np.array([rows])
-        epsilon = draft.law(fine).effective_epsilon
-        m2 = np.array(
-            [fine_cells(max(n, 0), epsilon, len(shape)) for n in noisy.tolist()], np.int64
-        )
-        parts = np.minimum(_fitting(m2), growth.widths(cells))
-        split_evenly(growth, cells, parts)
-        depth = np.concatenate([depth, np.full(len(growth.axis) - len(depth), 2)])
+        noisy = draft.noisy_counts(cells, for_coarse) if len(cells) > 1 else np.array([rows])
+        fine_epsilon = draft.law(for_fine).effective_epsilon
+        wanted = [fine_cells(max(n, 0), fine_epsilon, len(shape)) for n in noisy.tolist()]
+        parts = _within_limit(np.array(wanted, np.int64))
+        split_evenly(growth, cells, np.minimum(parts, growth.widths(cells)))
         return draft.release(
             self.name,
-            depth,
+            draft.with_new_nodes(depth, 2),
             self.proof,
             "noise on the number of rows, on coarse cells and on fine cells",
         )
@@ -116,24 +115,31 @@ AdaptiveGridPartitioner.examples = (AdaptiveGridPartitioner("x"),)
 
 
 def coarse_cells(n: float, epsilon: float, d: int) -> list[int]:
-    """Cells of the coarse grid along each axis, m1."""
-    aim = max(FEWEST, min(eugkm_cells(n, epsilon, d=d)[0], 1e60) / COARSER**d)
+    """Cells of the coarse grid along each axis, m1, for n rows."""
+    aim, _ = eugkm_cells(n, epsilon, d=d)
+    aim = max(FEWEST_COARSE_CELLS, min(aim, 1e60) / COARSER**d)
     return cells_per_axis(_side(aim, d), d, aim)
 
 
 def fine_cells(n: float, epsilon: float, d: int) -> list[int]:
     """Cells along each axis of the fine grid in a coarse cell of n rows, m2."""
-    aim = min(eugkm_cells(n, epsilon, d=d, theta=FINE_THETA)[0], 1e60)
+    aim, _ = eugkm_cells(n, epsilon, d=d, theta=FINE_THETA)
+    aim = min(aim, 1e60)
     return cells_per_axis(_side(aim, d), d, aim)
 
 
 def _side(aim: float, d: int) -> int:
-    """The least m with m^d >= aim, from 1 up to the public limit on cells."""
-    return int(max(1, min(math.ceil(aim ** (1 / d) * (1 - 1e-12)), root_down(MOST_CELLS // 2, d))))
+    """The least m with m^d >= aim, from 1 up to half of the public limit on cells."""
+    # A root that is rounded up by floating point must not add a cell.
+    side = math.ceil(aim ** (1 / d) * (1 - 1e-12))
+    return int(max(1, min(side, root_down(MOST_CELLS // 2, d))))
 
 
-def _fitting(parts: Array) -> Array:
-    """The same, coarser where there would be more fine cells in all than the public limit: a function of noisy counts."""
+def _within_limit(parts: Array) -> Array:
+    """The same grids, all of them coarser while together they exceed half of the public limit.
+
+    They are a function of noisy counts, so this costs nothing.
+    """
     while parts.prod(axis=1, dtype=float).sum() > MOST_CELLS // 2 and parts.max() > 1:
         parts = np.maximum(1, parts * 3 // 4)
     return parts

@@ -1,11 +1,19 @@
-"""The automatic partition: coarse noisy counts first, and then, place by place, what they say is best.
+"""The automatic partition: coarse noisy counts first, then finer cells where these say it is best.
 
-A node is counted; what is published so far says how many rows it holds, and so how many halvings lie between it and cells that
-are worth a count of their own. Where there are many, the node is cut in four by halving its widest sides, and the parts are
-counted with a share of what the path has left that grows towards the cells. Where few, the node is cut into its cells
-at once. And where a block of neighbours looks even, judged by a chi-square of their noisy counts against what noise and
-chance alone would do, nothing is to be learnt on the way: it is cut into fewer, larger cells at once. So even ground gets a
-uniform grid, crowds get a deep tree, and every count that was paid for serves inference.
+A node is counted. What is known so far says how many rows it holds, and so how many halvings lie
+between it and cells that are worth a count of their own.
+
+* If there are many halvings to go, the node is cut in four by halving its widest sides. The parts
+are
+  counted with a share of what the path has left, and the shares grow towards the cells.
+* If there are few, the node is cut into its cells at once.
+* If a block of neighbours looks even, counts on the way would show nothing new: it is cut into
+fewer,
+  larger cells at once. A chi-square statistic decides: it compares how much the noisy counts of the
+  block differ with what noise and chance alone would do.
+
+So even ground gets a uniform grid, and crowded places get a deep tree. Every count that was paid
+for serves inference.
 """
 
 from __future__ import annotations
@@ -21,30 +29,37 @@ from sfumato.arrays import Array
 from sfumato.domain import Domain
 from sfumato.mechanisms.noise import count_law
 from sfumato.mechanisms.sums import LEAST_SPREAD, spread
-from sfumato.partition.axes import OverAxes
-from sfumato.partition.growing import Draft
+from sfumato.partition.draft import Draft
 from sfumato.partition.partition import Partition
-from sfumato.partition.steps import SLICES, halve_widest, look_at, room_for
+from sfumato.partition.partitioner import OverAxes
+from sfumato.partition.path_shares import SLICES, count_with_shares
+from sfumato.partition.tree.splitting import halve_widest
 from sfumato.privacy.allocation import of_units, units_of
 from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-ROWS, EVEN_ROWS = (
-    7.0,
-    16.0,
-)  # rows times epsilon that a cell should hold, and where the ground is even
-STRIDE = 2  # halvings between counts
-NEAR = 2.6  # so many halvings before the cells, nothing is counted any more
-EVEN = 1.3  # chi-square per degree of freedom up to which neighbours look even
-FREEDOM = 6  # degrees of freedom that such a judgement needs
+ROWS = 7.0
+"""Rows times epsilon that a cell should hold."""
+EVEN_ROWS = 16.0
+"""The same where the ground looks even."""
+STRIDE = 2
+"""Halvings between counts."""
+NEAR_CELLS = 2.6
+"""With so many halvings to go, or fewer, nothing is counted before the cells."""
+EVEN_CHI_SQUARE = 1.3
+"""Chi-square per degree of freedom up to which neighbours look even."""
+LEAST_FREEDOM = 6
+"""Degrees of freedom that this judgement needs."""
 
 
 class AutoPartitioner(
     OverAxes, frozen=True, tag="auto", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Where are they? Looks coarsely first, then decides place by place how fine the cells are. A good first choice.
+    """Where are the rows? A good first choice among the partitioners.
+
+    It counts coarsely first, then decides place by place how fine the cells are.
 
     Parameters
     ----------
@@ -77,21 +92,23 @@ class AutoPartitioner(
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> Preview:
-        """Say how accurate cells would be on even ground, and at worst: deeper ones have less left, and at least one slice."""
+        """Say how accurate cells would be on even ground, and at worst.
+
+        Deeper cells have less of the cost left, and at least one slice.
+        """
         pure = without_delta(cost)
         self.needs(domain)
         slice_ = units_of(pure) // SLICES
-        worst, best = (
-            count_law(of_units(pure, slice_), unit),
-            count_law(of_units(pure, units_of(pure) - slice_), unit),
-        )
+        worst = count_law(of_units(pure, slice_), unit)
+        best = count_law(of_units(pure, units_of(pure) - slice_), unit)
         notes = (
-            "noisy counts decide how many cells there are, and where; cells in crowds get less of the cost",
+            "noisy counts decide how many cells there are, and where; "
+            "cells in crowds get less of the cost",
         )
         return CountsPreview(self.title, pure, unit, None, best, rows, notes, worst)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
-        """Count, judge, cut; then count the cells."""
+        """Count, judge and cut nodes, then count the cells."""
         draft = Draft(counts.on(counts.lattice), unit, cost, noise)
         depth = _explore(draft)
         return draft.release(
@@ -104,10 +121,19 @@ AutoPartitioner.examples = (AutoPartitioner("x"),)
 
 @dataclass
 class _Front:
-    """The nodes that were counted last: arrays of equal length.
+    """The nodes that were counted last: arrays of shape (nodes,).
 
-    ``rows`` is what was counted, never below 0; ``left`` what their paths have left, in slices; ``even`` whether they lie in a
-    block that looks even; ``block`` the place of the parent among the nodes before them.
+    Attributes
+    ----------
+    nodes : int64
+    rows : int64
+        Noisy counts, never below 0.
+    left : int64
+        What their paths have left, in slices.
+    even : bool
+        Whether they lie in a block that looks even.
+    block : int64
+        Index of the parent among the nodes of the front before.
     """
 
     nodes: Array
@@ -117,6 +143,7 @@ class _Front:
     block: Array
 
     def only(self, which: Array) -> _Front:
+        """The same for some of the nodes."""
         return _Front(
             self.nodes[which],
             self.rows[which],
@@ -127,59 +154,81 @@ class _Front:
 
 
 def _explore(draft: Draft) -> Array:
-    """Grow the tree; the depth of every node, in counted levels: int64 ndarray."""
-    growth, epsilon = draft.growth, draft.law(draft.total).effective_epsilon
+    """Grow the tree.
+
+    Returns
+    -------
+    int64 ndarray of shape (nodes,): the depth of every node, in counted levels.
+    """
+    growth = draft.growth
+    epsilon = draft.law(draft.total).effective_epsilon
     root = np.zeros(1, np.int64)
-    rows = np.maximum(draft.look(root, draft.total // SLICES), 0)
+    rows = np.maximum(draft.noisy_counts(root, draft.total // SLICES), 0)
     front = _Front(root, rows, np.array([SLICES - 1]), np.zeros(1, bool), root)
-    depths, depth = np.zeros(1, np.int64), 0
+    depths = np.zeros(1, np.int64)
+    depth = 0
     while len(front.nodes):
         depth += 1
         aim = np.where(front.even, EVEN_ROWS, ROWS)
         to_go = np.log2(np.maximum(front.rows * epsilon / aim, 0.5))
-        last = front.even | (to_go < NEAR) | (front.left < 3)
-        times = np.rint(to_go[last]).astype(np.int64)
-        if not room_for(
-            growth, int((2.0 ** (times + 1)).sum()) + 2 ** (STRIDE + 1) * int((~last).sum())
-        ):
+        # Two slices pay for a count now and one for the cells.
+        is_last = front.even | (to_go < NEAR_CELLS) | (front.left < 3)
+        times = np.rint(to_go[is_last]).astype(np.int64)
+        most_from_last = int((2.0 ** (times + 1)).sum())
+        most_from_rest = 2 ** (STRIDE + 1) * int((~is_last).sum())
+        if not growth.has_room_for(most_from_last + most_from_rest):
             break
-        halve_widest(growth, front.nodes[last], times)
-        front, to_go = front.only(~last), to_go[~last]
-        front = _look(draft, front, to_go)
-        depths = np.concatenate([depths, np.full(len(growth.axis) - len(depths), depth)])
+        halve_widest(growth, front.nodes[is_last], times)
+        front = _next_front(draft, front.only(~is_last), to_go[~is_last])
+        depths = draft.with_new_nodes(depths, depth)
     return depths
 
 
-def _look(draft: Draft, front: _Front, to_go: Array) -> _Front:
+def _next_front(draft: Draft, front: _Front, to_go: Array) -> _Front:
     """Cut nodes in four, count the parts, and judge whether blocks of them look even."""
-    nodes, whose = halve_widest(draft.growth, front.nodes, np.full(len(front.nodes), STRIDE))
-    cut = draft.growth.parent[nodes] >= 0
-    cut &= nodes != front.nodes[whose]  # a node of one lattice cell stays what it is
-    nodes, whose = nodes[cut], whose[cut]
-    levels = np.maximum(1, np.rint((to_go[whose] - STRIDE) / STRIDE).astype(np.int64))
-    counts, slices = look_at(draft, nodes, front.left[whose], levels, STRIDE)
-    even = _looks_even(draft, counts, slices, whose, front.block)
-    return _Front(nodes, np.maximum(counts, 0), front.left[whose] - slices, even, whose)
+    nodes, owner = halve_widest(draft.growth, front.nodes, np.full(len(front.nodes), STRIDE))
+    # A node of one lattice cell cannot be cut, so it is a cell already.
+    was_cut = nodes != front.nodes[owner]
+    was_cut &= draft.growth.parent[nodes] >= 0
+    nodes, owner = nodes[was_cut], owner[was_cut]
+    left = front.left[owner]
+    levels_below = np.maximum(1, np.rint((to_go[owner] - STRIDE) / STRIDE).astype(np.int64))
+    counts, slices = count_with_shares(draft, nodes, left, levels_below, STRIDE)
+    even = _looks_even(draft, counts, slices, owner, front.block)
+    return _Front(nodes, np.maximum(counts, 0), left - slices, even, owner)
 
 
-def _looks_even(draft: Draft, counts: Array, slices: Array, whose: Array, block: Array) -> Array:
-    """Whether counts of neighbours differ no more than noise and chance would have them, block by block.
+def _looks_even(draft: Draft, counts: Array, slices: Array, parent: Array, block: Array) -> Array:
+    """Whether counts of neighbours differ no more than by noise and chance, block by block.
 
-    A block is what has one grandparent; each count is compared with the mean of those that share its parent.
+    A block is everything with one grandparent. Each count is compared with the mean of those that
+    share its parent. Only noisy counts enter, so the judgement costs nothing.
+
+    Parameters
+    ----------
+    counts, slices, parent : int64 ndarrays of shape (nodes,)
+        Noisy counts, what each cost, and the index of each node's parent in ``block``.
+    block : int64 ndarray of shape (parents,)
+
+    Returns
+    -------
+    bool ndarray of shape (nodes,).
     """
     if not len(counts):
         return np.zeros(0, bool)
-    parts = np.bincount(whose, minlength=len(block))
-    mean = (np.bincount(whose, counts, minlength=len(block)) / np.maximum(parts, 1))[whose]
-    spreads = [
-        max(spread(draft.law(int(each) * (draft.total // SLICES))), LEAST_SPREAD)
-        for each in range(1, SLICES)
-    ]
-    noise = np.array(spreads)[slices - 1]
-    blocks = int(block.max()) + 1
-    chi_square = np.bincount(
-        block[whose], (counts - mean) ** 2 / (noise + np.maximum(mean, 0)), minlength=blocks
-    )
-    freedom = np.bincount(block, np.maximum(parts - 1, 0), minlength=blocks)
-    even = (freedom >= FREEDOM) & (chi_square < EVEN * freedom)
-    return np.asarray(even[block[whose]])
+    n_parts = np.bincount(parent, minlength=len(block))
+    sums = np.bincount(parent, counts, minlength=len(block))
+    mean = (sums / np.maximum(n_parts, 1))[parent]
+    # The variance of a count is that of its noise, and that of a Poisson number of rows.
+    variance = _noise_variances(draft)[slices - 1] + np.maximum(mean, 0)
+    n_blocks = int(block.max()) + 1
+    chi_square = np.bincount(block[parent], (counts - mean) ** 2 / variance, minlength=n_blocks)
+    freedom = np.bincount(block, np.maximum(n_parts - 1, 0), minlength=n_blocks)
+    even = (freedom >= LEAST_FREEDOM) & (chi_square < EVEN_CHI_SQUARE * freedom)
+    return np.asarray(even[block[parent]])
+
+
+def _noise_variances(draft: Draft) -> Array:
+    """The variance of the noise that 1, 2, ... slices pay for: float64 ndarray (SLICES - 1,)."""
+    laws = [draft.law(each * (draft.total // SLICES)) for each in range(1, SLICES)]
+    return np.array([max(spread(law), LEAST_SPREAD) for law in laws])

@@ -1,40 +1,48 @@
-"""The binary partition: nodes are halved at their middle, the axes in turn. Two levels make a quad-tree's step in two dimensions."""
+"""The binary partition: nodes are halved in the middle, and the axes take turns.
+
+In two dimensions two levels make one step of a quad-tree.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from sfumato.arrays import Array
-from sfumato.partition.growing import Draft
-from sfumato.partition.levels import LevelTree
+from sfumato.partition.draft import Draft
+from sfumato.partition.fixed_depth import FixedDepthTree
 from sfumato.privacy.guarantee import Proof
 
 
 class BinaryPartitioner(
-    LevelTree, frozen=True, tag="binary", omit_defaults=True, forbid_unknown_fields=True
+    FixedDepthTree, frozen=True, tag="binary", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Where are they, in cells that are halved again and again? The axes take turns; the middles are public.
+    """Where are the rows, in cells that are halved again and again?
 
-    Nodes above the cells are counted, too: the counts may stop the splitting, and they make sums over many cells sharper.
+    The axes take turns, and boxes are halved at their public middles. Nodes above the cells are
+    counted too: their counts may stop the splitting, and they make sums over many cells more
+    accurate.
 
     Parameters
     ----------
     axes : str, list of str, or None
         Interval axes; None: all of them.
     depth : int
-        How many times a box is halved at most, 0 to 22. Along an axis of one lattice cell nothing is halved.
+        How many times a box is halved at most, 0 to 22. A box of one lattice cell along an axis is
+        not halved along it.
     stop_below : number or None
-        A node whose noisy count is below this becomes a cell. None: every node is split to the full depth.
+        A node whose noisy count is below this becomes a cell. None: every node is split to the full
+        depth.
     shares : Shares
-        Of the cells' counts, of the nodes' counts; this partitioner spends nothing on choosing splits, and what is given
-        for that goes to the cells.
+        How the cost is divided between counting cells (``release``) and counting nodes
+        (``threshold``). Choosing splits costs nothing here: its share goes to the cells.
     allocation : "uniform", "geometric", "linear", or a list of depth + 1 weights
         How the nodes' share is divided over the levels, root first.
 
     Raises
     ------
     UsageError
-        If an axis is not an Interval, a parameter is out of range, or nodes are to be tested without a share for it.
+        If an axis is not an Interval, a parameter is out of range, or nodes are to be tested but
+        tests have no share of the cost.
 
     Guarantee
     ---------
@@ -59,9 +67,8 @@ class BinaryPartitioner(
     )
 
     def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:
-        """Halve nodes at the middle of their lattice cells; nothing is spent."""
-        lower, upper = draft.growth.lower[nodes, axis], draft.growth.upper[nodes, axis]
-        return draft.growth.split(nodes, axis, (lower + upper) // 2)
+        """Halve nodes at the middle of their lattice cells. Nothing is spent."""
+        return draft.growth.split(nodes, axis, draft.growth.middles(nodes, axis))
 
 
 BinaryPartitioner.examples = (

@@ -1,4 +1,4 @@
-"""Boxes as GeoJSON, and tables as Parquet."""
+"""Write boxes as GeoJSON, and tables as Parquet."""
 
 from __future__ import annotations
 
@@ -38,10 +38,19 @@ class Boxes:
 
 
 def geojson(boxes: Boxes, counted: str, axes: Sequence[str] | None) -> dict[str, object]:
-    """Boxes of two axes as a GeoJSON FeatureCollection; ``counted`` says which rows they are of."""
+    """Boxes of two axes as a GeoJSON FeatureCollection.
+
+    Parameters
+    ----------
+    boxes : Boxes
+    counted : str
+        Says which rows the counts are about.
+    axes : pair of names or None
+        The axes of longitude and latitude.
+    """
     names = boxes.axes
-    eastward = names[::-1] if names[0].lower().startswith("lat") else names
-    pair = eastward if axes is None else tuple(axes)
+    longitude_first = names[::-1] if names[0].lower().startswith("lat") else names
+    pair = longitude_first if axes is None else tuple(axes)
     if sorted(pair) != sorted(names) or len(pair) != 2:
         raise UsageError(
             "GeoJSON",
@@ -50,8 +59,8 @@ def geojson(boxes: Boxes, counted: str, axes: Sequence[str] | None) -> dict[str,
         )
     x, y = (names.index(name) for name in pair)
     corners = (boxes.lower[:, x], boxes.lower[:, y], boxes.upper[:, x], boxes.upper[:, y])
-    rows = zip(*(part.tolist() for part in (*corners, boxes.counts, *boxes.interval)), strict=True)
-    features = [_feature(*row) for row in rows]
+    columns = [column.tolist() for column in (*corners, boxes.counts, *boxes.interval)]
+    features = [_feature(*row) for row in zip(*columns, strict=True)]
     return {"type": "FeatureCollection", "counted": counted, "features": features}
 
 
@@ -77,16 +86,16 @@ def write_parquet(table: pa.Table, path: str | os.PathLike[str]) -> None:
     """Write a table as Parquet."""
     import pyarrow.parquet as pq
 
-    _written(path, lambda: pq.write_table(table, os.fspath(path)))
+    _write_file(path, lambda: pq.write_table(table, os.fspath(path)))
 
 
 def write_json(plain: Mapping[str, object], path: str | os.PathLike[str]) -> None:
     """Write plain values as JSON."""
     target = Path(path)
-    _written(target, lambda: target.write_text(json.dumps(plain), encoding="utf-8"))
+    _write_file(target, lambda: target.write_text(json.dumps(plain), encoding="utf-8"))
 
 
-def _written(path: str | os.PathLike[str], write: Callable[[], object]) -> None:
+def _write_file(path: str | os.PathLike[str], write: Callable[[], object]) -> None:
     require_no_database(Path(path), "writing")
     try:
         write()

@@ -1,11 +1,12 @@
-"""The geometry of a product grid: which box a point falls in, and how much of each box a range covers.
+"""The geometry of a product grid: the box of a point, and what a range covers of each box.
 
-Boxes are unions of lattice cells; the last axis runs fastest, as everywhere.
+Boxes are unions of lattice cells. The last axis runs fastest, as everywhere.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +16,8 @@ from sfumato.arrays import Array
 from sfumato.domain import DROPPED, GridAxis, Lattice
 from sfumato.errors import UsageError
 
-BLOCK = 2**22  # numbers held at once while ranges are counted
+BLOCK = 2**22
+"""How many numbers are held at once while ranges are counted."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,14 @@ class Grid:
     Attributes
     ----------
     lattice : Lattice
-        Of grid axes only.
+        It has grid axes only.
     edges : tuple of int64 ndarray, one per axis
-        Lattice points from 0 to the axis' size, increasing.
+        Lattice points, increasing from 0 to the size of the axis.
 
     Raises
     ------
     UsageError
-        If they are not.
+        If the edges are not such points.
     """
 
     lattice: Lattice
@@ -40,11 +42,8 @@ class Grid:
 
     def __post_init__(self) -> None:
         sizes = [axis.size for axis in self.lattice.axes]
-        whole = len(self.edges) == len(sizes) > 0 and all(
-            len(e) > 1 and e[0] == 0 and e[-1] == n and (np.diff(e) > 0).all()
-            for e, n in zip(self.edges, sizes, strict=True)
-        )
-        if not whole:
+        n_axes_fit = len(self.edges) == len(sizes) > 0
+        if not n_axes_fit or not all(map(_covers, self.edges, sizes)):
             raise UsageError(
                 "a partition",
                 "its edges do not cover the domain once",
@@ -58,10 +57,12 @@ class Grid:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
+        """The number of boxes along each axis."""
         return tuple(len(edge) - 1 for edge in self.edges)
 
     @cached_property
     def axes(self) -> tuple[GridAxis, ...]:
+        """The axes of the lattice."""
         return tuple(axis for axis in self.lattice.axes if isinstance(axis, GridAxis))
 
     @cached_property
@@ -73,12 +74,13 @@ class Grid:
         """Lower and upper ends of every box: two float64 ndarrays of shape (cells, d)."""
         lower = np.meshgrid(*(at[:-1] for at in self.positions), indexing="ij")
         upper = np.meshgrid(*(at[1:] for at in self.positions), indexing="ij")
-        return np.stack([x.reshape(-1) for x in lower], 1), np.stack(
-            [x.reshape(-1) for x in upper], 1
-        )
+        return _points(lower), _points(upper)
 
     def assign(self, points: Array) -> Array:
-        """Box of each point, by the kernel that counted: int64 ndarray of shape (n,), -1 where a coordinate is NaN."""
+        """The box of each point: int64 ndarray of shape (n,), -1 where a coordinate is NaN.
+
+        Points are located by the same kernel that counted the rows.
+        """
         box = np.zeros(len(points), np.int64)
         missing = np.zeros(len(points), bool)
         for column, (axis, edge) in enumerate(zip(self.axes, self.edges, strict=True)):
@@ -89,7 +91,12 @@ class Grid:
         return box
 
     def cover(self, axis: int, lower: Array, upper: Array) -> Array:
-        """Which share of each slice along an axis every range [lower, upper) covers: float64 ndarray of shape (ranges, slices)."""
+        """The share of each slice along an axis that every range [lower, upper) covers.
+
+        Returns
+        -------
+        float64 ndarray of shape (ranges, slices).
+        """
         at = self.positions[axis]
         overlap = np.minimum(upper[:, None], at[1:]) - np.maximum(lower[:, None], at[:-1])
         return np.asarray(np.clip(overlap / np.diff(at), 0, 1))
@@ -97,13 +104,13 @@ class Grid:
     def sums(
         self, counts: Array, ranges: dict[int, tuple[Array, Array]], number: int
     ) -> tuple[Array, Array]:
-        """Add up counts over ranges, cut cells in proportion to the share covered.
+        """Add up counts over ranges. Cut cells count in proportion to the covered share.
 
         Parameters
         ----------
         counts : ndarray of shape (cells,)
         ranges : dict of axis number -> (lower, upper), float64 ndarrays of shape (number,)
-            Axes not named are covered whole.
+            Axes that are not named are covered whole.
         number : int
 
         Returns
@@ -111,28 +118,42 @@ class Grid:
         values, effective : float64 ndarrays of shape (number,)
             The sums, and the sums of the squared shares.
         """
-        whole = tuple(i for i in range(len(self.shape)) if i not in ranges)
+        whole = tuple(axis for axis in range(len(self.shape)) if axis not in ranges)
         table = counts.reshape(self.shape).sum(axis=whole, dtype=float)
-        cells_of_whole = float(np.prod([self.shape[i] for i in whole]))
+        cells_of_whole = float(np.prod([self.shape[axis] for axis in whole]))
         values, effective = np.empty(number), np.empty(number)
-        step = max(
-            1, BLOCK // max(table.size // max(table.shape[0] if table.ndim else 1, 1), *self.shape)
-        )
+        step = self._ranges_at_once(table)
         for start in range(0, number, step):
             block = slice(start, start + step)
             shares = [
                 self.cover(axis, lower[block], upper[block])
                 for axis, (lower, upper) in sorted(ranges.items())
             ]
+            squares = [(share**2).sum(axis=1) for share in shares]
             values[block] = _contract(table, shares)
-            effective[block] = cells_of_whole * np.prod(
-                [(share**2).sum(axis=1) for share in shares], axis=0
-            )
+            effective[block] = cells_of_whole * np.prod(squares, axis=0)
         return values, effective
+
+    def _ranges_at_once(self, table: Array) -> int:
+        """How many ranges are summed at once: their partial sums stay within ``BLOCK``."""
+        first = max(table.shape[0] if table.ndim else 1, 1)
+        return max(1, BLOCK // max(table.size // first, *self.shape))
+
+
+def _covers(edges: Array, size: int) -> bool:
+    """Whether edges rise from 0 to the size of their axis."""
+    if len(edges) < 2 or edges[0] != 0 or edges[-1] != size:
+        return False
+    return bool((np.diff(edges) > 0).all())
+
+
+def _points(coordinates: Sequence[Array]) -> Array:
+    """A mesh of coordinates as points: ndarray of shape (n, d)."""
+    return np.stack([each.reshape(-1) for each in coordinates], axis=1)
 
 
 def _contract(table: Array, shares: list[Array]) -> Array:
-    """Sum table entries weighted by the product of the shares: float64 ndarray of shape (ranges,)."""
+    """Sum table entries weighted by the product of the shares: float64 ndarray (ranges,)."""
     if not shares:
         return np.asarray(table, dtype=float)
     partial = np.tensordot(shares[0], table, axes=(1, 0))

@@ -1,37 +1,28 @@
-"""Partitions at private quantiles: the median of each node (a kd-tree), or several quantiles of it at once."""
+"""The median partition: nodes are cut at a private median, and the axes take turns (a kd-tree)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
-from sfumato.answers.preview import Preview
 from sfumato.arrays import Array
-from sfumato.domain import Domain, Lattice
-from sfumato.errors import UsageError, shown
-from sfumato.mechanisms.jointexp import JointLaw, joint_slack
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.mechanisms.selection import RankLaw
-from sfumato.numbers import decimal
-from sfumato.partition.growing import Draft
-from sfumato.partition.levels import LevelTree
-from sfumato.partition.steps import split_at
+from sfumato.partition.draft import Draft
+from sfumato.partition.fixed_depth import FixedDepthTree
 from sfumato.privacy.allocation import Shares, of_units
 from sfumato.privacy.composition import selection_epsilon
-from sfumato.privacy.guarantee import EXACT, Proof
-from sfumato.privacy.measures import CentralMeasure
-from sfumato.privacy.unit import Unit
-
-MOST_FANOUT = 16
+from sfumato.privacy.guarantee import Proof
 
 
 class MedianPartitioner(
-    LevelTree, frozen=True, tag="median", omit_defaults=True, forbid_unknown_fields=True
+    FixedDepthTree, frozen=True, tag="median", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Where are they, in boxes that hold about equally many? Nodes are cut at a private median, the axes in turn (a kd-tree).
+    """Where are the rows, in boxes that hold about equally many? (A kd-tree.)
+
+    Nodes are cut at a private median, and the axes take turns.
 
     Parameters
     ----------
@@ -40,16 +31,18 @@ class MedianPartitioner(
     depth : int
         How many times a box is cut at most, 0 to 22.
     stop_below : number or None
-        A node whose noisy count is below this becomes a cell. None: every node is split to the full depth.
+        A node whose noisy count is below this becomes a cell. None: every node is split to the full
+        depth.
     shares : Shares
-        Of the cells' counts, of choosing the medians, of the nodes' counts.
+        How the cost is divided between counting cells, choosing medians and counting nodes.
     allocation : "uniform", "geometric", "linear", or a list of depth + 1 weights
         How the shares of medians and nodes are divided over the levels, root first.
 
     Raises
     ------
     UsageError
-        If an axis is not an Interval, a parameter is out of range, or medians or tests have no share of the cost.
+        If an axis is not an Interval, a parameter is out of range, or medians or tests have no
+        share of the cost.
 
     Guarantee
     ---------
@@ -79,135 +72,15 @@ class MedianPartitioner(
     def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:
         """Cut nodes at private medians."""
         unit, epsilon = nested(draft.unit, selection_epsilon(of_units(draft.cost, units)))
-        cuts = [
-            lower
-            + RankLaw(Ranks.of_counts(counts, 1, len(counts)), Fraction(1, 2), epsilon, unit).draw(
-                draft.noise
-            )
-            for lower, counts in _along(draft, nodes, axis)
-        ]
+        cuts = []
+        for lower, counts in draft.growth.counts_along(nodes, axis):
+            # The candidates are the lattice points strictly inside the node.
+            ranks = Ranks.of_counts(counts, 1, len(counts))
+            law = RankLaw(ranks, Fraction(1, 2), epsilon, unit)
+            cuts.append(lower + law.draw(draft.noise))
+        # The nodes are disjoint, so their selections together cost as much as one.
         draft.pay(nodes, units)
         return draft.growth.split(nodes, axis, np.array(cuts, np.int64))
 
 
 MedianPartitioner.examples = (MedianPartitioner("x", depth=1),)
-
-
-class MultiQuantilePartitioner(
-    LevelTree, frozen=True, tag="multi-quantile", omit_defaults=True, forbid_unknown_fields=True
-):
-    """Where are they, in boxes that hold about equally many? Nodes are cut at several private quantiles at once, the axes in turn.
-
-    Parameters
-    ----------
-    axes : str, list of str, or None
-        Interval axes; None: all of them.
-    depth : int
-        How many times a box is cut at most; ``fanout ** depth`` is at most 2^22.
-    stop_below : number or None
-        A node whose noisy count is below this becomes a cell. None: every node is split to the full depth.
-    shares : Shares
-        Of the cells' counts, of choosing the quantiles, of the nodes' counts.
-    allocation : "uniform", "geometric", "linear", or a list of depth + 1 weights
-        How the shares of quantiles and nodes are divided over the levels, root first.
-    fanout : int
-        Into how many boxes a node is cut, 2 to 16; fewer where it has fewer lattice cells.
-
-    Raises
-    ------
-    UsageError
-        If an axis is not an Interval, a parameter is out of range, or quantiles or tests have no share of the cost.
-
-    Guarantee
-    ---------
-    {proof}
-
-    >>> MultiQuantilePartitioner("age", depth=1, fanout=5).parts
-    5
-    """
-
-    depth: int = 3
-    shares: Shares = Shares(release=Fraction(2), partition=Fraction(1), threshold=Fraction(1))
-    fanout: int = 4
-
-    chooses: ClassVar[bool] = True
-    name: ClassVar[str] = "Multi-quantile partition"
-    mechanism: ClassVar[str] = "JointExp at each split, noise on the counts of nodes and of cells"
-    proof: ClassVar[Proof] = Proof(
-        sensitivity="of the utility of a tuple of cuts, 2 rows_per_person (1 - 1/fanout); of counts, L1 = rows_per_person (twice that "
-        "under replace).",
-        because="the cuts of a node are chosen at once among public lattice points by JointExp, whose numerical slack is charged; "
-        "a row is in one node of each level; and on every path the costs of cuts, of counts and of the cell add up to the whole. "
-        "Under replace each selection runs as add-remove at half its share, since a person may leave one node and enter another.",
-        not_covered="the choice of columns, bounds and depth; the time the query takes.",
-        source="Gillenwater, Joseph, Kulesza, ICML 2021 (JointExp).",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.fanout > MOST_FANOUT:
-            raise UsageError(
-                f"fanout = {shown(self.fanout)}",
-                f"the limit is {MOST_FANOUT}",
-                "Take a smaller one, and more levels",
-            )
-
-    @property
-    def parts(self) -> int:
-        """The fan-out."""
-        return self.fanout
-
-    def preview(
-        self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
-    ) -> Preview:
-        """Say how accurate the deepest cells would be."""
-        edges, (inner, half) = max(self.needs(domain).lattice.shape), nested(unit, Fraction(1))
-        for units in self.levels(cost).partition:
-            epsilon = half * selection_epsilon(of_units(cost, units))
-            if epsilon <= joint_slack(self.fanout - 1, edges, inner):
-                asked = f"{self.title}: cuts at epsilon {decimal(epsilon)}"
-                raise UsageError(
-                    asked,
-                    "that is less than the numerical slack",
-                    "Choose a larger epsilon, or fewer levels",
-                )
-        return super().preview(domain, unit, cost, rows)
-
-    def slack(self, lattice: Lattice, unit: Unit) -> str:
-        """What finite arithmetic may add to the loss of each selection on a path, which is charged."""
-        if not self.depth:
-            return EXACT
-        each = joint_slack(self.fanout - 1, max(lattice.shape), unit)
-        return f"at most {float(each):.1g} a selection, charged: each runs at that much less"
-
-    def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:
-        """Cut nodes at private quantiles."""
-        unit, epsilon = nested(draft.unit, selection_epsilon(of_units(draft.cost, units)))
-        cuts = []
-        for lower, counts in _along(draft, nodes, axis):
-            parts = min(self.fanout, len(counts))
-            at = [Fraction(i, parts) for i in range(1, parts)]
-            cuts.append(
-                lower
-                + JointLaw(
-                    Ranks.of_counts(counts, 1, len(counts)), at, epsilon, unit, distinct=True
-                ).draw(draft.noise)
-            )
-        draft.pay(nodes, units)
-        return split_at(draft.growth, nodes, axis, cuts)
-
-
-MultiQuantilePartitioner.examples = (MultiQuantilePartitioner("x", depth=1, fanout=3),)
-
-
-def _along(draft: Draft, nodes: Array, axis: Array) -> Iterator[tuple[int, Array]]:
-    """Of each node, along its axis: where it begins, and the rows in each of its lattice cells, int64 ndarray; one node at a time."""
-    growth = draft.growth
-    for node, along, (cells, weights) in zip(nodes, axis, growth.rows_of(nodes), strict=True):
-        lower, width = int(growth.lower[node, along]), int(growth.widths(node)[along])
-        yield (
-            lower,
-            np.rint(np.bincount(cells[:, along] - lower, weights, minlength=width)).astype(
-                np.int64
-            ),
-        )

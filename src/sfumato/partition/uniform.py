@@ -1,4 +1,4 @@
-"""The uniform grid: one noisy count decides how fine it is, then every cell is counted once."""
+"""The uniform grid: a noisy number of rows decides how fine it is, then every cell is counted."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sfumato.errors import UsageError, shown
 from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import positive, settle
-from sfumato.partition.axes import OverAxes
 from sfumato.partition.partition import Partition
+from sfumato.partition.partitioner import OverAxes
 from sfumato.partition.tree.cover import Edges
 from sfumato.privacy.allocation import share
 from sfumato.privacy.guarantee import Proof
@@ -28,35 +28,34 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
 MOST_CELLS = MOST_PARTITION_CELLS
-MOST_OVER = 4  # times the number of cells that is aimed at
+MOST_OVER = 4
+"""A grid has at most this many times the number of cells that is aimed at."""
 LEAST_THETA = Fraction(1, 10**9)
-LOOK, GRID = (
-    Fraction(1, 50),
-    Fraction(49, 50),
-)  # shares of the noisy number of rows, and of the cells
-FINE_ENOUGH = (
-    16  # lattice points per cell; below that the rows are counted again on the grid itself
-)
+ROWS_SHARE = Fraction(1, 50)
+CELLS_SHARE = Fraction(49, 50)
+FINE_ENOUGH = 16
+"""Lattice points per cell below which the rows are counted again, on the grid itself."""
 
 
 class UniformPartitioner(
     OverAxes, frozen=True, tag="uniform", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Where are they, on an even grid? EUGkM's rule picks the number of cells from a noisy number of rows.
+    """Where are the rows, on an even grid?
 
-    M = (N eps / theta)^(2d / (2 + d)) cells, ceil(M^(1/d)) per axis, at most 2^22 in all; where that is more than 4M, as it can be
-    from three axes on, one fewer along the last of them. N is a noisy count that takes a fiftieth of the cost (under replace:
-    nothing); eps stands for the inverse of the noise scale of a cell, so that several rows per person, and Gaussian noise, get the
-    coarser grid that they need.
+    EUGkM's rule chooses the number of cells: M = (N eps / theta)^(2d / (2 + d)) cells,
+    ceil(M^(1/d)) per axis, at most 2^22 in all. Where that makes more than 4M cells, which can
+    happen from three axes on, the last axes have one cell fewer. N is a noisy number of rows that
+    takes a fiftieth of the cost (under replace: nothing). eps is the inverse of the noise scale of
+    a cell, so several rows per person, and Gaussian noise, get the coarser grid that they need.
 
     Parameters
     ----------
     axes : str, list of str, or None
         Interval axes; None: all of them.
     partitions : int or None
-        The number of cells to aim at; then nothing is spent on a noisy number of rows.
+        The number of cells to aim at. Then nothing is spent on a noisy number of rows.
     theta : float
-        The rule's constant.
+        The constant of the rule.
 
     Raises
     ------
@@ -85,22 +84,7 @@ class UniformPartitioner(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        partitions: object = self.partitions
-        if partitions is not None and (
-            isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1
-        ):
-            obstacle = "the number of cells is at least 1"
-            raise UsageError(
-                f"partitions = {shown(partitions)}",
-                obstacle,
-                "Give a whole number, or leave it out",
-            )
-        if partitions is not None and partitions > MOST_CELLS:
-            raise UsageError(
-                f"partitions = {shown(partitions)}",
-                f"the limit is {MOST_CELLS:,} cells",
-                "Give a smaller number",
-            )
+        self._check_partitions(self.partitions)
         theta = positive(self.theta, "theta")
         if not LEAST_THETA <= theta <= MOST_CELLS:
             raise UsageError(
@@ -111,14 +95,33 @@ class UniformPartitioner(
         msgspec.structs.force_setattr(self, "theta", float(theta))
         settle(self)
 
-    def laws(self, cost: CentralMeasure, unit: Unit) -> tuple[Law | None, Law]:
-        """The noise on the number of rows, if it is needed, and on the cells: together they spend exactly the cost.
+    @staticmethod
+    def _check_partitions(partitions: object) -> None:
+        if partitions is None:
+            return
+        if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+            raise UsageError(
+                f"partitions = {shown(partitions)}",
+                "the number of cells is at least 1",
+                "Give a whole number, or leave it out",
+            )
+        if partitions > MOST_CELLS:
+            raise UsageError(
+                f"partitions = {shown(partitions)}",
+                f"the limit is {MOST_CELLS:,} cells",
+                "Give a smaller number",
+            )
 
-        Under add-remove the number of rows takes a fiftieth. Under replace it is free. One person's a <= r rows become
-        b <= r others, on one and the same grid: the number of rows moves by |a - b|, the cells by at most a + b in L1, and
-        (|a - b| + a + b) / scale = 2 max(a, b) / scale <= 2r / scale. In L2 squared, (a - b)^2 + a^2 + b^2 is convex and at
-        most 2r^2 at the corners. So both get the scale that the cells need alone. (If the grid is counted by a second scan,
-        other rows of a person may be kept, but as many: a and b are the numbers of rows that count, at most r.)
+    def laws(self, cost: CentralMeasure, unit: Unit) -> tuple[Law | None, Law]:
+        """The noise on the number of rows, if that is needed, and the noise on the cells.
+
+        Together they spend exactly the cost. Under add-remove the number of rows takes a fiftieth.
+        Under replace it costs nothing extra: both get the scale that the cells need alone, for the
+        following reason. One person's a <= r rows become b <= r others, on the same grid. The
+        number of rows changes by |a - b|, and the cells by at most a + b in L1. Now (|a - b| + a +
+        b) / scale = 2 max(a, b) / scale <= 2r / scale. In L2 squared, (a - b)^2 + a^2 + b^2 is
+        convex, and at most 2r^2 at the corners. If a second scan counts the grid, it may keep other
+        rows of a person, but as many: a and b are the numbers of rows that count, at most r.
         """
         pure = without_delta(cost)
         if self.partitions is not None:
@@ -126,36 +129,34 @@ class UniformPartitioner(
         if unit.neighbours == "replace":
             law = count_law(pure, unit)
             return law, law
-        look, grid = share(pure, [LOOK, GRID])
-        return count_law(look, unit), count_law(grid, unit)
+        for_rows, for_cells = share(pure, [ROWS_SHARE, CELLS_SHARE])
+        return count_law(for_rows, unit), count_law(for_cells, unit)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> Preview:
-        """Say how accurate the cells would be, and how many there would be for a stated number of rows."""
-        look, law = self.laws(cost, unit)
+        """Say how accurate the cells would be, and how many there would be for so many rows."""
+        rows_law, law = self.laws(cost, unit)
         lattice = self.needs(domain).lattice
         known = self.partitions if rows is None else rows
         cells = None if known is None else math.prod(self._per_axis(lattice, known, law))
-        notes = (
-            ()
-            if look is None
-            else (f"a noisy number of rows ({look}) decides how many cells there are",)
-        )
+        notes: tuple[str, ...] = ()
+        if rows_law is not None:
+            notes = (f"a noisy number of rows ({rows_law}) decides how many cells there are",)
         return CountsPreview(self.title, without_delta(cost), unit, cells, law, rows, notes)
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
-        """Look at the noisy number of rows, lay the grid, count every cell with exact noise."""
-        look, law = self.laws(cost, unit)
+        """Count all rows with noise, lay the grid, then count every cell with noise."""
+        rows_law, law = self.laws(cost, unit)
         cube = counts.on(counts.lattice)
-        rows = None if look is None else int(add_noise(np.array([cube.total]), look, noise)[0])
+        rows = None
+        mechanism = f"{law} on each cell"
+        if rows_law is not None:
+            rows = int(add_noise(np.array([cube.total]), rows_law, noise)[0])
+            mechanism += f", {rows_law} on the number of rows"
         per_axis = self._per_axis(counts.lattice, max(rows or 0, 0), law)
         cube, edges = _lay(counts, cube, per_axis)
         noisy = add_noise(cube.binned(list(edges)).reshape(-1), law, noise)
-        mechanism = f"{law} on each cell" + (
-            "" if look is None else f", {look} on the number of rows"
-        )
-        guarantee = self.promise(without_delta(cost), unit, mechanism, noise)
         return Partition(
             made_by=self.name,
             lattice=cube.lattice,
@@ -163,7 +164,7 @@ class UniformPartitioner(
             noisy=noisy,
             laws=(law,),
             rows=rows,
-            guarantee=guarantee,
+            guarantee=self.promise(without_delta(cost), unit, mechanism, noise),
         )
 
     def most_numbers(self, lattice: Lattice) -> int:
@@ -173,14 +174,18 @@ class UniformPartitioner(
 
     def _per_axis(self, lattice: Lattice, n: int, law: Law) -> list[int]:
         """Cells per axis, at most one per lattice point of an axis that has steps of its own."""
-        d, given = len(lattice.axes), self.partitions
-        aim, m = (
-            eugkm_cells(n, law.effective_epsilon, d=d, theta=self.theta)
-            if given is None
-            else (float(given), _root_up(given, d))
-        )
-        axes = zip(cells_per_axis(m, d, aim), lattice.axes, strict=True)
-        return [min(each, axis.size) if axis.size < finest(d) else each for each, axis in axes]
+        d = len(lattice.axes)
+        if self.partitions is None:
+            aim, m = eugkm_cells(n, law.effective_epsilon, d=d, theta=self.theta)
+        else:
+            aim = float(self.partitions)
+            m = _root_up(self.partitions, d)
+        per_axis = cells_per_axis(m, d, aim)
+        # An axis of finest(d) points has no steps of its own: more cells mean a second scan.
+        return [
+            min(cells, axis.size) if axis.size < finest(d) else cells
+            for cells, axis in zip(per_axis, lattice.axes, strict=True)
+        ]
 
 
 UniformPartitioner.examples = (
@@ -190,21 +195,30 @@ UniformPartitioner.examples = (
 
 
 def eugkm_cells(n: float, epsilon: float, *, d: int, theta: float = 10) -> tuple[float, int]:
-    """The number of cells M that EUGkM's rule aims at, and the cells per axis m.
+    """EUGkM's rule for the number of cells.
 
-    m = ceil(M^(1/d)), capped so that m^d is at most 2^22; the product is checked in integers.
+    Returns
+    -------
+    aim : float
+        The number of cells M to aim at.
+    per_axis : int
+        m = ceil(M^(1/d)), limited so that m^d is at most 2^22. The product is checked in integers.
     """
     most = root_down(MOST_CELLS, d)
     x = n * epsilon / theta
+    # Beyond 1e60 the power could overflow; the limit on cells applies long before.
     aim = x ** (2 * d / (2 + d)) if x < 1e60 else math.inf
-    m = most if aim >= float(most) ** d else max(1, math.ceil(aim ** (1 / d) * (1 - 1e-12)))
+    if aim >= float(most) ** d:
+        return aim, most
+    # A root that is rounded up by floating point must not add a cell.
+    m = max(1, math.ceil(aim ** (1 / d) * (1 - 1e-12)))
     return aim, min(m, most)
 
 
 def cells_per_axis(m: int, d: int, aim: float) -> list[int]:
-    """Cells along each axis: m, and one fewer along the last axes where m^d is more than four times the number to aim at.
+    """Cells along each axis: m, or m - 1 along the last axes where m^d exceeds 4 times ``aim``.
 
-    With one or two axes it never is. With many, m = 2 can be a million cells for a handful of rows.
+    With one or two axes it never is. With many axes, m = 2 can mean a million cells for a few rows.
 
     >>> cells_per_axis(23, 2, 500.0), cells_per_axis(2, 6, 3.0)
     ([23, 23], [2, 2, 2, 1, 1, 1])
@@ -218,23 +232,31 @@ def cells_per_axis(m: int, d: int, aim: float) -> list[int]:
 
 
 def _lay(counts: Counts, cube: Cube, per_axis: list[int]) -> tuple[Cube, tuple[Array, ...]]:
-    """Choose the edges, floor(i R / m) on an axis of R points; where R is too few, count again on the grid itself."""
+    """Choose the edges, floor(i R / m) on an axis of R points.
+
+    Where R is too few for m cells, the rows are counted again on the grid itself.
+
+    Returns
+    -------
+    cube : Cube
+        The one on whose lattice the edges lie.
+    edges : tuple of int64 ndarray, one per axis
+    """
     axes = cube.lattice.axes
-    coarse = [
-        axis.size == finest(len(axes)) and m * FINE_ENOUGH > axis.size
-        for axis, m in zip(axes, per_axis, strict=True)
-    ]
-    laid = zip(axes, per_axis, coarse, strict=True)
-    finer = Lattice(
-        tuple(msgspec.structs.replace(axis, cells=m) if again else axis for axis, m, again in laid)
-    )
+    finer_axes = []
+    for axis, m in zip(axes, per_axis, strict=True):
+        # Axes with steps of their own are never divided below a step.
+        too_coarse = axis.size == finest(len(axes)) and m * FINE_ENOUGH > axis.size
+        finer_axes.append(msgspec.structs.replace(axis, cells=m) if too_coarse else axis)
+    finer = Lattice(tuple(finer_axes))
     if counts.serves(finer):
         axes = finer.axes
         cube = counts.on(finer)
-    cells = [min(m, axis.size) for axis, m in zip(axes, per_axis, strict=True)]
-    return cube, tuple(
-        np.arange(m + 1) * axis.size // m for axis, m in zip(axes, cells, strict=True)
-    )
+    edges = []
+    for axis, m in zip(axes, per_axis, strict=True):
+        cells = min(m, axis.size)
+        edges.append(np.arange(cells + 1) * axis.size // cells)
+    return cube, tuple(edges)
 
 
 def _root_up(n: int, d: int) -> int:

@@ -9,7 +9,7 @@ from sfumato.audit.subjects.subject import LINE, PURE, UNITS, Subject, less_nois
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
 from sfumato.domain import GridAxis, Lattice
-from sfumato.partition import UniformPartitioner
+from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 

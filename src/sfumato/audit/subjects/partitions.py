@@ -20,17 +20,15 @@ from sfumato.audit.subjects.subject import (
     less_noise,
     of,
 )
-from sfumato.partition import (
-    AdaptiveGridPartitioner,
-    AutoPartitioner,
-    BinaryPartitioner,
-    MedianPartitioner,
-    MultiQuantilePartitioner,
-    Partition,
-    PrivTreePartitioner,
-    UniformPartitioner,
-)
+from sfumato.partition.adaptive import AdaptiveGridPartitioner
+from sfumato.partition.auto import AutoPartitioner
+from sfumato.partition.binary import BinaryPartitioner
+from sfumato.partition.median import MedianPartitioner
+from sfumato.partition.multi_quantile import MultiQuantilePartitioner
+from sfumato.partition.partition import Partition
+from sfumato.partition.privtree import PrivTreePartitioner
 from sfumato.partition.tree.cover import Splits
+from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits

@@ -1,1 +1,1 @@
-"""Trees of boxes with noisy counts: their geometry, what all counts say together, and counts of ranges."""
+"""Trees of boxes with noisy counts: growth, geometry, inference, and counts of ranges."""

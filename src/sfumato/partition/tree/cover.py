@@ -1,4 +1,4 @@
-"""What a stored partition is made of: where its boxes lie, the noisy counts above them, and small things that are asked of both."""
+"""The stored parts of a partition: where its boxes lie, and the noisy counts above them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,13 @@ Cover: TypeAlias = Edges | Splits
 
 
 class Counted(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
-    """Noisy counts of nodes above the cells, in the order in which they were drawn: int64 ndarrays of equal shape.
+    """Noisy counts of nodes, beside those of the cells, in the order in which they were drawn.
 
-    ``node`` counts in breadth-first order; ``which`` is the place of the noise's law among the partition's laws.
+    Attributes
+    ----------
+    node, count, which : int64 ndarrays of equal shape
+        Indices of nodes in breadth-first order, their noisy counts, and for each the index of the
+        law of its noise among the partition's laws.
     """
 
     node: Array
@@ -39,19 +43,27 @@ class Counted(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True)
 
 
 def scale_of(law: Law) -> float:
+    """The scale of Laplace noise, or the standard deviation of Gaussian noise."""
     return float(law.scale) if isinstance(law, DiscreteLaplace) else law.sigma
 
 
-def are_places(which: Array | None, size: int) -> bool:
-    """Whether all entries are places in a list of that size."""
-    return which is None or not len(which) or (int(which.min()) >= 0 and int(which.max()) < size)
+def are_indices(which: Array | None, size: int) -> bool:
+    """Whether all entries are indices into a list of that size."""
+    if which is None or not len(which):
+        return True
+    return int(which.min()) >= 0 and int(which.max()) < size
 
 
 def whole_cells(counts: Array) -> Array:
-    """Non-negative whole numbers with the sum of the noisy counts (or 0, if that is negative), in proportion: int64 ndarray."""
-    total, positive = max(int(counts.sum()), 0), np.maximum(counts, 0).astype(float)
+    """Non-negative whole numbers in proportion to noisy counts: int64 ndarray.
+
+    Their sum is that of the noisy counts, or 0 if that is negative.
+    """
+    total = max(int(counts.sum()), 0)
+    positive = np.maximum(counts, 0).astype(float)
     aim = positive * (total / max(positive.sum(), 1))
     whole = np.floor(aim).astype(np.int64)
+    # Rounding down loses some rows. They go to the cells that lost most.
     missing = total - int(whole.sum())
     whole[np.argsort(whole - aim, kind="stable")[: max(missing, 0)]] += 1
     return np.asarray(whole)

@@ -1,7 +1,8 @@
-"""What all noisy counts of a tree say of its nodes, and how far sums of these estimates are from the truth at most."""
+"""Estimates from all noisy counts of a tree, and how far sums of them may be from the truth."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,19 +14,22 @@ from sfumato.mechanisms.sums import LEAST_SPREAD, half_widths, spread
 from sfumato.partition.tree.cover import Counted
 from sfumato.partition.tree.geometry import Tree
 from sfumato.partition.tree.inference import Inferred, infer, whole_counts
+from sfumato.partition.tree.summed_area import SummedAreaTables
+from sfumato.partition.tree.walker import Ranges, RangeWalker
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
-    """A tree and its noisy counts, as a partition holds them.
+class TreeEstimates:
+    """Estimates of the nodes and cells of a tree from its noisy counts.
 
     Attributes
     ----------
     tree : Tree
     noisy : int64 ndarray of shape (cells,)
+        Noisy counts of the cells.
     laws : tuple of laws of noise
     which : int64 ndarray of shape (cells,), or None
-        The place of each cell's law among ``laws``; None: the first.
+        The index of each cell's law among ``laws``; None: the first.
     inner : Counted or None
         Noisy counts above the cells.
     """
@@ -37,58 +41,132 @@ class Estimates:
     inner: Counted | None
 
     @cached_property
-    def _spreads(self) -> Array:
-        """Variance of the noise of each law: float64 ndarray of shape (laws,)."""
+    def _noise_variances(self) -> Array:
+        """The variance of the noise of each law: float64 ndarray of shape (laws,)."""
         return np.array([max(spread(law), LEAST_SPREAD) for law in self.laws])
 
     @cached_property
-    def _places(self) -> Array:
-        """The place of each cell's law: int64 ndarray of shape (cells,)."""
+    def _law_of_cell(self) -> Array:
+        """The index of each cell's law: int64 ndarray of shape (cells,)."""
         return np.zeros(self.tree.cells, np.int64) if self.which is None else self.which
 
     @cached_property
     def inferred(self) -> Inferred:
-        """The generalised least squares estimate."""
+        """The generalised least squares estimate of every node."""
         tree = self.tree
-        counts, variances = np.zeros(len(tree.axis)), np.full(len(tree.axis), np.inf)
+        counts = np.zeros(len(tree.axis))
+        variances = np.full(len(tree.axis), np.inf)
         counts[tree.leaves] = self.noisy
-        variances[tree.leaves] = self._spreads[self._places]
-        if self.inner is not None:  # a cell that was tested has two counts
-            node, other = self.inner.node, self._spreads[self.inner.which]
-            own = variances[node]
-            weight = np.where(np.isinf(own), 1, own / np.where(np.isinf(own), 1, own + other))
+        variances[tree.leaves] = self._noise_variances[self._law_of_cell]
+        if self.inner is not None:
+            # A cell that was tested has two counts. They are combined with weights by their
+            # variances.
+            node = self.inner.node
+            other_variance = self._noise_variances[self.inner.which]
+            variance = variances[node]
+            has_one_count = np.isinf(variance)
+            total = np.where(has_one_count, 1, variance + other_variance)
+            weight = np.where(has_one_count, 1, variance / total)
             counts[node] += weight * (self.inner.count - counts[node])
-            variances[node] = weight * other
+            variances[node] = weight * other_variance
         return infer(tree, counts, variances)
 
     @cached_property
-    def whole(self) -> Array:
-        """Non-negative whole numbers near the estimates, which add up: int64 ndarray of shape (nodes,)."""
+    def _whole(self) -> Array:
+        """Non-negative whole numbers near the estimates, which add up: int64 ndarray (nodes,)."""
         return whole_counts(self.tree, self.inferred.estimate, self.inferred.own)
 
+    def cells(self, whole: bool) -> Array:
+        """Estimates of the cells: ndarray of shape (cells,).
+
+        Parameters
+        ----------
+        whole : bool
+            True: non-negative whole numbers that add up. False: unbiased estimates.
+        """
+        nodes = self._whole if whole else self.inferred.estimate
+        return np.asarray(nodes[self.tree.leaves])
+
+    @property
+    def variances(self) -> Array:
+        """Variances of the unbiased estimates of the cells: float64 ndarray of shape (cells,)."""
+        return np.asarray(self.inferred.variance[self.tree.leaves])
+
     @cached_property
-    def _known_to(self) -> Array:
-        """The largest variance of the estimate of a node whose count has each law: float64 ndarray of shape (laws,)."""
-        most = np.zeros(len(self.laws))
-        np.maximum.at(most, self._places, self.inferred.variance[self.tree.leaves])
+    def _largest_variances(self) -> Array:
+        """For each law, the largest variance of the estimate of a node whose count has that law.
+
+        A float64 ndarray of shape (laws,).
+        """
+        largest = np.zeros(len(self.laws))
+        np.maximum.at(largest, self._law_of_cell, self.variances)
         if self.inner is not None:
-            np.maximum.at(most, self.inner.which, self.inferred.variance[self.inner.node])
-        return most
+            np.maximum.at(largest, self.inner.which, self.inferred.variance[self.inner.node])
+        return largest
 
     def half_widths(self, variances: Array, alpha: float) -> Array:
         """Half-widths of sums of estimates of these variances: float64 ndarray like ``variances``.
 
-        A count y(v) enters a sum of variance V with a coefficient Cov(sum, x(v)) / variance(v): at most Var x(v) / variance(v)
-        (``inference``), and at most sqrt(V Var x(v)) / variance(v) (Cauchy and Schwarz). V is rounded up to a power of sqrt 2 there.
+        A count y(v) enters a sum of variance V with the coefficient Cov(sum, x(v)) / variance(v).
+        Its size is at most Var x(v) / variance(v) (``inference``), and at most sqrt(V Var x(v)) /
+        variance(v) (Cauchy and Schwarz). For the latter, V is rounded up to a power of sqrt 2, so
+        that few different bounds are computed.
         """
-        half, known = np.zeros(len(variances)), self._known_to * (1 + 1e-9)
-        steps = np.ceil(2 * np.log2(np.maximum(variances, 1e-12)))
-        for step in np.unique(steps):
-            here = steps == step
-            reaches = np.minimum(
-                np.minimum(known, np.sqrt(2.0 ** (step / 2) * known)) / self._spreads, 1
-            )
-            half[here] = half_widths(
-                variances[here], list(zip(self.laws, reaches.tolist(), strict=True)), alpha
-            )
+        half = np.zeros(len(variances))
+        # The factor covers the rounding of the variances: a coefficient must not be too small.
+        largest = self._largest_variances * (1 + 1e-9)
+        exponents = np.ceil(2 * np.log2(np.maximum(variances, 1e-12)))
+        for exponent in np.unique(exponents):
+            here = exponents == exponent
+            by_cauchy_schwarz = np.sqrt(2.0 ** (exponent / 2) * largest)
+            size = np.minimum(largest, by_cauchy_schwarz) / self._noise_variances
+            coefficients = np.minimum(size, 1).tolist()
+            terms = list(zip(self.laws, coefficients, strict=True))
+            half[here] = half_widths(variances[here], terms, alpha)
         return half
+
+    @cached_property
+    def _tables(self) -> SummedAreaTables:
+        return SummedAreaTables(self.tree, self.inferred)
+
+    @cached_property
+    def _tables_of_whole(self) -> SummedAreaTables:
+        whole = dataclasses.replace(self.inferred, estimate=self._whole)
+        return SummedAreaTables(self.tree, whole)
+
+    def sums(
+        self, ranges: Ranges, number: int, alpha: float, *, exact: bool, whole: bool
+    ) -> tuple[Array, Array, Array]:
+        """Sums of estimates over ranges.
+
+        Parameters
+        ----------
+        ranges : dict of axis number -> (lower, upper)
+        number : int
+            How many ranges there are.
+        alpha : float
+            The half-widths hold with probability 1 - alpha, each by itself.
+        exact : bool
+            Whether variances are exact, or bounded from above where that is quicker.
+        whole : bool
+            Whether whole numbers are shown.
+
+        Returns
+        -------
+        unbiased, shown, half_widths : float64 ndarrays of shape (number,)
+            Sums of the unbiased estimates and of what is shown, and half-widths of the former.
+        """
+        tables = self._tables
+        if exact or not tables.fits:
+            unbiased, variances = RangeWalker(self.tree, self.inferred).sums(ranges, number)
+        else:
+            unbiased, variances = tables.sums(ranges, number)
+        half = self.half_widths(variances, alpha)
+        if not whole:
+            return unbiased, unbiased, half
+        of_whole = self._tables_of_whole
+        if of_whole.fits:
+            shown, _ = of_whole.sums(ranges, number)
+        else:
+            shown, _ = RangeWalker(self.tree, of_whole.inferred).sums(ranges, number)
+        return unbiased, shown, half

@@ -1,4 +1,4 @@
-"""What every partitioner begins with: Interval axes, and the lattice on them."""
+"""The base of all partitioners: a question over Interval axes, and the lattice on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from sfumato.partition.partition import Partition
 
 
 class OverAxes(Question[Partition], frozen=True):
-    """A question over some Interval axes, or over all of them (None)."""
+    """A question over Interval axes, which is answered by a partition.
+
+    Attributes
+    ----------
+    axes : str, sequence of str, or None
+        The axes to divide. None: all Interval axes of the domain.
+    name : str
+        What partitions of this kind are called.
+    """
 
     axes: str | Sequence[str] | None = None
 
@@ -32,13 +40,14 @@ class OverAxes(Question[Partition], frozen=True):
         return Needs(lattice, self.most_numbers(lattice))
 
     def most_numbers(self, lattice: Lattice) -> int:
-        """How many counts the answer may hold at most: of cells, and of as many nodes above them."""
+        """How many counts the answer may hold at most.
+
+        A tree has fewer nodes above its cells than cells, and each node has at most one count.
+        """
         return 2 * min(lattice.size, MOST_PARTITION_CELLS)
 
     @property
     def title(self) -> str:
-        return (
-            self.name
-            if self.axes is None
-            else f"{self.name} of {' x '.join(map(printable, self.axes))}"
-        )
+        if self.axes is None:
+            return self.name
+        return f"{self.name} of {' x '.join(map(printable, self.axes))}"

@@ -1,4 +1,4 @@
-"""What users ask of a partition, read and checked: points and ranges."""
+"""Read and check what users ask of a partition: points, cells and ranges."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ def read_points(points: ArrayLike, names: Sequence[str]) -> Array:
     except (TypeError, ValueError):
         array = np.zeros(0)
     if array.ndim != 2 or array.shape[1] != len(names):
-        asked = f"points of shape {array.shape}"
         raise UsageError(
-            asked,
+            f"points of shape {array.shape}",
             f"this partition has the axes {', '.join(names)}",
             f"Give an array of shape (n, {len(names)})",
         )
@@ -49,7 +48,22 @@ def read_cells(cells: ArrayLike, number: int) -> Array:
 def read_ranges(
     ranges: Mapping[str, Range], names: Sequence[str], axes: Sequence[GridAxis]
 ) -> tuple[dict[int, tuple[Array, Array]], tuple[int, ...]]:
-    """Ranges by number of axis, as flat float64 ndarrays of one length, and the shape in which they were given."""
+    """Bring ranges into one form.
+
+    Parameters
+    ----------
+    ranges : mapping of axis name -> (lower, upper)
+    names : sequence of str
+        Names of the partition's axes.
+    axes : sequence of GridAxis
+
+    Returns
+    -------
+    ranges : dict of axis number -> (lower, upper)
+        Flat float64 ndarrays, all of one length.
+    shape : tuple of int
+        The shape in which the ranges were given; () for a single one.
+    """
     bounds = {name: _range(name, given, names, axes) for name, given in ranges.items()}
     try:
         shape = np.broadcast_shapes(*(np.shape(end) for pair in bounds.values() for end in pair))
@@ -59,13 +73,12 @@ def read_ranges(
             "they differ in number",
             "Give as many ranges along each axis, or one",
         ) from None
-    flat = {
-        names.index(name): (
-            np.ravel(np.broadcast_to(pair[0], shape)),
-            np.ravel(np.broadcast_to(pair[1], shape)),
+    flat = {}
+    for name, (lower, upper) in bounds.items():
+        flat[names.index(name)] = (
+            np.ravel(np.broadcast_to(lower, shape)),
+            np.ravel(np.broadcast_to(upper, shape)),
         )
-        for name, pair in bounds.items()
-    }
     return flat, shape
 
 
@@ -105,9 +118,9 @@ def _range(
 
 
 def _coordinates(end: ArrayLike, axis: GridAxis) -> Array:
-    if np.ndim(end) == 0 or axis.time is not None:
-        given = np.asarray(end, dtype=object)
-        return np.array(
-            [as_number(value, axis.time, axis.name) for value in given.reshape(-1)]
-        ).reshape(given.shape)
-    return np.asarray(end, dtype=float)
+    """One end of ranges as numbers: float64 ndarray like ``end``. Dates and times may be text."""
+    if np.ndim(end) > 0 and axis.time is None:
+        return np.asarray(end, dtype=float)
+    given = np.asarray(end, dtype=object)
+    numbers = [as_number(value, axis.time, axis.name) for value in given.reshape(-1)]
+    return np.array(numbers).reshape(given.shape)
