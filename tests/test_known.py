@@ -17,7 +17,7 @@ from sfumato.cube import Cube
 from sfumato.pages import page
 from sfumato.privacy.measures import PureDP
 from sfumato.quantiles.rank_error import half_width
-from sfumato.random.bits import PublicSeed, current
+from sfumato.random import PublicSeed, current
 from support.laws import Recorder, loss
 
 DOMAIN = sf.Domain(

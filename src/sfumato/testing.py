@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sfumato.random.bits import PublicSeed, override
+from sfumato.random.bits import override
+from sfumato.random.seeded import PublicSeed
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.aggregates.basis import FINE, Basis, basis_within
 from sfumato.mechanisms.noise import DiscreteLaplace
-from sfumato.random.bits import PublicSeed
+from sfumato.random import PublicSeed
 
 
 @pytest.mark.parametrize("name", ["pair", "quadratic"])

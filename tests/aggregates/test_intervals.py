@@ -11,7 +11,7 @@ from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.intervals import mean_bounds, variance_bounds
 from sfumato.aggregates.tails import half_widths
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
-from sfumato.random.bits import PublicSeed
+from sfumato.random import PublicSeed
 
 ROWS = (0, 1, 5, 50, 5000)
 POINTS = 1000

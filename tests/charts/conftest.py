@@ -10,7 +10,7 @@ from sfumato.histogram import Histogram
 from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.random.bits import PublicSeed
+from sfumato.random import PublicSeed
 
 DOMAIN = Domain(
     carrier=Categories([f"C{i}" for i in range(9)]),

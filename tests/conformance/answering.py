@@ -23,7 +23,7 @@ from sfumato.errors import UsageError
 from sfumato.pages import sections
 from sfumato.privacy.measures import PureDP, total_of
 from sfumato.privacy.unit import Unit
-from sfumato.random.bits import PublicSeed
+from sfumato.random import PublicSeed
 
 LINE = sf.Domain(x=sf.Interval(0, 3, step=1))
 ROWS = ((0.5,), (1.0,), (1.5,), (3.0,))

@@ -28,7 +28,7 @@ from sfumato.privacy.guarantee import Proof
 from sfumato.privacy.measures import CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.counting import ReleaseCounts
-from sfumato.random.bits import Bits, PublicSeed, override
+from sfumato.random import Bits, PublicSeed, override
 
 EXAMPLES = [example for kind in registry.questions() for example in kind.examples]
 answered = cache(answering.answered)

@@ -161,7 +161,7 @@ def test_the_terminal_has_the_names(tmp_path, capsys, monkeypatch) -> None:
 )
 def test_pictures_do_not_end_where_bins_do(question, there, gone) -> None:
     from sfumato.cube import Cube
-    from sfumato.random.bits import PublicSeed
+    from sfumato.random import PublicSeed
 
     lattice = question.needs(DOMAIN).lattice
     cells = np.zeros((50, len(lattice.axes)), np.int64)

@@ -22,7 +22,7 @@ from sfumato.pages import page, report
 from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
-from sfumato.random.bits import PublicSeed
+from sfumato.random import PublicSeed
 from support.workers import HANG
 
 DOMAIN = Domain(

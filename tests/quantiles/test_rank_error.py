@@ -15,7 +15,7 @@ from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.cells import Cells
 from sfumato.quantiles.rank_error import half_width
 from sfumato.quantiles.subcells import points_of
-from sfumato.random.bits import PublicSeed
+from sfumato.random import PublicSeed
 from support.quantile_data import METHODS, SELECTIONS, cells_of
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))

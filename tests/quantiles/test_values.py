@@ -9,7 +9,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.cube import Cube
-from sfumato.random.bits import PublicSeed
+from sfumato.random import PublicSeed
 
 
 def test_shapes_frames_and_the_journey(publisher, tmp_path: Path):

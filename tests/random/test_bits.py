@@ -13,7 +13,8 @@ import pytest
 
 from sfumato.errors import InternalError
 from sfumato.random import bits as module
-from sfumato.random.bits import Keystream, PublicSeed, current, override
+from sfumato.random.bits import Keystream, current, override
+from sfumato.random.seeded import PublicSeed
 
 
 def child_words(send, stream, count):
@@ -116,16 +117,17 @@ def test_threads_never_share_words():
 
 
 def test_a_new_key_after_the_byte_limit(monkeypatch):
+    assert module.KEY_BYTES == 2**30
     keys = []
-    cipher = module._cipher
-    monkeypatch.setattr(module, "_cipher", lambda key: keys.append(key) or cipher(key))
-    stream = Keystream(key_bytes=4096)
+    cipher = module.keystream_cipher
+    monkeypatch.setattr(module, "keystream_cipher", lambda key: keys.append(key) or cipher(key))
+    monkeypatch.setattr(module, "KEY_BYTES", 4096)
+    stream = Keystream()
     drawn = [stream.words(200) for _ in range(20)] + [stream.words(3000)]
     used = 20 * 1600 + 24000
     assert len(keys) == len(set(keys)) == -(-used // 4096)
     every = np.concatenate(drawn)
     assert np.unique(every).size == every.size
-    assert module.KEY_BYTES == 2**30
 
 
 def test_the_pool_is_wiped_as_it_is_spent():
@@ -138,7 +140,7 @@ def test_the_pool_is_wiped_as_it_is_spent():
 @pytest.mark.parametrize("step", ["copy", "fill"])
 def test_an_interrupt_never_leaves_wiped_or_used_words_next_in_line(step):
     class Interrupting(np.ndarray):
-        """A pool during whose ``step`` the user presses Ctrl-C: Python raises right after the call."""
+        """A pool during whose ``step`` the user presses Ctrl-C: Python raises after the call."""
 
     def interrupted(self, *arguments):
         getattr(np.ndarray, step)(self, *arguments)
@@ -160,15 +162,6 @@ def test_an_interrupt_never_leaves_wiped_or_used_words_next_in_line(step):
 def test_a_keystream_refuses_a_twin(twin):
     with pytest.raises(TypeError, match="two copies would hand out the same words"):
         twin(Keystream())
-
-
-def test_a_public_seed_repeats_and_says_so():
-    assert Keystream().private
-    assert not PublicSeed(1).private
-    whole, parts = PublicSeed(1), PublicSeed(1)
-    assert np.array_equal(whole.words(12), np.concatenate([parts.words(5), parts.words(7)]))
-    assert not np.array_equal(PublicSeed(1).words(4), PublicSeed("1").words(4))
-    assert PublicSeed(b"x").words(3).flags.writeable
 
 
 def test_an_override_is_nested_restored_and_unseen_by_other_threads():

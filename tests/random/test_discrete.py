@@ -1,4 +1,6 @@
-"""The laws by sampling: chi-square at a false-alarm rate of 1e-9, with twins at 1.01 of the scale that must fail."""
+"""The laws by sampling: chi-square at a false-alarm rate of 1e-9, with twins at 1.01 of the scale
+that must fail.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,14 @@ import math
 import tracemalloc
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
 from sfumato.bench import peers
 from sfumato.errors import UsageError
-from sfumato.random import discrete
-from sfumato.random.bits import PublicSeed, current
+from sfumato.random import PublicSeed, current, discrete
 from sfumato.random.discrete import (
     bernoulli,
     bernoulli_exp,
@@ -24,6 +26,7 @@ from sfumato.random.discrete import (
     laplace,
     uniform_below,
 )
+from support.bit_strings import TopBits, disagreements, enumerate_masses
 
 FALSE_ALARM = 1e-9
 SCALES = [
@@ -44,7 +47,9 @@ def draw(law, scale, size):
 
 
 def cumulative(law, scale, edges):
-    """P(X < edge) for integer edges; the Gaussian one by summation, or by Euler-Maclaurin where that is exact to 1e-12."""
+    """P(X < edge) for integer edges; the Gaussian one by summation, or by Euler-Maclaurin where
+    that is exact to 1e-12.
+    """
     if law == "laplace":
         q, below = math.exp(-1 / scale), edges <= 0
         tail = np.exp(-np.where(below, 1 - edges, edges) / float(scale)) / (1 + q)
@@ -248,3 +253,24 @@ def test_opendp_draws_from_the_same_law(law, scale):
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue > FALSE_ALARM
     table[1] = np.bincount(np.searchsorted(edges, wrong), minlength=edges.size + 1)
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 2), Fraction(1), Fraction(7, 4)])
+def test_every_bit_string_of_bernoulli_exp(gamma):
+    masses, undecided = enumerate_masses(
+        lambda bits: discrete.bernoulli_exp(gamma, bits), 15, lambda values: TopBits(values, 5)
+    )
+    with mpmath.workdps(60):
+        chance = mpmath.exp(-mpmath.mpf(gamma.numerator) / gamma.denominator)
+        assert disagreements(masses, undecided, {True: chance, False: 1 - chance}) == []
+    assert undecided < Fraction(2, 5)
+
+
+@pytest.mark.parametrize("weights", [[1], [3, 0, 2], [1, 1, 1, 4]])
+def test_every_bit_string_of_a_choice(weights):
+    masses, undecided = enumerate_masses(
+        lambda bits: discrete.choice(weights, bits), 12, lambda values: TopBits(values, 3)
+    )
+    for index, share in enumerate(weights):
+        assert masses[index] <= Fraction(share, sum(weights)) <= masses[index] + undecided
+    assert undecided < Fraction(1, 20)

@@ -1,4 +1,4 @@
-"""Normal floats and the bits that they are made of: the law, its tail, and that a position always reads the same."""
+"""Normal floats: their tables in decimals, their law and its tail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from sfumato.local.sampling.constants import pi
 from sfumato.local.sampling.normals import Normal, normal_at, stacked
 from sfumato.local.sampling.reals import Level
 from sfumato.random import PublicSeed, current, normal
-from sfumato.random.derived import Derived, secret_key
 from sfumato.random.normal import ERROR, FAR, PLACE_BITS, SLOTS, fill, standard_normal, tables
 from support.statistics import FALSE_ALARM
 
@@ -30,7 +29,7 @@ def width(slab: int) -> float:
     return float(tables().widths[slab]) * 2.0 ** (PLACE_BITS - 1)
 
 
-# --- the tables, in decimals -----------------------------------------------------------------------------------------------
+# --- the tables, in decimals ----------------------------------------------------------------------
 
 
 def test_the_stack_lies_under_the_curve() -> None:
@@ -71,7 +70,9 @@ def test_the_strips_cover_the_rest_without_gaps() -> None:
 
 
 def test_what_the_trials_keep_is_what_the_slabs_leave() -> None:
-    """Accepted trials have the mass that the slabs do not cover: so both parts fit together to the whole."""
+    """Accepted trials have the mass that the slabs do not cover: so both parts fit together to the
+    whole.
+    """
     found = tables()
     with localcontext(DIGITS):
         left_over = (pi(50) / 2).sqrt() * (SLOTS - found.slabs) / SLOTS
@@ -85,11 +86,13 @@ def test_what_the_trials_keep_is_what_the_slabs_leave() -> None:
     assert stats.binomtest(int(accepted), tries, float(left_over) / found.mass).pvalue > FALSE_ALARM
 
 
-# --- the law ---------------------------------------------------------------------------------------------------------------
+# --- the law --------------------------------------------------------------------------------------
 
 
 def is_normal(draws: np.ndarray) -> bool:
-    """Whether draws could be normal, by their distribution and by how many lie beyond edges of the tables."""
+    """Whether draws could be normal, by their distribution and by how many lie beyond edges of the
+    tables.
+    """
     edges = np.array([*map(width, range(0, tables().slabs, 128)), 0.05, 0.1, 4.0, 4.5])
     expected = 2 * stats.norm.sf(edges)
     far = np.array([(np.abs(draws) > edge).sum() for edge in edges])
@@ -113,7 +116,9 @@ def test_the_law() -> None:
 
 
 def rest_fits(sizes: np.ndarray) -> bool:
-    """Whether sizes could come from the rest: shares of the strips, a few hundred at a time, from the normal distribution."""
+    """Whether sizes could come from the rest: shares of the strips, a few hundred at a time, from
+    the normal distribution.
+    """
     found = tables()
     left, right = found.strips[:, 0], np.append(found.strips[1:, 0], np.inf)
     inner = np.where(found.strips[:, 1] > 0, found.strips[:, 2] * found.strips[:, 1], 0)
@@ -151,7 +156,7 @@ def test_a_near_miss_would_show(twin: str) -> None:
     assert not is_normal(draws)
 
 
-# --- the real numbers ------------------------------------------------------------------------------------------------------
+# --- the real numbers -----------------------------------------------------------------------------
 
 
 def exactly(number: Normal, bits: int = 160) -> float:
@@ -186,7 +191,9 @@ class _Given:
 
 
 def test_the_tail_beyond_the_strips() -> None:
-    """x = sqrt(64 - 2 ln U), kept where V w c x < f(8): always for a small V, never for a large one, which draws afresh."""
+    """x = sqrt(64 - 2 ln U), kept where V w c x < f(8): always for a small V, never for a large
+    one, which draws afresh.
+    """
     rest, tail = SLOTS - 1, int(tables().starts[-1])
     for word, sign in ((rest, 1), (rest | 1 << 63, -1)):
         kept = exactly(Normal(word, [tail, 2**63, 0], PublicSeed(1)))
@@ -211,7 +218,7 @@ def test_nothing_is_drawn_for_nothing() -> None:
     assert fill(np.empty(0), current()).rest.size == 0
 
 
-# --- scales, dtypes and bits -----------------------------------------------------------------------------------------------
+# --- scales, dtypes and bits ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -221,36 +228,3 @@ def test_scales_and_dtypes(dtype: str) -> None:
     assert one.dtype == dtype
     np.testing.assert_allclose(3 * one, other, rtol=1e-6)
     assert standard_normal(0, current(), dtype=dtype).shape == (0,)
-
-
-def test_a_position_reads_the_same_however_it_is_cut() -> None:
-    key = secret_key()
-    whole = Derived(key, 5).words(100_000)
-    cut = Derived(key, 5)
-    np.testing.assert_array_equal(
-        np.concatenate([cut.words(n) for n in (1, 0, 99, 40_000, 59_900)]), whole
-    )
-
-
-def test_positions_and_keys_have_nothing_in_common() -> None:
-    key = secret_key()
-    seen = [
-        set(Derived(k, position).words(1000).tolist())
-        for k in (key, secret_key())
-        for position in (0, 1, 2**40)
-    ]
-    assert len(set().union(*seen)) == 6000
-
-
-def test_the_stream_changes_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sfumato.random import derived
-
-    monkeypatch.setattr(derived, "KEY_BYTES", 64)
-    words = derived.Derived(secret_key(), 0).words(64)
-    assert len(set(words.tolist())) == 64
-
-
-def test_a_key_comes_from_the_bits_in_force() -> None:
-    assert secret_key(PublicSeed(3)) == secret_key(PublicSeed(3))
-    assert secret_key() != secret_key()
-    assert not Derived(bytes(32), 0, private=False).private

@@ -1,4 +1,6 @@
-"""Exact draws by weight: every bit string to some depth, all paths of the code, and the laws they state."""
+"""Exact draws by weight: every bit string to some depth, all paths of the code, and the laws they
+state.
+"""
 
 import math
 from fractions import Fraction
@@ -7,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.random import weighted
-from sfumato.random.bits import PublicSeed, current
+from sfumato.random import PublicSeed, current, weighted
 
 DRAWS = 20_000
 
@@ -27,7 +28,9 @@ class Words:
 
 
 def fits(draws, probabilities):
-    """A chi-square with a false alarm once in 10^9; outcomes are merged until each expects five draws."""
+    """A chi-square with a false alarm once in 10^9; outcomes are merged until each expects five
+    draws.
+    """
     order = np.argsort(probabilities)
     expected, observed = (
         len(draws) * np.asarray(probabilities)[order],
@@ -56,7 +59,7 @@ def test_survival(numerator):
 
 
 def test_survival_is_decided_at_the_last_bit():
-    """U just below and just above exp(-1), where floating point cannot tell, and deeper bits must."""
+    """U just below and above exp(-1), where floating point cannot tell, and deeper bits must."""
     bits = 300
     low = int(Fraction(math.exp(-1)) * 2**53)
     exact = weighted.exp_minus(Fraction(1), bits)[0]
@@ -74,18 +77,21 @@ def test_survival_is_decided_at_the_last_bit():
 @pytest.mark.parametrize(
     "numbers", [[1], [0, 0, 4], [1, 10, 100], [10**9, 0, 10**9], [1, *[0] * 127, 10**12]]
 )
-def test_falling(numbers):
+def test_an_index_by_exponential_follows_its_law(numbers):
     mass = np.array(numbers) * np.exp(-np.arange(len(numbers)))
     assert fits(
-        np.array([weighted.falling(numbers, current()) for _ in range(DRAWS // 4)]),
+        np.array([weighted.index_by_exponential(numbers, current()) for _ in range(DRAWS // 4)]),
         mass / mass.sum(),
     )
 
 
-def test_falling_reaches_what_is_almost_never_drawn():
+def test_an_index_by_exponential_reaches_what_is_almost_never_drawn():
     numbers = [1, *[0] * 127, 1]
-    assert weighted.falling(numbers, Words(2**64 - 1, 2**64 - 1, 2**64 - 1, 2**64 - 1)) == 128
-    assert weighted.falling(numbers, Words(2**64 - 1, 0)) == 0
+    assert (
+        weighted.index_by_exponential(numbers, Words(2**64 - 1, 2**64 - 1, 2**64 - 1, 2**64 - 1))
+        == 128
+    )
+    assert weighted.index_by_exponential(numbers, Words(2**64 - 1, 0)) == 0
 
 
 @pytest.mark.parametrize(
@@ -99,14 +105,14 @@ def test_falling_reaches_what_is_almost_never_drawn():
         list(range(1, 40)),
     ],
 )
-def test_heaviest(weights):
+def test_an_index_by_weight_follows_its_law(weights):
     weights = np.array(weights, dtype=float)
     assert fits(
-        np.array([weighted.heaviest(weights, current()) for _ in range(DRAWS // 4)]),
+        np.array([weighted.index_by_weight(weights, current()) for _ in range(DRAWS // 4)]),
         weights / weights.sum(),
     )
     exact = [
-        weighted._heaviest_exactly(weights, int(current().words(1)[0]) >> 11, current())
+        weighted._index_by_weight_exactly(weights, int(current().words(1)[0]) >> 11, current())
         for _ in range(DRAWS // 4)
     ]
     assert fits(np.array(exact), weights / weights.sum())
@@ -115,16 +121,19 @@ def test_heaviest(weights):
 def test_floats_and_integers_agree_on_every_prefix():
     weights = np.array([0.25, 1e-18, 0.5, 0.0, 0.25])
     for prefix in [*range(0, 2**53, 2**46 + 12345), 2**51 - 1, 2**51, 2**51 + 1, 2**53 - 1]:
-        direct = weighted.heaviest(weights, Words(prefix << 11, 77))
-        assert direct == weighted._heaviest_exactly(weights, prefix, Words(77))
+        direct = weighted.index_by_weight(weights, Words(prefix << 11, 77))
+        assert direct == weighted._index_by_weight_exactly(weights, prefix, Words(77))
 
 
 def test_a_rare_entry_is_reached_through_deeper_bits():
     weights = np.array([1.0, 2.0**-100, 1.0])
     half = 2**52
-    assert weighted.heaviest(weights, Words((half - 1) << 11, 2**64 - 1, 2**64 - 1)) in (0, 1)
+    assert weighted.index_by_weight(weights, Words((half - 1) << 11, 2**64 - 1, 2**64 - 1)) in (
+        0,
+        1,
+    )
     reached = {
-        weighted._heaviest_exactly(weights, half - 1, Words(2**64 - 1, word))
+        weighted._index_by_weight_exactly(weights, half - 1, Words(2**64 - 1, word))
         for word in (0, 2**63, 2**64 - 1)
     }
     assert 1 in reached

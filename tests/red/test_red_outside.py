@@ -10,7 +10,7 @@ import pytest
 import sfumato as sf
 from sfumato.cli import run
 from sfumato.ledger import open_ledger
-from sfumato.random.bits import PublicSeed, override
+from sfumato.random import PublicSeed, override
 from sfumato.streaming import get_step_idx
 
 

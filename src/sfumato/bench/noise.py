@@ -31,7 +31,7 @@ def draw(law: str, scale: Fraction, size: int) -> object:
 
 def forget() -> None:
     discrete._sampler.cache_clear()
-    enclosure.ladder.cache_clear()
+    enclosure.cumulative_law.cache_clear()
     enclosure.exp_minus.cache_clear()
 
 

@@ -1,25 +1,33 @@
 """m quantiles of one axis at once: JointExp on lattice edges.
 
-Guarantee: pure epsilon-DP for one person, and (epsilon^2 / 8)-zCDP; the numerical slack is charged (below).
-Sensitivity: D = 2r under replace, 2r (1 - the least gap) under add-remove (``ranks.joint_sensitivity``).
-Holds because
-    *The law.* Non-decreasing tuples of edges (``distinct``: increasing ones) have weight exp(a max(u, M - U)), a = epsilon' / (2 D),
-    u = -sum over j of |n(o_j) - n(o_(j-1)) - n (q_j - q_(j-1))|, with M the largest u of any tuple. u and M move by at most D, so
-    max(u, M - U) does. With d_j = n(o_j) - n q_j the terms are |d_j - d_(j-1)|, so a tuple with some |d_j| has u <= -2 |d_j|.
-    *The clamp.* U = C / a with C at least 48 above the logarithm of the number of tuples: it is reached with a chance below e^-48,
-    and then by its exact law. F = e^-C is the least weight. A draw takes either an even tuple, with mass F times their number,
-    and keeps it if u < M - U; or one of the chain below, and keeps it if u >= M - U; otherwise it starts afresh. Every tuple
-    with u >= M - U has |d_j| <= (U - M) / 2, so the chain needs the edges in such windows only.
-    *The chain.* alpha_j(g) sums the weights of all beginnings that end with o_j in group g. It is held as beta e^(a A), A the
-    exact integer of the best beginning. Terms are added, never subtracted (``scans``), so that beta has a small relative error.
-    k quantiles in a group of w edges are C(w + k - 1, k) multisets (``distinct``: C(w, k) sets), and are drawn as one.
-    *Slack.* Let every computed factor exp(x), x in [-700, 0], be right to 2^-41, which IEEE libraries exceed a thousandfold. A stage then
-    adds at most delta = (32 + edges / 2^14) 2^-41 + 2^-38 to the error of ln beta. The draws along the chain are exact given the
-    doubles, and their denominators are the sums that the doubles stand for, so the errors of a path telescope: ln P of every
-    tuple is within eta = 2 (m + 2) delta of the law's. The weights are made for epsilon' = epsilon - 4 r eta: a person's r rows may lie in
-    r nodes or labels, each of which adds 2 eta to the loss and 4 eta to its range, which zCDP rests on.
+Guarantee: pure epsilon-DP for one person, and (epsilon^2 / 8)-zCDP; the numerical slack is charged
+(below).
+Sensitivity: D = 2r under replace, 2r (1 - the least gap) under add-remove
+(``ranks.joint_sensitivity``). Holds because
+    *The law.* Non-decreasing tuples of edges (``distinct``: increasing ones) have weight exp(a
+    max(u, M - U)), a = epsilon' / (2 D), u = -sum over j of |n(o_j) - n(o_(j-1)) - n (q_j -
+    q_(j-1))|, with M the largest u of any tuple. u and M move by at most D, so max(u, M - U) does.
+    With d_j = n(o_j) - n q_j the terms are |d_j - d_(j-1)|, so a tuple with some |d_j| has u <= -2
+    |d_j|.
+    *The clamp.* U = C / a with C at least 48 above the logarithm of the number of tuples: it is
+    reached with a chance below e^-48, and then by its exact law. F = e^-C is the least weight. A
+    draw takes either an even tuple, with mass F times their number, and keeps it if u < M - U; or
+    one of the chain below, and keeps it if u >= M - U; otherwise it starts afresh. Every tuple with
+    u >= M - U has |d_j| <= (U - M) / 2, so the chain needs the edges in such windows only.
+    *The chain.* alpha_j(g) sums the weights of all beginnings that end with o_j in group g. It is
+    held as beta e^(a A), A the exact integer of the best beginning. Terms are added, never
+    subtracted (``scans``), so that beta has a small relative error. k quantiles in a group of w
+    edges are C(w + k - 1, k) multisets (``distinct``: C(w, k) sets), and are drawn as one.
+    *Slack.* Let every computed factor exp(x), x in [-700, 0], be right to 2^-41, which IEEE
+    libraries exceed a thousandfold. A stage then adds at most delta = (32 + edges / 2^14) 2^-41 +
+    2^-38 to the error of ln beta. The draws along the chain are exact given the doubles, and their
+    denominators are the sums that the doubles stand for, so the errors of a path telescope: ln P of
+    every tuple is within eta = 2 (m + 2) delta of the law's. The weights are made for epsilon' =
+    epsilon - 4 r eta: a person's r rows may lie in r nodes or labels, each of which adds 2 eta to
+    the loss and 4 eta to its range, which zCDP rests on.
 Not covered: the time a draw takes depends on the data.
-Source: Gillenwater, Joseph, Kulesza, *Differentially Private Quantiles*, ICML 2021, Alg. 1; range and zCDP: Cesar, Rogers 2021.
+Source: Gillenwater, Joseph, Kulesza, *Differentially Private Quantiles*, ICML 2021, Alg. 1; range
+and zCDP: Cesar, Rogers 2021.
 """
 
 from __future__ import annotations
@@ -39,7 +47,7 @@ from sfumato.mechanisms.scans import NEVER, Terms, exp_of, running, total, windo
 from sfumato.numbers import decimal, positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
-from sfumato.random.weighted import heaviest, multiset, subset
+from sfumato.random.weighted import index_by_weight, multiset, subset
 
 DIGITS = 52  # of the rate: exact as a double
 LARGEST_CLAMP, REACH = 640.0, 690.0
@@ -47,7 +55,9 @@ BEYOND = 48.0
 
 
 def joint_slack(quantiles: int, edges: int, unit: Unit) -> Fraction:
-    """By how much less than its epsilon a selection runs: 4 r eta, where eta bounds how far ln P of any tuple is from the stated law."""
+    """By how much less than its epsilon a selection runs: 4 r eta, where eta bounds how far ln P of
+    any tuple is from the stated law.
+    """
     stage = Fraction(32, 2**41) + Fraction(edges, 2**55) + Fraction(1, 2**38)
     return 4 * unit.rows_per_person * 2 * (quantiles + 2) * stage
 
@@ -59,7 +69,8 @@ def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
     Raises
     ------
     Infeasible
-        If there are fewer edges than distinct quantiles, or so many tuples that doubles cannot tell the best from the rest.
+        If there are fewer edges than distinct quantiles, or so many tuples that doubles cannot tell
+        the best from the rest.
     """
     if distinct and edges < quantiles:
         raise Infeasible(
@@ -82,7 +93,9 @@ def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
 
 @dataclass(frozen=True, repr=False, eq=False, slots=True)
 class _Stage:
-    """One quantile's window of groups [start, stop): d of each, and the sums of the beginnings that enter it or end in it."""
+    """One quantile's window of groups [start, stop): d of each, and the sums of the beginnings that
+    enter it or end in it.
+    """
 
     start: int
     stop: int
@@ -103,7 +116,8 @@ class JointLaw:
     epsilon : Fraction
         What the selection spends; above ``joint_slack``.
     unit : Unit
-        What one person can change. In a node of a tree, or of a table divided by labels, give what ``ranks.nested`` returns.
+        What one person can change. In a node of a tree, or of a table divided by labels, give what
+        ``ranks.nested`` returns.
     distinct : bool
         True: edges increase strictly, so that no box between two of them is empty of volume.
     clamp : float or None
@@ -189,7 +203,9 @@ class JointLaw:
         )
 
     def _near(self) -> Array:
-        """A tuple that is good, if not the best: the edges nearest to the targets, moved apart where they must be distinct."""
+        """A tuple that is good, if not the best: the edges nearest to the targets, moved apart
+        where they must be distinct.
+        """
         below, first, m = self._ranks.below, self._ranks.first, len(self._at)
         edges: list[int] = []
         for j, q in enumerate(self._at):
@@ -208,13 +224,17 @@ class JointLaw:
         return np.array(edges)
 
     def _score(self, edges: Array) -> Array:
-        """u of tuples, int64 ndarray of shape (k, m), in units of 1 / whole: int64 ndarray of shape (k,)."""
+        """u of tuples, int64 ndarray of shape (k, m), in units of 1 / whole: int64 ndarray of shape
+        (k,).
+        """
         targets = np.array(self._at, dtype=np.int64) * self._ranks.total
         offsets = self._ranks.below[self._ranks.group(edges)] * self._whole - targets
         return np.asarray(-np.abs(np.diff(offsets, axis=1, prepend=0, append=0)).sum(axis=1))
 
     def _enter(self, before: _Stage, start: int, offsets: Array) -> Terms:
-        """Beginnings that come to each group from a lower one: from d below its own, and from d above its own."""
+        """Beginnings that come to each group from a lower one: from d below its own, and from d
+        above its own.
+        """
         size = before.stop - before.start
         lower = np.clip(np.arange(start, start + len(offsets)) - before.start, 0, size)
         lesser = np.minimum(
@@ -243,7 +263,9 @@ class JointLaw:
         )
 
     def _end(self, stages: list[_Stage], start: int, stop: int, entered: Terms) -> Terms:
-        """Beginnings that end in each group: those that came with this quantile, and those that came earlier and stayed."""
+        """Beginnings that end in each group: those that came with this quantile, and those that
+        came earlier and stayed.
+        """
         widths = self._ranks.widths[start:stop]
         j = len(stages)
         parts = [Terms(entered.exponents, entered.weights * widths)]
@@ -275,9 +297,11 @@ class JointLaw:
         weights = self._finals.weights * exp_of(self._rate, self._finals.exponents - self._best)
         masses = np.array([math.exp(math.log(self._number) - float(self._clamp)), weights.sum()])
         while True:
-            chained = heaviest(masses, bits) == 1
+            chained = index_by_weight(masses, bits) == 1
             edges = (
-                self._follow(int(heaviest(weights, bits)), bits) if chained else self._even(bits)
+                self._follow(int(index_by_weight(weights, bits)), bits)
+                if chained
+                else self._even(bits)
             )
             if chained == self._above_clamp(edges):
                 return edges
@@ -292,7 +316,9 @@ class JointLaw:
         return (self._best - int(self._score(edges[None])[0])) * self._exact_rate <= self._clamp
 
     def _follow(self, at: int, bits: Bits) -> Array:
-        """Go back from the last quantile's place in its window: where the run in its group began, and where from it came."""
+        """Go back from the last quantile's place in its window: where the run in its group began,
+        and where from it came.
+        """
         edges: list[int] = []
         j = len(self._stages) - 1
         while True:
@@ -327,7 +353,7 @@ class JointLaw:
         if len(starts) == 1:
             return starts[0]
         differences = np.array(exponents) - max(exponents)
-        return starts[heaviest(np.array(weights) * exp_of(self._rate, differences), bits)]
+        return starts[index_by_weight(np.array(weights) * exp_of(self._rate, differences), bits)]
 
     def _places(self, group: int, count: int, bits: Bits) -> list[int]:
         width = int(self._ranks.first[group + 1] - self._ranks.first[group])
@@ -340,10 +366,13 @@ class JointLaw:
         here = int(stage.offsets[group - stage.start])
         exponents = before.ended.exponents[:size] - np.abs(here - before.offsets[:size])
         differences = exponents - int(stage.entered.exponents[group - stage.start])
-        return heaviest(before.ended.weights[:size] * exp_of(self._rate, differences), bits)
+        return index_by_weight(before.ended.weights[:size] * exp_of(self._rate, differences), bits)
 
     def log_probabilities(self, edges: Array) -> Array:
-        """ln P of tuples, int64 ndarray of shape (k, m): float64 ndarray of shape (k,). For audits: it holds true counts."""
+        """ln P of tuples, int64 ndarray of shape (k, m): float64 ndarray of shape (k,).
+
+        For audits: it holds true counts.
+        """
         weights = self._finals.weights * exp_of(self._rate, self._finals.exponents - self._best)
         exponents = (self._best - self._score(edges)) * self._rate
         return np.asarray(

@@ -1,18 +1,23 @@
-"""One edge of an axis at a given rank: the exponential mechanism, and permute-and-flip, on integers and without slack.
+"""One edge of an axis at a given rank: the exponential mechanism, and permute-and-flip, on integers
+and without slack.
 
 Guarantee: pure epsilon-DP for one person, and (epsilon^2 / 8)-zCDP for the exponential mechanism.
-Sensitivity: of n(o) - q n, r max(q, 1 - q) under add-remove, r under replace (``ranks.rank_sensitivity``).
-Holds because
-    *The law.* Edge o has weight exp(-a k(o)), k(o) = |w n(o) - z n| for q = z / w, with a = epsilon / (2 D w) rounded down to a
-    multiple of 2**-55. Weights are clamped at exp(-128) times the best: the utility max(u, max u - U) has the sensitivity of u.
-    So the loss is at most epsilon (McSherry, Talwar 2007, Thm 6), and its range is at most epsilon (Cesar, Rogers 2021).
-    *The draw is exact.* a k(o) is an integer over 2**55. Its whole part b puts the edge into a bucket; a bucket is chosen by its
-    number of edges times exp(-b), an edge evenly within it, and accepted with probability exp(-fraction). All three are exact
-    (``random.weighted``). Only edges within 128 / a of the best are looked at one by one: the others share one weight.
-    *Permute-and-flip* visits the edges in a random order and takes each with probability exp(-a (k - min k)), until one is taken.
-    Its coins do not depend on the order, so it is the same to flip all of them and to choose evenly among the heads.
+Sensitivity: of n(o) - q n, r max(q, 1 - q) under add-remove, r under replace
+(``ranks.rank_sensitivity``). Holds because
+    *The law.* Edge o has weight exp(-a k(o)), k(o) = |w n(o) - z n| for q = z / w, with a = epsilon
+    / (2 D w) rounded down to a multiple of 2**-55. Weights are clamped at exp(-128) times the best:
+    the utility max(u, max u - U) has the sensitivity of u. So the loss is at most epsilon
+    (McSherry, Talwar 2007, Thm 6), and its range is at most epsilon (Cesar, Rogers 2021).
+    *The draw is exact.* a k(o) is an integer over 2**55. Its whole part b puts the edge into a
+    bucket; a bucket is chosen by its number of edges times exp(-b), an edge evenly within it, and
+    accepted with probability exp(-fraction). All three are exact (``random.weighted``). Only edges
+    within 128 / a of the best are looked at one by one: the others share one weight.
+    *Permute-and-flip* visits the edges in a random order and takes each with probability exp(-a (k
+    - min k)), until one is taken. Its coins do not depend on the order, so it is the same to flip
+    all of them and to choose evenly among the heads.
 Not covered: the time a draw takes depends on the data.
-Source: McSherry, Talwar, FOCS 2007; Smith, STOC 2011 (quantiles); McKenna, Sheldon, NeurIPS 2020 (permute-and-flip).
+Source: McSherry, Talwar, FOCS 2007; Smith, STOC 2011 (quantiles); McKenna, Sheldon, NeurIPS 2020
+(permute-and-flip).
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.discrete import integer_below
-from sfumato.random.weighted import falling, survives, surviving
+from sfumato.random.weighted import index_by_exponential, survives, surviving
 
 SHIFT, CLAMP = 55, 128
 FEW_EDGES = 2**16 + 1
@@ -47,7 +52,8 @@ class RankLaw:
     epsilon : Fraction
         What the selection spends, above 0.
     unit : Unit
-        What one person can change. In a node of a tree, or of a table divided by labels, give what ``ranks.nested`` returns.
+        What one person can change. In a node of a tree, or of a table divided by labels, give what
+        ``ranks.nested`` returns.
 
     >>> from sfumato.random import current
     >>> cells = np.zeros(1000, np.int64)
@@ -86,7 +92,7 @@ class RankLaw:
         if far:
             sizes += [0] * (CLAMP - len(sizes)) + [far]
         while True:
-            bucket = falling(sizes, bits)
+            bucket = index_by_exponential(sizes, bits)
             place = integer_below(sizes[bucket], bits)
             if bucket == CLAMP:
                 return self._outside(place)
@@ -104,13 +110,15 @@ class RankLaw:
         return lowest + place if place < start - lowest else stop + place - (start - lowest)
 
     def flip(self, bits: Bits) -> int:
-        """Choose an edge by permute-and-flip: never worse than ``draw``, and up to twice as close. Pure epsilon only.
+        """Choose an edge by permute-and-flip: never worse than ``draw``, and up to twice as close.
+
+        Pure epsilon only.
 
         Raises
         ------
         UsageError
-            If more than 2^16 + 1 edges are allowed, which is public. With many edges as good as the best the two laws are nearly
-            the same, and ``draw`` is quick.
+            If more than 2^16 + 1 edges are allowed, which is public. With many edges as good as the
+            best the two laws are nearly the same, and ``draw`` is quick.
         """
         if self._ranks.edges > FEW_EDGES:
             raise UsageError(
@@ -125,7 +133,10 @@ class RankLaw:
 
     @property
     def log_total(self) -> float:
-        """ln of the sum of all weights, the best being 1. For audits, as is ``log_probabilities``: they hold true counts."""
+        """ln of the sum of all weights, the best being 1.
+
+        For audits, as is ``log_probabilities``: they hold true counts.
+        """
         return float(
             np.log((np.exp(self._every_level() / -(2.0**SHIFT)) * self._ranks.widths).sum())
         )
@@ -135,7 +146,8 @@ class RankLaw:
         return np.repeat(self._every_level() / -(2.0**SHIFT) - self.log_total, self._ranks.widths)
 
     def flip_log_probabilities(self) -> Array:
-        """ln P of every allowed edge under ``flip``: the integral over t in [0, 1] of p_o times the product of (1 - t p) of the others.
+        """ln P of every allowed edge under ``flip``: the integral over t in [0, 1] of p_o times the
+        product of (1 - t p) of the others.
 
         For a few edges: the quadrature is exact for the polynomial that it is.
         """

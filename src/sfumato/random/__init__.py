@@ -1,6 +1,14 @@
-"""Everything random: a keystream of private bits, and exact integer samplers that consume it."""
+"""Everything random: a keystream of private bits, and exact integer samplers that consume it.
 
-from sfumato.random.bits import Bits, Keystream, PublicSeed, current, override
+Bits: ``bits`` (the keystream), ``derived`` (bits of a secret key and a position), ``seeded``
+(repeatable, never private).
+Laws on the integers: ``discrete`` is the door; ``inversion`` draws Laplace and Gaussian noise,
+``finite`` any law on finitely many outcomes, ``truncated`` the noise that selects keys,
+``weighted`` choices by weight. ``enclosure`` gives them exponentials between two integers.
+``normal`` draws floats, which no central answer uses.
+"""
+
+from sfumato.random.bits import Bits, Keystream, current, override
 from sfumato.random.discrete import (
     bernoulli,
     bernoulli_exp,
@@ -11,6 +19,7 @@ from sfumato.random.discrete import (
     laplace,
     uniform_below,
 )
+from sfumato.random.seeded import PublicSeed
 
 __all__ = [
     "Bits",

@@ -1,17 +1,23 @@
-"""Uniform bits: one AES-256-CTR keystream per process, keyed by the operating system and never seeded by the user.
+"""Uniform bits for all noise: one AES-256-CTR keystream per process, keyed by the operating system.
 
-Guarantee: given that AES-256 is a pseudorandom permutation and that ``os.urandom`` is unpredictable, the words are
-indistinguishable from uniform ones. One key yields at most 2**30 bytes, 2**26 blocks, so that the distance between a
-permutation and a function costs at most 2**(2*26 - 129) = 2**-77 per key.
-No word is handed out twice: words leave under a lock, the small pool is wiped as it is spent, a forked child drops pool
-and key before its first word, and a keystream refuses to be copied or pickled.
-Not covered: the pool and the key may be swapped to disk; nothing here runs in constant time; the keystream is as good as
-the operating system's seed.
+Users cannot seed it. Code that draws noise takes its bits as a parameter of type ``Bits``; only the
+public entry points ask for ``current()``. ``override`` is the one seam through which other bits
+come into force: ``sfumato.testing.deterministic`` and the audit use it, and whatever is made under
+bits that are not private says so.
+
+Guarantee: the words are indistinguishable from uniform ones, given that AES-256 is a pseudorandom
+permutation and that ``os.urandom`` is unpredictable. One key yields at most 2**30 bytes, which is
+2**26 blocks, so that the distance between a permutation and a function costs at most 2**(2*26 -
+129) = 2**-77 per key.
+Holds because: no word is handed out twice. Words leave under a lock; the pool of small requests is
+wiped as it is spent; a forked child drops pool and key before its first word; a keystream refuses
+to be copied or pickled.
+Not covered: the pool and the key may be swapped to disk; nothing here runs in constant time; the
+keystream is as good as the operating system's seed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import weakref
@@ -27,17 +33,20 @@ from numpy.typing import NDArray
 from sfumato.errors import InternalError
 
 Words: TypeAlias = NDArray[np.uint64]
+"""64-bit words of uniform bits."""
 
 KEY_BYTES = 2**30
 """How many bytes one key yields before the next key is drawn."""
 
 _POOL_WORDS = 512
-_SMALL = 64
+_LARGEST_FROM_POOL = 64
 _ZEROS = memoryview(bytes(2**18))
 
 
 class Bits(Protocol):
-    """Where samplers take their bits from; ``private`` says whether the outcome may be called private."""
+    """Where samplers take their bits from; ``private`` says whether the outcome may be called
+    private.
+    """
 
     @property
     def private(self) -> bool:
@@ -47,36 +56,51 @@ class Bits(Protocol):
         """Return fresh uniform words, shape (count,), in an array that belongs to the caller."""
 
 
-def _cipher(key: bytes) -> CipherContext:
+def keystream_cipher(key: bytes) -> CipherContext:
+    """Start the AES-256-CTR keystream of a key that is used for no other stream."""
     # Every key is used for one stream only, so the counter may start at zero.
     return Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
 
 
 class Keystream:
-    """Private bits for one process: thread-safe, keyed anew after a fork and after ``key_bytes`` bytes."""
+    """Private bits for one process: thread-safe, with a new key after a fork and after
+    ``KEY_BYTES`` bytes.
+    """
 
     private = True
 
-    def __init__(self, key_bytes: int = KEY_BYTES) -> None:
-        self._key_bytes = key_bytes
+    def __init__(self) -> None:
         self._forget()
         _streams.add(self)
 
     def _forget(self) -> None:
+        # The lock is new as well: a fork may have copied one that another thread held.
         self._lock = threading.Lock()
         self._process = -1
-        self._left = 0
-        self._next = _POOL_WORDS
+        self._drop_key()
         self._pool = np.zeros(_POOL_WORDS, dtype=np.uint64)
 
+    def _drop_key(self) -> None:
+        """Spend the pool and the key, so that the next word comes from a new key."""
+        self._bytes_left = 0
+        self._next = _POOL_WORDS
+
     def words(self, count: int) -> Words:
-        """Return fresh uniform words, shape (count,), in an array that belongs to the caller; ``count`` is at least 0."""
+        """Return fresh uniform words, shape (count,), in an array that belongs to the caller.
+
+        Parameters
+        ----------
+        count : int
+            At least 0.
+        """
         if count < 0:
             raise InternalError(f"A sampler asked for {count} words.")
         with self._lock:
+            # The fork handler does the same. This covers forks that bypass it.
             if self._process != os.getpid():
-                self._left, self._next, self._process = 0, _POOL_WORDS, os.getpid()
-            if count <= _SMALL:
+                self._drop_key()
+                self._process = os.getpid()
+            if count <= _LARGEST_FROM_POOL:
                 return self._from_pool(count)
             fresh = np.empty(count, dtype=np.uint64)
             self._encrypt(fresh.data.cast("B"))
@@ -87,7 +111,8 @@ class Keystream:
             self._encrypt(self._pool.data.cast("B"))
             self._next = 0
         start = self._next
-        # First of all: an interrupt after the wipe must not leave wiped words next in line.
+        # The position moves first: an interrupt after the wipe must not leave wiped words next in
+        # line.
         self._next += count
         spent = self._pool[start : start + count]
         fresh = spent.copy()
@@ -95,32 +120,19 @@ class Keystream:
         return fresh
 
     def _encrypt(self, target: memoryview) -> None:
+        """Fill the target with keystream, changing the key wherever one is used up."""
         start = 0
         while start < len(target):
-            if self._left <= 0:
-                self._context, self._left = _cipher(os.urandom(32)), self._key_bytes
-            stop = min(len(target), start + len(_ZEROS), start + self._left)
-            self._context.update_into(_ZEROS[: stop - start], target[start:stop])
-            self._left -= stop - start
+            if self._bytes_left <= 0:
+                self._cipher = keystream_cipher(os.urandom(32))
+                self._bytes_left = KEY_BYTES
+            stop = min(len(target), start + len(_ZEROS), start + self._bytes_left)
+            self._cipher.update_into(_ZEROS[: stop - start], target[start:stop])
+            self._bytes_left -= stop - start
             start = stop
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a keystream is not copied: two copies would hand out the same words")
-
-
-class PublicSeed:
-    """Repeatable bits for tests: whoever knows the seed knows the noise, so nothing drawn from them is private."""
-
-    private = False
-
-    def __init__(self, seed: int | str | bytes) -> None:
-        self._lock = threading.Lock()
-        self._context = _cipher(hashlib.sha256(f"sfumato public seed {seed!r}".encode()).digest())
-
-    def words(self, count: int) -> Words:
-        """Return the next words of the seed's stream, shape (count,)."""
-        with self._lock:
-            return np.frombuffer(bytearray(self._context.update(bytes(8 * count))), dtype=np.uint64)
 
 
 _streams: weakref.WeakSet[Keystream] = weakref.WeakSet()
@@ -139,13 +151,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def current() -> Bits:
-    """Return the bits in force: the process-wide keystream, or those of the innermost ``override``."""
+    """Return the bits in force: those of the innermost ``override``, else the process's keystream."""
     return _override.get() or _process_wide
 
 
 @contextmanager
 def override(bits: Bits) -> Iterator[Bits]:
-    """Put other bits in force for the enclosed block of this thread or task; other threads keep the keystream."""
+    """Put other bits in force for the enclosed block of this thread or task; other threads keep the
+    keystream.
+    """
     token = _override.set(bits)
     try:
         yield bits

@@ -1,11 +1,14 @@
-"""Exact draws: discrete Laplace, discrete Gaussian, geometric, uniform, Bernoulli(exp(-gamma)), weighted choice.
+"""Exact draws: discrete Laplace, discrete Gaussian, geometric, uniform, Bernoulli, weighted choice.
 
 Guarantee: given uniform independent bits, each output law equals the stated law.
-Holds because: laws with a scale go through ``tables.Sampler``, whose module states the proof. A geometric draw is a
-discrete Laplace draw X folded at minus one half: x and -1 - x have weights q**x and q**(x + 1), so X >= 0 ? X : -1 - X has
-law proportional to q**x. Uniform integers are bits, drawn again while they reach the bound (fewer than two rounds on average).
-Bernoulli(exp(-gamma)) needs integers only: for gamma <= 1, the first K at which Bernoulli(gamma / K) fails is odd with
-probability 1 - gamma + gamma**2/2! - ... = exp(-gamma); for more, exp(-gamma) is a product of such factors.
+Holds because
+    Laplace and Gaussian draws come from ``inversion.Sampler``, whose module states the proof.
+    A geometric draw is a discrete Laplace draw X folded at minus one half: x and -1 - x have the
+    weights q**x and q**(x + 1), so X where X >= 0 and -1 - X elsewhere has a law proportional to
+    q**x. Uniform integers are bits that are drawn again while they reach the bound, in fewer than
+    two rounds on average. Bernoulli(exp(-gamma)) needs integers only. For gamma <= 1, the first K
+    at which Bernoulli(gamma / K) fails is odd with probability 1 - gamma + gamma**2/2! - ... =
+    exp(-gamma). For more, exp(-gamma) is a product of such factors.
 Source: Canonne, Kamath, Steinke 2020, Alg. 1; Ghosh, Roughgarden, Sundararajan 2009.
 """
 
@@ -30,9 +33,11 @@ Integers = NDArray[np.int64]
 MAX_SCALE = 2**48
 """The largest scale or sigma: beyond it the tail of the law would leave 64-bit integers."""
 
-
 MIN_SCALE = Fraction(1, 10**12)
-"""The smallest scale or sigma: no epsilon that a ledger counts asks for less, and below it a law cannot be told from none."""
+"""The smallest scale or sigma.
+
+No epsilon that a ledger counts asks for less, and below it noise is all but never there.
+"""
 
 
 def laplace(scale: Fraction, size: int, bits: Bits) -> Integers:
@@ -88,8 +93,13 @@ def gaussian(sigma_squared: Fraction, size: int, bits: Bits) -> Integers:
 
 
 def geometric(scale: Fraction, size: int, bits: Bits) -> Integers:
-    """Draw from the geometric law, P(x) proportional to exp(-x / scale) on 0, 1, 2, ...; parameters as in ``laplace``."""
+    """Draw from the geometric law, P(x) proportional to exp(-x / scale) on 0, 1, 2, ...
+
+    Parameters and result are those of ``laplace``.
+    """
     drawn = laplace(scale, size, bits)
+    # The sign bit, spread over the word: 0 where the draw is not negative, else all ones, so -1 -
+    # X.
     drawn ^= drawn >> 63
     return drawn
 
@@ -105,7 +115,8 @@ def uniform_below(bound: int, size: int, bits: Bits) -> Integers:
     drawn = np.zeros(_count(size), dtype=np.int64)
     if bound == 1:
         return drawn
-    shift, last = np.uint64(64 - (bound - 1).bit_length()), np.uint64(bound - 1)
+    shift = np.uint64(64 - (bound - 1).bit_length())
+    last = np.uint64(bound - 1)
     missing = np.arange(size)
     while missing.size:
         words = bits.words(missing.size) >> shift
@@ -115,7 +126,7 @@ def uniform_below(bound: int, size: int, bits: Bits) -> Integers:
 
 
 def integer_below(bound: int, bits: Bits) -> int:
-    """Draw one integer uniformly from 0, ..., bound - 1; the bound may have any number of digits."""
+    """Draw one integer uniformly from 0, ..., bound - 1, for a bound of any size."""
     if bound < 1:
         raise UsageError(
             f"a uniform integer below {bound}",
@@ -147,7 +158,9 @@ def bernoulli(probability: Fraction, bits: Bits) -> bool:
 
 
 def bernoulli_exp(gamma: Fraction, bits: Bits) -> bool:
-    """Return True with probability exactly exp(-gamma), for a rational gamma >= 0, in integers alone."""
+    """Return True with probability exactly exp(-gamma), for a rational gamma >= 0, in integers
+    alone.
+    """
     if gamma < 0:
         raise UsageError(
             f"gamma = {decimal(gamma)}",
@@ -155,13 +168,15 @@ def bernoulli_exp(gamma: Fraction, bits: Bits) -> bool:
             "Choose gamma of at least 0",
         )
     whole, rest = divmod(gamma, 1)
-    # A generator, so that a huge gamma stops at its first failure.
-    return all(
-        _bernoulli_exp_unit(Fraction(1), bits) for _ in range(int(whole))
-    ) and _bernoulli_exp_unit(rest, bits)
+    # One factor at a time, so that a huge gamma stops at its first failure.
+    for _ in range(int(whole)):
+        if not _bernoulli_exp_unit(Fraction(1), bits):
+            return False
+    return _bernoulli_exp_unit(rest, bits)
 
 
 def _bernoulli_exp_unit(gamma: Fraction, bits: Bits) -> bool:
+    """Do what ``bernoulli_exp`` does for gamma from 0 to 1."""
     trials = 1
     while bernoulli(gamma / trials, bits):
         trials += 1
@@ -169,18 +184,27 @@ def _bernoulli_exp_unit(gamma: Fraction, bits: Bits) -> bool:
 
 
 def choice(weights: Sequence[int], bits: Bits) -> int:
-    """Return an index with probability exactly weights[index] / sum(weights), for integer weights of any size."""
-    if any(weight < 0 for weight in weights) or not sum(weights):
+    """Return an index with probability exactly weights[index] / sum(weights).
+
+    Parameters
+    ----------
+    weights : sequence of int
+        Of any size; none below 0, and one above 0.
+    bits : Bits
+    """
+    total = sum(weights)
+    if any(weight < 0 for weight in weights) or not total:
         raise UsageError(
             "a weighted choice",
             "weights must not be negative, and one must be above 0",
             "Give integer weights",
         )
-    drawn = integer_below(sum(weights), bits)
+    drawn = integer_below(total, bits)
     return next(index for index, bound in enumerate(accumulate(weights)) if drawn < bound)
 
 
 def _parts(value: Fraction, name: str) -> tuple[int, int]:
+    """Numerator and denominator of an exact number; a float is refused."""
     if not isinstance(value, (Fraction, int)):
         raise UsageError(
             f"{name} as {type(value).__name__}",
@@ -191,7 +215,7 @@ def _parts(value: Fraction, name: str) -> tuple[int, int]:
 
 
 def check_scale(value: Fraction, name: str, *, power: int = 1) -> None:
-    """Refuse a scale (``power`` 1) or its square (2) that no table is made for: below 10**-12, or above 2**48."""
+    """Refuse a scale (``power`` 1) or its square (2) that is below 10**-12 or above 2**48."""
     if not MIN_SCALE**power <= value <= MAX_SCALE**power:
         raise UsageError(
             f"noise of {name} {decimal(value)}",

@@ -1,32 +1,44 @@
-"""Table inversion on 16-bit lanes: exact, because whatever a lane leaves open is settled with further bits.
+"""Laplace and Gaussian noise by a table on 16 bits: exact, because further bits settle what 16
+leave open.
 
-Guarantee: given uniform independent bits, a draw from ``Sampler(Law(power, spread))`` has the law P(x) proportional to
-f(x) = exp(-abs(x)**power / spread) on the integers: the law itself, not an approximation of it.
+Guarantee: given uniform independent bits, a draw from ``Sampler(Law(power, spread))`` has the law
+P(x) proportional to f(x) = exp(-abs(x)**power / spread) on the integers: the law itself, not an
+approximation of it.
 
 Holds because
-    *Inversion.* A rung M >= 0 has the cumulative law T, an irrational list known by ``ladder`` between integers at any depth.
-    A lane holds a side bit and the first 15 bits of a uniform U in [0, 1); ``decide`` names the rung M whose interval
-    [T(M-1), T(M)) certainly contains all of the dyadic interval of U that is still possible, or says that it is open.
-    An open U gets 48 more bits, and 48 more, with T enclosed as deep as U is known. So M is the rung that contains U.
-    *Narrow laws* (t = 1). Rung 0 counts f(0)/2, rung M counts f(M), and x = +M or -M by the side bit: P(x) ~ f(x).
-    *Wide laws* (t = 2**shift). The integers of a side are the blocks tG <= y < t(G+1), with x = y or x = -1 - y, so that
-    f(t(G+1)) <= f(x) <= f(tG). Rung M >= 1 stands for the part of block M - 1 that lies under its lowest value f(tM):
-    there the place in the block is uniform. Rung 0, weight 1, stands for everything above that in all blocks at once:
-    draw V uniform in [0, 1), the one block with f(t(G+1)) <= V < f(tG), a uniform place in it, and accept if V < f(x),
-    else start afresh. A trial gives x with weight f(t(G+1))/t + (f(x) - f(t(G+1)))/t = f(x)/t: P(x) ~ f(x).
-    *Comparisons* of V are made in floating point only where they hold with a margin of 2**-40 relative and 2**-50
-    absolute in -log V; they assume that ``log`` and ``sqrt`` of the platform are right to 2**-42, ten bits worse than what
-    IEEE libraries give. All others are made between integers, by ``exp_minus``, with as many bits of V as it takes.
+    *Inversion.* Let T(0) < T(1) < ... be the cumulative law of an integer M >= 0. The T are
+    irrational, and ``cumulative_law`` encloses them between integers at any depth. A *lane*, a
+    quarter of a word, holds a side bit and the first 15 bits of a uniform U in [0, 1). ``_locate``
+    names the M whose interval [T(M-1), T(M)) certainly contains all of the dyadic interval of U
+    that is still possible, or says that U is *open*. An open U gets 48 more bits, and 48 more, with
+    T enclosed as deep as U is known. So M is the interval that contains U.
+    *Narrow laws* (t = 1). Interval 0 has weight f(0)/2 and interval M has f(M); x is +M or -M by
+    the side bit. So P(x) is proportional to f(x).
+    *Wide laws* (t = 2**shift). The integers of a side are cut into blocks tG <= y < t(G+1), with x
+    = y or x = -1 - y, so that f(t(G+1)) <= f(x) <= f(tG). Interval M >= 1 stands for the
+    *rectangle* of block M - 1, the part that lies under its lowest value f(tM): there the offset in
+    the block is uniform. Interval 0, of weight 1, stands for the
+    *remainder*, everything above the rectangles of all blocks at once: draw V uniform in [0, 1),
+    the one block with f(t(G+1)) <= V < f(tG), a uniform offset in it, and accept if V < f(x), else
+    start afresh. A trial gives x with weight f(t(G+1))/t + (f(x) - f(t(G+1)))/t = f(x)/t. So P(x)
+    is proportional to f(x).
+    *Comparisons* of V are made in floating point only where they hold with a margin of 2**-40
+    relative and 2**-50 absolute in -log V. They assume that ``log`` and ``sqrt`` of the platform
+    are right to 2**-42, ten bits worse than what IEEE libraries give. All others are made between
+    integers, by ``exp_minus``, with as many bits of V as it takes.
 
-How often: of all lanes fewer than 4 in 100 are open (those that straddle a threshold, the tail, rung 0 of a wide law);
-of all U fewer than one in 2**36 are still open after one word, and need thresholds deeper than the table's 63 bits. Both
-are asserted by the tests. A trial is rejected with probability below 1 in 100.
-Termination: at depth n the open U have mass at most the sum of the thresholds' enclosures and the tail that the list leaves
-out, a polynomial in n times 2**-(2n/3); likewise V is open only within an enclosure of one of a few values, plus V < 2**-n.
-So every loop ends with probability 1, and after few words on average. A value beyond int64 would
-wrap; under the limit on scales, 2**48, it has probability below exp(-2**14).
+How often: fewer than 4 in 100 lanes are open (those that straddle some T, the tail, the remainder
+of a wide law). After one word fewer than one U in 2**36 is still open, and needs T deeper than the
+table's 63 bits. The tests assert both. A trial is rejected with probability below 1 in 100.
+Termination: at depth n the open U have mass at most the sum of the widths of the enclosures and of
+the tail that the list leaves out, a polynomial in n times 2**-(2n/3). Likewise V is open only
+within an enclosure of one of a few values, or where V < 2**-n. So every loop ends with probability
+1, and after few words on average.
+Range: a value beyond int64 would wrap; under the limit on scales, 2**48, it has probability below
+exp(-2**14).
 Not covered: time is not constant.
-Source: inversion with lazily known bits: Devroye 1986, II.2 and XV; X = U + tV: Canonne, Kamath, Steinke 2020, Alg. 2.
+Source: inversion with lazily known bits: Devroye 1986, II.2 and XV; X = U + tV: Canonne, Kamath,
+Steinke 2020, Alg. 2.
 """
 
 from __future__ import annotations
@@ -34,133 +46,136 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import repeat
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.random.bits import Bits, Words
-from sfumato.random.enclosure import Law, exp_minus, ladder
+from sfumato.random.enclosure import Law, cumulative_law, exp_minus
 
 _CHUNK = 2**15
-_FEW = 8  # draws that are made without array arithmetic, which is faster
+_FEW = 8
+"""Up to so many draws are made in plain integers, which is faster than array arithmetic."""
+
 _OPEN = -(2**15)
-_RELATIVE, _ABSOLUTE = 2.0**-40, 2.0**-50
+"""The table's mark of an open lane: no value and no block of a closed lane is as low."""
+
+_RELATIVE_MARGIN = 2.0**-40
+_ABSOLUTE_MARGIN = 2.0**-50
 
 Integers = NDArray[np.int64]
 Lanes = NDArray[np.uint16]
-
-
-@dataclass(frozen=True, slots=True)
-class Grain:
-    """How many bits are looked at together. Tests shrink these to run over all bit strings; the code stays the same.
-
-    ``lane`` bits start a draw, ``word`` bits continue one, and blocks are chosen so that the law, measured in blocks,
-    has a scale below 2**knee.
-    """
-
-    lane: int = 16
-    word: int = 48
-    knee: int = 7
-
-    def lanes(self, bits: Bits, count: int) -> Lanes:
-        """Return ``count`` independent uniform integers below 2**lane, four from a word."""
-        lanes = bits.words(-(-count // 4)).view(np.uint16)[:count]
-        if self.lane < 16:
-            lanes >>= np.uint16(16 - self.lane)
-        return lanes
-
-    def more(self, bits: Bits, count: int) -> Words:
-        """Return ``count`` independent uniform integers below 2**word."""
-        words = bits.words(count)
-        words >>= np.uint64(64 - self.word)
-        return words
-
-    def places(self, bits: Bits, count: int, shift: int) -> Lanes | Integers:
-        """Return ``count`` independent uniform integers below 2**shift."""
-        if shift <= 16 and count > 16:
-            lanes = bits.words(-(-count // 4)).view(np.uint16)[:count]
-            lanes >>= np.uint16(16 - shift)
-            return lanes
-        words = bits.words(count)
-        words >>= np.uint64(64 - shift)
-        return words.view(np.int64)
-
-    def few(self, bits: Bits, count: int, shift: int) -> Iterable[tuple[int, int]]:
-        """Return lanes and places, as ``lanes`` and then ``places`` would, in plain integers."""
-        words = bits.words(2 * count if shift else count).tolist()
-        lanes = [(word & 0xFFFF) >> 16 - self.lane for word in words[:count]]
-        return zip(
-            lanes,
-            [word >> 64 - shift for word in words[count:]] if shift else repeat(0),
-            strict=False,
-        )
-
-
-PRODUCTION = Grain()
+Flags = NDArray[np.bool_]
 
 
 class Sampler:
-    """The table of one law. Building it takes milliseconds; it holds about 200 KiB and may be shared by threads."""
+    """The table of one law.
 
-    def __init__(self, law: Law, grain: Grain = PRODUCTION) -> None:
-        self.law, self.grain = law, grain
+    Building it takes milliseconds; it holds about 200 KiB and threads may share it.
+
+    ``LANE_BITS`` start a draw and ``WORD_BITS`` continue one. Blocks are chosen so that the law,
+    measured in blocks, has a scale below 2**BLOCKS_BITS. The proof holds for any such numbers;
+    these make draws fast.
+    """
+
+    LANE_BITS = 16
+    WORD_BITS = 48
+    BLOCKS_BITS = 7
+
+    def __init__(self, law: Law) -> None:
+        self.law = law
         scale = math.floor(law.spread) if law.power == 1 else math.isqrt(math.floor(law.spread / 2))
-        self.shift = max(0, scale.bit_length() - grain.knee)
-        self._depth = grain.lane - 1 + grain.word
-        low, high = ladder(law, self.shift, self._depth)
-        # One rung more, which no prefix can be below, stands for the tail: always open.
-        self._low, self._high = (
-            np.array([*low, 0], dtype=np.uint64),
-            np.array(high, dtype=np.uint64),
-        )
-        self._direct = self._lane_table()
+        self.shift = max(0, scale.bit_length() - self.BLOCKS_BITS)
+        # One bit of a lane is the side; the others and one word are the first bits of U.
+        self._depth = self.LANE_BITS - 1 + self.WORD_BITS
+        low, high = cumulative_law(law, self.shift, self._depth)
+        # One interval more stands for the tail. Its low end is 0, which no prefix is below: it is
+        # always open.
+        self._low = np.array([*low, 0], dtype=np.uint64)
+        self._high = np.array(high, dtype=np.uint64)
+        self._decided = self._table_of_lanes()
 
     def draw(self, size: int, bits: Bits) -> Integers:
         """Return ``size`` independent draws, shape (size,)."""
         if size <= _FEW:
-            return np.array(self._few(size, bits), dtype=np.int64)
+            return np.array(self._draw_few(size, bits), dtype=np.int64)
         drawn = np.empty(size, dtype=np.int64)
         for start in range(0, size, _CHUNK):
             self._fill(drawn[start : start + _CHUNK], bits)
         return drawn
 
-    def _few(self, size: int, bits: Bits) -> list[int]:
+    # --- bits: how words are cut ----------------------------------------------------------------
+
+    def _lanes(self, bits: Bits, count: int) -> Lanes:
+        """Return ``count`` independent uniform integers below 2**LANE_BITS, four from a word."""
+        return bits.words(-(-count // 4)).view(np.uint16)[:count]
+
+    def _more(self, bits: Bits, count: int) -> Words:
+        """Return ``count`` independent uniform integers below 2**WORD_BITS."""
+        words = bits.words(count)
+        words >>= np.uint64(64 - self.WORD_BITS)
+        return words
+
+    def _offsets(self, bits: Bits, count: int) -> Lanes | Integers:
+        """Return ``count`` independent uniform offsets in a block: integers below 2**shift,
+        ``shift`` above 0.
+        """
+        if self.shift <= 16 and count > 16:
+            lanes = bits.words(-(-count // 4)).view(np.uint16)[:count]
+            lanes >>= np.uint16(16 - self.shift)
+            return lanes
+        words = bits.words(count)
+        words >>= np.uint64(64 - self.shift)
+        return words.view(np.int64)
+
+    def _lanes_and_offsets(self, bits: Bits, count: int) -> Iterable[tuple[int, int]]:
+        """Return a few lanes and offsets in plain integers, each from a word of its own."""
+        words = bits.words(2 * count if self.shift else count).tolist()
+        lanes = [word & 0xFFFF for word in words[:count]]
+        if not self.shift:
+            return [(lane, 0) for lane in lanes]
+        offsets = [word >> 64 - self.shift for word in words[count:]]
+        return zip(lanes, offsets, strict=True)
+
+    # --- trials ---------------------------------------------------------------------------------
+
+    def _draw_few(self, size: int, bits: Bits) -> list[int]:
         """Do what ``_fill`` does, in plain integers."""
         drawn = list[int]()
         while len(drawn) < size:
-            for lane, place in self.grain.few(bits, size - len(drawn), self.shift):
-                value = self._try(lane, place, bits)
+            for lane, offset in self._lanes_and_offsets(bits, size - len(drawn)):
+                value = self._try_one(lane, offset, bits)
                 if value is not None:
                     drawn.append(value)
         return drawn
 
-    def _try(self, lane: int, place: int, bits: Bits) -> int | None:
-        """Do what ``_trial`` does for one draw, in plain integers; None if it is rejected."""
-        found = self._direct.item(lane)
-        return (
-            found << self.shift | place if found != _OPEN else self._settle_one(lane, place, bits)
-        )
+    def _try_one(self, lane: int, offset: int, bits: Bits) -> int | None:
+        """Do what ``_try`` does for one draw, in plain integers; None if it is rejected."""
+        decided = self._decided.item(lane)
+        if decided == _OPEN:
+            return self._settle_one(lane, offset, bits)
+        return decided << self.shift | offset
 
     def _fill(self, out: Integers, bits: Bits) -> None:
-        rejected = self._trial(out, bits)
+        rejected = self._try(out, bits)
         while rejected.size:
             again = np.empty(rejected.size, dtype=np.int64)
-            still = self._trial(again, bits)
+            still = self._try(again, bits)
             out[rejected] = again
             rejected = rejected[still]
 
-    def _trial(self, out: Integers, bits: Bits) -> NDArray[np.intp]:
-        """Fill ``out`` with one trial each, and return the positions of the trials that were rejected."""
-        lanes = self.grain.lanes(bits, out.size)
-        found = self._direct.take(lanes)
-        out[:] = found
+    def _try(self, out: Integers, bits: Bits) -> NDArray[np.intp]:
+        """Fill ``out`` with one trial each, and return the indices of the trials that were
+        rejected.
+        """
+        lanes = self._lanes(bits, out.size)
+        decided = self._decided.take(lanes)
+        out[:] = decided
         if self.shift:
             out <<= np.int64(self.shift)
-            out |= self.grain.places(bits, out.size, self.shift)
-        opened: NDArray[np.intp] = (found == _OPEN).nonzero()[0]
+            out |= self._offsets(bits, out.size)
+        opened: NDArray[np.intp] = (decided == _OPEN).nonzero()[0]
         if not opened.size:
             return opened
         settled, accepted = self._settle(lanes[opened], out[opened], bits)
@@ -168,144 +183,170 @@ class Sampler:
         rejected: NDArray[np.intp] = opened[~accepted]
         return rejected
 
-    # -- inversion: lanes to rungs
+    # --- inversion: from U to its interval ------------------------------------------------------
 
-    def _lane_table(self) -> NDArray[np.int16]:
+    def _table_of_lanes(self) -> NDArray[np.int16]:
         """Tabulate what each lane decides: the value, or the block, or _OPEN."""
-        half = 1 << self.grain.lane - 1
-        starts = np.arange(half, dtype=np.uint64) << np.uint64(self.grain.word)
-        rungs, closed = self._decide(starts, 1 << self.grain.word)
+        half = 1 << self.LANE_BITS - 1
+        starts = np.arange(half, dtype=np.uint64) << np.uint64(self.WORD_BITS)
+        intervals, closed = self._locate(starts, 1 << self.WORD_BITS)
         if self.shift:
-            closed &= rungs > 0
+            # The remainder of a wide law takes further bits, so a lane never decides it.
+            closed &= intervals > 0
         table = np.full(2 * half, _OPEN, dtype=np.int16)
-        table[:half][closed] = self._signed(rungs, np.False_)[closed]
-        table[half:][closed] = self._signed(rungs, np.True_)[closed]
+        table[:half][closed] = self._signed(intervals, np.False_)[closed]
+        table[half:][closed] = self._signed(intervals, np.True_)[closed]
         return table
 
-    def _decide(self, prefixes: Words, width: int) -> tuple[Integers, NDArray[np.bool_]]:
-        """Name the rungs that the intervals [prefix, prefix + width) start in, and whether they lie inside them whole."""
-        rungs = np.searchsorted(self._high, prefixes, side="right")
-        return rungs, prefixes + np.uint64(width) <= self._low[rungs]
+    def _locate(self, prefixes: Words, width: int) -> tuple[Integers, Flags]:
+        """Name the interval that each [prefix, prefix + width) starts in, and whether it certainly
+        lies inside.
 
-    def _signed(self, rungs: Integers, negative: NDArray[np.bool_] | np.bool_) -> Integers:
-        """Return the value on a side; for a wide law the block, counted down from -1 on the negative side."""
-        return cast(Integers, np.where(negative, -rungs, rungs - 1 if self.shift else rungs))
+        The first interval whose high end exceeds the prefix: all before it certainly end at or
+        below the prefix. All of [prefix, prefix + width) is inside if it ends at or below the low
+        end of that interval's T.
+        """
+        intervals = np.searchsorted(self._high, prefixes, side="right")
+        closed = prefixes + np.uint64(width) <= self._low[intervals]
+        return intervals, closed
 
-    def _settle(
-        self, lanes: Lanes, drawn: Integers, bits: Bits
-    ) -> tuple[Integers, NDArray[np.bool_]]:
+    def _signed(self, intervals: Integers, negative: Flags | np.bool_) -> Integers:
+        """Return the value on a side; for a wide law the block, counted down from -1 on the
+        negative side.
+        """
+        positive = intervals - 1 if self.shift else intervals
+        return cast(Integers, np.where(negative, -intervals, positive))
+
+    def _settle(self, lanes: Lanes, drawn: Integers, bits: Bits) -> tuple[Integers, Flags]:
         """Give open lanes further bits: the values drawn, and whether the trials are accepted."""
-        word, side = self.grain.word, self.grain.lane - 1
-        prefixes = (lanes & np.uint16((1 << side) - 1)).astype(np.uint64) << np.uint64(
-            word
-        ) | self.grain.more(bits, lanes.size)
-        rungs, closed = self._decide(prefixes, 1)
+        side = self.LANE_BITS - 1
+        begun = (lanes & np.uint16((1 << side) - 1)).astype(np.uint64)
+        prefixes = begun << np.uint64(self.WORD_BITS) | self._more(bits, lanes.size)
+        intervals, closed = self._locate(prefixes, 1)
         for index in np.flatnonzero(~closed):
-            rungs[index] = self._deepen(int(prefixes[index]), bits)
+            intervals[index] = self._refine(int(prefixes[index]), bits)
         negative = lanes >> np.uint16(side) != 0
         accepted = np.ones(lanes.size, dtype=np.bool_)
-        signed = self._signed(rungs, negative)
+        signed = self._signed(intervals, negative)
         if not self.shift:
             return signed, accepted
-        places = drawn & ((1 << self.shift) - 1)
-        settled = signed << self.shift | places
-        above = np.flatnonzero(rungs == 0)
-        if above.size:
-            settled[above], accepted[above] = self._above(negative[above], places[above], bits)
+        offsets = drawn & ((1 << self.shift) - 1)
+        settled = signed << self.shift | offsets
+        in_remainder = np.flatnonzero(intervals == 0)
+        if in_remainder.size:
+            settled[in_remainder], accepted[in_remainder] = self._draw_remainder(
+                negative[in_remainder], offsets[in_remainder], bits
+            )
         return settled, accepted
 
-    def _settle_one(self, lane: int, place: int, bits: Bits) -> int | None:
+    def _settle_one(self, lane: int, offset: int, bits: Bits) -> int | None:
         """Do what ``_settle`` does for one lane; None if the trial is rejected."""
-        word, side = self.grain.word, self.grain.lane - 1
-        prefix = (lane & (1 << side) - 1) << word | int(self.grain.more(bits, 1)[0])
-        rung, negative = (
-            int(np.searchsorted(self._high, np.uint64(prefix), side="right")),
-            lane >> side,
-        )
-        if prefix + 1 > self._low.item(rung):
-            rung = self._deepen(prefix, bits)
+        side = self.LANE_BITS - 1
+        begun = lane & (1 << side) - 1
+        prefix = begun << self.WORD_BITS | int(self._more(bits, 1)[0])
+        interval = int(np.searchsorted(self._high, np.uint64(prefix), side="right"))
+        if prefix + 1 > self._low.item(interval):
+            interval = self._refine(prefix, bits)
+        negative = bool(lane >> side)
         if not self.shift:
-            return -rung if negative else rung
-        if rung:
-            return (-rung if negative else rung - 1) << self.shift | place
-        values, accepted = self._above(np.array([bool(negative)]), np.array([place]), bits)
+            return -interval if negative else interval
+        if interval:
+            block = -interval if negative else interval - 1
+            return block << self.shift | offset
+        values, accepted = self._draw_remainder(np.array([negative]), np.array([offset]), bits)
         return int(values[0]) if accepted[0] else None
 
-    def _deepen(self, prefix: int, bits: Bits) -> int:
-        """Find the rung of one U that its first bits leave open."""
+    def _refine(self, prefix: int, bits: Bits) -> int:
+        """Find the interval of one U that its first bits leave open."""
         depth = self._depth
         while True:
             prefix, depth = self._lengthen(prefix, depth, bits)
-            low, high = ladder(self.law, self.shift, depth)
-            rung = bisect_right(high, prefix)
-            if rung < len(low) and prefix + 1 <= low[rung]:
-                return rung
+            low, high = cumulative_law(self.law, self.shift, depth)
+            interval = bisect_right(high, prefix)
+            # Beyond the list lies the tail: at this depth it is open, and a deeper list is longer.
+            if interval < len(low) and prefix + 1 <= low[interval]:
+                return interval
 
     def _lengthen(self, prefix: int, depth: int, bits: Bits) -> tuple[int, int]:
-        word = self.grain.word
-        return prefix << word | int(self.grain.more(bits, 1)[0]), depth + word
+        """Continue a number of which ``depth`` bits are known by a word."""
+        more = int(self._more(bits, 1)[0])
+        return prefix << self.WORD_BITS | more, depth + self.WORD_BITS
 
-    # -- rung 0 of a wide law: the part of every block above its lowest value
+    # --- the remainder of a wide law: what lies above the rectangles of all blocks --------------
 
-    def _above(
-        self, negative: NDArray[np.bool_], places: Integers, bits: Bits
-    ) -> tuple[Integers, NDArray[np.bool_]]:
-        """Draw V, the block that V chooses, and whether V lies under the law there."""
-        draws = self.grain.more(bits, places.size)
-        near, far = self._reach(draws)
+    def _draw_remainder(
+        self, negative: Flags, offsets: Integers, bits: Bits
+    ) -> tuple[Integers, Flags]:
+        """Draw V and the block that it chooses; say whether V is under the law at the offset."""
+        draws = self._more(bits, offsets.size)
+        nearest, farthest = self._distance_bounds(draws)
         width = float(1 << self.shift)
-        blocks = np.floor(near / width)
-        certain = blocks == np.floor(far / width)
-        values = self._place(blocks.astype(np.int64), negative, places)
+        blocks = np.floor(nearest / width)
+        one_block = blocks == np.floor(farthest / width)
+        values = self._value(blocks.astype(np.int64), negative, offsets)
         distances = np.abs(values).astype(np.float64)
-        accepted = distances < near
-        for index in np.flatnonzero(~(certain & (accepted | (distances >= far)))):
-            values[index], accepted[index] = self._above_exactly(
-                int(draws[index]), bool(negative[index]), int(places[index]), bits
+        accepted = distances < nearest
+        certain = one_block & (accepted | (distances >= farthest))
+        for index in np.flatnonzero(~certain):
+            values[index], accepted[index] = self._draw_remainder_exactly(
+                int(draws[index]), bool(negative[index]), int(offsets[index]), bits
             )
         return values, accepted
 
-    def _place(self, blocks: Integers, negative: NDArray[np.bool_], places: Integers) -> Integers:
-        return cast(Integers, np.where(negative, ~blocks, blocks) << self.shift | places)
+    def _value(self, blocks: Integers, negative: Flags, offsets: Integers) -> Integers:
+        signed = np.where(negative, ~blocks, blocks)
+        return cast(Integers, signed << self.shift | offsets)
 
-    def _reach(self, draws: Words) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bound, from below and above, the distance at which f falls to V, for all V in [draw, draw + 1) / 2**word."""
-        unit = 2.0**-self.grain.word
+    def _distance_bounds(self, draws: Words) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bound the distance at which f falls to V, for all V in [draw, draw + 1) / 2**WORD_BITS:
+        (least, most).
+        """
+        unit = 2.0**-self.WORD_BITS
         with np.errstate(divide="ignore"):
-            least, most = -np.log((draws + np.uint64(1)) * unit), -np.log(draws * unit)
-        least = np.maximum(least * (1 - _RELATIVE) - _ABSOLUTE, 0.0)
-        most = most * (1 + _RELATIVE) + _ABSOLUTE
+            least = -np.log((draws + np.uint64(1)) * unit)
+            most = -np.log(draws * unit)
+        # The margins of the module's docstring, towards the outside.
+        least = np.maximum(least * (1 - _RELATIVE_MARGIN) - _ABSOLUTE_MARGIN, 0.0)
+        most = most * (1 + _RELATIVE_MARGIN) + _ABSOLUTE_MARGIN
         spread = float(self.law.spread)
         if self.law.power == 1:
             return least * spread, most * spread
         return np.sqrt(least * spread), np.sqrt(most * spread)
 
-    def _above_exactly(
-        self, prefix: int, negative: bool, place: int, bits: Bits
+    def _draw_remainder_exactly(
+        self, prefix: int, negative: bool, offset: int, bits: Bits
     ) -> tuple[int, bool]:
-        """Do what ``_above`` does for one V, between integers, with as many bits of V as it takes."""
-        depth = self.grain.word
+        """Do what ``_draw_remainder`` does for one V, between integers, with as many bits of V as
+        it takes.
+        """
+        depth = self.WORD_BITS
         while True:
             block = self._block(prefix, depth)
             if block is not None:
-                value = (~block if negative else block) << self.shift | place
-                under = self._under(prefix, depth, abs(value))
+                value = (~block if negative else block) << self.shift | offset
+                under = self._is_under(prefix, depth, abs(value))
                 if under is not None:
                     return value, under
             prefix, depth = self._lengthen(prefix, depth, bits)
 
     def _block(self, prefix: int, depth: int) -> int | None:
         """Find the largest G with V < f(tG), or None while V is not known well enough."""
-        least, beyond = 0, 1
-        while under := self._under(prefix, depth, beyond << self.shift):
-            least, beyond = beyond, 2 * beyond
+        # f falls, so V < f(tG) holds up to some G and fails beyond it: double, then halve.
+        least = 0
+        beyond = 1
+        while under := self._is_under(prefix, depth, beyond << self.shift):
+            least = beyond
+            beyond *= 2
         while under is not None and beyond - least > 1:
             middle = (least + beyond) // 2
-            under = self._under(prefix, depth, middle << self.shift)
-            least, beyond = (middle, beyond) if under else (least, middle)
+            under = self._is_under(prefix, depth, middle << self.shift)
+            if under:
+                least = middle
+            else:
+                beyond = middle
         return None if under is None else least
 
-    def _under(self, prefix: int, depth: int, distance: int) -> bool | None:
+    def _is_under(self, prefix: int, depth: int, distance: int) -> bool | None:
         """Say whether V < f(distance), or None while V is not known well enough."""
         low, high = exp_minus(self.law.exponent(distance), depth)
         if prefix + 1 <= low:

@@ -1,14 +1,21 @@
-"""The law of the noise that selects keys optimally: masses that grow by exp(epsilon) up to a peak and fall by it after.
+"""The law of the noise that selects keys optimally: masses that grow by exp(epsilon) up to a peak
+and fall after it.
 
-pi(n), the probability of keeping a key that n rows have, is the largest that (epsilon, delta) allows (Desfontaines, Voss,
-Gipson, Mandayam, PoPETs 2022, Thm 1): pi(0) = 0 and
+pi(n), the probability of keeping a key that n rows have, is the largest that (epsilon, delta)
+allows (Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1): pi(0) = 0 and
 
     pi(n + 1) = min(e^eps pi(n) + delta, 1 - e^-eps (1 - pi(n) - delta), 1).
 
-The step J has P(J <= n) = pi(n), that is masses d(n) = pi(n) - pi(n - 1) on 1, ..., last. With q = e^-eps:
-d(n) = delta q^-(n - 1) up to ``turn``; then s(n) = 1 - pi(n) has s(n + 1) = q (s(n) - delta), until it is at most delta, and
-the last step takes what is left. Which of the three is the least at each n is decided between integers, once, at a depth at
-which it shows; a tie would be an algebraic equation for e^eps, which has none for delta < 1/2 (Lindemann).
+The noise J has P(J <= n) = pi(n), that is, masses d(n) = pi(n) - pi(n - 1) on 1, ..., last. With q
+= e^-eps:
+
+    up to ``turn``    d(n) = delta q^-(n - 1), by the first of the three; after it          s(n) = 1
+    - pi(n) has s(n + 1) = q (s(n) - delta), by the second, until s(n) is at most delta; at ``last``
+    the mass is what is left.
+
+Which of the three is the least at each n is decided between integers, once, at a depth at which it
+shows. A tie would be an algebraic equation for e^eps, which has none for delta < 1/2 (Lindemann),
+so such a depth exists.
 """
 
 from __future__ import annotations
@@ -21,11 +28,13 @@ from functools import lru_cache
 from sfumato.errors import InternalError, UsageError
 from sfumato.numbers import decimal
 from sfumato.random.enclosure import Pair, exp_minus
-from sfumato.random.steps import Steps
+from sfumato.random.finite import FiniteSampler
 
 MOST_STEPS = 2**17
 LARGEST_DELTA = Fraction(1, 2)
-_GUARD = 64
+_LEAST_DELTA = 1e-300
+_GUARD_BITS = 64
+_FIRST_DEPTH = 128
 _DEEPEST = 2**14
 
 
@@ -63,26 +72,20 @@ def shape(epsilon: Fraction, delta: Fraction) -> Shape:
             "selecting keys needs a delta above 0 and below 1/2",
             "Choose delta such as 1e-6",
         )
-    e, d = float(epsilon), float(delta)
-    # (e^eps + 2 delta - 1) / ((e^eps + 1) delta), with both sides times e^-eps
-    guess = (
-        math.log((-math.expm1(-e) + 2 * d * math.exp(-e)) / ((1 + math.exp(-e)) * d)) / e
-        if d > 1e-300
-        else 0.0
-    )
-    if d <= 1e-300:
+    if float(delta) <= _LEAST_DELTA:
         raise UsageError(
             f"selecting keys at delta = {decimal(delta, 3)} a row",
             "no key would ever be kept",
             "Choose a larger delta, or a smaller epsilon",
         )
+    guess = _turn_in_floats(float(epsilon), float(delta))
     if guess > MOST_STEPS // 3:
         raise UsageError(
             f"selecting keys at epsilon = {decimal(epsilon)} a row",
             "it would need thousands of rows to keep one key",
             "Choose a larger epsilon, or fewer rows per person",
         )
-    depth = 128
+    depth = _FIRST_DEPTH
     while depth <= _DEEPEST:
         found = _shape(epsilon, delta, 1 + max(0, math.floor(guess)), depth)
         if found is not None:
@@ -91,82 +94,141 @@ def shape(epsilon: Fraction, delta: Fraction) -> Shape:
     raise InternalError("The law that selects keys could not be told apart from a tie.")
 
 
+def _turn_in_floats(epsilon: float, delta: float) -> float:
+    """Where the law turns, as floats see it: a start for the search between integers.
+
+    It is ln((e^eps + 2 delta - 1) / ((e^eps + 1) delta)) / eps. Here numerator and denominator are
+    both multiplied by e^-eps, so that a large epsilon does not overflow.
+    """
+    q = math.exp(-epsilon)
+    numerator = -math.expm1(-epsilon) + 2 * delta * q
+    return math.log(numerator / ((1 + q) * delta)) / epsilon
+
+
 def _shape(epsilon: Fraction, delta: Fraction, turn: int, depth: int) -> Shape | None:
-    """The shape, if all comparisons are certain at this depth."""
-    while turn > 1 and (grows := _grows(epsilon, delta, turn - 1, depth)) is not True:
-        if grows is None:
-            return None
-        turn -= 1
-    while (grows := _grows(epsilon, delta, turn, depth)) is not False:
-        if grows is None:
-            return None
-        turn += 1
-    low, high = _cumulative(epsilon, delta, turn, depth)
-    one, unit = 1 << depth, delta * 2**depth
-    left = next((i for i, upper in enumerate(high) if i + 1 >= turn and one - upper <= unit), None)
-    if left is None or not one - low[left] <= unit:
+    """Find the shape from a guess of ``turn``, or None where a comparison is not certain at this
+    depth.
+    """
+    exact_turn = _exact_turn(epsilon, delta, turn, depth)
+    if exact_turn is None:
+        return None
+    low, high = _cumulative(epsilon, delta, exact_turn, depth)
+    one = 1 << depth
+    scaled_delta = delta * one
+    # The first n from the turn on at which at most delta is left may be so; it must certainly be
+    # so.
+    left = next(
+        (i for i, upper in enumerate(high) if i + 1 >= exact_turn and one - upper <= scaled_delta),
+        None,
+    )
+    if left is None or one - low[left] > scaled_delta:
         return None
     half = one >> 1
     middle = next(i for i, upper in enumerate([*high, one]) if upper >= half)
-    return Shape(turn, left + 2, middle + 1) if middle > left or low[middle] >= half else None
+    if middle <= left and low[middle] < half:
+        return None
+    # Index i of the lists is n = i + 1, and the step after ``left`` takes what is left.
+    return Shape(exact_turn, left + 2, middle + 1)
+
+
+def _exact_turn(epsilon: Fraction, delta: Fraction, turn: int, depth: int) -> int | None:
+    """Walk from a guess to the last n that grows by e^eps; None where that is not certain."""
+    while turn > 1:
+        grows = _grows(epsilon, delta, turn - 1, depth)
+        if grows is None:
+            return None
+        if grows:
+            break
+        turn -= 1
+    while True:
+        grows = _grows(epsilon, delta, turn, depth)
+        if grows is None:
+            return None
+        if not grows:
+            return turn
+        turn += 1
 
 
 def _grows(epsilon: Fraction, delta: Fraction, n: int, depth: int) -> bool | None:
-    """Whether e^eps pi(n) + delta <= 1 - e^-eps (1 - pi(n) - delta), pi having grown so up to n; None where it is not certain.
+    """Whether pi still grows by e^eps from n to n + 1, having grown so up to n; None where it is
+    not certain.
 
-    That is delta e^(n eps) (1 + q) <= 1 - q + 2 delta q, after both sides are multiplied by (1 - q).
+    The condition is e^eps pi(n) + delta <= 1 - e^-eps (1 - pi(n) - delta). Both sides multiplied by
+    (1 - q), it is delta e^(n eps) (1 + q) <= 1 - q + 2 delta q.
     """
-    work = depth + _GUARD
-    q = exp_minus(epsilon, work)
-    power = exp_minus(n * epsilon, work)
-    one, d = 1 << work, delta * 2**work
-    if power[0] == 0:
+    work = depth + _GUARD_BITS
+    q_low, q_high = exp_minus(epsilon, work)
+    # q^n stands below the line, so its ends change places.
+    power_low, power_high = exp_minus(n * epsilon, work)
+    one = 1 << work
+    scaled_delta = delta * one
+    if power_low == 0:
+        # e^(n eps) is above 2^work: the left side is above 1 unless delta is as small as that.
         return False if delta * 2 ** (work - 8) > 1 else None
-    left = [d * one * (one + q[i]) / (power[1 - i] * one) for i in (0, 1)]
-    right = [one - q[1 - i] + 2 * d * q[i] / one for i in (0, 1)]
-    if left[1] <= right[0]:
+    left_low = scaled_delta * one * (one + q_low) / (power_high * one)
+    left_high = scaled_delta * one * (one + q_high) / (power_low * one)
+    right_low = one - q_high + 2 * scaled_delta * q_low / one
+    right_high = one - q_low + 2 * scaled_delta * q_high / one
+    if left_high <= right_low:
         return True
-    return False if left[0] > right[1] else None
+    return False if left_low > right_high else None
 
 
 def _cumulative(
     epsilon: Fraction, delta: Fraction, turn: int, depth: int, last: int = MOST_STEPS
 ) -> tuple[list[int], list[int]]:
-    """Enclose pi(1), pi(2), ... at ``depth`` bits, up to ``last`` - 1 or until what is left is certainly at most delta."""
-    work = depth + _GUARD + delta.denominator.bit_length()
+    """Enclose pi(1), pi(2), ... at ``depth`` bits: lists of low and high ends.
+
+    The lists end at ``last`` - 1, or where at most delta is certainly left.
+    """
+    # Masses start at delta, which has so many bits less than 1.
+    work = depth + _GUARD_BITS + delta.denominator.bit_length()
     one = 1 << work
-    q = exp_minus(epsilon, work)
-    unit = (
+    q_low, q_high = exp_minus(epsilon, work)
+    scaled_delta = (
         (delta.numerator << work) // delta.denominator,
         -(-(delta.numerator << work) // delta.denominator),
     )
-    peak = _grown(epsilon, unit, turn - 1, work)
-    steps: list[Pair] = [peak]
-    for _ in range(turn - 1):
-        low, high = steps[-1]
-        steps.append((low * q[0] >> work, -(-high * q[1] >> work)))
-    sums: list[Pair] = []
-    low = high = 0
-    for step in reversed(steps):
-        low, high = low + step[0], min(high + step[1], one)
-        sums.append((low, high))
-    rest_low, rest_high = one - high, one - low
-    while len(sums) < last - 1 and rest_high > unit[0]:
-        rest_low, rest_high = (
-            max(0, (rest_low - unit[1]) * q[0] >> work),
-            -(-(rest_high - unit[0]) * q[1] >> work),
-        )
-        sums.append((one - rest_high, one - rest_low))
+    sums = _rising_sums(epsilon, scaled_delta, turn, work)
+    low, high = sums[-1]
+    left_low = one - high
+    left_high = one - low
+    while len(sums) < last - 1 and left_high > scaled_delta[0]:
+        left_low = max(0, (left_low - scaled_delta[1]) * q_low >> work)
+        left_high = -(-(left_high - scaled_delta[0]) * q_high >> work)
+        sums.append((one - left_high, one - left_low))
     spare = work - depth
-    return [low >> spare for low, _ in sums], [-(-high >> spare) for _, high in sums]
+    lows = [low >> spare for low, _ in sums]
+    highs = [-(-high >> spare) for _, high in sums]
+    return lows, highs
 
 
-def _grown(epsilon: Fraction, unit: Pair, times: int, work: int) -> Pair:
+def _rising_sums(epsilon: Fraction, scaled_delta: Pair, turn: int, work: int) -> list[Pair]:
+    """Enclose pi(1), ..., pi(turn): sums of masses that grow by e^eps."""
+    q_low, q_high = exp_minus(epsilon, work)
+    # Masses are made from the peak down, so that each is rounded at the same absolute size: no
+    # error grows.
+    masses = [_grown(epsilon, scaled_delta, turn - 1, work)]
+    for _ in range(turn - 1):
+        low, high = masses[-1]
+        masses.append((low * q_low >> work, -(-high * q_high >> work)))
+    sums: list[Pair] = []
+    sum_low = sum_high = 0
+    for low, high in reversed(masses):
+        sum_low += low
+        sum_high = min(sum_high + high, 1 << work)
+        sums.append((sum_low, sum_high))
+    return sums
+
+
+def _grown(epsilon: Fraction, scaled_delta: Pair, times: int, work: int) -> Pair:
     """Enclose delta e^(times eps)."""
     if not times:
-        return unit
-    shrink = exp_minus(times * epsilon, 2 * work)
-    return (unit[0] << 2 * work) // shrink[1], -(-(unit[1] << 2 * work) // shrink[0])
+        return scaled_delta
+    shrink_low, shrink_high = exp_minus(times * epsilon, 2 * work)
+    low = (scaled_delta[0] << 2 * work) // shrink_high
+    high = -(-(scaled_delta[1] << 2 * work) // shrink_low)
+    return low, high
 
 
 @lru_cache(maxsize=16)
@@ -178,6 +240,6 @@ def enclosed(epsilon: Fraction, delta: Fraction, depth: int) -> tuple[list[int],
 
 
 @lru_cache(maxsize=16)
-def sampler(epsilon: Fraction, delta: Fraction) -> Steps:
+def sampler(epsilon: Fraction, delta: Fraction) -> FiniteSampler:
     """The table from which J - 1 is drawn."""
-    return Steps(lambda depth: enclosed(epsilon, delta, depth))
+    return FiniteSampler(lambda depth: enclosed(epsilon, delta, depth))

@@ -1,4 +1,4 @@
-"""Inversion of a finite law: every bit string of a small grain, and the law of the noise that selects keys."""
+"""The law of the noise that selects keys: its enclosures, its draws and its limits."""
 
 from __future__ import annotations
 
@@ -10,27 +10,7 @@ import pytest
 
 from sfumato.errors import UsageError
 from sfumato.random import PublicSeed, truncated
-from sfumato.random.steps import Steps
-from support.enumeration import high_places, masses
 from support.selection import curve
-
-GRAIN = 4
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [("1", "0.1"), ("0.4", "0.03"), ("2", "0.4")])
-def test_all_bit_strings(epsilon: str, delta: str) -> None:
-    """The mass of all strings that lead to an outcome is its probability, up to the strings that want more bits."""
-    e, d = Fraction(epsilon), Fraction(delta)
-    steps = Steps(lambda depth: truncated.enclosed(e, d, depth), depth=GRAIN, word=GRAIN)
-    law, undecided = masses(
-        lambda bits: int(steps.draw(1, bits)[0]), depth=4 * GRAIN, places=high_places(GRAIN)
-    )
-    pi = curve(float(e), float(d))
-    assert undecided < Fraction(len(pi), 2 ** (4 * GRAIN - 2))
-    for outcome in range(len(pi) - 1):
-        exact = pi[outcome + 1] - pi[outcome]
-        assert float(law.get(outcome, 0)) <= exact + 1e-12
-        assert float(law.get(outcome, 0) + undecided) >= exact - 1e-12
 
 
 def test_enclosures_are_narrow_and_nested() -> None:
