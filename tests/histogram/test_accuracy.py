@@ -94,7 +94,9 @@ def test_stability_is_as_accurate_as_the_law_that_selects(
     more = {"neighbours": neighbours, "rows_per_person": rows}
     accuracy = sf.histogram_accuracy("stability", epsilon=epsilon, **more)
     assert (
-        key_law(sf.ApproxDP(epsilon, "1e-6"), sf.Unit(**more), "stability").misses(int(accuracy))
+        key_law(sf.ApproxDP(epsilon, "1e-6"), sf.Unit(**more), "stability").miss_probability(
+            int(accuracy)
+        )
         <= 0.05
     )
     least = sf.histogram_epsilon("stability", accuracy=accuracy, **more)
@@ -118,7 +120,7 @@ def test_discrete_accuracy_is_that_of_the_noise_that_is_added(
     assert mass[np.abs(values) > k].sum() <= 0.05 < mass[np.abs(values) > k - 1].sum()
     keys = key_law(sf.ApproxDP(epsilon, "1e-6"), unit)
     a = sf.histogram_accuracy("truncated-geometric", epsilon=epsilon, neighbours=neighbours)
-    assert a == keys.reach(0.05) >= keys.half_width(0.05)
+    assert a == keys.error_bound(0.05) >= keys.half_width(0.05)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Laws of reports for chi-square tests, and twins that must fail: each a fault that somebody published or that is easily made."""
+"""Laws of reports for chi-square tests, and twins that must fail: each a fault that somebody
+published or that is easily made.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ RNG = np.random.default_rng(5)
 
 
 def fits(observed: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether counts could come from a law, at a false alarm of one in 10^9; cells that expect few are merged."""
+    """Whether counts could come from a law, at a false alarm of one in 10^9; cells that expect few
+    are merged.
+    """
     order = np.argsort(expected)
     few = np.cumsum(expected[order]) < 25
     merged = [np.append(each[order][~few], each[order][few].sum()) for each in (observed, expected)]
@@ -27,7 +31,9 @@ def fits(observed: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def shells(bpm: BPM, edges: np.ndarray) -> np.ndarray:
-    """P(edges[i] <= |x - v| < edges[i + 1]) up to L, then the rest, from the incomplete gamma function."""
+    """P(edges[i] <= |x - v| < edges[i + 1]) up to L, then the rest, from the incomplete gamma
+    function.
+    """
     d, k, reach = bpm.dimension, float(bpm.epsilon), float(bpm.L)
     below = (
         special.gammainc(d, k * np.minimum(edges, reach))

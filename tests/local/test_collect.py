@@ -138,7 +138,9 @@ def test_what_is_no_report_is_counted_and_left_out(tmp_path: Path) -> None:
 
 
 def test_the_server_has_no_way_to_a_true_value() -> None:
-    """The collector and the decoder import nothing that perturbs or reads tables, by name or by module."""
+    """The collector and the decoder import nothing that perturbs or reads tables, by name or by
+    module.
+    """
     room = Path(collecting.__file__).parent
     for path in [room / "collector.py", *(room / "decoding").glob("*.py")]:
         source = path.read_text(encoding="utf-8")
@@ -153,7 +155,7 @@ def test_the_server_has_no_way_to_a_true_value() -> None:
         assert "draw_cells(" not in source
 
 
-# --- the command line ---------------------------------------------------------------------------------------------------------
+# --- the command line -----------------------------------------------------------------------------
 
 
 def test_commands_from_device_to_clusters(
@@ -194,7 +196,8 @@ def test_commands_from_device_to_clusters(
     assert run(["local", "simulate", *words]) == 0
     found = json.loads(capsys.readouterr().out)
     assert sorted(round(center[0], -1) for center in found["centers"]) == [20, 80]
-    # The centres' errors add 4.5 % in the mean, by a chi-squared law of two degrees: beyond 2 once in 10^9.
+    # The centres' errors add 4.5 % in the mean, by a chi-squared law of two degrees: beyond 2 once
+    # in 10^9.
     assert found["sse"]["reports, decoded"] < 2 * found["sse"]["true rows"]
     assert (
         run(

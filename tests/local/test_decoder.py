@@ -95,7 +95,9 @@ def test_the_noise_law_is_near_to_the_noise(mechanism: sf.BPM) -> None:
     ids=lambda m: m.title,
 )
 def test_centres_are_within_twice_the_physical_limit(mechanism: sf.BPM) -> None:
-    """Clusters lie more than four noise radii d / epsilon apart; points of a cluster nearly coincide."""
+    """Clusters lie more than four noise radii d / epsilon apart; points of a cluster nearly
+    coincide.
+    """
     errors = []
     for seed in range(2):
         points, true = blobs(3_000, 0.005, seed)
@@ -108,7 +110,9 @@ def test_centres_are_within_twice_the_physical_limit(mechanism: sf.BPM) -> None:
 
 @pytest.mark.deep
 def test_errors_of_centres_beside_the_limit(evidence: Callable[[str, object], None]) -> None:
-    """Clusters at least four noise radii d / epsilon apart; mean squared error over d^2 / (epsilon^2 n), n the reports of one cluster."""
+    """Clusters at least four noise radii d / epsilon apart; mean squared error over d^2 /
+    (epsilon^2 n), n the reports of one cluster.
+    """
     figures = []
     for d, epsilons in ((2, (16, 32)), (4, (24, 48))):
         true_centers = (

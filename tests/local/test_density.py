@@ -1,4 +1,6 @@
-"""The density behind reports: its slope is right, its evidence prefers what is true, and k-means on it finds what there is."""
+"""The density behind reports: its slope is right, its evidence prefers what is true, and k-means on
+it finds what there is.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def test_the_slope_is_that_of_the_likelihood() -> None:
 
 
 def test_many_reports_at_a_point_leave_the_precision_one() -> None:
-    """Its least eigenvalue is the prior's, 1, and the largest a billion times as large: single precision would lose it."""
+    """Its least eigenvalue is the prior's, 1, and the largest a billion times as large: single
+    precision would lose it.
+    """
     rng = np.random.default_rng(0)
     law = noise_law(sf.BPM(30, "0.5", 2))
     lattice = density._lattice(rng.random((500, 2)), law, EVERYWHERE, 14)
@@ -71,7 +75,9 @@ def test_many_reports_at_a_point_leave_the_precision_one() -> None:
 
 
 def test_cells_of_the_lattice_have_the_density_of_their_mixture() -> None:
-    """Second moments of the cells are in the kernel: reports of a uniform law have the density that integrals give."""
+    """Second moments of the cells are in the kernel: reports of a uniform law have the density that
+    integrals give.
+    """
     law = NoiseLaw(np.array([0.3, 0.7]), np.array([0.02, 0.1]), 0.0, -np.inf)
     reports = np.random.default_rng(0).uniform(-0.3, 1.3, (50, 2))
     lattice = density._lattice(reports, law, EVERYWHERE, 4)
@@ -102,7 +108,9 @@ def test_moments_of_points_come_out(mechanism: Mechanism) -> None:
 
 
 def test_where_noise_hides_details_there_are_none() -> None:
-    """A normal law is as likely as any where reports say little, and hills are certain where they say much."""
+    """A normal law is as likely as any where reports say little, and hills are certain where they
+    say much.
+    """
     rng = np.random.default_rng(2)
     points = np.where(rng.random((6_000, 1)) < 0.5, 0.2, 0.8) + rng.normal(size=(6_000, 2)) * 0.02
     little, much = (

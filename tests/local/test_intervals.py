@@ -1,4 +1,6 @@
-"""Intervals of centres that nobody but the devices knew the points of: they hold in their model, and say so outside it."""
+"""Intervals of centres that nobody but the devices knew the points of: they hold in their model,
+and say so outside it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def law(d: int, spread: float, certainty: float) -> Normals:
 
 
 def held(points: np.ndarray, epsilon: float, seed: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Which intervals hold k-means on the true points, their half-widths, and whether the model seemed right."""
+    """Which intervals hold k-means on the true points, their half-widths, and whether the model
+    seemed right.
+    """
     found = sf.PrivateKMeans(n_clusters=3, epsilon=epsilon, random_state=seed)
     found.fit_reports(perturbed(sf.BPM(epsilon, "auto", points.shape[1]), points, seed))
     low, high = found.intervals()
@@ -59,7 +63,9 @@ def held(points: np.ndarray, epsilon: float, seed: int) -> tuple[np.ndarray, np.
 
 @pytest.mark.parametrize("spread", [0.02, 0.08])
 def test_centres_of_a_known_law_are_as_near_as_they_say(spread: float) -> None:
-    """The points that the server draws have an error of their own, which no number of reports makes smaller."""
+    """The points that the server draws have an error of their own, which no number of reports makes
+    smaller.
+    """
     known, within, off = _Known(law(2, spread, 1e-14), None, 1.0), [], []
     for seed in range(6):
         found = _centred(known, np.random.default_rng(seed))
@@ -88,7 +94,10 @@ def test_the_half_width_is_that_of_a_standard_error_from_few_laws() -> None:
     ids=lambda m: m.title,
 )
 def test_the_shape_of_clusters_is_tested(mechanism: sf.BPM) -> None:
-    """Reports of normal clusters pass. Those of clusters with a tail do not, nor do those of clusters twice as wide."""
+    """Reports of normal clusters pass.
+
+    Those of clusters with a tail do not, nor do those of clusters twice as wide.
+    """
     d = mechanism.dimension
     right, rng = law(d, 0.05, 1e-8), np.random.default_rng(1)
     for seed in range(3):
@@ -100,7 +109,9 @@ def test_the_shape_of_clusters_is_tested(mechanism: sf.BPM) -> None:
 
 
 def test_outside_the_model_intervals_are_wider_and_marked() -> None:
-    """Four dimensions, where only normal clusters are fitted: with tails their centres are off, and were said not to be."""
+    """Four dimensions, where only normal clusters are fitted: with tails their centres are off, and
+    were said not to be.
+    """
     inside, narrow, right = held(clusters(6_000, 4, 0.05, 3), 24, 3)
     outside, wide, wrong = held(clusters(6_000, 4, 0.05, 3, "tail"), 24, 3)
     assert right
@@ -147,7 +158,9 @@ def test_coverage_of_local_centres(
     trials: range,
     evidence: Callable[[str, object], None],
 ) -> None:
-    """All coordinates; the bound is for one of them in each trial, since those of one trial are not independent."""
+    """All coordinates; the bound is for one of them in each trial, since those of one trial are not
+    independent.
+    """
     within, widths, marked, single = [], [], 0, 0
     for trial in trials:
         found, half, in_model = held(clusters(n, d, spread, trial, shape), epsilon, trial)

@@ -1,4 +1,6 @@
-"""Reports have the law that is promised, by either sampler, and twins with known faults do not pass for them."""
+"""Reports have the law that is promised, by either sampler, and twins with known faults do not pass
+for them.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_the_law_of_the_radius(case: tuple[object, object, int], method: str) ->
 
 @pytest.mark.parametrize("twin", ["no coin", "half the noise", "sound"])
 def test_a_broken_radius_does_not_pass(twin: str) -> None:
-    """By the Gamma law: without the coin that spreads a ball's radius, or at half of it, the law of the radius fails."""
+    """By the Gamma law: without the coin that spreads a ball's radius, or at half of it, the law of
+    the radius fails.
+    """
     bpm, point = BPM(5, 1, 2), np.array([0.3, 0.6])
     sampler = _inside(bpm, 2, 0) if twin == "no coin" else _inside(bpm, 3, 2)
     assert not sampler.radius.by_power
@@ -79,7 +83,9 @@ def test_directions_are_uniform(mechanism: BPM | MultivariateLaplace) -> None:
 
 
 def cosines(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Counts of the first axis' squared direction cosine, which is Beta(1/2, (d - 1)/2), by twentieths; signs of the others apart."""
+    """Counts of the first axis' squared direction cosine, which is Beta(1/2, (d - 1)/2), by
+    twentieths; signs of the others apart.
+    """
     from scipy import stats
 
     d = offsets.shape[1]
@@ -140,7 +146,9 @@ def exact_masses(bpm: BPM, point: np.ndarray, side: int = 8, density: object = N
 
 @pytest.mark.parametrize("case", [(2, "0.3", 2), (6, "0.5", 2), (3, "0.7", 1)], ids=str)
 def test_neighbouring_points_on_a_coarse_lattice(case: tuple[object, object, int]) -> None:
-    """Likelihood ratios of all cells and many pairs of points stay within epsilon times their distance; the public law's do not."""
+    """Likelihood ratios of all cells and many pairs of points stay within epsilon times their
+    distance; the public law's do not.
+    """
     bpm = BPM(*case)
     epsilon, reach, d = float(bpm.epsilon), float(bpm.L), bpm.dimension
     points = np.random.default_rng(1).random((7, d))
@@ -178,7 +186,7 @@ def test_the_density_is_continuous_at_the_sphere(case: tuple[object, object, int
     assert math.exp(bpm.log_normalizer) == pytest.approx(float(bpm.density(centre, centre)))
 
 
-# --- floats decide only what is certain ------------------------------------------------------------------------------------
+# --- floats decide only what is certain -----------------------------------------------------------
 
 SAMPLERS = {
     "bpm 2": lambda: _inside(BPM(4, "auto", 2), 3, 2),
@@ -222,7 +230,9 @@ OPEN = [
 def test_reports_that_are_all_settled_are_the_same(
     mechanism: BPM | MultivariateLaplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Settling reads the very words that the floats read: with a margin that opens all reports, none of them changes."""
+    """Settling reads the very words that the floats read: with a margin that opens all reports,
+    none of them changes.
+    """
     points = np.random.default_rng(2).random(
         (400 // (10 + mechanism.dimension), mechanism.dimension)
     )
@@ -249,7 +259,9 @@ LAWS = {
 
 @pytest.mark.parametrize("name", LAWS)
 def test_errors_of_floats_stay_below_the_margin(name: str) -> None:
-    """The distance between both evaluations of a radius, in units of the bound that the margin is made of."""
+    """The distance between both evaluations of a radius, in units of the bound that the margin is
+    made of.
+    """
     from decimal import localcontext
 
     from sfumato.local.sampling.constants import context
@@ -276,7 +288,9 @@ def test_few_radii_are_tried_in_vain(name: str) -> None:
 
 @pytest.mark.parametrize("d", [3, 24, 96])
 def test_the_law_in_many_dimensions(d: int) -> None:
-    """Radii by the Gamma law, and each axis' share of the squared length by the Beta law; half of the noise would show."""
+    """Radii by the Gamma law, and each axis' share of the squared length by the Beta law; half of
+    the noise would show.
+    """
     from scipy import stats
 
     count = 400_000 // d
@@ -300,7 +314,9 @@ def test_the_law_in_many_dimensions(d: int) -> None:
 def test_radii_that_are_all_doubtful_have_the_same_law(
     reach: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every candidate is settled, and drawn afresh where decimals reject it; what floats propose has another law."""
+    """Every candidate is settled, and drawn afresh where decimals reject it; what floats propose
+    has another law.
+    """
     from scipy import stats
 
     monkeypatch.setattr("sfumato.local.sampling.radius._ACCEPT", 1e9)

@@ -1,4 +1,6 @@
-"""Several quantiles at once: JointExp against enumeration, through all of its paths, and against what is known to be broken."""
+"""Several quantiles at once: JointExp against enumeration, through all of its paths, and against
+what is known to be broken.
+"""
 
 import itertools
 import math
@@ -53,7 +55,9 @@ def test_the_law_on_every_small_data_set(at, distinct, unit):
 
 @pytest.mark.deep
 def test_the_law_on_every_data_set_of_six_rows_in_eight_cells(evidence):
-    """n <= 6, a lattice of 8 cells, ties and all: the largest error of a probability, and of its logarithm."""
+    """n <= 6, a lattice of 8 cells, ties and all: the largest error of a probability, and of its
+    logarithm.
+    """
     figures = {}
     for at, distinct in ((QUARTILES, False), (UNEVEN, True)):
         chosen, errors, logs, number = selections.tuples(range(9), 3, distinct), 0.0, 0.0, 0
@@ -84,7 +88,9 @@ def test_the_law_on_every_data_set_of_six_rows_in_eight_cells(evidence):
     ],
 )
 def test_the_continuous_form_of_the_source(unit, log_total, expected):
-    """Data 1..5 in [0, 6], quartiles: six intervals, here of 2^24 edges each; k quantiles in one make w^k / k! of its volume."""
+    """Data 1..5 in [0, 6], quartiles: six intervals, here of 2^24 edges each; k quantiles in one
+    make w^k / k! of its volume.
+    """
     wide = 2**24
     ranks = Ranks(np.arange(6), wide * np.arange(7), 5)
     law = JointLaw(ranks, QUARTILES, Fraction(1), unit)
@@ -135,7 +141,9 @@ def test_broken_twins_are_caught():
 
 
 def test_the_replace_sensitivity_inside_nodes_spends_a_quarter_too_much():
-    """A person leaves one node and enters another: what leaving costs in the one and entering in the other add up."""
+    """A person leaves one node and enters another: what leaving costs in the one and entering in
+    the other add up.
+    """
     small = list(data_sets(4, 4))
     assert 2 * worst(wide_law(QUARTILES, "1", SWAP), small, ADD) == pytest.approx(1.25, abs=1e-3)
     unit, share = nested(SWAP, Fraction(1))
@@ -150,7 +158,9 @@ def observed(law, chosen, draws):
 
 
 def surprise(counts, log_p):
-    """A chi-square over outcomes that expect five draws or more and over all others together, in standard deviations."""
+    """A chi-square over outcomes that expect five draws or more and over all others together, in
+    standard deviations.
+    """
     expected = counts.sum() * np.exp(log_p)
     common = expected >= 5
     found, right = (np.append(x[common], x[~common].sum() + 1e-9) for x in (counts, expected))
@@ -177,7 +187,9 @@ def test_draws_follow_the_law(cells, at, epsilon, distinct):
 
 
 def test_multisets_drawn_as_independent_places_would_be_noticed():
-    """One group of four edges, no rows: multisets are even; three independent places, sorted, are not."""
+    """One group of four edges, no rows: multisets are even; three independent places, sorted, are
+    not.
+    """
     chosen = selections.tuples(range(4), 3)
     rng = np.random.default_rng(5)
     names = {tuple(row): i for i, row in enumerate(chosen.tolist())}
@@ -200,13 +212,17 @@ def test_multisets_drawn_as_independent_places_would_be_noticed():
     )
 
 
+class ClampOfThree(JointLaw):
+    def _clamp_of(self, number):
+        return Fraction(3)
+
+
 @pytest.mark.parametrize("distinct", [False, True])
 def test_the_clamp_by_its_own_law(distinct):
     """With a clamp of 3 instead of 60 both kinds of draws occur, and both refusals."""
     cells, chosen = (2, 0, 1, 3, 0), selections.tuples(range(6), 3, distinct)
-    law = JointLaw(
-        Ranks.of_counts(np.array(cells)), QUARTILES, Fraction(4), ADD, distinct=distinct, clamp=3.0
-    )
+    ranks = Ranks.of_counts(np.array(cells))
+    law = ClampOfThree(ranks, QUARTILES, Fraction(4), ADD, distinct=distinct)
     free = selections.joint(cells, QUARTILES, 4.0, float(joint_sensitivity(QUARTILES, ADD)), chosen)
     right = selections.normalised(np.maximum(free - free.max(), -3.0))
     counts = observed(law, chosen, 2_500)
@@ -296,13 +312,15 @@ def test_what_is_too_much_at_once_is_refused():
         tuples(5, 4, True)
     assert tuples(3, 5) == 35
     assert tuples(3, 5, True) == 10
-    assert jointexp.LARGEST_CLAMP + 50 <= jointexp.REACH
+    assert jointexp.LARGEST_CLAMP + 50 <= jointexp.LARGEST_EXPONENT
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("epsilon", [1, 10, 100, 1000])
 def test_large_atoms_and_empty_cells_have_a_law(epsilon):
-    """Whether a run fails would tell one row's presence, so none may: beginnings that cannot be have no weight, and set no scale."""
+    """Whether a run fails would tell one row's presence, so none may: beginnings that cannot be
+    have no weight, and set no scale.
+    """
     rng = np.random.default_rng(epsilon)
     for _ in range(60):
         cells = int(rng.integers(5, 200))

@@ -66,7 +66,8 @@ def test_noise_that_is_next_to_nothing():
     assert law.sum_half_width(np.array([5.0]), 0.05).tolist() == [0.0]
 
 
-# Integer weights are whole cells; halves and tenths are cut ones. Weighted sums are convolved on the lattice of tenths.
+# Integer weights are whole cells; halves and tenths are cut ones. Weighted sums are convolved on
+# the lattice of tenths.
 WEIGHTS = [[1.0], [1.0] * 4, [1.0] * 40, [0.5, 0.5], [0.1, 1.0, 0.5], [0.1]]
 
 
@@ -92,7 +93,8 @@ def test_sums_of_noise_are_covered_and_not_wastefully(law, weights, alpha):
     bound = float(law.sum_half_width(np.array([effective]), alpha)[0])
     exact = quantile(law, weights, alpha)
     assert bound >= exact
-    # A Chernoff bound pays most on a single number, twice the exact half-width, and less the more are added.
+    # A Chernoff bound pays most on a single number, twice the exact half-width, and less the more
+    # are added.
     if min(weights) == 1.0:
         assert bound <= (2 if len(weights) == 1 else 1.6) * exact + 2
 

@@ -1,4 +1,6 @@
-"""One edge: the exponential mechanism and permute-and-flip against enumeration, and against what is known to be broken."""
+"""One edge: the exponential mechanism and permute-and-flip against enumeration, and against what is
+known to be broken.
+"""
 
 import math
 from fractions import Fraction
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity, settled
+from sfumato.mechanisms.ranks import Ranks, common_denominator, nested, rank_sensitivity
 from sfumato.mechanisms.selection import CLAMP, SHIFT, RankLaw
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
@@ -62,7 +64,9 @@ def test_the_continuous_form_of_the_source(unit, expected):
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("q", [HALF, Fraction(1, 4)])
 def test_no_more_is_spent_than_claimed(q, unit):
-    """On few cells with ties, and on many: the loss comes close to the claim where most edges lie on one side of the target."""
+    """On few cells with ties, and on many: the loss comes close to the claim where most edges lie
+    on one side of the target.
+    """
     tied = worst(law_of(q, "1", unit, range(5)), data_sets(4, 3), unit)
     wide = worst(wide_law(q, "1", unit), data_sets(4, 4), unit)
     assert max(tied, wide) <= 1 + 1e-9
@@ -81,7 +85,8 @@ def test_permute_and_flip_spends_no_more(unit):
 def test_broken_twins_are_caught():
     small = list(data_sets(4, 4))
     half = float(rank_sensitivity(HALF, ADD))
-    # exp(-2 eps |i - n/2|), as the first library has it: 2 eps under add-remove, 4 eps under replace
+    # exp(-2 eps |i - n/2|), as the first library has it: 2 eps under add-remove, 4 eps under
+    # replace
     assert worst(wide_law(HALF, "2", ADD), small, ADD) > 1.9
     assert worst(wide_law(HALF, "2", ADD), small, SWAP) > 3.8
     closed = worst(
@@ -113,7 +118,9 @@ def test_draws_follow_the_law(method, cells):
 
 
 def test_far_edges_share_the_clamp():
-    """An epsilon so large that only the best group is looked at: all others are reached by the bucket of the clamp."""
+    """An epsilon so large that only the best group is looked at: all others are reached by the
+    bucket of the clamp.
+    """
     cells = np.zeros(64, np.int64)
     cells[::8] = 1000
     law = RankLaw(Ranks.of_counts(cells), HALF, Fraction(10**6), ADD)
@@ -152,12 +159,12 @@ def test_many_edges_are_drawn_by_number():
 )
 def test_what_is_no_quantile_is_refused(at):
     with pytest.raises(UsageError, match="quantiles"):
-        settled([Fraction(q) for q in at])
+        common_denominator([Fraction(q) for q in at])
 
 
 def test_quantiles_share_a_denominator():
-    assert settled([Fraction(1, 7), Fraction(1, 3)]) == ((3, 7), 21)
-    numerators, whole = settled([Fraction(1, 4_000_037), Fraction(1, 3)])
+    assert common_denominator([Fraction(1, 7), Fraction(1, 3)]) == ((3, 7), 21)
+    numerators, whole = common_denominator([Fraction(1, 4_000_037), Fraction(1, 3)])
     assert whole == 2**22
     assert numerators[1] == round(2**22 / 3)
 

@@ -32,7 +32,9 @@ RELATIONS = ("add-remove", "replace")
 
 
 def pairs(rows: int, relation: str):
-    """Rows shared on one key and spread over two, beside what others have; enough of others for every branch of the law."""
+    """Rows shared on one key and spread over two, beside what others have; enough of others for
+    every branch of the law.
+    """
     return selection.neighbours(rows, relation, keys=2, most=3 if rows < 3 else 2)
 
 
@@ -54,7 +56,9 @@ def test_it_spends_no_more_than_it_claims(rows: int, relation: str, rule: str) -
     ids=str,
 )
 def test_one_row_at_every_count(epsilon: float, delta: float) -> None:
-    """All counts from none to where a key is surely shown: pi is tight somewhere on the way up and somewhere on the way down."""
+    """All counts from none to where a key is surely shown: pi is tight somewhere on the way up and
+    somewhere on the way down.
+    """
     law = TruncatedGeometric(Fraction(str(epsilon)), Fraction(str(delta)))
     last = law.shape.last
     found = [
@@ -83,7 +87,9 @@ def test_counts_that_are_kept(epsilon: str, half: int, most: int) -> None:
 
 
 def test_twin_divides_epsilon_and_delta_by_the_rows() -> None:
-    """(eps / r, delta / r) is not enough where rows share a key: 1.32 times delta for 2 rows at eps 1, 5.46 times for 10 at eps 3."""
+    """(eps / r, delta / r) is not enough where rows share a key: 1.32 times delta for 2 rows at eps
+    1, 5.46 times for 10 at eps 3.
+    """
     for rows, epsilon, factor in ((2, 1.0, 1.32), (4, 1.0, None), (10, 3.0, 5.46)):
         delta = 1e-3
         law = TruncatedGeometric(Fraction(str(epsilon)) / rows, Fraction(str(delta)) / rows)
@@ -182,7 +188,7 @@ def test_intervals_that_forget_the_selection_do_not_hold() -> None:
 def test_half_widths_and_reach_are_the_smallest_that_will_do(law: KeyLaw) -> None:
     mass = selection.masses(law)
     for alpha in (0.3, 0.05, 0.001):
-        half, reach = law.half_width(alpha), law.reach(alpha)
+        half, reach = law.half_width(alpha), law.error_bound(alpha)
         for k, fits in ((half, True), (half - 1, False)):
             assert (sum(p for x, p in mass.items() if abs(x) > k) <= alpha * (1 + 1e-9)) == fits
 

@@ -22,7 +22,10 @@ from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 
 
 def epsilon_of(rho, delta, orders):
-    """The least epsilon over a grid of orders, to 40 digits (Canonne, Kamath, Steinke 2020, Cor. 13)."""
+    """The least epsilon over a grid of orders, to 40 digits (Canonne, Kamath, Steinke 2020, Cor.
+
+    13).
+    """
     with mpmath.workdps(40):
         r, log_delta = (
             mpmath.mpf(rho.numerator) / rho.denominator,
@@ -71,7 +74,9 @@ def test_pure_to_concentrated():
 
 
 def exact_delta(epsilon, scale, answers):
-    """delta(epsilon) of answers with discrete Laplace noise, one coordinate moved by 1: each loss is +-1/scale, so they are binomial."""
+    """delta(epsilon) of answers with discrete Laplace noise, one coordinate moved by 1: each loss
+    is +-1/scale, so they are binomial.
+    """
     step = 1 / float(scale)
     up = 1 / (1 + math.exp(-step))
     return sum(
@@ -89,7 +94,9 @@ def exact_delta(epsilon, scale, answers):
     ("delta", "continuous"), [(Fraction(1, 10**6), 1.774), (Fraction(1, 10**4), 1.387)]
 )
 def test_twenty_laplace_answers(delta, continuous):
-    """Never below the exact figure, within 1e-3 of it, and above the literature's, which is for continuous noise."""
+    """Never below the exact figure, within 1e-3 of it, and above the literature's, which is for
+    continuous noise.
+    """
     tight = float(plan_epsilon([PureDP("0.1")] * 20, delta))
     assert exact_delta(tight, 10, 20) <= delta
     assert exact_delta(tight - 1e-3, 10, 20) > delta

@@ -12,7 +12,9 @@ CELLS = 3
 
 
 def moves(unit, universe):
-    """All pairs of what one person may have brought: at most r rows each, none under add-remove on one side."""
+    """All pairs of what one person may have brought: at most r rows each, none under add-remove on
+    one side.
+    """
     own = [
         rows
         for size in range(unit.rows_per_person + 1)

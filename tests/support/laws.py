@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.mechanisms.noise import DiscreteGaussian, Law, Script
+from sfumato.mechanisms.noise import DiscreteGaussian, Law
+from sfumato.mechanisms.scripts import Script
 from sfumato.privacy.unit import Unit
 
 

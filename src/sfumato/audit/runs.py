@@ -19,7 +19,8 @@ from sfumato.arrays import Array
 from sfumato.audit.laws import log_mass
 from sfumato.cube import Cube, KeyList
 from sfumato.domain import Domain, KeyAxis, LabelAxis, Lattice, LatticeAxis
-from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Drawn, Law, Script
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
+from sfumato.mechanisms.scripts import Drawn, Script
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits

@@ -103,7 +103,7 @@ class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_
     precision : int
 
     >>> from fractions import Fraction
-    >>> from sfumato.mechanisms.noise import Script
+    >>> from sfumato.mechanisms.scripts import Script
     >>> counter = ToeplitzCounter(4, DiscreteGaussian(Fraction(2**32)), precision=4)
     >>> column(4, 4).tolist()
     [16, 8, 6, 5]

@@ -201,7 +201,7 @@ class _Request:
                 return STABILITY_SENSITIVITY * self._stability_log / float(epsilon) + 1
             case "geometric":
                 return DiscreteLaplace(self.unit.counts_l1 / epsilon).half_width(self.alpha)
-        return self._key_law(epsilon).reach(self.alpha)
+        return self._key_law(epsilon).error_bound(self.alpha)
 
     def epsilon(self, accuracy: Fraction) -> float:
         """The least epsilon with at most this accuracy."""
@@ -231,7 +231,7 @@ class _Request:
         if self.mechanism == "geometric":
             law = DiscreteLaplace(self.unit.counts_l1 / epsilon)
             return law.log_tail(accuracy) - math.log(self.alpha)
-        missed = self._key_law(epsilon).misses(accuracy)
+        missed = self._key_law(epsilon).miss_probability(accuracy)
         return math.log(max(missed, LEAST_ALPHA)) - math.log(self.alpha)
 
     def _key_law(self, epsilon: Fraction) -> KeyLaw:

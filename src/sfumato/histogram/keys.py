@@ -79,9 +79,9 @@ class KeysPreview(CountsPreview, frozen=True, kw_only=True):
         alpha = error_probability(confidence)
         counts_cells = isinstance(self.law, DiscreteLaplace)
         if isinstance(self.law, DiscreteLaplace):
-            error = self.selects.reach_of_cells(self.law, alpha)
+            error = self.selects.error_bound_of_cells(self.law, alpha)
         else:
-            error = self.selects.reach(alpha)
+            error = self.selects.error_bound(alpha)
         # The source's formula assumes one row per person.
         if self.rule != "stability" or self.unit.rows_per_person > 1:
             return error

@@ -1,13 +1,17 @@
-"""The bounded perturbation mechanism: a report inside a box, whose density falls with the distance from the true point.
+"""The bounded perturbation mechanism: a report inside a box, whose density falls with the distance
+from the true point.
 
-Density of a report x in R_L = [-L, 1 + L]^d for a point v in [0, 1]^d: lambda_L exp(-epsilon min(|x - v|, L)).
+Density of a report x in R_L = [-L, 1 + L]^d for a point v in [0, 1]^d: lambda_L exp(-epsilon min(|x
+- v|, L)).
 
-As exp(-k min(r, L)) = e^(-kL) + integral over t from r to L of k e^(-kt) dt, it is a mixture: with probability b a uniform point of
-R_L that knows nothing of v; else a uniform point of the ball of radius T around v, T a Gamma(d + 1, rate k) variable truncated
-to [0, L]. The ball lies inside R_L wherever v is, so b and the constants do not depend on v.
+As exp(-k min(r, L)) = e^(-kL) + integral over t from r to L of k e^(-kt) dt, it is a mixture: with
+probability b a uniform point of R_L that knows nothing of v; else a uniform point of the ball of
+radius T around v, T a Gamma(d + 1, rate k) variable truncated to [0, L]. The ball lies inside R_L
+wherever v is, so b and the constants do not depend on v.
 
-Where the reports lie: on 2^16 cells an axis, each reported by its centre. The cell of the real-valued x is drawn without error
-(``offsets``), and uniform cells are plain bits. Rounding is post-processing, so a report is exactly as private as x.
+Where the reports lie: on 2^16 cells an axis, each reported by its centre. The cell of the
+real-valued x is drawn without error (``offsets``), and uniform cells are plain bits. Rounding is
+post-processing, so a report is exactly as private as x.
 """
 
 from __future__ import annotations
@@ -55,19 +59,22 @@ Method = Literal["mixture", "two-stage"]
 
 LARGEST_LOSS = 10**12
 MOST_REPORTS = 10**10
-"""More reports than there are people: where a centroid within 0.1 would take more, a report is refused."""
+"""More reports than there are people: where a centroid within 0.1 would take more, a report is
+refused.
+"""
 
 
 class BPM(LocalMechanism, frozen=True, tag="bpm"):
-    """Perturb points on their owner's device, so that no one else ever sees them: k-means with no trusted curator.
+    """Perturb points on their owner's device, so that no one else ever sees them: k-means with no
+    trusted curator.
 
     Parameters
     ----------
     epsilon : str, int, Fraction, Decimal or float
         Above 0, per unit of distance in the unit cube.
     L : the same, or "auto"
-        Above 0: how far a report is drawn to its point. "auto": the smallest L whose variance is within 5 % of what a
-        larger one could reach; it depends on epsilon and the dimension only.
+        Above 0: how far a report is drawn to its point. "auto": the smallest L whose variance is
+        within 5 % of what a larger one could reach; it depends on epsilon and the dimension only.
     dimension : int
         d, the number of axes.
 
@@ -87,7 +94,8 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
     Raises
     ------
     UsageError
-        epsilon or L is not above 0, the dimension is not from 1 to 100,000, points have another shape or hold NaN.
+        epsilon or L is not above 0, the dimension is not from 1 to 100,000, points have another
+        shape or hold NaN.
     Infeasible
         From ``perturb``: a report would hardly carry a signal.
 
@@ -136,7 +144,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
                 asked, "a privacy loss above 1e12 promises nothing", "Choose a smaller epsilon or L"
             )
 
-    # --- the law -----------------------------------------------------------------------------------------------------------
+    # --- the law ----------------------------------------------------------------------------------
 
     @property
     def _constants(self) -> Constants:
@@ -180,7 +188,9 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         )
 
     def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
-        """Log density of reports x for points v, shapes (d,) or (n, d), broadcast; -inf outside the report space."""
+        """Log density of reports x for points v, shapes (d,) or (n, d), broadcast; -inf outside the
+        report space.
+        """
         points, reports = (
             read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports"))
         )
@@ -189,10 +199,12 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         inside = ((reports >= -reach) & (reports <= 1 + reach)).all(axis=-1)
         return np.where(inside, self.log_normalizer - float(self.epsilon) * near, -np.inf)[()]
 
-    # --- accuracy ----------------------------------------------------------------------------------------------------------
+    # --- accuracy ---------------------------------------------------------------------------------
 
     def debias(self, mean_of_reports: ArrayLike) -> Floats:
-        """Turn a mean of many reports into an unbiased estimate of the mean of their points: (x - b/2) / (1 - b)."""
+        """Turn a mean of many reports into an unbiased estimate of the mean of their points: (x -
+        b/2) / (1 - b).
+        """
         mean = read_array(mean_of_reports, self.dimension, "means of reports")
         self._feasible()
         return np.asarray((mean - self.background_probability / 2) / self.signal_probability)
@@ -210,7 +222,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
             f'Take L = {decimal(better)} (L="auto"), which needs {count:,.0f} of them, or a larger epsilon, or fewer dimensions',
         )
 
-    # --- reports -----------------------------------------------------------------------------------------------------------
+    # --- reports ----------------------------------------------------------------------------------
 
     @property
     def width(self) -> Fraction:
@@ -225,7 +237,8 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         points : array of shape (n, d) or (d,)
             In the unit cube; what lies outside is clamped to it.
         method : {"mixture", "two-stage"}
-            The fast sampler, or the paper's Algorithms 2 to 4, slower and easier to read. Both have the same law.
+            The fast sampler, or the paper's Algorithms 2 to 4, slower and easier to read. Both have
+            the same law.
 
         Returns
         -------
@@ -252,7 +265,9 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         )
 
     def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:
-        """Draw the lattice cell of one report for each point: int64, shape (n, d), each from 0 to 2^16 - 1."""
+        """Draw the lattice cell of one report for each point: int64, shape (n, d), each from 0 to
+        2^16 - 1.
+        """
         self._feasible()
         source = bits or current()
         return in_blocks(
@@ -284,12 +299,15 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         return 0, RESOLUTION - 1
 
     def plot(self, ax: Axes | None = None, reports: int = 100_000) -> Axes:
-        """Draw the density of reports against their distance, beside so many simulated ones, on a matplotlib Axes."""
+        """Draw the density of reports against their distance, beside so many simulated ones, on a
+        matplotlib Axes.
+        """
         from sfumato.charts import reports as local
 
         d, reach = self.dimension, float(self.L)
         radii = np.linalg.norm(centre_reports(self, reports) - 0.5, axis=1)
-        # Within the box's nearest face all directions are open, so that shells have their full volume.
+        # Within the box's nearest face all directions are open, so that shells have their full
+        # volume.
         far = reach + 0.5
         edges = np.linspace(0, far, 41)
         volumes = float(unit_ball(d)) * np.diff(edges**d)
@@ -327,7 +345,9 @@ def centre_reports(bpm: BPM, reports: int) -> Floats:
 
 
 def share_within(bpm: BPM, radii: ArrayLike) -> Floats:
-    """P(|x - v| <= r) for radii up to L: float64 like ``radii``, what the distances of reports should look like."""
+    """P(|x - v| <= r) for radii up to L: float64 like ``radii``, what the distances of reports
+    should look like.
+    """
     found = []
     d, k = bpm.dimension, bpm.epsilon
     for r in np.ravel(radii).tolist():

@@ -1,7 +1,7 @@
 """What runs on a person's device: one value in, one report out, and the same report for ever after.
 
-A second report of the same person would cost epsilon again, even of the same value. So the report is remembered, on disk before
-it is handed out, and whatever is asked later gets the remembered one.
+A second report of the same person would cost epsilon again, even of the same value. So the report
+is remembered, on disk before it is handed out, and whatever is asked later gets the remembered one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def label(mechanism: BPM | MultivariateLaplace, private: bool = True) -> str:
-    """A mechanism in one word; a report whose noise came from a public seed says so in it, and no real collection takes it.
+    """A mechanism in one word; a report whose noise came from a public seed says so in it, and no
+    real collection takes it.
 
     >>> label(BPM(epsilon=2, L="0.3", dimension=2))
     'bpm,epsilon=2,L=3/10,dimension=2'
@@ -128,7 +129,8 @@ class Client:
     bounds : mapping of Interval, or sequence of (lower, upper)
         Public bounds of each axis; with unequal ranges, distance is measured in ranges.
     memory : path or None
-        Where the report is kept between runs: a file that only its owner can read. None: as long as this object lives.
+        Where the report is kept between runs: a file that only its owner can read. None: as long as
+        this object lives.
 
     >>> client = Client(BPM(epsilon=4, L="auto", dimension=1), [(0, 120)])
     >>> client.report([37]) == client.report([38])
@@ -155,7 +157,8 @@ class Client:
         Raises
         ------
         UsageError
-            The value has the wrong shape or is missing, or the memory holds a report to another mechanism.
+            The value has the wrong shape or is missing, or the memory holds a report to another
+            mechanism.
         DataError
             The memory cannot be read or written.
         """

@@ -1,7 +1,10 @@
-"""What runs on the server: it gathers reports, refuses what is none, and decodes them. True values never come here.
+"""What runs on the server: it gathers reports, refuses what is none, and decodes them.
 
-Reports arrive as lines of JSON (``client.Report``) or as Parquet with the columns ``id`` and ``cells`` and the mechanism's label in the
-file's metadata. Only reports to one mechanism can be decoded together; a copy of a report counts once.
+True values never come here.
+
+Reports arrive as lines of JSON (``client.Report``) or as Parquet with the columns ``id`` and
+``cells`` and the mechanism's label in the file's metadata. Only reports to one mechanism can be
+decoded together; a copy of a report counts once.
 """
 
 from __future__ import annotations
@@ -33,15 +36,18 @@ class Collector:
     Parameters
     ----------
     mechanism : BPM, MultivariateLaplace or None
-        What the devices were told to use. None: that of the first report, whoever sent it; for rehearsals only.
+        What the devices were told to use. None: that of the first report, whoever sent it; for
+        rehearsals only.
     private : bool
-        False: take reports of ``testing.deterministic``, and say that they are not private. None of the others then.
+        False: take reports of ``testing.deterministic``, and say that they are not private. None of
+        the others then.
 
     Attributes
     ----------
     refused : int
-        Reports that were left out: not readable, to another mechanism, outside its lattice, or copies. Where a mechanism is
-        given, also those whose noise came from a public seed; with ``private=False`` all others.
+        Reports that were left out: not readable, to another mechanism, outside its lattice, or
+        copies. Where a mechanism is given, also those whose noise came from a public seed; with
+        ``private=False`` all others.
     """
 
     def __init__(
@@ -65,7 +71,9 @@ class Collector:
         return f"Collector({len(self):,} {what}, {self.refused:,} refused)"
 
     def add(self, reports: Iterable[Report]) -> None:
-        """Take reports; those that cannot be decoded together with the others are counted and left out."""
+        """Take reports; those that cannot be decoded together with the others are counted and left
+        out.
+        """
         limits: tuple[int, int] | None = None
         to = "" if self.mechanism is None else label(self.mechanism, self.private)
         for report in reports:
@@ -161,14 +169,19 @@ class Collector:
         )
 
     def decode(self, n_clusters: int, random_state: int | None = None) -> Decoded:
-        """Find clusters in the reports; see ``decoder``. ``random_state`` seeds the search, and no noise."""
+        """Find clusters in the reports; see ``decoder``.
+
+        ``random_state`` seeds the search, and no noise.
+        """
         points = self.points()
         assert self.mechanism is not None
         return decode(points, self.mechanism, n_clusters, np.random.default_rng(random_state))
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file, in bounded memory: of one that is longer than any report the beginning only, which is no report."""
+    """The lines of a file, in bounded memory: of one that is longer than any report the beginning
+    only, which is no report.
+    """
     whole = True
     while line := file.readline(LONGEST_LINE):
         if whole:

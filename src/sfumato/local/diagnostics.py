@@ -1,4 +1,5 @@
-"""What the source's scripts show: density against radius, the share inside the ball, the report space, a sweep over L.
+"""What the source's scripts show: density against radius, the share inside the ball, the report
+space, a sweep over L.
 
 Everything is simulated on a public point: no person's value is touched.
 """

@@ -1,7 +1,9 @@
-"""The multivariate Laplace mechanism: the limit of BPM for a reach without bound, and the simplest metric privacy there is.
+"""The multivariate Laplace mechanism: the limit of BPM for a reach without bound, and the simplest
+metric privacy there is.
 
-Density of a report x for a point v: proportional to exp(-epsilon |x - v|) on all of R^d; |x - v| is Gamma(d, rate epsilon) and
-the direction is uniform. Reports lie on a lattice whose cells are 2^-16 times a power of two near 1 + 2 d / epsilon wide.
+Density of a report x for a point v: proportional to exp(-epsilon |x - v|) on all of R^d; |x - v| is
+Gamma(d, rate epsilon) and the direction is uniform. Reports lie on a lattice whose cells are 2^-16
+times a power of two near 1 + 2 d / epsilon wide.
 """
 
 from __future__ import annotations
@@ -33,11 +35,14 @@ from sfumato.privacy.guarantee import Proof
 from sfumato.random.bits import Bits, current
 
 FARTHEST = 2**40
-"""Cells that are read from others lie within this of 0; a report beyond it has no chance of happening."""
+"""Cells that are read from others lie within this of 0; a report beyond it has no chance of
+happening.
+"""
 
 
 class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
-    """Perturb points on their owner's device with noise whose density falls with the Euclidean distance.
+    """Perturb points on their owner's device with noise whose density falls with the Euclidean
+    distance.
 
     Parameters
     ----------
@@ -56,7 +61,8 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
     Raises
     ------
     UsageError
-        epsilon is not above 0, the dimension is not from 1 to 100,000, points have another shape or hold NaN.
+        epsilon is not above 0, the dimension is not from 1 to 100,000, points have another shape or
+        hold NaN.
 
     {metric_privacy}
     {proof}
@@ -136,7 +142,9 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         return Fraction(2) ** math.ceil(math.log2(spread)) / RESOLUTION
 
     def perturb(self, points: ArrayLike) -> Floats:
-        """Draw one report for each point of the unit cube, shape (n, d) or (d,): float64 of the same shape, on the lattice."""
+        """Draw one report for each point of the unit cube, shape (n, d) or (d,): float64 of the
+        same shape, on the lattice.
+        """
         bits = current()
         return reports_of(
             self, points, lambda part, target: _around(self).cells(part, bits, target)

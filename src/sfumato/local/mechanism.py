@@ -1,4 +1,6 @@
-"""What the two local mechanisms share: points in, reports on a public lattice out, and the figures a user needs."""
+"""What the two local mechanisms share: points in, reports on a public lattice out, and the figures
+a user needs.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,8 @@ class LocalMechanism(msgspec.Struct, frozen=True):
         return math.ceil(wanted) if math.isfinite(wanted) else 10**400
 
     def limit(self: Mechanism, reports: int) -> float:
-        """The least mean squared error that any mechanism of this epsilon allows: d^2 / (epsilon^2 n).
+        """The least mean squared error that any mechanism of this epsilon allows: d^2 / (epsilon^2
+        n).
 
         It is that of unbiased estimates of a common location: each report of an epsilon d_E-private
         mechanism carries Fisher information of trace at most epsilon^2.
@@ -180,7 +183,9 @@ def read_array(values: ArrayLike, dimension: int, name: str) -> Floats:
 
 
 def in_blocks(points: ArrayLike, dimension: int, draw: Draw) -> Floats:
-    """Read points and draw for a few at a time, which stay in the cache: float64 ndarray of shape (n, d)."""
+    """Read points and draw for a few at a time, which stay in the cache: float64 ndarray of shape
+    (n, d).
+    """
     given = np.atleast_2d(read_array(points, dimension, "points"))
     found = np.empty(given.shape)
     np.empty(

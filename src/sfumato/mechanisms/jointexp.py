@@ -1,19 +1,20 @@
 """m quantiles of one axis at once: JointExp on lattice edges.
 
-Guarantee: pure epsilon-DP for one person, and (epsilon^2 / 8)-zCDP; the numerical slack is charged
-(below).
+Guarantee: pure epsilon-DP for one person, and (epsilon^2 / 8)-zCDP; numerical slack is charged.
 Sensitivity: D = 2r under replace, 2r (1 - the least gap) under add-remove
-(``ranks.joint_sensitivity``). Holds because
-    *The law.* Non-decreasing tuples of edges (``distinct``: increasing ones) have weight exp(a
-    max(u, M - U)), a = epsilon' / (2 D), u = -sum over j of |n(o_j) - n(o_(j-1)) - n (q_j -
-    q_(j-1))|, with M the largest u of any tuple. u and M move by at most D, so max(u, M - U) does.
-    With d_j = n(o_j) - n q_j the terms are |d_j - d_(j-1)|, so a tuple with some |d_j| has u <= -2
-    |d_j|.
-    *The clamp.* U = C / a with C at least 48 above the logarithm of the number of tuples: it is
-    reached with a chance below e^-48, and then by its exact law. F = e^-C is the least weight. A
-    draw takes either an even tuple, with mass F times their number, and keeps it if u < M - U; or
-    one of the chain below, and keeps it if u >= M - U; otherwise it starts afresh. Every tuple with
-    u >= M - U has |d_j| <= (U - M) / 2, so the chain needs the edges in such windows only.
+(``ranks.joint_sensitivity``).
+Holds because
+    *The law.* Non-decreasing tuples of edges (``distinct``: increasing ones) have weight
+    exp(a max(u, M - U)), a = epsilon' / (2 D). The utility u is minus the sum over j of
+    |n(o_j) - n(o_(j-1)) - n (q_j - q_(j-1))|, and M is the largest u of any tuple. u and M move by
+    at most D, so max(u, M - U) does. With d_j = n(o_j) - n q_j the terms are |d_j - d_(j-1)|, so a
+    tuple with some |d_j| has u <= -2 |d_j|.
+    *The clamp.* U = C / a with C at least 48 above the logarithm of the number of tuples: a draw
+    reaches it with a probability below e^-48, and then by its exact law. F = e^-C is the least
+    weight. A draw takes either an even tuple, with mass F times their number, and keeps it if
+    u < M - U; or one of the chain below, and keeps it if u >= M - U; otherwise it starts afresh.
+    Every tuple with u >= M - U has |d_j| <= (U - M) / 2, so the chain needs the edges in such
+    windows only.
     *The chain.* alpha_j(g) sums the weights of all beginnings that end with o_j in group g. It is
     held as beta e^(a A), A the exact integer of the best beginning. Terms are added, never
     subtracted (``scans``), so that beta has a small relative error. k quantiles in a group of w
@@ -42,24 +43,33 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import Infeasible, UsageError
-from sfumato.mechanisms.ranks import Ranks, joint_sensitivity, settled
+from sfumato.mechanisms.ranks import Ranks, common_denominator, joint_sensitivity
 from sfumato.mechanisms.scans import NEVER, Terms, exp_of, running, total, windows
 from sfumato.numbers import decimal, positive
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 from sfumato.random.weighted import index_by_weight, multiset, subset
 
-DIGITS = 52  # of the rate: exact as a double
-LARGEST_CLAMP, REACH = 640.0, 690.0
+RATE_BITS = 52
+"""Bits of the rate a: few enough that a double holds it exactly."""
+
+LARGEST_CLAMP = 640.0
+"""The largest C for which e^-C and the sums beside it stay far from the ends of doubles."""
+
+LARGEST_EXPONENT = 690.0
+"""How far, in nats, terms of one sum may lie apart: exp(-690) is still a normal double."""
+
 BEYOND = 48.0
+"""Nats by which C exceeds the logarithm of the number of tuples."""
 
 
 def joint_slack(quantiles: int, edges: int, unit: Unit) -> Fraction:
-    """By how much less than its epsilon a selection runs: 4 r eta, where eta bounds how far ln P of
-    any tuple is from the stated law.
+    """By how much less than its epsilon a selection runs: 4 r eta, where eta bounds the error of ln
+    P of any tuple.
     """
     stage = Fraction(32, 2**41) + Fraction(edges, 2**55) + Fraction(1, 2**38)
-    return 4 * unit.rows_per_person * 2 * (quantiles + 2) * stage
+    eta = 2 * (quantiles + 2) * stage
+    return 4 * unit.rows_per_person * eta
 
 
 @lru_cache(maxsize=1024)
@@ -78,9 +88,10 @@ def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
             f"only {edges} are allowed",
             "Ask for fewer quantiles, or on a finer lattice",
         )
-    number = (
-        math.comb(edges, quantiles) if distinct else math.comb(edges + quantiles - 1, quantiles)
-    )
+    if distinct:
+        number = math.comb(edges, quantiles)
+    else:
+        number = math.comb(edges + quantiles - 1, quantiles)
     if math.log(number) + BEYOND + 1 > LARGEST_CLAMP:
         asked = f"{quantiles} quantiles at once over {edges} edges"
         raise Infeasible(
@@ -93,8 +104,18 @@ def tuples(quantiles: int, edges: int, distinct: bool = False) -> int:
 
 @dataclass(frozen=True, repr=False, eq=False, slots=True)
 class _Stage:
-    """One quantile's window of groups [start, stop): d of each, and the sums of the beginnings that
-    enter it or end in it.
+    """One quantile's window of groups, and the sums of the beginnings that enter it or end in it.
+
+    Attributes
+    ----------
+    start, stop : int
+        The window is the groups [start, stop).
+    offsets : int64 ndarray of shape (groups,)
+        d of each, scaled by the common denominator of the quantiles.
+    entered : Terms
+        Beginnings whose quantile is the first in its group: they came from a lower one.
+    ended : Terms
+        All beginnings that end in the group.
     """
 
     start: int
@@ -120,8 +141,6 @@ class JointLaw:
         ``ranks.nested`` returns.
     distinct : bool
         True: edges increase strictly, so that no box between two of them is empty of volume.
-    clamp : float or None
-        C, for tests; None: as above.
 
     Raises
     ------
@@ -131,8 +150,9 @@ class JointLaw:
         If epsilon is at most ``joint_slack``, or the quantiles are no quantiles.
 
     >>> from sfumato.random import current
-    >>> cells = np.full(1000, 1_000_000)
-    >>> JointLaw(Ranks.of_counts(cells), [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)], Fraction(1), Unit()).draw(current())
+    >>> ranks = Ranks.of_counts(np.full(1000, 1_000_000))
+    >>> quartiles = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
+    >>> JointLaw(ranks, quartiles, Fraction(1), Unit()).draw(current())
     array([250, 500, 750])
     """
 
@@ -144,24 +164,29 @@ class JointLaw:
         unit: Unit,
         *,
         distinct: bool = False,
-        clamp: float | None = None,
     ) -> None:
-        self._ranks, self._distinct = ranks, distinct
-        self._at, self._whole = settled(at)
+        self._ranks = ranks
+        self._distinct = distinct
+        # All ranks are scaled by the common denominator, so that offsets and utilities are
+        # integers.
+        self._at, self._whole = common_denominator(at)
         self._number = tuples(len(at), ranks.edges, distinct)
-        self._clamp = Fraction(
-            math.ceil(math.log(self._number) + BEYOND) if clamp is None else clamp
-        )
+        self._clamp = self._clamp_of(self._number)
         self._exact_rate = self._rate_of(positive(epsilon, "epsilon"), unit)
         self._rate = float(self._exact_rate)
-        self._span = REACH - float(self._clamp)
+        self._span = LARGEST_EXPONENT - float(self._clamp)
         self._stages = self._forward()
         last = self._stages[-1]
+        # The last term of u is |d_m|, from the last quantile to the end of the axis.
         self._finals = Terms(last.ended.exponents - np.abs(last.offsets), last.ended.weights)
         self._best = int(self._finals.exponents.max())
 
+    def _clamp_of(self, number: int) -> Fraction:
+        """C, in nats."""
+        return Fraction(math.ceil(math.log(number) + BEYOND))
+
     def _rate_of(self, epsilon: Fraction, unit: Unit) -> Fraction:
-        """a per unit of the scaled ranks, rounded down to a double."""
+        """The rate a, for ranks scaled by the common denominator: rounded down to a double."""
         left = epsilon - joint_slack(len(self._at), self._ranks.edges, unit)
         if left <= 0:
             asked = f"{len(self._at)} quantiles at epsilon {decimal(epsilon)}"
@@ -172,114 +197,122 @@ class JointLaw:
             )
         sensitivity = joint_sensitivity([Fraction(q, self._whole) for q in self._at], unit)
         rate = left / (2 * sensitivity * self._whole)
-        unit_bits = DIGITS - (rate.numerator.bit_length() - rate.denominator.bit_length())
-        scale = Fraction(2) ** unit_bits
+        magnitude = rate.numerator.bit_length() - rate.denominator.bit_length()
+        scale = Fraction(2) ** (RATE_BITS - magnitude)
         return Fraction(math.floor(rate * scale)) / scale
 
-    # -- the chain, forwards
+    # --- the chain, forwards --------------------------------------------------------------------
 
     def _forward(self) -> list[_Stage]:
-        radius = (
-            math.floor(self._clamp / self._exact_rate) - int(self._score(self._near()[None])[0])
-        ) // 2
+        # u of any tuple is a lower bound on M. So a radius made from it is large enough, and no
+        # smaller one is needed.
+        near = int(self._score(self._near()[None])[0])
+        radius = (math.floor(self._clamp / self._exact_rate) - near) // 2
         stages: list[_Stage] = []
         for j, q in enumerate(self._at):
             start, stop = self._window(q, radius)
             offsets = self._ranks.below[start:stop] * self._whole - q * self._ranks.total
-            begun = Terms(-np.abs(offsets), np.ones(len(offsets)))
-            entered = self._enter(stages[-1], start, offsets) if j else begun
-            stages.append(
-                _Stage(start, stop, offsets, entered, self._end(stages, start, stop, entered))
-            )
+            if j:
+                entered = self._enter(stages[-1], start, offsets)
+            else:
+                entered = Terms(-np.abs(offsets), np.ones(len(offsets)))
+            ended = self._end(stages, start, stop, entered)
+            stages.append(_Stage(start, stop, offsets, entered, ended))
         return stages
 
     def _window(self, q: int, radius: int) -> tuple[int, int]:
         """The groups with |d| <= radius."""
-        target, below = q * self._ranks.total, self._ranks.below
-        low, high = -((radius - target) // self._whole), (target + radius) // self._whole
-        last = self._ranks.total
-        return int(np.searchsorted(below, max(low, 0))), int(
-            np.searchsorted(below, min(high, last), side="right")
-        )
+        target = q * self._ranks.total
+        low = max(-((radius - target) // self._whole), 0)
+        # More rows than there are would not fit the integers of the array, and exclude nothing.
+        high = min((target + radius) // self._whole, self._ranks.total)
+        start = int(np.searchsorted(self._ranks.below, low))
+        stop = int(np.searchsorted(self._ranks.below, high, side="right"))
+        return start, stop
 
     def _near(self) -> Array:
         """A tuple that is good, if not the best: the edges nearest to the targets, moved apart
-        where they must be distinct.
+        where they are distinct.
         """
-        below, first, m = self._ranks.below, self._ranks.first, len(self._at)
+        first = self._ranks.first
         edges: list[int] = []
         for j, q in enumerate(self._at):
-            target = q * self._ranks.total
-            above = min(int(np.searchsorted(below, -(-target // self._whole))), len(below) - 1)
-            left = max(above - 1, 0)
-            nearer = (
-                left
-                if abs(int(below[left]) * self._whole - target)
-                < abs(int(below[above]) * self._whole - target)
-                else above
-            )
+            nearest = int(first[self._nearest_group(q * self._ranks.total)])
             lowest = edges[-1] + self._distinct if edges else int(first[0])
-            highest = int(first[-1]) - 1 - (m - 1 - j if self._distinct else 0)
-            edges.append(min(max(int(first[nearer]), lowest), highest))
+            # Distinct edges leave room for those that follow.
+            following = len(self._at) - 1 - j if self._distinct else 0
+            highest = int(first[-1]) - 1 - following
+            edges.append(min(max(nearest, lowest), highest))
         return np.array(edges)
 
+    def _nearest_group(self, target: int) -> int:
+        """The group whose scaled rank is nearest to a target, the upper one of two."""
+        below = self._ranks.below
+        above = min(int(np.searchsorted(below, -(-target // self._whole))), len(below) - 1)
+        left = max(above - 1, 0)
+        left_distance = abs(int(below[left]) * self._whole - target)
+        above_distance = abs(int(below[above]) * self._whole - target)
+        return left if left_distance < above_distance else above
+
     def _score(self, edges: Array) -> Array:
-        """u of tuples, int64 ndarray of shape (k, m), in units of 1 / whole: int64 ndarray of shape
-        (k,).
-        """
+        """u of tuples, scaled: int64 ndarray of shape (k,) for edges of shape (k, m)."""
         targets = np.array(self._at, dtype=np.int64) * self._ranks.total
         offsets = self._ranks.below[self._ranks.group(edges)] * self._whole - targets
-        return np.asarray(-np.abs(np.diff(offsets, axis=1, prepend=0, append=0)).sum(axis=1))
+        terms = np.abs(np.diff(offsets, axis=1, prepend=0, append=0))
+        return np.asarray(-terms.sum(axis=1))
 
     def _enter(self, before: _Stage, start: int, offsets: Array) -> Terms:
-        """Beginnings that come to each group from a lower one: from d below its own, and from d
-        above its own.
+        """Sum the beginnings that come to each group from a lower one.
+
+        They come in two parts: the term |d' - d| is d - d' for the groups with d' up to d, which
+        are a prefix of the window before, and d' - d for the others below this group, which are a
+        window in it.
         """
         size = before.stop - before.start
         lower = np.clip(np.arange(start, start + len(offsets)) - before.start, 0, size)
-        lesser = np.minimum(
-            np.searchsorted(before.offsets, offsets, side="right"), lower
-        )  # with no rows at all every d is 0
-        ended, rate, span = before.ended, self._rate, self._span
+        prefix = np.searchsorted(before.offsets, offsets, side="right")
+        # With no rows at all every d is 0, and the prefix would hold groups that are not lower.
+        prefix = np.minimum(prefix, lower)
+        ended = before.ended
         parts = []
-        reached = np.flatnonzero(lesser)
+        reached = np.flatnonzero(prefix)
         if len(reached):
-            rising = running(Terms(ended.exponents + before.offsets, ended.weights), rate, span)
-            index = lesser[reached] - 1
-            parts.append(
-                (reached, Terms(rising.exponents[index] - offsets[reached], rising.weights[index]))
-            )
-        reached = np.flatnonzero(lesser < lower)
+            rising = Terms(ended.exponents + before.offsets, ended.weights)
+            sums = running(rising, self._rate, self._span)
+            last = prefix[reached] - 1
+            came = Terms(sums.exponents[last] - offsets[reached], sums.weights[last])
+            parts.append(_spread(came, reached, len(offsets)))
+        reached = np.flatnonzero(prefix < lower)
         if len(reached):
             falling = Terms(ended.exponents - before.offsets, ended.weights)
-            for which, sums in windows(falling, lesser[reached], lower[reached], rate, span):
-                parts.append(
-                    (reached[which], Terms(sums.exponents + offsets[reached[which]], sums.weights))
-                )
-        return (
-            total([_spread(part, which, len(offsets)) for which, part in parts], rate)
-            if parts
-            else _nothing(len(offsets))
-        )
+            found = windows(falling, prefix[reached], lower[reached], self._rate, self._span)
+            for which, sums in found:
+                groups = reached[which]
+                came = Terms(sums.exponents + offsets[groups], sums.weights)
+                parts.append(_spread(came, groups, len(offsets)))
+        return total(parts, self._rate) if parts else _nothing(len(offsets))
 
     def _end(self, stages: list[_Stage], start: int, stop: int, entered: Terms) -> Terms:
-        """Beginnings that end in each group: those that came with this quantile, and those that
-        came earlier and stayed.
+        """Sum the beginnings that end in each group: those that came with this quantile, or with an
+        earlier one and stayed.
+
+        Quantiles that stay in one group share its n(o), so between them only the targets move: from
+        quantile i to quantile j that costs n (q_j - q_i), however the edges lie in the group.
         """
         widths = self._ranks.widths[start:stop]
         j = len(stages)
         parts = [Terms(entered.exponents, entered.weights * widths)]
         for i in range(j - 1, -1, -1):
-            low, high = max(start, stages[i].start), min(stop, stages[i].stop)
+            low = max(start, stages[i].start)
+            high = min(stop, stages[i].stop)
             if low >= high:
                 break
-            came, stay = stages[i].entered, (self._at[j] - self._at[i]) * self._ranks.total
+            came = stages[i].entered
+            stay = (self._at[j] - self._at[i]) * self._ranks.total
             inside = slice(low - stages[i].start, high - stages[i].start)
             ways = self._ways(widths[low - start : high - start], j - i + 1)
-            part = Terms(
-                np.where(ways > 0, came.exponents[inside] - stay, NEVER),
-                came.weights[inside] * ways,
-            )
+            exponents = np.where(ways > 0, came.exponents[inside] - stay, NEVER)
+            part = Terms(exponents, came.weights[inside] * ways)
             parts.append(_spread(part, np.arange(low - start, high - start), stop - start))
         return total(parts, self._rate)
 
@@ -288,104 +321,119 @@ class JointLaw:
         ways = np.ones(len(widths))
         for i in range(count):
             ways *= (widths - i if self._distinct else widths + i) / (i + 1)
+        # More distinct edges than there are: the product may pass 0 and turn negative.
         return np.maximum(ways, 0.0)
 
-    # -- the draw, backwards
+    # --- the draw, backwards --------------------------------------------------------------------
 
     def draw(self, bits: Bits) -> Array:
         """Choose a tuple: int64 ndarray of shape (m,), in order."""
-        weights = self._finals.weights * exp_of(self._rate, self._finals.exponents - self._best)
-        masses = np.array([math.exp(math.log(self._number) - float(self._clamp)), weights.sum()])
+        weights = self._final_weights()
+        even_mass = math.exp(math.log(self._number) - float(self._clamp))
+        masses = np.array([even_mass, weights.sum()])
         while True:
+            # Each tuple is kept from one of the two sources only, so its weight is what that source
+            # gives it.
             chained = index_by_weight(masses, bits) == 1
-            edges = (
-                self._follow(int(index_by_weight(weights, bits)), bits)
-                if chained
-                else self._even(bits)
-            )
+            if chained:
+                edges = self._follow(index_by_weight(weights, bits), bits)
+            else:
+                edges = self._even(bits)
             if chained == self._above_clamp(edges):
                 return edges
 
+    def _final_weights(self) -> Array:
+        """Weights of the groups where the last quantile may lie, relative to the best."""
+        return self._finals.weights * exp_of(self._rate, self._finals.exponents - self._best)
+
     def _even(self, bits: Bits) -> Array:
+        """A tuple of allowed edges, every one equally likely."""
         pick = subset if self._distinct else multiset
-        return np.array(pick(self._ranks.edges, len(self._at), bits), dtype=np.int64) + int(
-            self._ranks.first[0]
-        )
+        chosen = np.array(pick(self._ranks.edges, len(self._at), bits), dtype=np.int64)
+        return chosen + int(self._ranks.first[0])
 
     def _above_clamp(self, edges: Array) -> bool:
-        return (self._best - int(self._score(edges[None])[0])) * self._exact_rate <= self._clamp
+        """Whether u >= M - U: compared exactly, between rationals."""
+        worse = self._best - int(self._score(edges[None])[0])
+        return worse * self._exact_rate <= self._clamp
 
-    def _follow(self, at: int, bits: Bits) -> Array:
-        """Go back from the last quantile's place in its window: where the run in its group began,
-        and where from it came.
+    def _follow(self, last: int, bits: Bits) -> Array:
+        """Go back from the last quantile's index in its window: where the run in its group began,
+        and from where it came.
         """
         edges: list[int] = []
         j = len(self._stages) - 1
+        index = last
         while True:
-            group = self._stages[j].start + at
-            i = self._run(j, group, bits)
-            edges = [
-                int(self._ranks.first[group]) + place
-                for place in self._places(group, j - i + 1, bits)
-            ] + edges
+            group = self._stages[j].start + index
+            i = self._run_start(j, group, bits)
+            edges = self._edges_in(group, j - i + 1, bits) + edges
             if i == 0:
                 return np.array(edges, dtype=np.int64)
-            at, j = self._came_from(i, group, bits), i - 1
+            index = self._came_from(i, group, bits)
+            j = i - 1
 
-    def _run(self, j: int, group: int, bits: Bits) -> int:
-        """With which quantile the run in this group began."""
-        starts, exponents, weights = [], [], []
+    def _run_start(self, j: int, group: int, bits: Bits) -> int:
+        """With which quantile the run in this group began that ends with quantile j."""
+        starts: list[int] = []
+        exponents: list[int] = []
+        weights: list[float] = []
         width = self._ranks.widths[group : group + 1]
         for i in range(j, -1, -1):
             stage = self._stages[i]
             if not stage.start <= group < stage.stop:
                 break
-            weight = float(
-                stage.entered.weights[group - stage.start] * self._ways(width, j - i + 1)[0]
-            )
+            index = group - stage.start
+            weight = float(stage.entered.weights[index] * self._ways(width, j - i + 1)[0])
             if weight:
+                stay = (self._at[j] - self._at[i]) * self._ranks.total
                 starts.append(i)
                 weights.append(weight)
-                exponents.append(
-                    int(stage.entered.exponents[group - stage.start])
-                    - (self._at[j] - self._at[i]) * self._ranks.total
-                )
+                exponents.append(int(stage.entered.exponents[index]) - stay)
         if len(starts) == 1:
             return starts[0]
         differences = np.array(exponents) - max(exponents)
-        return starts[index_by_weight(np.array(weights) * exp_of(self._rate, differences), bits)]
+        masses = np.array(weights) * exp_of(self._rate, differences)
+        return starts[index_by_weight(masses, bits)]
 
-    def _places(self, group: int, count: int, bits: Bits) -> list[int]:
-        width = int(self._ranks.first[group + 1] - self._ranks.first[group])
-        return (subset if self._distinct else multiset)(width, count, bits)
+    def _edges_in(self, group: int, count: int, bits: Bits) -> list[int]:
+        """``count`` edges of a group, in order, every choice equally likely."""
+        first = int(self._ranks.first[group])
+        width = int(self._ranks.first[group + 1]) - first
+        pick = subset if self._distinct else multiset
+        return [first + one for one in pick(width, count, bits)]
 
     def _came_from(self, i: int, group: int, bits: Bits) -> int:
-        """The place in the previous window from which quantile i came to this group."""
-        stage, before = self._stages[i], self._stages[i - 1]
+        """The index in the previous window from which quantile i came to this group."""
+        stage = self._stages[i]
+        before = self._stages[i - 1]
         size = min(group, before.stop) - before.start
         here = int(stage.offsets[group - stage.start])
         exponents = before.ended.exponents[:size] - np.abs(here - before.offsets[:size])
         differences = exponents - int(stage.entered.exponents[group - stage.start])
-        return index_by_weight(before.ended.weights[:size] * exp_of(self._rate, differences), bits)
+        masses = before.ended.weights[:size] * exp_of(self._rate, differences)
+        return index_by_weight(masses, bits)
+
+    # --- for audits -----------------------------------------------------------------------------
 
     def log_probabilities(self, edges: Array) -> Array:
-        """ln P of tuples, int64 ndarray of shape (k, m): float64 ndarray of shape (k,).
+        """ln P of tuples: float64 ndarray of shape (k,) for edges of shape (k, m).
 
         For audits: it holds true counts.
         """
-        weights = self._finals.weights * exp_of(self._rate, self._finals.exponents - self._best)
         exponents = (self._best - self._score(edges)) * self._rate
-        return np.asarray(
-            -np.minimum(exponents, float(self._clamp)) - math.log(float(weights.sum()))
-        )
+        log_total = math.log(float(self._final_weights().sum()))
+        return np.asarray(-np.minimum(exponents, float(self._clamp)) - log_total)
 
 
 def _nothing(size: int) -> Terms:
+    """Empty sums."""
     return Terms(np.full(size, NEVER), np.zeros(size))
 
 
 def _spread(terms: Terms, where: Array, size: int) -> Terms:
     """Lay sums into an array of empty ones."""
     laid = _nothing(size)
-    laid.exponents[where], laid.weights[where] = terms.exponents, terms.weights
+    laid.exponents[where] = terms.exponents
+    laid.weights[where] = terms.weights
     return laid

@@ -1,52 +1,28 @@
 """Exact integer noise on counts, and its law: what was added is what the intervals are made from.
 
-A law is a frozen value. It samples, and it knows its variance, its tails and the tails of weighted sums.
+A law is a frozen value. It samples, and it knows its variance, its tails and the tails of weighted
+sums.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal, Protocol, TypeAlias, final
+from typing import TypeAlias
 
-import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.mechanisms.scripts import IntegerLaw
 from sfumato.numbers import decimal
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import bits, discrete
 
 
-class Drawn(Protocol):
-    """A law of integers, as far as a script knows it."""
-
-    def sample(self, size: int, noise: bits.Bits, /) -> Array: ...
-
-
-class Script:
-    """Chosen integers in place of noise, for ``sfumato.audit``: a law asks a script for its draws. Never private, and stamped so."""
-
-    @final
-    @property
-    def private(self) -> Literal[False]:
-        """A release made under a script says that it is not private."""
-        return False
-
-    def words(self, count: int) -> bits.Words:
-        """Hand out raw bits, of which a script has none unless a subclass says so."""
-        raise NotImplementedError
-
-    def draw(self, law: Drawn, size: int) -> Array:
-        """Hand out ``size`` integers in place of draws from ``law``: int64 ndarray."""
-        raise NotImplementedError
-
-
-class DiscreteLaplace(
-    msgspec.Struct, frozen=True, tag="discrete-laplace", forbid_unknown_fields=True
-):
-    """P(x) proportional to exp(-|x| / scale) on the integers (Ghosh, Roughgarden, Sundararajan 2009).
+class DiscreteLaplace(IntegerLaw, frozen=True, tag="discrete-laplace", forbid_unknown_fields=True):
+    """P(x) proportional to exp(-|x| / scale) on the integers (Ghosh, Roughgarden, Sundararajan
+    2009).
 
     >>> law = DiscreteLaplace(Fraction(10))
     >>> law.half_width(0.05)
@@ -58,23 +34,20 @@ class DiscreteLaplace(
     def __post_init__(self) -> None:
         discrete.check_scale(self.scale, "scale")
 
-    def sample(self, size: int, noise: bits.Bits) -> Array:
-        """Draw ``size`` values: int64 ndarray."""
-        return (
-            noise.draw(self, size)
-            if isinstance(noise, Script)
-            else discrete.laplace(self.scale, size, noise)
-        )
+    def _draw(self, size: int, noise: bits.Bits) -> Array:
+        return discrete.laplace(self.scale, size, noise)
 
     @property
     def variance(self) -> float:
         """2 q / (1 - q)^2 with q = exp(-1/scale)."""
+        # The same without cancellation: 1 / (2 sinh^2 h), whose square leaves doubles for h above
+        # 350.
         half = 1 / (2 * float(self.scale))
         return 1 / (2 * math.sinh(half) ** 2) if half < 350 else 0.0
 
     @property
     def effective_epsilon(self) -> float:
-        """What rules of thumb call epsilon: of this noise on counts of one row per person."""
+        """The epsilon of this noise on counts of one row per person: for rules of thumb only."""
         return float(1 / self.scale)
 
     def log_tail(self, k: float) -> float:
@@ -85,9 +58,9 @@ class DiscreteLaplace(
     def half_width(self, alpha: float) -> int:
         """The smallest integer k with P(|Z| > k) <= alpha."""
         b = float(self.scale)
-        k = max(
-            0, math.ceil(b * (math.log(2) - math.log1p(math.exp(-1 / b)) - math.log(alpha)) - 1)
-        )
+        # log_tail(k) = ln alpha, solved for k; then rounding is made good by steps of one.
+        log_ratio = math.log(2) - math.log1p(math.exp(-1 / b)) - math.log(alpha)
+        k = max(0, math.ceil(b * log_ratio - 1))
         while self.log_tail(k) > math.log(alpha):
             k += 1
         while k > 0 and self.log_tail(k - 1) <= math.log(alpha):
@@ -104,18 +77,18 @@ class DiscreteLaplace(
         alpha : float
             Two-sided: P(|sum| > half-width) <= alpha.
 
-        Holds because: E exp(tZ) = 1 / (1 - v (cosh t - 1)) with v the variance, cosh(wt) - 1 <= w^2 (cosh t - 1) for
-        |w| <= 1, and -ln(1 - w^2 s) <= -w^2 ln(1 - s); so the sum's log moment is at most m * -ln(1 - v (cosh t - 1)) with
-        m the sum of squared weights. Any t gives a valid bound; the least over a grid of t is taken.
+        Holds because: E exp(tZ) = 1 / (1 - v (cosh t - 1)) with v the variance; for |w| <= 1,
+        cosh(wt) - 1 <= w^2 (cosh t - 1) and -ln(1 - w^2 s) <= -w^2 ln(1 - s). So the log moment
+        of the sum is at most m * -ln(1 - v (cosh t - 1)), with m the sum of squared weights. Any t
+        gives a valid bound; the least over a grid of t is taken.
         """
         v = self.variance
         m = np.asarray(effective, dtype=float)
         if v == 0:
             return np.zeros_like(m)
-        s = np.concatenate(
-            [np.geomspace(1e-9, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)]
-        )  # v (cosh t - 1), below 1
-        t = 2 * np.arcsinh(np.sqrt(s / v / 2))  # cosh t - 1 = 2 sinh(t / 2)^2, without cancellation
+        # s is v (cosh t - 1), below 1; and cosh t - 1 is 2 sinh(t / 2)^2, without cancellation.
+        s = np.concatenate([np.geomspace(1e-9, 0.5, 160), 1 - np.geomspace(0.5, 1e-9, 160)])
+        t = 2 * np.arcsinh(np.sqrt(s / v / 2))
         return _least(m, -np.log1p(-s), t, math.log(2 / alpha))
 
     def __str__(self) -> str:
@@ -123,9 +96,10 @@ class DiscreteLaplace(
 
 
 class DiscreteGaussian(
-    msgspec.Struct, frozen=True, tag="discrete-gaussian", forbid_unknown_fields=True
+    IntegerLaw, frozen=True, tag="discrete-gaussian", forbid_unknown_fields=True
 ):
-    """P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke, NeurIPS 2020).
+    """P(x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke,
+    NeurIPS 2020).
 
     >>> DiscreteGaussian(Fraction(100)).half_width(0.05)
     20
@@ -136,13 +110,8 @@ class DiscreteGaussian(
     def __post_init__(self) -> None:
         discrete.check_scale(self.sigma_squared, "sigma_squared", power=2)
 
-    def sample(self, size: int, noise: bits.Bits) -> Array:
-        """Draw ``size`` values: int64 ndarray."""
-        return (
-            noise.draw(self, size)
-            if isinstance(noise, Script)
-            else discrete.gaussian(self.sigma_squared, size, noise)
-        )
+    def _draw(self, size: int, noise: bits.Bits) -> Array:
+        return discrete.gaussian(self.sigma_squared, size, noise)
 
     @property
     def sigma(self) -> float:
@@ -164,19 +133,25 @@ class DiscreteGaussian(
         return math.sqrt(2) / self.sigma
 
     def half_width(self, alpha: float) -> int:
-        """The smallest integer k with P(|Z| > k) <= alpha; above sigma 10^4 one more, from P(Z >= k) <= P(N >= k - 1)."""
+        """The smallest integer k with P(|Z| > k) <= alpha; above sigma 10^4 one more, from P(Z >=
+        k) <= P(N >= k - 1).
+        """
         if self.sigma > 1e4:
             from scipy.special import ndtri
 
             return math.ceil(-self.sigma * float(ndtri(alpha / 2))) + 1
-        reach = math.ceil(self.sigma * (math.sqrt(-2 * math.log(alpha)) + 10)) + 2
-        mass = np.exp(-(np.arange(reach, dtype=float) ** 2) / (2 * float(self.sigma_squared)))
-        above = np.cumsum(mass[::-1])[::-1]  # from k on, smallest terms first
+        # Ten sigma beyond the normal quantile: what lies farther is below any alpha's rounding.
+        size = math.ceil(self.sigma * (math.sqrt(-2 * math.log(alpha)) + 10)) + 2
+        mass = np.exp(-(np.arange(size, dtype=float) ** 2) / (2 * float(self.sigma_squared)))
+        # Sums from k on, the smallest terms first.
+        above = np.cumsum(mass[::-1])[::-1]
         tail = 2 * np.append(above[1:], 0) / (2 * above[0] - 1)
         return int(np.argmax(tail <= alpha))
 
     def sum_half_width(self, effective: Array, alpha: float) -> Array:
-        """Half-widths of weighted sums of independent draws: the discrete Gaussian is sigma-subgaussian (CKS 2020, Prop. 21)."""
+        """Half-widths of weighted sums of independent draws: the discrete Gaussian is
+        sigma-subgaussian (CKS 2020, Prop. 21).
+        """
         m = np.asarray(effective, dtype=float)
         return np.sqrt(2 * m * float(self.sigma_squared) * math.log(2 / alpha))
 
@@ -188,11 +163,10 @@ Law: TypeAlias = DiscreteLaplace | DiscreteGaussian
 
 
 def _least(m: Array, cumulant: Array, t: Array, need: float) -> Array:
-    """Minimise (m * cumulant + need) / t over the grid of t, for each m; equal m are computed once."""
+    """Minimise (m * cumulant + need) / t over the grid of t, for each m."""
+    # Equal m are computed once, and few at a time: large operations in bounded memory.
     distinct, back = np.unique(m, return_inverse=True)
-    blocks = np.array_split(
-        distinct, 1 + len(distinct) // 4096
-    )  # few large operations, in bounded memory
+    blocks = np.array_split(distinct, 1 + len(distinct) // 4096)
     best = np.concatenate(
         [((block[:, None] * cumulant + need) / t).min(axis=1) for block in blocks]
     )
@@ -203,10 +177,12 @@ def _least(m: Array, cumulant: Array, t: Array, need: float) -> Array:
 def count_law(cost: CentralMeasure, unit: Unit) -> Law:
     """Choose the noise for counts of disjoint cells.
 
-    Guarantee: ``cost``, for counts of disjoint public cells that one person moves by at most ``unit.counts_l1`` in L1.
-    Holds because: Laplace, scale = L1 / epsilon (Dwork et al. 2006, Thm 1; on the integers, Ghosh et al. 2009); Gaussian,
-    sigma^2 = L2^2 / (2 rho) (Canonne, Kamath, Steinke 2020, Thm 4). Both scales are exact rationals. Under (epsilon, delta)
-    known cells need no delta, and the noise of pure epsilon is the better one here: delta is neither used nor charged.
+    Guarantee: ``cost``, for counts of disjoint public cells that one person moves by at most
+    ``unit.counts_l1`` in L1.
+    Holds because: Laplace, scale = L1 / epsilon (Dwork et al. 2006, Thm 1; on the integers, Ghosh
+    et al. 2009); Gaussian, sigma^2 = L2^2 / (2 rho) (Canonne, Kamath, Steinke 2020, Thm 4). Both
+    scales are exact rationals. Under (epsilon, delta) known cells need no delta, and the noise of
+    pure epsilon is the better one here: delta is neither used nor charged.
     """
     match cost:
         case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
@@ -222,7 +198,7 @@ def add_noise(counts: Array, law: Law, noise: bits.Bits) -> Array:
 
 
 def exceeds(counts: Array, law: Law, limits: Array, noise: bits.Bits) -> Array:
-    """Say which noisy counts lie above their limits, and nothing else of them: bool ndarray like ``counts``.
+    """Say which noisy counts lie above their limits, and nothing more: bool ndarray.
 
     Parameters
     ----------

@@ -1,8 +1,10 @@
-"""Where the rows of one axis lie, as a selection sees it: public edges, grouped by the number of rows below them.
+"""Ranks of the edges of one axis, as a selection sees them: public edges, grouped by the number of
+rows below them.
 
-An axis of W cells has the edges o = 0..W; n(o) rows lie in cells below o. Edges between two occupied cells share n(o), so they
-form one group that is drawn by its number of edges; each edge is in exactly one group. Two intervals closed at both ends would
-give an occupied point two weights: that was measured to spend 0.7 at a nominal 0.1.
+An axis of W cells has the edges o = 0..W; n(o) rows lie in cells below o. Edges between two
+occupied cells share n(o), so they form one group that is drawn by its number of edges; each edge is
+in exactly one group. Two intervals closed at both ends would give an occupied point two weights:
+that was measured to spend 0.7 at a nominal 0.1.
 """
 
 from __future__ import annotations
@@ -21,12 +23,16 @@ from sfumato.errors import UsageError
 from sfumato.privacy.unit import Unit
 
 FINEST_RANK = 2**22
-"""The largest common denominator of quantiles: others are rounded to multiples of its inverse, which is public."""
+"""The largest common denominator of quantiles: others are rounded to multiples of its inverse,
+which is public.
+"""
 
 
 @dataclass(frozen=True, repr=False, eq=False, slots=True)
 class Ranks:
-    """Edges of one axis in groups of equal n(o). Holds true counts: it prints none, and is not pickled.
+    """Edges of one axis in groups of equal n(o).
+
+    Holds true counts: it prints none, and is not pickled.
 
     Attributes
     ----------
@@ -53,8 +59,8 @@ class Ranks:
         counts : int64 ndarray of shape (occupied,)
             Their rows; zeros are allowed and change nothing.
         lower, upper : int
-            The allowed edges. For the quantiles of an axis of W cells: 0 and W + 1. For a split into boxes that have volume: the
-            box's own ends a and b give a + 1 and b.
+            The allowed edges. For the quantiles of an axis of W cells: 0 and W + 1. For a split
+            into boxes that have volume: the box's own ends a and b give a + 1 and b.
 
         Raises
         ------
@@ -72,23 +78,28 @@ class Ranks:
                 "Widen the allowed range",
             )
         if len(counts) and not counts.all():
-            held = np.flatnonzero(counts)
-            positions, counts = positions[held], counts[held]
+            occupied = np.flatnonzero(counts)
+            positions = positions[occupied]
+            counts = counts[occupied]
         below = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=below[1:])
+        # An edge lies below its cell, so n(o) changes at the edge above an occupied cell.
         ends = np.empty(len(counts) + 2, np.int64)
-        ends[0], ends[-1] = lower, upper
+        ends[0] = lower
         ends[1:-1] = positions
         ends[1:-1] += 1
+        ends[-1] = upper
         np.clip(ends, lower, upper, out=ends)
+        # Groups that lie outside the allowed range have no edges left.
         full = ends[1:] > ends[:-1]
         return cls(below[full], np.append(ends[:-1][full], upper), int(below[-1]))
 
     @classmethod
     def of_counts(cls, counts: Array, lower: int = 0, upper: int | None = None) -> Ranks:
         """The same from a dense axis: int64 ndarray of shape (W,); ``upper`` None: W + 1."""
-        held = np.flatnonzero(counts)
-        return cls.of_cells(held, counts[held], lower, len(counts) + 1 if upper is None else upper)
+        occupied = np.flatnonzero(counts)
+        end = len(counts) + 1 if upper is None else upper
+        return cls.of_cells(occupied, counts[occupied], lower, end)
 
     @property
     def widths(self) -> Array:
@@ -113,58 +124,64 @@ class Ranks:
         )
 
 
-def settled(at: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
+def common_denominator(at: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
     """Quantiles over a common denominator of at most 2^22: (numerators, denominator).
 
-    Quantiles whose own common denominator is larger are rounded to multiples of 2^-22. Sensitivities are computed from what
-    this returns, and so are the utilities.
+    Quantiles whose own common denominator is larger are rounded to multiples of 2^-22.
+    Sensitivities are computed from what this returns, and so are the utilities.
 
     Raises
     ------
     UsageError
         If they are not between 0 and 1 or do not increase, once rounded.
 
-    >>> settled([Fraction(1, 4), Fraction(1, 3)])
+    >>> common_denominator([Fraction(1, 4), Fraction(1, 3)])
     ((3, 4), 12)
     """
     common = math.lcm(*(q.denominator for q in at)) if at else 1
     whole = common if common <= FINEST_RANK else FINEST_RANK
-    found = tuple(round(q * whole) for q in at)
-    ends = (0, *found, whole)
+    numerators = tuple(round(q * whole) for q in at)
+    ends = (0, *numerators, whole)
     if not at or any(b <= a for a, b in pairwise(ends)):
         raise UsageError(
             f"{len(at)} quantiles",
             "they must lie between 0 and 1 and increase, 2^-22 apart or more",
             "Write at=[0.25, 0.5, 0.75]",
         )
-    return found, whole
+    return numerators, whole
 
 
 def rank_sensitivity(q: Fraction, unit: Unit) -> Fraction:
     """How far one person moves n(o) - q n: r under replace, r max(q, 1 - q) under add-remove.
 
-    One row more raises it by 1 - q (below o) or lowers it by q. Under replace a person's a rows become b <= r others: min(a, b)
-    rows move across the edge, 1 each, and |a - b| come or go.
+    One row more raises it by 1 - q (below o) or lowers it by q. Under replace a person's a rows
+    become b <= r others: min(a, b) rows move across the edge, 1 each, and |a - b| come or go.
     """
-    return unit.rows_per_person * (Fraction(1) if unit.neighbours == "replace" else max(q, 1 - q))
+    per_row = Fraction(1) if unit.neighbours == "replace" else max(q, 1 - q)
+    return unit.rows_per_person * per_row
 
 
 def joint_sensitivity(at: Sequence[Fraction], unit: Unit) -> Fraction:
-    """How far one person moves the utility of a tuple: 2r under replace, 2r (1 - the least gap between quantiles) under add-remove.
+    """How far one person moves the utility of a tuple: 2r under replace, 2r (1 - the least gap
+    between quantiles) under add-remove.
 
-    One row more in gap i changes that gap's term by at most 1 - g_i and every other by g_l, where g are the gaps of (0, at, 1):
-    together 2 (1 - g_i). A row that moves leaves one gap and enters another: 2.
+    One row more in gap i changes that gap's term by at most 1 - g_i and every other by g_l, where g
+    are the gaps of (0, at, 1): together 2 (1 - g_i). A row that moves leaves one gap and enters
+    another: 2.
     """
     ends = (Fraction(0), *at, Fraction(1))
-    least = min(b - a for a, b in pairwise(ends))
-    return 2 * unit.rows_per_person * (Fraction(1) if unit.neighbours == "replace" else 1 - least)
+    least_gap = min(b - a for a, b in pairwise(ends))
+    per_row = Fraction(1) if unit.neighbours == "replace" else 1 - least_gap
+    return 2 * unit.rows_per_person * per_row
 
 
 def nested(unit: Unit, epsilon: Fraction) -> tuple[Unit, Fraction]:
-    """What a selection among several disjoint nodes may use: under replace, add-remove at half the share.
+    """What a selection among several disjoint nodes may use: under replace, add-remove at half the
+    share.
 
-    A node's number of rows is not fixed under replace, and a person may leave one node and enter another: each is an add-remove
-    neighbour, and half the share pays for each. Under add-remove nothing changes: r rows spread over nodes cost r_i / r each.
+    A node's number of rows is not fixed under replace, and a person may leave one node and enter
+    another: each is an add-remove neighbour, and half the share pays for each. Under add-remove
+    nothing changes: r rows spread over nodes cost r_i / r each.
     """
     if unit.neighbours == "add-remove":
         return unit, epsilon

@@ -1,24 +1,34 @@
-"""Selection of keys that were not known beforehand: which may be shown, and with which noisy count, at one price.
+"""Selection of keys that were not known beforehand: which are shown, and with which noisy count.
 
-A law adds integer noise to the count of each key that occurs and shows the keys whose noisy count reaches the threshold. Keys
-that do not occur are never shown, so the rule needs no list of all keys. One row moves one count by one; r rows are r such
-steps, in one key or in several, and ``key_law`` prices a step so that all of them together stay within the cost.
+A law adds integer noise to the count of each key that occurs and shows the keys whose noisy count
+reaches the threshold. Keys that do not occur are never shown, so the rule needs no list of all
+keys. One row moves one count by one; r rows are r such steps, in one key or in several, and
+``key_law`` prices a step so that all of them together stay within the cost.
 
-*Truncated geometric.* With J as in ``random.truncated`` the key is shown iff J <= n, with the count n + middle - J. Let d be
-the masses of J. Guarantee: (epsilon, delta) for one row more or less, of the pair (whether shown, noisy count).
-Holds because: a count o is published with probability d(n - o + middle). One row more turns d(j) into d(j + 1) for each
-outcome. The masses are log-concave with d(j + 1) / d(j) in [e^-eps, e^eps] up to the last step but one, so outcomes exceed e^eps
-times their neighbours in these cases only. Row added: the outcome that was out of reach, d(1) = delta; not being shown gets
-rarer. Row removed: not being shown, 1 - pi(n), against 1 - pi(n + 1), which exceeds by at most delta by the second rule for pi;
-and after the law has ended, d(last - 1) - e^eps d(last) and d(last) together are at most delta, by the same rule one step before.
+*Truncated geometric.* With J as in ``random.truncated`` the key is shown if and only if J <= n,
+with the count n + middle - J. Let d be the masses of J.
+Guarantee: (epsilon, delta) for one row more or less, of the pair (whether shown, noisy count).
+Holds because: a count o is published with probability d(n - o + middle). One row more turns d(j)
+into d(j + 1) for each outcome. The masses are log-concave with d(j + 1) / d(j) in [e^-eps, e^eps]
+up to the last step but one. So an outcome exceeds e^eps times its neighbour in these cases only:
 
-*Threshold.* Discrete Laplace noise of scale r / epsilon, shown iff the count is at least 1 and the noisy count at least tau. A
-person with a_i rows in keys of his own is noticed with probability at most the sum of q^(tau - a_i) / (1 + q), q = e^(-eps / r).
-As q^-a / a falls and then grows, the sum over all ways to place r rows is at most max(r q^(tau - 1), q^(tau - r)) / (1 + q).
+    row added      the outcome that was out of reach, d(1) = delta; not being shown gets rarer;
+    row removed    not being shown, 1 - pi(n), against 1 - pi(n + 1), which exceeds by at most
+                   delta by the second rule for pi; and after the law has ended,
+                   d(last - 1) - e^eps d(last) and d(last), which together are at most delta, by
+                   the same rule one step before.
 
-Replace: one person's rows leave, others come; at eps / 2 and delta / (1 + e^(eps / 2)) each, the two add up to (eps, delta).
+*Threshold.* Discrete Laplace noise of scale r / epsilon; a key is shown if and only if its count is
+at least 1 and the noisy count at least tau. A person with a_i rows in keys of their own is noticed
+with probability at most the sum of q^(tau - a_i) / (1 + q), q = e^(-eps / r). As q^-a / a falls and
+then grows, the sum over all ways to place r rows is at most max(r q^(tau - 1), q^(tau - r)) / (1 +
+q).
+
+Replace: one person's rows leave, others come; at eps / 2 and delta / (1 + e^(eps / 2)) each, the
+two add up to (eps, delta).
 Not covered: the time that a selection takes, which grows with the number of keys.
-Source: Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022; Korolova et al. 2009; Vadhan 2017, section 3.3 (stability).
+Source: Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022; Korolova et al. 2009; Vadhan 2017,
+section 3.3 (stability).
 """
 
 from __future__ import annotations
@@ -29,13 +39,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError, nearest, shown
-from sfumato.mechanisms.noise import DiscreteLaplace, Script
+from sfumato.mechanisms.noise import DiscreteLaplace
+from sfumato.mechanisms.scripts import IntegerLaw
 from sfumato.numbers import decimal
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Unit
@@ -46,20 +56,20 @@ from sfumato.random.enclosure import exp_minus
 Rule: TypeAlias = Literal["truncated-geometric", "threshold", "stability"]
 RULES: tuple[Rule, ...] = ("truncated-geometric", "threshold", "stability")
 LARGEST_THRESHOLD = 2**62
+
 _DEPTH = 256
+"""Bits of the enclosures that prices and thresholds are made from."""
+
 _DIGITS = 12
+"""Significant decimal digits of a price."""
 
 
-class KeyNoise(msgspec.Struct, frozen=True):
-    """What the rules have in common: noise on the count of a key, and a threshold that the sum must reach."""
+class KeyNoise(IntegerLaw, frozen=True):
+    """Noise on the count of a key, and a threshold that the sum must reach."""
 
     @property
     def threshold(self) -> int:
         """The least noisy count that is shown."""
-        raise NotImplementedError
-
-    def sample(self, size: int, noise: bits.Bits) -> Array:
-        """Draw ``size`` values of the noise: int64 ndarray."""
         raise NotImplementedError
 
     def tail(self, x: Array) -> Array:
@@ -67,7 +77,10 @@ class KeyNoise(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def kept(self, counts: ArrayLike) -> Array:
-        """The probability that a key of so many rows is shown: float64 ndarray like ``counts``; 0 for a key of none."""
+        """The probability that a key of so many rows is shown: float64 ndarray like ``counts``.
+
+        It is 0 for a key of no rows.
+        """
         n = np.asarray(counts)
         return np.where(n > 0, self.tail(self.threshold - n), 0.0)
 
@@ -77,59 +90,66 @@ class KeyNoise(msgspec.Struct, frozen=True):
 
     def half_width(self, alpha: float) -> int:
         """The smallest integer k with P(|noise| > k) <= alpha."""
-        return _least(
-            lambda k: bool(self.tail(np.array(k + 1)) + 1 - self.tail(np.array(-k)) <= alpha),
-            start=0,
-        )
 
-    def misses(self, a: int) -> float:
-        """How often, at most, what is published is off by more than a, whatever the count.
+        def is_wide_enough(k: int) -> bool:
+            return bool(self.tail(np.array(k + 1)) + 1 - self.tail(np.array(-k)) <= alpha)
 
-        A key that is not shown is read as a count of nought, as the source's accuracy of stability does. The worst count is
-        a + 1: below, not being shown is no error; above, it is rarer.
+        return _least(is_wide_enough, start=0)
+
+    def miss_probability(self, a: int) -> float:
+        """How often, at most, what is published is off by more than ``a``, whatever the count.
+
+        A key that is not shown is read as a count of 0, as the source's accuracy of stability does.
+        The worst count is a + 1: below, not being shown is no error; above, it is rarer.
         """
         lowest = max(self.threshold - a - 1, -a)
         return float(1 - self.tail(np.array(lowest)) + self.tail(np.array(a + 1)))
 
-    def reach(self, alpha: float) -> int:
-        """The smallest a that is exceeded with probability at most alpha, whatever the count."""
-        return _least(lambda a: self.misses(a) <= alpha, start=0)
+    def error_bound(self, alpha: float) -> int:
+        """The smallest error exceeded with probability at most alpha, whatever the count."""
+        return _least(lambda a: self.miss_probability(a) <= alpha, start=0)
 
-    def reach_of_cells(self, cells: DiscreteLaplace, alpha: float) -> int:
-        """The same for the cells of keys, counted with noise of their own, a cell of a key that is not shown being read as nought.
+    def error_bound_of_cells(self, cells: DiscreteLaplace, alpha: float) -> int:
+        """The same for the cells of keys, which are counted with noise of their own.
 
-        A cell of n rows lies in a key of at least n, which is then shown at least as often as one of n.
+        A cell of a key that is not shown is read as 0. A cell of n rows lies in a key of at least n
+        rows, which is then shown at least as often as a key of n.
         """
-        return _least(
-            lambda a: 1 - float(self.kept(a + 1)) + math.exp(cells.log_tail(a)) <= alpha, start=0
-        )
+
+        def is_large_enough(a: int) -> bool:
+            not_shown = 1 - float(self.kept(a + 1))
+            return not_shown + math.exp(cells.log_tail(a)) <= alpha
+
+        return _least(is_large_enough, start=0)
 
     def interval(self, values: Array, alpha: float) -> tuple[Array, Array]:
-        """Ends of intervals for the true counts of keys that were shown: int64 ndarrays like ``values``.
+        """Intervals for the true counts of keys that were shown: ends, int64 ndarrays like
+        ``values``.
 
-        They hold with probability 1 - alpha *given that the key was shown*: keys near the threshold were helped by their noise,
-        and an interval that forgets it would miss most of them. n is in the interval iff neither P(count >= o | shown, n) nor
-        P(count <= o | shown, n) is at most alpha / 2; both are monotone in n, because the noise is log-concave.
+        They hold with probability 1 - alpha *given that the key was shown*: keys near the threshold
+        were helped by their noise, and an interval that forgets it would miss most of them. n is in
+        the interval if and only if neither P(count >= o | shown, n) nor P(count <= o | shown, n) is
+        at most alpha / 2; both are monotone in n, because the noise is log-concave.
         """
         seen, back = np.unique(np.asarray(values, np.int64), return_inverse=True)
-        least, most = np.ones_like(seen), seen + self.half_width(alpha / 4) + 2
 
-        def too_small(n: Array) -> Array:
-            return np.asarray(self.tail(seen - n) <= alpha / 2 * self.tail(self.threshold - n))
+        def is_large_enough(n: Array) -> Array:
+            return ~np.asarray(self.tail(seen - n) <= alpha / 2 * self.tail(self.threshold - n))
 
-        def too_large(n: Array) -> Array:
-            return np.asarray(
-                self.tail(seen + 1 - n) >= (1 - alpha / 2) * self.tail(self.threshold - n)
-            )
+        def is_too_large(n: Array) -> Array:
+            above = self.tail(seen + 1 - n)
+            return np.asarray(above >= (1 - alpha / 2) * self.tail(self.threshold - n))
 
-        low = _first(lambda n: ~too_small(n), least, np.maximum(seen, 1))
-        high = _first(too_large, low, np.maximum(most, low + 1)) - 1
-        return low[back].reshape(np.shape(values)), np.maximum(high, low)[back].reshape(
-            np.shape(values)
-        )
+        # A key that was shown has at least one row; from ``most`` on every n is too large.
+        least = np.ones_like(seen)
+        most = seen + self.half_width(alpha / 4) + 2
+        low = _first(is_large_enough, least, np.maximum(seen, 1))
+        high = _first(is_too_large, low, np.maximum(most, low + 1)) - 1
+        shape = np.shape(values)
+        return low[back].reshape(shape), np.maximum(high, low)[back].reshape(shape)
 
     def widths(self, values: Array, alpha: float) -> Array:
-        """How far the intervals reach from the noisy counts, on the farther side: int64 ndarray like ``values``."""
+        """How far the intervals lie from the noisy counts, on the farther side: int64 ndarray."""
         low, high = self.interval(values, alpha)
         return np.asarray(np.maximum(values - low, high - values))
 
@@ -137,7 +157,8 @@ class KeyNoise(msgspec.Struct, frozen=True):
 class TruncatedGeometric(
     KeyNoise, frozen=True, tag="truncated-geometric", forbid_unknown_fields=True
 ):
-    """The noise that shows each key as often as (epsilon, delta) allows, and its count at the same price.
+    """The noise that shows each key as often as (epsilon, delta) allows, and its count at the same
+    price.
 
     Attributes
     ----------
@@ -164,21 +185,25 @@ class TruncatedGeometric(
     def threshold(self) -> int:
         return self.shape.middle
 
-    def sample(self, size: int, noise: bits.Bits) -> Array:
-        if isinstance(noise, Script):
-            return noise.draw(self, size)
-        return self.shape.middle - 1 - truncated.sampler(self.epsilon, self.delta).draw(size, noise)
+    def _draw(self, size: int, noise: bits.Bits) -> Array:
+        # The sampler draws J - 1, and the noise is middle - J.
+        drawn = truncated.sampler(self.epsilon, self.delta).draw(size, noise)
+        return self.shape.middle - 1 - drawn
 
     def tail(self, x: Array) -> Array:
+        # Noise of at least x is a J of at most middle - x.
         curve = _curve(self.epsilon, self.delta)
-        return np.asarray(curve[np.clip(self.shape.middle - np.asarray(x), 0, len(curve) - 1)])
+        largest_step = np.clip(self.shape.middle - np.asarray(x), 0, len(curve) - 1)
+        return np.asarray(curve[largest_step])
 
     def __str__(self) -> str:
-        return f"truncated geometric noise of epsilon {decimal(self.epsilon)} and delta {decimal(self.delta, 3)} a row"
+        per_row = f"epsilon {decimal(self.epsilon)} and delta {decimal(self.delta, 3)} a row"
+        return f"truncated geometric noise of {per_row}"
 
 
 class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_unknown_fields=True):
-    """Discrete Laplace noise, and a threshold ``tau``: a key is shown iff its noisy count reaches it.
+    """Discrete Laplace noise, and a threshold ``tau``: a key is shown if its noisy count reaches
+    it.
 
     >>> law = ThresholdLaplace(Fraction(1), 14)
     >>> law.kept([0, 14]).round(3).tolist()
@@ -202,23 +227,22 @@ class ThresholdLaplace(KeyNoise, frozen=True, tag="threshold-laplace", forbid_un
         return self.tau
 
     def sample(self, size: int, noise: bits.Bits) -> Array:
+        """Draw ``size`` independent values: int64 ndarray of shape (size,)."""
+        # A script is asked for the Laplace law itself: the threshold applies to what it hands out.
         return DiscreteLaplace(self.scale).sample(size, noise)
 
     def tail(self, x: Array) -> Array:
-        x, b = np.asarray(x, float), float(self.scale)
-        share = 1 / (1 + math.exp(-1 / b))
-        return np.asarray(
-            np.where(
-                x > 0,
-                np.exp(-np.maximum(x, 0) / b) * share,
-                1 - np.exp(-(1 - np.minimum(x, 0)) / b) * share,
-            )
-        )
+        x = np.asarray(x, float)
+        b = float(self.scale)
+        at_zero = 1 / (1 + math.exp(-1 / b))
+        # Each branch is clipped to its own side, where its exponent cannot overflow.
+        above = np.exp(-np.maximum(x, 0) / b) * at_zero
+        below = 1 - np.exp(-(1 - np.minimum(x, 0)) / b) * at_zero
+        return np.asarray(np.where(x > 0, above, below))
 
     def __str__(self) -> str:
-        return (
-            f"discrete Laplace noise of scale {decimal(self.scale)} and a threshold of {self.tau:,}"
-        )
+        scale = decimal(self.scale)
+        return f"discrete Laplace noise of scale {scale} and a threshold of {self.tau:,}"
 
 
 KeyLaw: TypeAlias = TruncatedGeometric | ThresholdLaplace
@@ -227,7 +251,8 @@ KeyLaw: TypeAlias = TruncatedGeometric | ThresholdLaplace
 def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric") -> KeyLaw:
     """Choose noise and threshold for counts of rows per key.
 
-    Guarantee: ``cost``, for all keys together; one person moves the counts by at most ``unit.counts_l1`` in L1.
+    Guarantee: ``cost``, for all keys together; one person moves the counts by at most
+    ``unit.counts_l1`` in L1.
 
     Raises
     ------
@@ -249,24 +274,33 @@ def key_law(cost: CentralMeasure, unit: Unit, rule: Rule = "truncated-geometric"
             f"showing them needs a delta, and the cost is {cost}",
             "Give epsilon and delta, such as delta=1e-6, or declare Categories",
         )
-    steps, r = unit.counts_l1, unit.rows_per_person
     match rule:
         case "truncated-geometric":
+            steps = unit.counts_l1
             return TruncatedGeometric(cost.epsilon / steps, _one_step(cost, steps))
         case "threshold":
-            each, delta = _of_one_run(cost, unit)
-            return ThresholdLaplace(r / each, _tau(r / each, r, delta))
+            epsilon, delta = _one_side(cost, unit)
+            scale = unit.rows_per_person / epsilon
+            return ThresholdLaplace(scale, _tau(scale, unit.rows_per_person, delta))
         case "stability":
-            _, delta = _of_one_run(cost, unit)
-            scale = 2 * r / cost.epsilon  # the source's: a sensitivity of 2, under either relation
-            source = 1 + math.ceil(
-                float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12)
-            )
-            return ThresholdLaplace(scale, max(source, _tau(scale, r, delta)))
+            return _stability(cost, unit)
 
 
-def _of_one_run(cost: ApproxDP, unit: Unit) -> tuple[Fraction, Fraction]:
-    """What rows that come or go may spend: under replace, one person's rows leave and others come."""
+def _stability(cost: ApproxDP, unit: Unit) -> ThresholdLaplace:
+    """The source's rule: a sensitivity of 2 under either relation, and its own threshold.
+
+    Where that threshold would exceed delta, the least that does not is taken.
+    """
+    _, delta = _one_side(cost, unit)
+    scale = 2 * unit.rows_per_person / cost.epsilon
+    # A trifle is added, so that the rounding of floats never lowers the source's threshold.
+    above = float(scale) * (math.log(2) - math.log(cost.delta)) * (1 + 1e-12)
+    tau = max(1 + math.ceil(above), _tau(scale, unit.rows_per_person, delta))
+    return ThresholdLaplace(scale, tau)
+
+
+def _one_side(cost: ApproxDP, unit: Unit) -> tuple[Fraction, Fraction]:
+    """What rows that come, or rows that go, may spend: under replace one person's rows do both."""
     if unit.neighbours == "replace":
         return cost.epsilon / 2, _half_delta(cost)
     return cost.epsilon, cost.delta
@@ -282,41 +316,46 @@ def released(counts: Array, law: KeyLaw, noise: bits.Bits) -> tuple[Array, Array
 
     Returns
     -------
-    places : int64 ndarray of shape (shown,)
-        In the order of ``counts``.
+    indices : int64 ndarray of shape (shown,)
+        Of the keys that are shown, in the order of ``counts``.
     values : int64 ndarray of shape (shown,)
+        Their noisy counts.
     """
+    # A key of no rows is not in the list of keys at all, so noise must not show it.
     occupied = np.flatnonzero(counts > 0)
     noisy = counts[occupied] + law.sample(len(occupied), noise)
-    shown = noisy >= law.threshold
-    return occupied[shown], noisy[shown]
+    is_shown = noisy >= law.threshold
+    return occupied[is_shown], noisy[is_shown]
 
 
-# --- prices -------------------------------------------------------------------------------------------------------------
+# --- prices -------------------------------------------------------------------------------------
 
 
 def _one_step(cost: ApproxDP, steps: int) -> Fraction:
-    """delta (e^(eps / s) - 1) / (e^eps - 1), rounded down: s steps at this delta and eps / s are (eps, delta) together.
+    """delta (e^(eps / s) - 1) / (e^eps - 1), rounded down: s steps at it and eps / s are (eps,
+    delta) together.
 
-    Group privacy: delta' (1 + e^eps' + ... + e^((s - 1) eps')) = delta. With u = e^-eps' it is delta u^(s - 1) (1 - u) / (1 - u^s).
+    Group privacy: delta' (1 + e^eps' + ... + e^((s - 1) eps')) = delta. With u = e^-eps' it is
+    delta u^(s - 1) (1 - u) / (1 - u^s).
     """
     if steps == 1:
         return Fraction(cost.delta)
     depth = _depth(cost.epsilon)
-    one, each = 1 << depth, cost.epsilon / steps
-    u, power, all_ = (
-        exp_minus(each, depth),
-        exp_minus(cost.epsilon - each, depth),
-        exp_minus(cost.epsilon, depth),
-    )
-    return _rounded_down(cost.delta * Fraction(power[0] * (one - u[1]), one * (one - all_[0])))
+    one = 1 << depth
+    each = cost.epsilon / steps
+    # Of every enclosure the end that makes the share smaller.
+    _, u_high = exp_minus(each, depth)
+    power_low, _ = exp_minus(cost.epsilon - each, depth)
+    last_power_low, _ = exp_minus(cost.epsilon, depth)
+    share = Fraction(power_low * (one - u_high), one * (one - last_power_low))
+    return _rounded_down(cost.delta * share)
 
 
 def _half_delta(cost: ApproxDP) -> Fraction:
     """delta / (1 + e^(eps / 2)), rounded down."""
     depth = _depth(cost.epsilon)
-    half = exp_minus(cost.epsilon / 2, depth)
-    return _rounded_down(cost.delta * Fraction(half[0], half[1] + (1 << depth)))
+    half_low, half_high = exp_minus(cost.epsilon / 2, depth)
+    return _rounded_down(cost.delta * Fraction(half_low, half_high + (1 << depth)))
 
 
 def _depth(epsilon: Fraction) -> int:
@@ -332,34 +371,37 @@ def _rounded_down(value: Fraction) -> Fraction:
             "the share of delta that falls on one row is too small",
             "Choose fewer rows per person",
         )
-    places = max(
-        0, _DIGITS - math.floor(math.log10(value.numerator) - math.log10(value.denominator))
-    )
-    unit = Fraction(1, int(10**places))
+    magnitude = math.log10(value.numerator) - math.log10(value.denominator)
+    unit = Fraction(1, int(10 ** max(0, _DIGITS - math.floor(magnitude))))
     return Fraction((value // unit) * unit)
 
 
 def _tau(scale: Fraction, r: int, delta: Fraction) -> int:
-    """The least tau with max(r q^(tau - 1), q^(tau - r)) / (1 + q) <= delta, q = e^(-1 / scale), certain between integers."""
-    b, d = float(scale), math.log(delta.numerator) - math.log(delta.denominator)
-    room = -math.log1p(math.exp(-1 / b)) - d
-    guess = max(r + math.ceil(b * room), 1 + math.ceil(b * (room + math.log(r))), 1)
-    tau = max(1, guess - 1)
+    """The least tau with max(r q^(tau - 1), q^(tau - r)) / (1 + q) <= delta, q = e^(-1 / scale)."""
+    # Floats give a guess, from either of the two terms; integers decide.
+    b = float(scale)
+    log_delta = math.log(delta.numerator) - math.log(delta.denominator)
+    room = -math.log1p(math.exp(-1 / b)) - log_delta
+    together = r + math.ceil(b * room)
+    apart = 1 + math.ceil(b * (room + math.log(r)))
+    tau = max(1, together - 1, apart - 1)
     while not _is_safe(tau, scale, r, delta):
         tau += 1
     return tau
 
 
 def _is_safe(tau: int, scale: Fraction, r: int, delta: Fraction) -> bool:
+    """Whether a threshold certainly keeps both terms of ``_tau`` within delta."""
     depth = _DEPTH + delta.denominator.bit_length()
-    q = exp_minus(1 / scale, depth)
-    limit = delta * ((1 << depth) + q[0])
+    q_low, _ = exp_minus(1 / scale, depth)
+    limit = delta * ((1 << depth) + q_low)
     apart = r * exp_minus((tau - 1) / scale, depth)[1]
+    # Below r the power exceeds 1, and 2 is above every limit.
     together = exp_minus((tau - r) / scale, depth)[1] if tau >= r else 2 << depth
     return max(apart, together) <= limit
 
 
-# --- curves and searches ------------------------------------------------------------------------------------------------
+# --- curves and searches ------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=16)
@@ -376,21 +418,28 @@ def _least(holds: Callable[[int], bool], start: int = 1) -> int:
     step = 1
     while not holds(start + step):
         step *= 2
-    low, high = start + step // 2 if step > 1 else start, start + step
+    # After a doubling it is known to fail at half the step.
+    low = start + step // 2 if step > 1 else start
+    high = start + step
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
     return low
 
 
 def _first(holds: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """For each entry the first integer in [low, high] at which something holds that holds from then on; it holds at ``high``."""
-    low, high = low.copy(), high.copy()
+    """For each entry the first integer in [low, high] from which on something holds.
+
+    It is known to hold at ``high``.
+    """
+    low = low.copy()
+    high = high.copy()
     while (low < high).any():
         middle = (low + high) // 2
         right = holds(middle)
-        low, high = (
-            np.where(right, low, np.minimum(middle + 1, high)),
-            np.where(right, middle, high),
-        )
+        low = np.where(right, low, np.minimum(middle + 1, high))
+        high = np.where(right, middle, high)
     return low

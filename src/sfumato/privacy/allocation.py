@@ -1,4 +1,7 @@
-"""Sharing a budget: between questions, and between the levels of a tree. Whole units in, whole units out."""
+"""Sharing a budget: between questions, and between the levels of a tree.
+
+Whole units in, whole units out.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,8 @@ def levels(total: int, height: int, *, allocation: Allocation, fanout: int = 2) 
         Geometric: level i gets a share proportional to ``fanout**(i/3)``, more towards the leaves.
     fanout : int
 
-    Source: Cormode, Procopiuc, Srivastava, Shen, Yu, *Differentially Private Spatial Decompositions*, ICDE 2012, section 4.
+    Source: Cormode, Procopiuc, Srivastava, Shen, Yu, *Differentially Private Spatial
+    Decompositions*, ICDE 2012, section 4.
 
     >>> levels(10**12, 9, allocation="geometric")[:2]
     [28627657615, 36068588438]
@@ -103,7 +107,8 @@ def _named_weights(allocation: str, height: int, fanout: int) -> list[Fraction]:
 
 
 class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a tree of splits spends its cost on: the counts of its cells, choosing the splits, counting the nodes above.
+    """What a tree of splits spends its cost on: the counts of its cells, choosing the splits,
+    counting the nodes above.
 
     Parameters
     ----------
@@ -112,7 +117,8 @@ class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     partition : number
         Of choosing where nodes are split.
     threshold : number
-        Of the counts of nodes above the cells, which decide whether a node is split, and are published.
+        Of the counts of nodes above the cells, which decide whether a node is split, and are
+        published.
 
     Raises
     ------
@@ -147,14 +153,16 @@ class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 @dataclass(frozen=True)
 class Levels:
-    """What each level of a tree may spend, in whole units; the cells take whatever their path left over.
+    """What each level of a tree may spend, in whole units; the cells take whatever their path left
+    over.
 
     Attributes
     ----------
     total : int
         Of every path from the root to a cell.
     threshold : list of int, one per level from the root to the deepest
-        For counting a node before it is split. The deepest level's goes to the cells: nothing is tested there.
+        For counting a node before it is split. The deepest level's goes to the cells: nothing is
+        tested there.
     partition : list of int, one per level but the deepest
         For choosing where a node is split.
     """
@@ -195,7 +203,8 @@ def _counted(cost: CentralMeasure, units: int) -> int:
 def tree_levels(
     cost: CentralMeasure, shares: Shares, allocation: Allocation, *, depth: int, fanout: int
 ) -> Levels:
-    """Share a cost between the purposes, and those of counting and of choosing over the levels of a tree.
+    """Share a cost between the purposes, and those of counting and of choosing over the levels of a
+    tree.
 
     Custom weights are one per level, ``depth + 1`` of them; choosing uses all but the last.
 

@@ -1,7 +1,7 @@
 """What a promise means to somebody who suspects something: how sure they can become.
 
-A belief is a pair of odds, and a privacy loss is what multiplies them: somebody who gave odds o to a person's presence gives
-at most o e^l after an answer whose loss is l, whatever else they know.
+A belief is a pair of odds, and a privacy loss is what multiplies them: somebody who gave odds o to
+a person's presence gives at most o e^l after an answer whose loss is l, whatever else they know.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ MOST = 700.0  # natural logarithm of the largest odds
 
 
 def loss(promise: CentralMeasure, exceeded: float = 0.0) -> float:
-    """The privacy loss that an answer exceeds with at most this probability, if the person is present.
+    """The privacy loss that an answer exceeds with at most this probability, if the person is
+    present.
 
-    Holds because: it is at most epsilon; under (epsilon, delta), P(l > L) <= delta / (1 - e^(epsilon - L)), since the set
-    S of such outputs has P(S) <= e^epsilon Q(S) + delta and Q(S) <= e^-L P(S); under rho-zCDP, P(l > rho + 2 sqrt(rho t))
-    <= e^-t (Bun and Steinke 2016, Lemma 3.5).
+    Holds because: it is at most epsilon; under (epsilon, delta), P(l > L) <= delta / (1 -
+    e^(epsilon - L)), since the set S of such outputs has P(S) <= e^epsilon Q(S) + delta and Q(S) <=
+    e^-L P(S); under rho-zCDP, P(l > rho + 2 sqrt(rho t)) <= e^-t (Bun and Steinke 2016, Lemma 3.5).
 
     >>> loss(PureDP("0.5"))
     0.5
@@ -59,9 +60,11 @@ def log_odds(chance: float) -> float:
 
 
 def group(promise: CentralMeasure, size: int) -> CentralMeasure:
-    """What a promise for one change is worth for several: k epsilon, k^2 rho; (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
+    """What a promise for one change is worth for several: k epsilon, k^2 rho; (k epsilon, delta
+    (e^(k epsilon) - 1) / (e^epsilon - 1)).
 
-    Holds because: Dwork and Roth 2014, Thm 2.2; Bun and Steinke 2016, Prop. 1.9; for delta, k steps along a chain.
+    Holds because: Dwork and Roth 2014, Thm 2.2; Bun and Steinke 2016, Prop. 1.9; for delta, k steps
+    along a chain.
 
     >>> str(group(ZCDP("0.1"), 2))
     'rho = 0.4'
@@ -80,7 +83,8 @@ def group(promise: CentralMeasure, size: int) -> CentralMeasure:
 def sentence(promise: CentralMeasure, unit: Unit) -> str:
     """What a promise means to somebody who was 1% sure, in one sentence without its full stop.
 
-    Under delta and zCDP the loss has no limit, and the sentence says how seldom it is larger: ten times delta, or 10^-6.
+    Under delta and zCDP the loss has no limit, and the sentence says how seldom it is larger: ten
+    times delta, or 10^-6.
 
     >>> sentence(PureDP("0.5"), Unit())
     'anyone 1% sure that a person is in the data can become at most 1.64% sure'
@@ -119,7 +123,9 @@ def _seldom(promise: CentralMeasure) -> float:
 
 
 def is_large(promise: CentralMeasure) -> bool:
-    """Whether a promise allows so much that it must say so: an epsilon above 10, or a rho whose loss passes 10 more than once in 10^6."""
+    """Whether a promise allows so much that it must say so: an epsilon above 10, or a rho whose
+    loss passes 10 more than once in 10^6.
+    """
     return loss(promise, SELDOM) > LARGE if isinstance(promise, ZCDP) else promise.epsilon > LARGE
 
 

@@ -1,4 +1,6 @@
-"""What several releases promise together, and how one measure is turned into another: each conversion has a name."""
+"""What several releases promise together, and how one measure is turned into another: each
+conversion has a name.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ def rule_of(measure: CentralMeasure) -> str:
 def charge(cost: CentralMeasure, rule: str) -> Money:
     """What a release costs an account, in its units, rounded up.
 
-    Sums of epsilon, of (epsilon, delta) and of rho are valid filters even when each cost is chosen after seeing earlier
-    answers (Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021).
+    Sums of epsilon, of (epsilon, delta) and of rho are valid filters even when each cost is chosen
+    after seeing earlier answers (Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021).
 
     Raises
     ------
@@ -72,7 +74,8 @@ def in_measure(money: Money, rule: str) -> Fraction | tuple[Fraction, Fraction]:
 
 
 def selection_epsilon(cost: CentralMeasure) -> Fraction:
-    """The epsilon of an exponential mechanism that a cost allows: epsilon^2 / 8 is at most rho (Cesar, Rogers 2021).
+    """The epsilon of an exponential mechanism that a cost allows: epsilon^2 / 8 is at most rho
+    (Cesar, Rogers 2021).
 
     >>> selection_epsilon(ZCDP("0.5"))
     Fraction(2, 1)
@@ -90,7 +93,9 @@ def pure_epsilon(cost: CentralMeasure) -> Fraction:
 
 
 def compose(costs: Sequence[CentralMeasure]) -> CentralMeasure:
-    """Add up costs of one measure, or of pure and approximate ones (basic composition; Dwork, Lei 2009)."""
+    """Add up costs of one measure, or of pure and approximate ones (basic composition; Dwork, Lei
+    2009).
+    """
     if all(isinstance(cost, ZCDP) for cost in costs):
         return ZCDP(sum((cost.rho for cost in costs if isinstance(cost, ZCDP)), Fraction(0)))
     if any(isinstance(cost, ZCDP) for cost in costs):
@@ -112,8 +117,9 @@ def pure_to_zcdp(epsilon: Fraction) -> ZCDP:
 def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
     """rho-zCDP is (epsilon, delta)-DP; the least epsilon over the order alpha, rounded up.
 
-    delta = exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha for every alpha > 1
-    (Canonne, Kamath, Steinke 2020, Cor. 13); any alpha is valid, so the search costs tightness and never privacy.
+    delta = exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha for every
+    alpha > 1 (Canonne, Kamath, Steinke 2020, Cor. 13); any alpha is valid, so the search costs
+    tightness and never privacy.
 
     >>> str(zcdp_to_approx(Fraction(1, 2), Fraction(1, 10**6)))
     'epsilon = 5.221534445, delta = 0.000001'
@@ -137,7 +143,8 @@ def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
 
 @functools.lru_cache(maxsize=256)
 def approx_to_zcdp(epsilon: Fraction, delta: Fraction) -> ZCDP:
-    """The largest rho, in whole units, that ``zcdp_to_approx`` turns into at most this (epsilon, delta).
+    """The largest rho, in whole units, that ``zcdp_to_approx`` turns into at most this (epsilon,
+    delta).
 
     A mechanism that is rho-zCDP for it is (epsilon, delta)-DP, and may be charged as such.
 
@@ -165,7 +172,8 @@ def approx_to_zcdp(epsilon: Fraction, delta: Fraction) -> ZCDP:
 
 
 def zcdp_to_pure(rho: Fraction) -> PureDP:
-    """The largest epsilon, in whole units, that ``pure_to_zcdp`` turns into at most this rho: what Laplace noise may spend of it.
+    """The largest epsilon, in whole units, that ``pure_to_zcdp`` turns into at most this rho: what
+    Laplace noise may spend of it.
 
     >>> str(zcdp_to_pure(Fraction(1, 2)))
     'epsilon = 1'
@@ -179,16 +187,19 @@ def _root_down(square: Fraction) -> Fraction:
 
 
 def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fraction:
-    """How large epsilon is at ``delta`` for a whole plan, by privacy-loss distributions; rounded up.
+    """How large epsilon is at ``delta`` for a whole plan, by privacy-loss distributions; rounded
+    up.
 
-    Valid because a plan's costs are fixed before any answer is seen; its questions are dominated, each, by the worst
-    mechanism of its cost (randomised response for pure epsilon; Kairouz, Oh, Viswanath 2015), whatever noise they add.
-    Twenty answers at 0.1 cost 2.0 by addition, and 1.789 at delta 1e-6.
+    Valid because a plan's costs are fixed before any answer is seen; its questions are dominated,
+    each, by the worst mechanism of its cost (randomised response for pure epsilon; Kairouz, Oh,
+    Viswanath 2015), whatever noise they add. Twenty answers at 0.1 cost 2.0 by addition, and 1.789
+    at delta 1e-6.
 
     Raises
     ------
     UsageError
-        If the extra ``risk`` (dp-accounting) is not installed, or ``delta`` is too small for the deltas of the costs.
+        If the extra ``risk`` (dp-accounting) is not installed, or ``delta`` is too small for the
+        deltas of the costs.
 
     Source: dp-accounting's pessimistic discretisation of the loss.
     """

@@ -114,8 +114,8 @@ class Guarantee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     private : bool
         False if the noise came from a public seed: then nothing is promised at all.
     counted : str
-        Which rows the answer is about, and which it is not: every accuracy is about the rows counted. Left out, it follows from
-        the unit.
+        Which rows the answer is about, and which it is not: every accuracy is about the rows
+        counted. Left out, it follows from the unit.
     """
 
     measure: Measure

@@ -1,4 +1,7 @@
-"""Privacy measures: how much is promised, as exact numbers. Never mixed without a named conversion."""
+"""Privacy measures: how much is promised, as exact numbers.
+
+Never mixed without a named conversion.
+"""
 
 from __future__ import annotations
 
@@ -106,8 +109,8 @@ class ZCDP(msgspec.Struct, frozen=True, tag="zcdp", forbid_unknown_fields=True):
 class MetricDP(msgspec.Struct, frozen=True, tag="metric", forbid_unknown_fields=True):
     """Metric privacy: two persons' reports differ by a factor of at most exp(epsilon * distance).
 
-    Chatzikokolakis, Andres, Bordenabe, Palamidessi, PETS 2013. It composes by adding epsilons, and no central account
-    holds it: each person's own device pays.
+    Chatzikokolakis, Andres, Bordenabe, Palamidessi, PETS 2013. It composes by adding epsilons, and
+    no central account holds it: each person's own device pays.
     """
 
     epsilon: Number
@@ -127,7 +130,9 @@ Measure: TypeAlias = CentralMeasure | MetricDP
 
 
 def spendable(measure: CentralMeasure) -> CentralMeasure:
-    """Bring a cost to whole units, rounded down, so that what a mechanism uses never exceeds what the account was charged."""
+    """Bring a cost to whole units, rounded down, so that what a mechanism uses never exceeds what
+    the account was charged.
+    """
     match measure:
         case PureDP(epsilon=epsilon):
             return PureDP(_whole(epsilon, EPSILON_UNITS, "epsilon"))
@@ -141,7 +146,9 @@ def spendable(measure: CentralMeasure) -> CentralMeasure:
 
 
 def total_of(measure: CentralMeasure) -> Money:
-    """The total of an account, in whole units, rounded down: a limit is never larger than what was said."""
+    """The total of an account, in whole units, rounded down: a limit is never larger than what was
+    said.
+    """
     match spendable(measure):
         case PureDP(epsilon=epsilon):
             return int(epsilon * EPSILON_UNITS), 0
@@ -157,7 +164,9 @@ def without_delta(cost: CentralMeasure) -> CentralMeasure:
 
 
 def asked_cost(*, epsilon: Exactly | None, delta: Exactly, rho: Exactly | None) -> CentralMeasure:
-    """Read the cost of a release from its keywords: ``epsilon`` (with ``delta``) or ``rho``, never both."""
+    """Read the cost of a release from its keywords: ``epsilon`` (with ``delta``) or ``rho``, never
+    both.
+    """
     return spendable(measure_of("the cost of a release", epsilon=epsilon, delta=delta, rho=rho))
 
 

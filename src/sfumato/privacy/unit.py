@@ -15,10 +15,12 @@ MOST_ROWS = MOST
 
 
 def squared_factor(neighbours: str, signed: bool = False) -> int:
-    """By how much one person's change may exceed all of the person's rows in one place, in squared length.
+    """By how much one person's change may exceed all of the person's rows in one place, in squared
+    length.
 
-    Rows that come or go do not exceed it. Under replace two vectors are subtracted: of values of one
-    sign, their inner product is not negative, and the squares add up; of both signs, the lengths do.
+    Rows that come or go do not exceed it. Under replace two vectors are subtracted: of values of
+    one sign, their inner product is not negative, and the squares add up; of both signs, the
+    lengths do.
 
     Raises
     ------
@@ -40,8 +42,8 @@ def squared_factor(neighbours: str, signed: bool = False) -> int:
 class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one person can change: the rows of theirs that are counted, added, removed or replaced.
 
-    Under ``"replace"`` the number of persons is public; the number of rows is not, unless every person
-    has exactly one row and none is dropped.
+    Under ``"replace"`` the number of persons is public; the number of rows is not, unless every
+    person has exactly one row and none is dropped.
 
     Parameters
     ----------
@@ -49,19 +51,21 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         At least 1.
     neighbours : {"add-remove", "replace"}
     person : str or None
-        The column that names the person; rows beyond the limits are dropped at random. None: each row
-        is one person, or, with ``rows_per_person`` above 1, the custodian states that nobody has more.
+        The column that names the person; rows beyond the limits are dropped at random. None: each
+        row is one person, or, with ``rows_per_person`` above 1, the custodian states that nobody
+        has more.
     limits : Limits, optional
         Further limits on a person's rows. They hold on the cells that a question counts, and on no
         coarser ones.
     period : str, optional
-        The column of dates that is part of the person: what is protected is one person in one period.
+        The column of dates that is part of the person: what is protected is one person in one
+        period.
 
     Raises
     ------
     UsageError
-        If ``rows_per_person`` is not from 1 to 10^15, ``neighbours`` is unknown, or there are limits by
-        cell or a period without a person.
+        If ``rows_per_person`` is not from 1 to 10^15, ``neighbours`` is unknown, or there are
+        limits by cell or a period without a person.
 
     >>> Unit(rows_per_person=3, neighbours="replace").counts_l1
     6
@@ -104,7 +108,9 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def who(self) -> str:
-        """The person as sentences call it, such as "rider" or "rider in a day"; "person" without a column."""
+        """The person as sentences call it, such as "rider" or "rider in a day"; "person" without a
+        column.
+        """
         if self.person is None:
             return "person"
         named = printable(self.person)
@@ -112,15 +118,17 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def counts_l1(self) -> int:
-        """How far one person moves a vector of counts of disjoint cells, in L1: r, or 2r under replace."""
+        """How far one person moves a vector of counts of disjoint cells, in L1: r, or 2r under
+        replace.
+        """
         return self.sums_l1(1)
 
     @property
     def counts_l2_squared(self) -> int:
         """The same in L2, squared.
 
-        Without further limits all r rows may lie in one cell: r^2. Under replace they leave one cell
-        and enter another: 2 r^2.
+        Without further limits all r rows may lie in one cell: r^2. Under replace they leave one
+        cell and enter another: 2 r^2.
         """
         return self.sums_l2_squared(1)
 
@@ -133,10 +141,12 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def protects(self) -> str:
-        """Whose presence is hidden, and how: what the charges of one account must have in common to add up.
+        """Whose presence is hidden, and how: what the charges of one account must have in common to
+        add up.
 
-        Limits on rows may differ where a column names the person, since they are enforced. Without one
-        they are the custodian's word about the same table, and two different words cannot both be true.
+        Limits on rows may differ where a column names the person, since they are enforced. Without
+        one they are the custodian's word about the same table, and two different words cannot both
+        be true.
         """
         if self.person is not None:
             who = f"one {_named(self.person)}"
@@ -149,7 +159,9 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{who}, {'replaced by another' if self.neighbours == 'replace' else 'added or removed'}"
 
     def sums_l1(self, row: int) -> int:
-        """How far one person moves sums over disjoint cells, in L1; ``row`` is the largest norm of a row."""
+        """How far one person moves sums over disjoint cells, in L1; ``row`` is the largest norm of
+        a row.
+        """
         rows = self.rows_per_person
         if self.limits is not msgspec.UNSET:
             rows = self.limits.rows_counted(rows)
@@ -180,7 +192,8 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def counted(self) -> str:
-        """The rows that an answer is about, in words: a statement of accuracy is true of these, and names them.
+        """The rows that an answer is about, in words: a statement of accuracy is true of these, and
+        names them.
 
         >>> Unit(12, person="rider").counted
         'the rows counted (at most 12 a rider)'

@@ -151,7 +151,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def current() -> Bits:
-    """Return the bits in force: those of the innermost ``override``, else the process's keystream."""
+    """Return the bits in force: those of the innermost ``override``, or the keystream."""
     return _override.get() or _process_wide
 
 

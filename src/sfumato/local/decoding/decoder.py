@@ -1,13 +1,17 @@
-"""From reports to clusters: k-means as if the noise were not there, because the server knows its law exactly.
+"""From reports to clusters: k-means as if the noise were not there, because the server knows its
+law exactly.
 
-k-means run on reports finds the noise: uniform background and far-flung reports pull the centres apart. Here laws of the points are
-fitted to reports through the known noise, and the centres are those of k-means on what is known of the points: on an average over
-the laws that may be true, which has the least expected sum of squares.
-In one and two dimensions there are two kinds of law: a density of any shape on a lattice (``density``), and k normal clusters
-(``gaussians``), which see what is finer than the lattice. Each counts by its evidence. In more dimensions there are normal clusters only.
+k-means run on reports finds the noise: uniform background and far-flung reports pull the centres
+apart. Here laws of the points are fitted to reports through the known noise, and the centres are
+those of k-means on what is known of the points: on an average over the laws that may be true, which
+has the least expected sum of squares.
+In one and two dimensions there are two kinds of law: a density of any shape on a lattice
+(``density``), and k normal clusters (``gaussians``), which see what is finer than the lattice. Each
+counts by its evidence. In more dimensions there are normal clusters only.
 
-It sees reports only, so it is post-processing: it costs nothing and can be run again.
-Intervals come from the same laws, carried through the k-means step; they presume that one of them is about true.
+It sees reports only, so it is post-processing: it costs nothing and can be run again. Intervals
+come from the same laws, carried through the k-means step; they presume that one of them is about
+true.
 """
 
 from __future__ import annotations
@@ -30,7 +34,9 @@ from sfumato.local.sampling.floats import Floats
 SYNTHETIC, REPEATS, RESTARTS = 24_000, 48, 6
 BATCHES = 8
 FREEDOM = 17
-"""Degrees of freedom of a standard error: 48 laws, of which a median distance uses 37 % (its efficiency for normal errors)."""
+"""Degrees of freedom of a standard error: 48 laws, of which a median distance uses 37 % (its
+efficiency for normal errors).
+"""
 DOUBT = 0.5  # of the parameters' standard errors: their normal approximation is too wide where reports say little
 FAR = 40  # standard deviations of the noise: no honest report lies farther from the cube, and a false one must not count for more
 EXACTLY = 10.0  # nats: how much less likely it is beforehand that points are exactly k normal clusters than that they are not
@@ -68,7 +74,8 @@ class Decoded:
     in_model: bool
 
     def half_widths(self, confidence: float) -> Floats:
-        """Of the intervals of the centres, one coordinate at a time: float64 ndarray of shape (k, d).
+        """Of the intervals of the centres, one coordinate at a time: float64 ndarray of shape (k,
+        d).
 
         By Student's law: the standard errors are themselves known from a few laws only.
         """
@@ -133,7 +140,9 @@ def decode(
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of the points: normal clusters, with their odds against a density, if there is one."""
+    """What is known of the points: normal clusters, with their odds against a density, if there is
+    one.
+    """
 
     normals: Normals
     density: Density | None
@@ -154,7 +163,9 @@ def _known(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
 
 
 def _gathered(reports: Floats, width: float) -> tuple[Floats, Floats]:
-    """Means and counts of cells much narrower than the noise, which tell as much; wider ones about the cube, where it is smooth."""
+    """Means and counts of cells much narrower than the noise, which tell as much; wider ones about
+    the cube, where it is smooth.
+    """
     near = ((reports > -FINE * width) & (reports < 1 + FINE * width)).all(axis=1)
     cells = np.floor(reports / np.where(near, width, width * FINE / COARSE)[:, None]).astype(
         np.int64
@@ -226,7 +237,9 @@ def _centred(known: _Known, rng: np.random.Generator) -> Decoded:
 def _drawing_error(
     points: Floats, weights: Floats, centers: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Standard error of centres from the points that happened to be drawn, by the spread of parts of them: shape (k, d)."""
+    """Standard error of centres from the points that happened to be drawn, by the spread of parts
+    of them: shape (k, d).
+    """
     part = rng.integers(BATCHES, size=len(points))
     near = np.array(
         [_settled(points[part == i], weights[part == i], centers)[0] for i in range(BATCHES)]
@@ -260,10 +273,11 @@ def _doubted(
 
 
 def _balanced(pairs: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Uniforms, evenly spread, and normals for ``drawn``, in pairs that differ in the sign of the normals alone.
+    """Uniforms, evenly spread, and normals for ``drawn``, in pairs that differ in the sign of the
+    normals alone.
 
-    So the drawn points of a cluster lie about its mean exactly: with independent ones the centres would have an error of their own,
-    which is as large as that of 10^5 reports.
+    So the drawn points of a cluster lie about its mean exactly: with independent ones the centres
+    would have an error of their own, which is as large as that of 10^5 reports.
     """
     places = (rng.permutation(pairs) + rng.random(pairs)) / max(pairs, 1)
     noise = rng.normal(size=(pairs, d))
@@ -271,7 +285,9 @@ def _balanced(pairs: int, d: int, rng: np.random.Generator) -> tuple[Floats, Flo
 
 
 def _errors(known: _Known, centers: Floats, rng: np.random.Generator) -> list[Floats]:
-    """Standard errors of centres and weights, by laws that may be true, of each kind in proportion to its odds."""
+    """Standard errors of centres and weights, by laws that may be true, of each kind in proportion
+    to its odds.
+    """
     k, d = centers.shape
     count = REPEATS if known.density is None else round(known.share * REPEATS)
     places, noise = _balanced(SYNTHETIC // 16, d, rng)
@@ -288,7 +304,9 @@ def _errors(known: _Known, centers: Floats, rng: np.random.Generator) -> list[Fl
 
 
 def _spread(values: Floats) -> Floats:
-    """Standard deviation by the median distance from the median: a law that settles elsewhere does not count."""
+    """Standard deviation by the median distance from the median: a law that settles elsewhere does
+    not count.
+    """
     return np.asarray(1.4826 * np.median(np.abs(values - np.median(values, axis=0)), axis=0))
 
 

@@ -1,13 +1,17 @@
-"""What reports say of a density of any shape: a smooth one on a lattice, as rough as the reports themselves bear out.
+"""What reports say of a density of any shape: a smooth one on a lattice, as rough as the reports
+themselves bear out.
 
-The log density is a quadratic, which every normal law is, plus a Gaussian process in cosines with Matern's spectrum. First the
-quadratic alone is fitted, on the unit cube; then both, on a box about what it found. Each roughness has an evidence (Laplace's
-approximation of the marginal likelihood), and the density is the average of the most likely ones, weighed by it: where noise
-hides the details there are none, where it does not they come out. No parameter is set by hand for data or noise.
+The log density is a quadratic, which every normal law is, plus a Gaussian process in cosines with
+Matern's spectrum. First the quadratic alone is fitted, on the unit cube; then both, on a box about
+what it found. Each roughness has an evidence (Laplace's approximation of the marginal likelihood),
+and the density is the average of the most likely ones, weighed by it: where noise hides the details
+there are none, where it does not they come out. No parameter is set by hand for data or noise.
 
-The expected sum of squares is linear in the density, so k-means on the average density has the least expected sum.
-A cell of the lattice is a uniform law; its second moment is added to the noise, which makes the lattice exact to second order.
-Source: logistic Gaussian processes: Leonard 1978, Tokdar 2007; evidence: MacKay 1992; spectra: Matern 1960.
+The expected sum of squares is linear in the density, so k-means on the average density has the
+least expected sum. A cell of the lattice is a uniform law; its second moment is added to the noise,
+which makes the lattice exact to second order.
+Source: logistic Gaussian processes: Leonard 1978, Tokdar 2007; evidence: MacKay 1992; spectra:
+Matern 1960.
 """
 
 from __future__ import annotations
@@ -40,9 +44,11 @@ _NEVER = 1e-30  # keeps the logarithm of a report that no point explains, in sin
 
 @dataclass(frozen=True)
 class Fit:
-    """The most likely density for one roughness: theta standard normal beforehand, with log density ``functions @ theta``.
+    """The most likely density for one roughness: theta standard normal beforehand, with log density
+    ``functions @ theta``.
 
-    ``root`` is Cholesky's of the precision of theta afterwards, ``evidence`` the log of the marginal likelihood.
+    ``root`` is Cholesky's of the precision of theta afterwards, ``evidence`` the log of the
+    marginal likelihood.
     """
 
     functions: Floats
@@ -82,7 +88,9 @@ class Density:
     evidence: float
 
     def draw(self, rng: np.random.Generator, size: float = 1.0) -> Floats:
-        """Shares that may be the true ones: by the normal law about a fit, its standard deviations times ``size``."""
+        """Shares that may be the true ones: by the normal law about a fit, its standard deviations
+        times ``size``.
+        """
         from scipy.linalg import solve_triangular
 
         fit = self.fits[rng.choice(len(self.fits), p=self.weights)]
@@ -94,7 +102,8 @@ class Density:
 
 @dataclass(frozen=True)
 class _Lattice:
-    """Cells of a box and how likely each makes each report: sites (g, d), kernel (n, g), quadratics (g, q), cosines (g, m).
+    """Cells of a box and how likely each makes each report: sites (g, d), kernel (n, g), quadratics
+    (g, q), cosines (g, m).
 
     ``rounded`` is the kernel in single precision, which is enough for curvature.
     """
@@ -163,7 +172,9 @@ def _box(sites: Floats, shares: Floats) -> Floats:
 
 
 def _cosines(box: Floats, reports: float, law: NoiseLaw) -> int:
-    """Cosines on each axis: up to the frequency at which the noise leaves so many reports nothing to say."""
+    """Cosines on each axis: up to the frequency at which the noise leaves so many reports nothing
+    to say.
+    """
     d = len(box)
     scale = float(law.shares @ law.variances) / (d + 1)
     known = (
@@ -227,7 +238,9 @@ def _shares(logs: Floats) -> Floats:
 
 
 def _fitted(lattice: _Lattice, counts: Floats, functions: Floats, near: Fit | None = None) -> Fit:
-    """The most likely density, by Newton's steps with Levenberg's damping; from a fit of the same functions at other heights."""
+    """The most likely density, by Newton's steps with Levenberg's damping; from a fit of the same
+    functions at other heights.
+    """
     from scipy.linalg import cho_factor, cho_solve
 
     theta, damping = _restarted(functions, near), 1e-3
@@ -254,7 +267,9 @@ def _fitted(lattice: _Lattice, counts: Floats, functions: Floats, near: Fit | No
 
 
 def _restarted(functions: Floats, near: Fit | None) -> Floats:
-    """The theta with nearly the same log density, where the other functions are these at other scales."""
+    """The theta with nearly the same log density, where the other functions are these at other
+    scales.
+    """
     theta = np.zeros(functions.shape[1])
     if near is not None:
         m = len(near.theta)
@@ -266,7 +281,9 @@ def _restarted(functions: Floats, near: Fit | None) -> Floats:
 def _likelihood(
     lattice: _Lattice, counts: Floats, functions: Floats, theta: Floats
 ) -> tuple[float, Floats, Floats]:
-    """The log of likelihood times prior, up to a constant; the shares of the sites, and the density at the reports."""
+    """The log of likelihood times prior, up to a constant; the shares of the sites, and the density
+    at the reports.
+    """
     shares = _shares(functions @ theta)
     law = lattice.floor + lattice.kernel @ shares
     return float(counts @ np.log(law)) - 0.5 * float(theta @ theta), shares, law

@@ -1,7 +1,9 @@
-"""k normal clusters fitted to reports by maximum likelihood, under a weak prior that counts as little as a few reports.
+"""k normal clusters fitted to reports by maximum likelihood, under a weak prior that counts as
+little as a few reports.
 
-Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on all of them, which is as good
-as the full maximum. Where a start is known, that one alone. The means lie in the unit cube, which is public.
+Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on
+all of them, which is as good as the full maximum. Where a start is known, that one alone. The means
+lie in the unit cube, which is public.
 Source: deconvolution by mixtures: Bovy, Hogg, Roweis 2011; scoring: Le Cam's one-step estimator.
 """
 
@@ -36,7 +38,9 @@ class Normals:
         return Clusters.of(self.vector, self.k)
 
     def others(self, count: int, rng: np.random.Generator, size: float = 1.0) -> list[Floats]:
-        """Vectors that may be the true one, in pairs about the estimate; ``size`` scales their standard deviations."""
+        """Vectors that may be the true one, in pairs about the estimate; ``size`` scales their
+        standard deviations.
+        """
         low, high = _limits(self.k, len(self.vector))
         root = np.linalg.cholesky(self.covariance)
         steps = [root @ rng.normal(size=len(self.vector)) for _ in range((count + 1) // 2)]
@@ -83,7 +87,9 @@ def scored(vector: Floats, points: Floats, counts: Floats, law: NoiseLaw) -> Nor
 
 
 def evidence(normals: Normals, points: Floats, counts: Floats, law: NoiseLaw) -> float:
-    """Log likelihood of counted reports, averaged over all that was thought possible beforehand, by Laplace's approximation."""
+    """Log likelihood of counted reports, averaged over all that was thought possible beforehand, by
+    Laplace's approximation.
+    """
     prior, k = _prior(normals.k, points.shape[1], counts), normals.k
     value = float(counts.sum()) * likelihood(normals.vector, k, points, counts, law)[0]
     value -= 0.5 * float(prior.precision @ (normals.vector - prior.center) ** 2)
@@ -93,7 +99,9 @@ def evidence(normals: Normals, points: Floats, counts: Floats, law: NoiseLaw) ->
 
 @dataclass(frozen=True)
 class _Prior:
-    """What is thought of the parameters beforehand: independent normals, weighed against so many reports."""
+    """What is thought of the parameters beforehand: independent normals, weighed against so many
+    reports.
+    """
 
     center: Floats
     precision: Floats
@@ -101,9 +109,11 @@ class _Prior:
 
 
 def _prior(k: int, d: int, counts: Floats) -> _Prior:
-    """Weights alike, means in the cube, and a tenth of the cube's side as spread, each within a factor e or so.
+    """Weights alike, means in the cube, and a tenth of the cube's side as spread, each within a
+    factor e or so.
 
-    Where noise is large, likelihood alone shrinks clusters to points, which fit by chance and stand for nobody.
+    Where noise is large, likelihood alone shrinks clusters to points, which fit by chance and stand
+    for nobody.
     """
     center = np.concatenate(
         [np.full(k, -math.log(k)), np.full(k * d, 0.5), np.full(k, math.log(0.01))]
@@ -129,7 +139,8 @@ def _searched(
         return _climb(_start(means), near, by, law, thought, steps)
 
     starts = _starts(near, by, k, rng)
-    # Twice as many clusters are less likely to be stuck; k-means on what they say makes a start of its own.
+    # Twice as many clusters are less likely to be stuck; k-means on what they say makes a start of
+    # its own.
     for means in _starts(near, by, 2 * k, rng)[:FINER]:
         finer = drawn(
             climbed(means, 40)[1], 2 * k, rng.random(FEW), rng.normal(size=(FEW, near.shape[1]))
@@ -144,7 +155,9 @@ def _searched(
 
 
 def _starts(points: Floats, counts: Floats, k: int, rng: np.random.Generator) -> list[Floats]:
-    """Means far apart among the reports, brought into the cube, and means anywhere in the cube, by turns."""
+    """Means far apart among the reports, brought into the cube, and means anywhere in the cube, by
+    turns.
+    """
     d, near = points.shape[1], np.clip(points, 0, 1)
     found = []
     for turn in range(STARTS):
@@ -182,7 +195,9 @@ def _climb(
 
 
 def _limits(k: int, size: int) -> tuple[Floats, Floats]:
-    """Public limits of the parameters: weights within a factor e^6 of each other, means in the cube, variances."""
+    """Public limits of the parameters: weights within a factor e^6 of each other, means in the
+    cube, variances.
+    """
     means = size - 2 * k
     low = np.concatenate(
         [np.full(k, -math.log(k) - 3), np.zeros(means), np.full(k, math.log(NARROWEST))]

@@ -1,14 +1,17 @@
-"""Do reports look like those of k round normal clusters? And what may centres be off by where they do not?
+"""Do reports look like those of k round normal clusters? And what may centres be off by where they
+do not?
 
-*The test.* Reports are simulated from the fitted clusters through the law of the noise, and compared with the real ones: for each
-cluster, the reports nearest to it are cut into classes of equal expected size along each axis, and by their distance, and a
-chi-square of two samples is taken of each cut. The least of their probabilities, times their number (Bonferroni), is at most
-``RARE`` with that probability where the clusters are normal. Noise that is wider than the clusters hides their shape from the test,
-and from the decoder as well.
+*The test.* Reports are simulated from the fitted clusters through the law of the noise, and
+compared with the real ones: for each cluster, the reports nearest to it are cut into classes of
+equal expected size along each axis, and by their distance, and a chi-square of two samples is taken
+of each cut. The least of their probabilities, times their number (Bonferroni), is at most ``RARE``
+with that probability where the clusters are normal. Noise that is wider than the clusters hides
+their shape from the test, and from the decoder as well.
 
-*The remedy.* Where the test refuses, twice as many clusters are fitted, which can take the shape of a cluster that is not normal.
-How far k-means on these lies from k-means on the others is how far the presumption has moved the centres: an offset of unknown
-sign, whose square is added to the variance.
+*The remedy.* Where the test refuses, twice as many clusters are fitted, which can take the shape of
+a cluster that is not normal. How far k-means on these lies from k-means on the others is how far
+the presumption has moved the centres: an offset of unknown sign, whose square is added to the
+variance.
 """
 
 from __future__ import annotations
@@ -50,7 +53,9 @@ def looks_normal(
 
 
 def _simulated(normals: Normals, mechanism: Mechanism, rng: np.random.Generator) -> Floats:
-    """Reports of points drawn from the clusters, by the exact law of the noise: float64 ndarray of shape (SIMULATED, d)."""
+    """Reports of points drawn from the clusters, by the exact law of the noise: float64 ndarray of
+    shape (SIMULATED, d).
+    """
     d = mechanism.dimension
     points = drawn(
         normals.vector, normals.k, rng.random(SIMULATED), rng.normal(size=(SIMULATED, d))

@@ -1,7 +1,9 @@
-"""The likelihood of reports when points come in clusters: what a server knows of k normal clusters under known noise.
+"""The likelihood of reports when points come in clusters: what a server knows of k normal clusters
+under known noise.
 
-A report has density b u + (1 - b) sum over j of p_j sum over m of c_m N(x; mu_j, (s_j + w_m) I), with the noise of ``noiselaw``: shares
-c_m and variances w_m, background b of density u. Parameters are one vector: k log weights, k d means, k log variances.
+A report has density b u + (1 - b) sum over j of p_j sum over m of c_m N(x; mu_j, (s_j + w_m) I),
+with the noise of ``noiselaw``: shares c_m and variances w_m, background b of density u. Parameters
+are one vector: k log weights, k d means, k log variances.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Clusters:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Per report: the log likelihood, shape (n,); and for each cluster, shape (k, n), its share of the report, and the sums of that
+    """Per report: the log likelihood, shape (n,); and for each cluster, shape (k, n), its share of
+    the report, and the sums of that
     share over scales divided by the total variance and by its square; and the squared distances."""
 
     logs: Floats
@@ -69,7 +72,8 @@ def _parts(points: Floats, clusters: Clusters, law: NoiseLaw) -> _Parts:
         + np.log(clusters.weights)[:, None]
     )
     ground = math.log(law.background) + law.floor if law.background > 0 else -math.inf
-    # A constant for each report, which the nearest cluster's widest scale brings near its likelihood, keeps exponentials in range.
+    # A constant for each report, which the nearest cluster's widest scale brings near its
+    # likelihood, keeps exponentials in range.
     shift = np.max(
         [
             (squared * (-0.5 / total[:, [m]]) + logs[:, [m]]).max(axis=0)

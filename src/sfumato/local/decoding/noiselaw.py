@@ -1,7 +1,9 @@
-"""The noise of reports as a mixture of normals, which convolves with a cluster's own spread in closed form.
+"""The noise of reports as a mixture of normals, which convolves with a cluster's own spread in
+closed form.
 
-exp(-k |z|) is a mixture of normals of all scales exactly; the law inside a ball, exp(-k r) - exp(-k L), nearly so. A few
-scales are fitted to its density by non-negative least squares. Used for decoding only: no privacy rests on it.
+exp(-k |z|) is a mixture of normals of all scales exactly; the law inside a ball, exp(-k r) - exp(-k
+L), nearly so. A few scales are fitted to its density by non-negative least squares. Used for
+decoding only: no privacy rests on it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _GRID, _SCALES, _LEAST = 240, 12, 1e-4
 
 @dataclass(frozen=True)
 class NoiseLaw:
-    """A report is, with probability ``background``, uniform with log density ``floor``; else its point plus normal noise.
+    """A report is, with probability ``background``, uniform with log density ``floor``; else its
+    point plus normal noise.
 
     Attributes
     ----------
@@ -56,7 +59,8 @@ def noise_law(mechanism: Mechanism) -> NoiseLaw:
         + log_ball
     )
     top = min(spread, reach / math.sqrt(d + 2))
-    # The scales of exp(-k |z|) are Gamma((d + 1) / 2): this is how far they reach on a logarithmic axis.
+    # The scales of exp(-k |z|) are Gamma((d + 1) / 2): this is how far they reach on a logarithmic
+    # axis.
     wide = math.sqrt(2 / (d + 1))
     variances = top**2 * np.geomspace(math.exp(-6 * wide), math.exp(3.4 * wide), _SCALES)
     log_normal = -d / 2 * np.log(2 * math.pi * variances) - radii[:, None] ** 2 / (2 * variances)

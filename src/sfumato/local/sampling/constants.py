@@ -1,16 +1,17 @@
-"""Constants of the bounded perturbation mechanism in fifty decimal digits: no overflow, no cancellation, any dimension.
+"""Constants of the bounded perturbation mechanism in fifty decimal digits: no overflow, no
+cancellation, any dimension.
 
-With x = kL, V = V_1 L^d (volume of the ball), C = (1 + 2L)^d (volume of the report space), rho = V / C and Kummer's function
-M(1, c, x) = 1 + x/c + x^2/(c (c+1)) + ..., a series of positive terms:
+With x = kL, V = V_1 L^d (volume of the ball), C = (1 + 2L)^d (volume of the report space), rho = V
+/ C and Kummer's function M(1, c, x) = 1 + x/c + x^2/(c (c+1)) + ..., a series of positive terms:
 
-    gamma(d, x) = x^d e^-x M(1, d+1, x) / d          so that the mass in the ball is B = e^-x V (1 + g), where
-    g = M(1, d+1, x) - 1 = x M(1, d+2, x) / (d+1)
-    lambda_L = e^x / (C (1 + rho g))                 p_L = rho (1 + g) / (1 + rho g)
-    signal = 1 - b = rho g / (1 + rho g)             b = 1 / (1 + rho g)
+    gamma(d, x) = x^d e^-x M(1, d+1, x) / d          so that the mass in the ball is B = e^-x V (1 +
+    g), where g = M(1, d+1, x) - 1 = x M(1, d+2, x) / (d+1) lambda_L = e^x / (C (1 + rho g))
+    p_L = rho (1 + g) / (1 + rho g) signal = 1 - b = rho g / (1 + rho g)             b = 1 / (1 +
+    rho g)
 
 Each formula multiplies and adds positive numbers only, so every digit but the last few is right.
-For x well above c the series is long, and M(1, c, x) = (c-1)! x^(1-c) (e^x - sum over j < c-1 of x^j / j!) is used instead, where
-the difference loses at most one digit.
+For x well above c the series is long, and M(1, c, x) = (c-1)! x^(1-c) (e^x - sum over j < c-1 of
+x^j / j!) is used instead, where the difference loses at most one digit.
 Source: Yang, Tjuawinata, Lam 2022, Lemma 4; DLMF 8.5.1 and 13.6.5.
 """
 
@@ -131,7 +132,9 @@ def constants(epsilon: Fraction, reach: Fraction, d: int) -> Constants:
 
 
 def variance(epsilon: Fraction, reach: Fraction, d: int, offset: Decimal) -> float:
-    """Total variance of one debiased report, for a point whose squared distance from the centre of the cube is ``offset``."""
+    """Total variance of one debiased report, for a point whose squared distance from the centre of
+    the cube is ``offset``.
+    """
     found = constants(epsilon, reach, d)
     with localcontext(context()):
         signal, background = found.signal_probability, found.background_probability
@@ -143,16 +146,19 @@ def variance(epsilon: Fraction, reach: Fraction, d: int, offset: Decimal) -> flo
 
 @lru_cache(maxsize=256)
 def auto_reach(epsilon: Fraction, d: int) -> Fraction:
-    """The smallest L, to three digits, whose variance at a corner is within 5 % of its limit d (d + 1) / epsilon^2.
+    """The smallest L, to three digits, whose variance at a corner is within 5 % of its limit d (d +
+    1) / epsilon^2.
 
-    The limit is that of L without bound, the multivariate Laplace law. It depends on public parameters only.
+    The limit is that of L without bound, the multivariate Laplace law. It depends on public
+    parameters only.
     """
     goal = AUTO_LOSS * d * (d + 1) / float(epsilon) ** 2
 
     def good(x: float) -> bool:
         return variance(epsilon, _rounded(x, epsilon), d, Decimal(d) / 4) <= goal
 
-    # Above d = 1 the variance falls as L grows, so the search may start where hardly anything is within reach.
+    # Above d = 1 the variance falls as L grows, so the search may start where hardly anything is
+    # within reach.
     above = 0.01 if d == 1 else d / 8
     while not good(above):
         above *= 1.1
@@ -164,7 +170,9 @@ def auto_reach(epsilon: Fraction, d: int) -> Fraction:
 
 
 def _rounded(x: float, epsilon: Fraction) -> Fraction:
-    """L = x / epsilon in four significant digits, rounded up: short to print, and the same on every machine."""
+    """L = x / epsilon in four significant digits, rounded up: short to print, and the same on every
+    machine.
+    """
     exact = Fraction(x) / epsilon
     unit = Fraction(10) ** (math.floor(math.log10(exact)) - 3)
     return math.ceil(exact / unit) * unit

@@ -1,4 +1,6 @@
-"""Floats for words of the keystream: uniforms and points of the circle, with the errors that ``offsets`` counts on."""
+"""Floats for words of the keystream: uniforms and points of the circle, with the errors that
+``offsets`` counts on.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,11 @@ def exact_unit(word: int, bits: Bits) -> Uniform:
 
 
 def circle(words: Words) -> tuple[Floats, Floats]:
-    """Points of the right half of the unit circle, to 2^-50: cosines and sines of phi, uniform in [-pi/2, pi/2).
+    """Points of the right half of the unit circle, to 2^-50: cosines and sines of phi, uniform in
+    [-pi/2, pi/2).
 
-    The upper 63 bits, as a signed number, are phi / pi. Half the angle has a short series, and is doubled.
+    The upper 63 bits, as a signed number, are phi / pi. Half the angle has a short series, and is
+    doubled.
     """
     angle = (words.view(np.int64) >> 1).astype(np.float64)
     angle *= math.pi / 2 * 2.0**-63
@@ -60,7 +64,9 @@ def circle(words: Words) -> tuple[Floats, Floats]:
 
 
 def mirror(values: Floats, words: Words) -> Floats:
-    """Turn the sign of values, in place, by the lowest bit of each word, which the others do not look at."""
+    """Turn the sign of values, in place, by the lowest bit of each word, which the others do not
+    look at.
+    """
     signs = values.view(np.uint64)
     signs ^= words << _SIGN
     return values

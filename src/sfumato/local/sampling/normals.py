@@ -1,4 +1,6 @@
-"""The normal numbers that ``random.normal`` draws, to any precision: the same words, continued with fresh bits, in decimals."""
+"""The normal numbers that ``random.normal`` draws, to any precision: the same words, continued with
+fresh bits, in decimals.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,16 @@ from sfumato.random.normal import FAR, PLACE_BITS, SLOTS, Trace, tables
 
 
 class Normal:
-    """A standard normal real number: its place in a slab, or else the first trial in the rest that is accepted.
+    """A standard normal real number: its place in a slab, or else the first trial in the rest that
+    is accepted.
 
     Parameters
     ----------
     word : int
         The word that began it.
     trial : sequence of three int
-        The last words of its trials, where the word fell to the rest; earlier trials were certainly rejected.
+        The last words of its trials, where the word fell to the rest; earlier trials were certainly
+        rejected.
     bits : Bits
         Where further bits come from.
     """
@@ -58,7 +62,8 @@ class Normal:
         lift = height * int(found.weights[self._strip]) * Decimal(found.mass) / 2**64
         if not step:
             size = (FAR**2 - 2 * across.ln()).sqrt()
-            # Both sides are tiny numbers of one magnitude; a comparison of their quotient keeps the tolerance relative.
+            # Both sides are tiny numbers of one magnitude; a comparison of their quotient keeps the
+            # tolerance relative.
             return (
                 size
                 if level.below(lift * size / (-(Decimal(FAR) ** 2) / 2).exp(), Decimal(1))
@@ -82,7 +87,9 @@ def normal_at(trace: Trace, position: int, bits: Bits) -> Normal:
 
 @lru_cache(maxsize=256)
 def stacked(slabs: int, digits: int) -> Decimal:
-    """Height of the widest slabs upon each other, in the decimal arithmetic in force, which has so many digits."""
+    """Height of the widest slabs upon each other, in the decimal arithmetic in force, which has so
+    many digits.
+    """
     scale = 2 ** (PLACE_BITS - 1)
     narrow = sum(
         (1 / (Decimal(float(width)) * scale) for width in tables().widths[:slabs]), Decimal(0)

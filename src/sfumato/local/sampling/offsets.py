@@ -1,20 +1,25 @@
-"""Reports around a point, on a public lattice: cell = floor((v + r u - origin) / width), u a uniform direction, r by ``Radius``.
+"""Reports around a point, on a public lattice: cell = floor((v + r u - origin) / width), u a
+uniform direction, r by ``Radius``.
 
-Directions: a sign for d = 1; a point of the right half of the circle for d = 2, mirrored by the lowest bit of its word; else d normals
-of ``random.normal`` over their length.
+Directions: a sign for d = 1; a point of the right half of the circle for d = 2, mirrored by the
+lowest bit of its word; else d normals of ``random.normal`` over their length.
 
-Guarantee: given uniform independent words, the cells have the law of the real-valued formula: no rounding error is left in them.
+Guarantee: given uniform independent words, the cells have the law of the real-valued formula: no
+rounding error is left in them.
 Holds because
-    *Floats decide only what is certain.* A normal z that is not doubtful errs by less than e = 2^-49, so a vector of them and its length
-    by e sqrt d. Its squares are added in runs of ``_RUN``, so that their sum has a relative error below (run + runs + 1) 2^-53. So
-    a component z / length of the direction, at most 1, errs by 2 e sqrt(d) / length + (run + runs + 6) 2^-53, the rounding of
-    products included; points of the circle err by 2^-50. With s = r / width a coordinate, in cells, errs by s times that, by the error of
-    r / width and by 2^-33. Twice all that is the *margin* of a report.
-    A cell is the whole number nearest to the coordinate less a half. A report with a coordinate that comes closer than its margin to
-    the border of a cell, with a doubtful normal or a doubtful radius is *open*.
-    *Open reports are settled* by ``reals`` and ``normals`` from the very same words, continued with fresh bits, in decimal arithmetic,
-    until their cells are certain. So every report is the exact function of its (endless) words that the formula says.
-    A doubtful radius that turns out to be rejected starts afresh, as it would have if it had been seen at once.
+    *Floats decide only what is certain.* A normal z that is not doubtful errs by less than e =
+    2^-49, so a vector of them and its length by e sqrt d. Its squares are added in runs of
+    ``_RUN``, so that their sum has a relative error below (run + runs + 1) 2^-53. So a component z
+    / length of the direction, at most 1, errs by 2 e sqrt(d) / length + (run + runs + 6) 2^-53, the
+    rounding of products included; points of the circle err by 2^-50. With s = r / width a
+    coordinate, in cells, errs by s times that, by the error of r / width and by 2^-33. Twice all
+    that is the *margin* of a report. A cell is the whole number nearest to the coordinate less a
+    half. A report with a coordinate that comes closer than its margin to the border of a cell, with
+    a doubtful normal or a doubtful radius is *open*.
+    *Open reports are settled* by ``reals`` and ``normals`` from the very same words, continued with
+    fresh bits, in decimal arithmetic, until their cells are certain. So every report is the exact
+    function of its (endless) words that the formula says. A doubtful radius that turns out to be
+    rejected starts afresh, as it would have if it had been seen at once.
 How often: fewer than one report in 2^17 is open for d up to 256, and d in 2^25 beyond.
 Not covered: time is not constant: an open report takes a millisecond and more.
 Source: Marsaglia and Tsang 2000; lazily known bits: Devroye 1986, II.2 and XV.
@@ -44,7 +49,9 @@ Cells = NDArray[np.int64]
 Direction: TypeAlias = Callable[[Level], list[Decimal]]
 
 CHUNK = 2**18
-"""How many coordinates are worked on at once; steps between them work on fewer, which stay in the processor's cache."""
+"""How many coordinates are worked on at once; steps between them work on fewer, which stay in the
+processor's cache.
+"""
 
 _PIECE = 2**15
 _RUN = 512
@@ -72,7 +79,9 @@ class Offsets:
     first_level: int = FIRST_LEVEL
 
     def cells(self, points: Floats, bits: Bits, out: Floats | None = None) -> Floats:
-        """Draw the cell of one report for each point: whole numbers, float64, shape (n, d), for points of shape (n, d)."""
+        """Draw the cell of one report for each point: whole numbers, float64, shape (n, d), for
+        points of shape (n, d).
+        """
         cells = np.empty(points.shape) if out is None else out
         if not len(points):
             return cells
@@ -90,7 +99,9 @@ class Offsets:
     def _fast(
         self, points: Floats, radii: Floats, bits: Bits, cells: Floats
     ) -> tuple[Flags, Words | Trace]:
-        """Write the cells that floats give; return which of them are not certain, and the words of the directions."""
+        """Write the cells that floats give; return which of them are not certain, and the words of
+        the directions.
+        """
         scale = 1 / float(self.width)
         lengths, errors, turns = self._direct(cells, bits)
         steps = radii * scale
@@ -117,7 +128,9 @@ class Offsets:
     def _direct(
         self, target: Floats, bits: Bits
     ) -> tuple[Floats | float, Floats | float, Words | Trace]:
-        """Write vectors of uniform direction; return their lengths, how far they may be off over their length, and their words."""
+        """Write vectors of uniform direction; return their lengths, how far they may be off over
+        their length, and their words.
+        """
         if self.dimension > 2:
             trace = fill(target.reshape(-1), bits)
             runs = [target[:, start : start + _RUN] for start in range(0, self.dimension, _RUN)]

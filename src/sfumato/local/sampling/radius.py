@@ -1,24 +1,30 @@
-"""How far a report lies from its point: a Gamma law, truncated where the mechanism has a bound; fast in floats, exact in decimals.
+"""How far a report lies from its point: a Gamma law, truncated where the mechanism has a bound;
+fast in floats, exact in decimals.
 
-T has density proportional to t^(m-1) exp(-k t) on [0, L], or on [0, oo). X is a normal of ``random.normal``, and words of the keystream
-stand for uniform U1, U2, ...
+T has density proportional to t^(m-1) exp(-k t) on [0, L], or on [0, oo). X is a normal of
+``random.normal``, and words of the keystream stand for uniform U1, U2, ...
 
-*Gamma.* Marsaglia and Tsang 2000: with D = m - 1/3, c = 1 / (3 sqrt D) and v = (1 + cX)^3, accept D v where v > 0 and
-ln U1 < X^2/2 + D (1 - v + ln v). That is Gamma(m); over k, it is rejected where it exceeds L.
-*Power*, where the first would hardly ever stay below L. With g >= kL and a = m - 1 - g >= -1/2 draw s = U1^(1/(a+1)), of density
-proportional to s^a, and accept T = L s with probability s^g e^(kL (1 - s)), which is at most 1 as ln s <= s - 1 <= 0. The accepted
-density is proportional to s^(m-1) e^(-kL s). Of the two the one that accepts more often is used; it accepts a fifth or more.
-*Spread*: a uniform point of the d-ball of radius T, for m = d + 1. By power its radius is T U3^(1/d). By gamma it is r, a
-Gamma(d) over k, accepted where U2 > exp(-k (L - r)): as E = -ln U2 is exponential, that is where T = r + E/k, a Gamma(d + 1) over
-k, is below L; and given their sum T, r has the density d r^(d-1) / T^d of a uniform point's radius.
+*Gamma.* Marsaglia and Tsang 2000: with D = m - 1/3, c = 1 / (3 sqrt D) and v = (1 + cX)^3, accept D
+v where v > 0 and ln U1 < X^2/2 + D (1 - v + ln v). That is Gamma(m); over k, it is rejected where
+it exceeds L.
+*Power*, where the first would hardly ever stay below L. With g >= kL and a = m - 1 - g >= -1/2 draw
+s = U1^(1/(a+1)), of density proportional to s^a, and accept T = L s with probability s^g e^(kL (1 -
+s)), which is at most 1 as ln s <= s - 1 <= 0. The accepted density is proportional to s^(m-1)
+e^(-kL s). Of the two the one that accepts more often is used; it accepts a fifth or more.
+*Spread*: a uniform point of the d-ball of radius T, for m = d + 1. By power its radius is T
+U3^(1/d). By gamma it is r, a Gamma(d) over k, accepted where U2 > exp(-k (L - r)): as E = -ln U2 is
+exponential, that is where T = r + E/k, a Gamma(d + 1) over k, is below L; and given their sum T, r
+has the density d r^(d-1) / T^d of a uniform point's radius.
 
-Every draw is also computed from the same words to any precision by ``exact``. The floats say for each draw whether they are certain:
-``doubtful`` marks draws of a doubtful normal, with a uniform too near to 0, with 1 + cX within 2^-15 of 0, or with a comparison closer
-than its margin. Elsewhere, given that log and exp of the platform are right to 2^-48, and with m < 2^17:
+Every draw is also computed from the same words to any precision by ``exact``. The floats say for
+each draw whether they are certain: ``doubtful`` marks draws of a doubtful normal, with a uniform
+too near to 0, with 1 + cX within 2^-15 of 0, or with a comparison closer than its margin.
+Elsewhere, given that log and exp of the platform are right to 2^-48, and with m < 2^17:
 
-    by gamma, X errs by 2^-49, and |X| < 8, so 1 + cX < 4.3 errs by 2^-48, near 0 by 2^-49, and T by (16 sqrt m + k T) 2^-46 / k;
-    ln U1 errs by 2^-30, the other terms that it is compared with by 2^-29, and exp(-k (L - r)) by 2^-27;
-    by power, a logarithm of a uniform above 2^-20 errs by 2^-42, and T by 2^-40 L.
+    by gamma, X errs by 2^-49, and |X| < 8, so 1 + cX < 4.3 errs by 2^-48, near 0 by 2^-49, and T by
+    (16 sqrt m + k T) 2^-46 / k; ln U1 errs by 2^-30, the other terms that it is compared with by
+    2^-29, and exp(-k (L - r)) by 2^-27; by power, a logarithm of a uniform above 2^-20 errs by
+    2^-42, and T by 2^-40 L.
 
 ``error`` says that or more. Tests hold both evaluations against each other.
 """
@@ -106,7 +112,8 @@ class Radius:
     reach : Fraction or None
         L; None: no bound.
     spread : int
-        d where T is the radius of a ball in which the report is uniform; 0 where T is the radius itself.
+        d where T is the radius of a ball in which the report is uniform; 0 where T is the radius
+        itself.
     """
 
     shape: int
@@ -130,7 +137,8 @@ class Radius:
 
     @cached_property
     def _slack(self) -> float:
-        # g: a multiple of 2^-10 that is certainly at least kL, so that it is the same number in floats and decimals.
+        # g: a multiple of 2^-10 that is certainly at least kL, so that it is the same number in
+        # floats and decimals.
         return (math.floor(self._x * 1024 * (1 + 2.0**-40)) + 1) / 1024
 
     @property
@@ -152,7 +160,8 @@ class Radius:
             found = self.propose(tries, bits).first(count)
             if found.values.size == count:
                 return found
-            # However many are kept, those that are have the same law: so all may be drawn again where they are too few.
+            # However many are kept, those that are have the same law: so all may be drawn again
+            # where they are too few.
             tries = tries * count // max(found.values.size, count // 16, 1) * 9 // 8 + 16
 
     def propose(self, count: int, bits: Bits) -> Radii:
@@ -224,7 +233,8 @@ class Radius:
         drawn = cube * d / exactly(self.rate)
         if self.reach is None:
             return drawn
-        # With E = -ln U2 a Gamma of the next shape must stay below the bound; without spread the radius itself must.
+        # With E = -ln U2 a Gamma of the next shape must stay below the bound; without spread the
+        # radius itself must.
         beyond = -uniforms[1].ln() / exactly(self.rate) if self.spread else 0
         return drawn if level.below(drawn + beyond, exactly(self.reach)) else None
 

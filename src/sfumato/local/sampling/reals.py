@@ -1,15 +1,18 @@
-"""Uniform numbers whose bits are drawn as they are needed, and what is computed from them to any precision.
+"""Uniform numbers whose bits are drawn as they are needed, and what is computed from them to any
+precision.
 
-A ``Uniform`` stands for one real number U in [0, 1): it began as a word of the keystream and is continued with fresh words, so U
-is uniform whatever was looked at before. ``settle`` evaluates an expression of such numbers in decimal arithmetic, with more
-bits each time, until every comparison and every floor in it is certain.
+A ``Uniform`` stands for one real number U in [0, 1): it began as a word of the keystream and is
+continued with fresh words, so U is uniform whatever was looked at before. ``settle`` evaluates an
+expression of such numbers in decimal arithmetic, with more bits each time, until every comparison
+and every floor in it is certain.
 
-Why a certain answer is right: at level B each U and 1 - U are known to a relative error of 2^-B, and arithmetic to 2^-(B + 30).
-Quantities that are divided by or whose logarithm is taken are refused below 2^-(B/8), so that the expressions of ``normals``, ``radius``
-and ``offsets``, which divide and take logarithms at most twice in a row and whose other factors are below 2^20, are
-known to 2^-(B - 2B/8 - 40) < 2^-(B/4) for B > 80. Comparisons and floors closer than 2^-(B/4), absolutely or relatively, are
-refused. A refusal doubles B. Of d coordinates, some below 2^17 cells, it happens to fewer than d in 2^6 at the first level, to fewer
-than d in 2^30 at the next, and so on.
+Why a certain answer is right: at level B each U and 1 - U are known to a relative error of 2^-B,
+and arithmetic to 2^-(B + 30). Quantities that are divided by or whose logarithm is taken are
+refused below 2^-(B/8), so that the expressions of ``normals``, ``radius`` and ``offsets``, which
+divide and take logarithms at most twice in a row and whose other factors are below 2^20, are known
+to 2^-(B - 2B/8 - 40) < 2^-(B/4) for B > 80. Comparisons and floors closer than 2^-(B/4), absolutely
+or relatively, are refused. A refusal doubles B. Of d coordinates, some below 2^17 cells, it happens
+to fewer than d in 2^6 at the first level, to fewer than d in 2^30 at the next, and so on.
 """
 
 from __future__ import annotations
@@ -91,7 +94,8 @@ def turn(fraction: Decimal) -> tuple[Decimal, Decimal]:
     """Cosine and sine of a fraction of a full turn, in the arithmetic in force."""
     with localcontext() as inner:
         inner.prec += 10
-        # A sixty-fourth of the angle has a short series; six doublings lose a few digits, which the extra ten make up for.
+        # A sixty-fourth of the angle has a short series; six doublings lose a few digits, which the
+        # extra ten make up for.
         angle = 2 * pi(inner.prec) * fraction / 64
         term = sine = angle
         n, least = 1, Decimal(10) ** -(inner.prec + 2)

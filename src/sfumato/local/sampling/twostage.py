@@ -1,11 +1,15 @@
-"""The paper's own sampler, Algorithms 2 to 4: a coin decides between the ball and the rest of the report space.
+"""The paper's own sampler, Algorithms 2 to 4: a coin decides between the ball and the rest of the
+report space.
 
-The readable reference that the fast sampler is tested against; as exact, and slower. Coins and cells are drawn without error:
+The readable reference that the fast sampler is tested against; as exact, and slower. Coins and
+cells are drawn without error:
 
-    *Coins.* A word below floor(p 2^64) says yes, one above says no; the one between is continued with the next 64 bits of p.
-    *Outside the ball* (Algorithm 3): uniform points of R_L, until one lies beyond L. A point is its cell, 16 bits an axis, and its
-    place in the cell, 48 bits and as many more as it takes: floats decide where the distance differs from L by more
-    than 2^-36 (1 + 2L) sqrt d, which is 2^10 times their error, and decimals elsewhere.
+    *Coins.* A word below floor(p 2^64) says yes, one above says no; the one between is continued
+    with the next 64 bits of p.
+    *Outside the ball* (Algorithm 3): uniform points of R_L, until one lies beyond L. A point is its
+    cell, 16 bits an axis, and its place in the cell, 48 bits and as many more as it takes: floats
+    decide where the distance differs from L by more than 2^-36 (1 + 2L) sqrt d, which is 2^10 times
+    their error, and decimals elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ def cells(
 ) -> Floats:
     """Algorithm 2: with probability p_L a report inside the ball of radius L, else one outside it.
 
-    ``ball`` is Algorithm 4: a radius of density proportional to r^(d-1) exp(-k r) on [0, L], and a uniform direction.
+    ``ball`` is Algorithm 4: a radius of density proportional to r^(d-1) exp(-k r) on [0, L], and a
+    uniform direction.
     """
     near = coins(ball_probability, len(points), bits)
     found = np.empty(points.shape)

@@ -1,0 +1,58 @@
+"""Chosen integers in place of noise: how ``sfumato.audit`` replays a mechanism.
+
+The only way to bypass a law's sampler.
+
+A law of integers draws through ``IntegerLaw.sample``. Where the bits that it is given are a
+``Script``, the law asks the script for its draws; everywhere else it draws from the bits. A release
+made under a script says that it is not private.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, final
+
+import msgspec
+
+from sfumato.arrays import Array
+from sfumato.random import bits
+
+
+class Drawn(Protocol):
+    """A law of integers, as far as a script knows it."""
+
+    def sample(self, size: int, noise: bits.Bits, /) -> Array: ...
+
+
+class Script:
+    """Chosen integers in place of noise: a law asks a script for its draws.
+
+    Never private, and stamped so.
+    """
+
+    @final
+    @property
+    def private(self) -> Literal[False]:
+        """A release made under a script says that it is not private."""
+        return False
+
+    def words(self, count: int) -> bits.Words:
+        """Hand out raw bits, of which a script has none unless a subclass says so."""
+        raise NotImplementedError
+
+    def draw(self, law: Drawn, size: int) -> Array:
+        """Hand out ``size`` integers in place of draws from ``law``: int64 ndarray."""
+        raise NotImplementedError
+
+
+class IntegerLaw(msgspec.Struct, frozen=True):
+    """A law of integers: what noise on counts is drawn from."""
+
+    def sample(self, size: int, noise: bits.Bits) -> Array:
+        """Draw ``size`` independent values: int64 ndarray of shape (size,)."""
+        if isinstance(noise, Script):
+            return noise.draw(self, size)
+        return self._draw(size, noise)
+
+    def _draw(self, size: int, noise: bits.Bits) -> Array:
+        """Draw from the bits."""
+        raise NotImplementedError
