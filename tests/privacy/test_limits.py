@@ -1,4 +1,4 @@
-"""Limits on one person's rows imply norms of their counts: enumerated over all vectors of counts."""
+"""Limits on one person's rows imply norms of their counts: enumerated over all count vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL_LIMITS = [
 
 
 def allowed_vectors(limits: Limits, rows: int) -> list[tuple[int, ...]]:
-    """Every vector of one person's counts over a few cells, in descending order, within the limits."""
+    """Every vector of a person's counts over a few cells, descending, within the limits."""
     vectors = (v for v in product(range(rows + 1), repeat=CELLS) if list(v) == sorted(v)[::-1])
     within = [v for v in vectors if sum(v) <= rows]
     if limits.rows_per_cell is not None:

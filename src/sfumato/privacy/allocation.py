@@ -1,6 +1,6 @@
-"""Sharing a budget: between questions, and between the levels of a tree.
+"""Sharing a budget between questions and between the levels of a tree, in whole units.
 
-Whole units in, whole units out.
+Whole units go in and whole units come out, so the parts add up to their total exactly.
 """
 
 from __future__ import annotations
@@ -34,22 +34,14 @@ def share(measure: CentralMeasure, weights: Sequence[Fraction]) -> list[CentralM
     >>> [str(part) for part in share(PureDP("1"), [Fraction(1), Fraction(3)])]
     ['epsilon = 0.25', 'epsilon = 0.75']
     """
-    w = list(weights)
-    match measure:
-        case PureDP(epsilon=epsilon):
-            return [of_units(measure, part) for part in split(int(epsilon * EPSILON_UNITS), w)]
-        case ApproxDP(epsilon=epsilon, delta=delta):
-            epsilons, deltas = (
-                split(int(epsilon * EPSILON_UNITS), w),
-                split(int(delta * DELTA_UNITS), w),
-            )
-            pairs = zip(epsilons, deltas, strict=True)
-            return [
-                ApproxDP(Fraction(_counted(measure, e), EPSILON_UNITS), Fraction(d, DELTA_UNITS))
-                for e, d in pairs
-            ]
-        case ZCDP(rho=rho):
-            return [of_units(measure, part) for part in split(int(rho * RHO_UNITS), w)]
+    parts = split(units_of(measure), list(weights))
+    if not isinstance(measure, ApproxDP):
+        return [of_units(measure, part) for part in parts]
+    deltas = split(int(measure.delta * DELTA_UNITS), list(weights))
+    return [
+        ApproxDP(Fraction(_counted(measure, part), EPSILON_UNITS), Fraction(delta, DELTA_UNITS))
+        for part, delta in zip(parts, deltas, strict=True)
+    ]
 
 
 def levels(total: int, height: int, *, allocation: Allocation, fanout: int = 2) -> list[int]:
@@ -96,7 +88,8 @@ def _named_weights(allocation: str, height: int, fanout: int) -> list[Fraction]:
             return [Fraction(1)] * (height + 1)
         case "linear":
             return [Fraction(i + 1) for i in range(height + 1)]
-        case "geometric":  # the weights are public; rounding them costs optimality, never privacy
+        case "geometric":
+            # The weights are public: rounding them costs optimality, never privacy.
             return [Fraction(float(fanout) ** (i / 3)) for i in range(height + 1)]
         case _:
             raise UsageError(
@@ -107,8 +100,7 @@ def _named_weights(allocation: str, height: int, fanout: int) -> list[Fraction]:
 
 
 class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a tree of splits spends its cost on: the counts of its cells, choosing the splits,
-    counting the nodes above.
+    """What a tree of splits spends its cost on: the counts of its cells, its splits, and its nodes.
 
     Parameters
     ----------
@@ -153,8 +145,7 @@ class Shares(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 @dataclass(frozen=True)
 class Levels:
-    """What each level of a tree may spend, in whole units; the cells take whatever their path left
-    over.
+    """What each level of a tree may spend, in whole units; cells take what their path left over.
 
     Attributes
     ----------
@@ -174,23 +165,21 @@ class Levels:
 
 def units_of(cost: CentralMeasure) -> int:
     """A cost in whole units of epsilon, or of rho."""
-    return (
-        int(cost.rho * RHO_UNITS) if isinstance(cost, ZCDP) else int(cost.epsilon * EPSILON_UNITS)
-    )
+    if isinstance(cost, ZCDP):
+        return int(cost.rho * RHO_UNITS)
+    return int(cost.epsilon * EPSILON_UNITS)
 
 
 def of_units(cost: CentralMeasure, units: int) -> CentralMeasure:
     """Whole units as a cost in the same measure, delta left out."""
     _counted(cost, units)
-    return (
-        ZCDP(Fraction(units, RHO_UNITS))
-        if isinstance(cost, ZCDP)
-        else PureDP(Fraction(units, EPSILON_UNITS))
-    )
+    if isinstance(cost, ZCDP):
+        return ZCDP(Fraction(units, RHO_UNITS))
+    return PureDP(Fraction(units, EPSILON_UNITS))
 
 
 def _counted(cost: CentralMeasure, units: int) -> int:
-    """Refuse a share of nothing by the name of the cost that was asked."""
+    """Refuse a share of no units, and name the cost that was asked."""
     if units <= 0:
         raise UsageError(
             f"a share of {cost}",
@@ -203,8 +192,8 @@ def _counted(cost: CentralMeasure, units: int) -> int:
 def tree_levels(
     cost: CentralMeasure, shares: Shares, allocation: Allocation, *, depth: int, fanout: int
 ) -> Levels:
-    """Share a cost between the purposes, and those of counting and of choosing over the levels of a
-    tree.
+    """Share a cost between the purposes of a tree, and what counting and choosing get over its
+    levels.
 
     Custom weights are one per level, ``depth + 1`` of them; choosing uses all but the last.
 
@@ -215,9 +204,8 @@ def tree_levels(
     total = units_of(cost)
     _, partition, threshold = split(total, shares.weights)
     above: Allocation = allocation if isinstance(allocation, str) else list(allocation)[:-1]
-    chosen = (
-        levels(partition, depth - 1, allocation=above, fanout=fanout)
-        if depth and partition
-        else [0] * depth
-    )
-    return Levels(total, levels(threshold, depth, allocation=allocation, fanout=fanout), chosen)
+    choosing = [0] * depth
+    if depth and partition:
+        choosing = levels(partition, depth - 1, allocation=above, fanout=fanout)
+    counting = levels(threshold, depth, allocation=allocation, fanout=fanout)
+    return Levels(total, counting, choosing)

@@ -1,7 +1,7 @@
 """What a promise means to somebody who suspects something: how sure they can become.
 
-A belief is a pair of odds, and a privacy loss is what multiplies them: somebody who gave odds o to
-a person's presence gives at most o e^l after an answer whose loss is l, whatever else they know.
+Odds of a person's presence are multiplied by e^l at most when an answer with privacy loss l is
+seen, whatever else the observer knows.
 """
 
 from __future__ import annotations
@@ -13,20 +13,30 @@ from sfumato.numbers import rounded
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
 
-PRIOR = 0.01  # of the attacker that previews speak of
-SELDOM = 1e-6  # how often the loss of Gaussian noise may be larger than previews say
-LARGE = 10  # an epsilon above it protects hardly anyone, and every statement of it says so
-ALMOST = 99.99  # percent, beyond which a belief is printed with dots
-MOST = 700.0  # natural logarithm of the largest odds
+PRIOR = 0.01
+"""How sure the observer is beforehand that previews speak of."""
+
+SELDOM = 1e-6
+"""How often the loss of Gaussian noise may be larger than previews say."""
+
+LARGE = 10
+"""An epsilon above it protects hardly anyone, and every statement of it says so."""
+
+ALMOST = 99.99
+"""Percent, beyond which a belief is printed with dots."""
+
+LARGEST_LOG_ODDS = 700.0
+"""Odds beyond e^700 would leave doubles."""
 
 
 def loss(promise: CentralMeasure, exceeded: float = 0.0) -> float:
     """The privacy loss that an answer exceeds with at most this probability, if the person is
     present.
 
-    Holds because: it is at most epsilon; under (epsilon, delta), P(l > L) <= delta / (1 -
-    e^(epsilon - L)), since the set S of such outputs has P(S) <= e^epsilon Q(S) + delta and Q(S) <=
-    e^-L P(S); under rho-zCDP, P(l > rho + 2 sqrt(rho t)) <= e^-t (Bun and Steinke 2016, Lemma 3.5).
+    Holds because: under pure privacy the loss is at most epsilon. Under (epsilon, delta),
+    P(l > L) <= delta / (1 - e^(epsilon - L)), since the set S of such outputs has
+    P(S) <= e^epsilon Q(S) + delta and Q(S) <= e^-L P(S). Under rho-zCDP,
+    P(l > rho + 2 sqrt(rho t)) <= e^-t (Bun and Steinke 2016, Lemma 3.5).
 
     >>> loss(PureDP("0.5"))
     0.5
@@ -38,11 +48,9 @@ def loss(promise: CentralMeasure, exceeded: float = 0.0) -> float:
             share = float(delta) / exceeded if exceeded > 0 else float(delta > 0)
             return float(epsilon) - math.log1p(-share) if share < 1 else math.inf
         case ZCDP(rho=rho):
-            return (
-                float(rho) + 2 * math.sqrt(float(rho) * -math.log(exceeded))
-                if exceeded > 0
-                else math.inf
-            )
+            if exceeded <= 0:
+                return math.inf
+            return float(rho) + 2 * math.sqrt(float(rho) * -math.log(exceeded))
 
 
 def after(prior: float, loss: float) -> float:
@@ -51,7 +59,9 @@ def after(prior: float, loss: float) -> float:
     >>> round(after(0.01, 1), 4)
     0.0267
     """
-    return 1 / (1 + math.exp(-min(max(log_odds(prior) + loss, -MOST), MOST)))
+    log_odds_after = log_odds(prior) + loss
+    within = min(max(log_odds_after, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)
+    return 1 / (1 + math.exp(-within))
 
 
 def log_odds(chance: float) -> float:
@@ -60,9 +70,10 @@ def log_odds(chance: float) -> float:
 
 
 def group(promise: CentralMeasure, size: int) -> CentralMeasure:
-    """What a promise for one change is worth for several: k epsilon, k^2 rho; (k epsilon, delta
-    (e^(k epsilon) - 1) / (e^epsilon - 1)).
+    """What a promise for one change is worth for ``size`` changes: group privacy.
 
+    epsilon becomes k epsilon, and rho becomes k^2 rho; (epsilon, delta) becomes
+    (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
     Holds because: Dwork and Roth 2014, Thm 2.2; Bun and Steinke 2016, Prop. 1.9; for delta, k steps
     along a chain.
 
@@ -75,8 +86,9 @@ def group(promise: CentralMeasure, size: int) -> CentralMeasure:
         case ZCDP(rho=rho):
             return ZCDP(size**2 * rho)
         case ApproxDP(epsilon=epsilon, delta=delta):
-            growth = sum(math.exp(min(i * float(epsilon), MOST)) for i in range(size))
-            worse = delta * Fraction(growth * (1 + 1e-12))
+            powers = (math.exp(min(i * float(epsilon), LARGEST_LOG_ODDS)) for i in range(size))
+            # A trifle more covers the rounding of floats.
+            worse = delta * Fraction(sum(powers) * (1 + 1e-12))
             return ApproxDP(size * epsilon, min(worse, Fraction(10**18 - 1, 10**18)))
 
 
@@ -92,23 +104,20 @@ def sentence(promise: CentralMeasure, unit: Unit) -> str:
     'anyone 1% sure that a person is in the data can become 99.99...% sure'
     """
     seldom = _seldom(promise)
-    of = (
-        "what a person's rows are"
-        if unit.neighbours == "replace"
-        else "that a person is in the data"
-    )
+    fact = "that a person is in the data"
+    if unit.neighbours == "replace":
+        fact = "what a person's rows are"
     if seldom >= 1:
-        return f"delta is too large to limit how sure anyone can become {of}"
-    reached = 100 * after(PRIOR, loss(promise, seldom))
-    digits = 3 if reached < 99 else 4  # rounded up, and still below 100
-    sure = (
-        f"at most {rounded(reached, digits, up=True)}% sure"
-        if reached < ALMOST
-        else f"{ALMOST:g}...% sure"
-    )
-    return f"anyone {100 * PRIOR:g}% sure {of} can become {sure}" + (
-        f", but for a chance of {seldom:.1g}" if seldom else ""
-    )
+        return f"delta is too large to limit how sure anyone can become {fact}"
+    percent = 100 * after(PRIOR, loss(promise, seldom))
+    if percent < ALMOST:
+        # Rounded up, and still below 100.
+        digits = 3 if percent < 99 else 4
+        sure = f"at most {rounded(percent, digits, up=True)}% sure"
+    else:
+        sure = f"{ALMOST:g}...% sure"
+    unless = f", but for a chance of {seldom:.1g}" if seldom else ""
+    return f"anyone {100 * PRIOR:g}% sure {fact} can become {sure}{unless}"
 
 
 def _seldom(promise: CentralMeasure) -> float:
@@ -123,25 +132,27 @@ def _seldom(promise: CentralMeasure) -> float:
 
 
 def is_large(promise: CentralMeasure) -> bool:
-    """Whether a promise allows so much that it must say so: an epsilon above 10, or a rho whose
-    loss passes 10 more than once in 10^6.
+    """Whether a promise allows so much that it must say so.
+
+    That is an epsilon above 10, or a rho whose loss exceeds 10 more than once in 10^6.
     """
-    return loss(promise, SELDOM) > LARGE if isinstance(promise, ZCDP) else promise.epsilon > LARGE
+    if isinstance(promise, ZCDP):
+        return loss(promise, SELDOM) > LARGE
+    return promise.epsilon > LARGE
 
 
 def warning(promise: CentralMeasure, unit: Unit) -> str:
     """What a large epsilon allows, as a sentence; "" where there is nothing to warn of.
 
-    >>> warning(PureDP(50), Unit())
-    'Epsilon above 10 protects hardly anyone: anyone 1% sure that a person is in the data can become 99.99...% sure.'
+    >>> warning(PureDP(50), Unit()).partition(":")[0]
+    'Epsilon above 10 protects hardly anyone'
     >>> warning(PureDP(1), Unit())
     ''
     """
     if not is_large(promise):
         return ""
-    which = (
-        f"{promise} amounts to an epsilon above 10, and"
-        if isinstance(promise, ZCDP)
-        else "Epsilon above 10"
-    )
-    return f"{which[0].upper()}{which[1:]} protects hardly anyone: {sentence(promise, unit)}."
+    subject = "epsilon above 10"
+    if isinstance(promise, ZCDP):
+        subject = f"{promise} amounts to an epsilon above 10, and"
+    subject = subject[0].upper() + subject[1:]
+    return f"{subject} protects hardly anyone: {sentence(promise, unit)}."

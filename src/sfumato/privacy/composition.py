@@ -1,6 +1,4 @@
-"""What several releases promise together, and how one measure is turned into another: each
-conversion has a name.
-"""
+"""Composition: what several releases promise together, and named conversions of measures."""
 
 from __future__ import annotations
 
@@ -18,6 +16,14 @@ RULES = {
     "approx": "epsilon and delta, each added",
     "zcdp": "rho, added",
 }
+"""What an account counts, by the name of its rule."""
+
+REMEDIES = {
+    "pure": "Give epsilon alone",
+    "approx": "Give epsilon and delta",
+    "zcdp": "Give rho, or epsilon alone",
+}
+"""What may be charged to an account, by the name of its rule."""
 
 
 def rule_of(measure: CentralMeasure) -> str:
@@ -48,11 +54,7 @@ def charge(cost: CentralMeasure, rule: str) -> Money:
             raise UsageError(
                 f"a release that costs {cost} on an account that counts {RULES[rule]}",
                 "that cost has no conversion into the account's measure",
-                {
-                    "pure": "Give epsilon alone",
-                    "approx": "Give epsilon and delta",
-                    "zcdp": "Give rho, or epsilon alone",
-                }[rule],
+                REMEDIES[rule],
             )
 
 
@@ -84,7 +86,7 @@ def selection_epsilon(cost: CentralMeasure) -> Fraction:
 
 
 def pure_epsilon(cost: CentralMeasure) -> Fraction:
-    """The epsilon of a mechanism of pure privacy that a cost allows, which has no use for a delta.
+    """The epsilon of a mechanism of pure privacy that a cost allows. A delta is not used.
 
     >>> pure_epsilon(ZCDP("0.5"))
     Fraction(1, 1)
@@ -126,18 +128,18 @@ def zcdp_to_approx(rho: Fraction, delta: Fraction) -> ApproxDP:
     """
     from scipy.optimize import minimize_scalar
 
-    r, log_delta = float(rho), math.log(probability(delta, "delta"))
+    r = float(rho)
+    log_delta = math.log(probability(delta, "delta"))
 
     def epsilon_at(log_order: float) -> float:
         a = 1 + math.exp(log_order)
         return a * r + (-log_delta - math.log(a - 1) + a * math.log1p(-1 / a)) / (a - 1)
 
-    best = minimize_scalar(
+    found = minimize_scalar(
         epsilon_at, bounds=(-12, 25), method="bounded", options={"xatol": 1e-10}
-    ).fun
-    units = max(
-        1, math.ceil(best * (1 + 1e-12) * EPSILON_UNITS)
-    )  # at least one, where delta alone pays
+    )
+    # A trifle more covers the rounding of floats. At least one unit, where delta alone pays.
+    units = max(1, math.ceil(found.fun * (1 + 1e-12) * EPSILON_UNITS))
     return ApproxDP(Fraction(units, EPSILON_UNITS), delta)
 
 
@@ -151,29 +153,33 @@ def approx_to_zcdp(epsilon: Fraction, delta: Fraction) -> ZCDP:
     Raises
     ------
     UsageError
-        If not one unit of rho is to be had.
+        If the pair does not allow one unit of rho.
 
     >>> str(approx_to_zcdp(Fraction(1), Fraction(1, 10**6)))
     'rho = 0.024355970359'
     """
-    wrong = UsageError(
-        "epsilon with delta",
-        "they allow no Gaussian noise at all",
-        "Choose a larger epsilon or delta",
-    )
-    low, high = 0, math.ceil(float(epsilon) * RHO_UNITS)  # rho-zCDP is no better than epsilon = rho
+    low = 0
+    # rho-zCDP is no better than epsilon = rho.
+    high = math.ceil(float(epsilon) * RHO_UNITS)
     while high - low > 1:
         middle = (low + high) // 2
-        fits = zcdp_to_approx(Fraction(middle, RHO_UNITS), delta).epsilon <= epsilon
-        low, high = (middle, high) if fits else (low, middle)
+        if zcdp_to_approx(Fraction(middle, RHO_UNITS), delta).epsilon <= epsilon:
+            low = middle
+        else:
+            high = middle
     if not low:
-        raise wrong
+        raise UsageError(
+            "epsilon with delta",
+            "they allow no Gaussian noise at all",
+            "Choose a larger epsilon or delta",
+        )
     return ZCDP(Fraction(low, RHO_UNITS))
 
 
 def zcdp_to_pure(rho: Fraction) -> PureDP:
-    """The largest epsilon, in whole units, that ``pure_to_zcdp`` turns into at most this rho: what
-    Laplace noise may spend of it.
+    """The largest epsilon, in whole units, that ``pure_to_zcdp`` turns into at most this rho.
+
+    It is what Laplace noise may spend of a rho.
 
     >>> str(zcdp_to_pure(Fraction(1, 2)))
     'epsilon = 1'
@@ -190,10 +196,10 @@ def plan_epsilon(costs: Sequence[PureDP | ApproxDP], delta: Fraction) -> Fractio
     """How large epsilon is at ``delta`` for a whole plan, by privacy-loss distributions; rounded
     up.
 
-    Valid because a plan's costs are fixed before any answer is seen; its questions are dominated,
-    each, by the worst mechanism of its cost (randomised response for pure epsilon; Kairouz, Oh,
-    Viswanath 2015), whatever noise they add. Twenty answers at 0.1 cost 2.0 by addition, and 1.789
-    at delta 1e-6.
+    Twenty answers at 0.1 cost 2.0 by addition, and 1.789 at delta 1e-6.
+    Holds because: a plan's costs are fixed before any answer is seen, and each question is
+    dominated by the worst mechanism of its cost (randomised response for pure epsilon; Kairouz, Oh,
+    Viswanath 2015), whatever noise it adds.
 
     Raises
     ------

@@ -160,9 +160,15 @@ def counted_rows(unit: Unit) -> str:
     limit = ""
     if unit.person is not None:
         rows = "1 row is" if unit.rows_per_person == 1 else f"{unit.rows_per_person:,} rows are"
-        limit = f"Of each {printable(unit.person)} at most {rows} counted, chosen at random, and any further ones are not. "
+        limit = (
+            f"Of each {printable(unit.person)} at most {rows} counted, chosen at random, "
+            "and any further ones are not. "
+        )
     whose = "" if unit.person is None else f"without a {printable(unit.person)} or "
-    left_out = f"Rows {whose}without a value, and rows with an unlisted label, are not counted, unless the domain gives them a cell."
+    left_out = (
+        f"Rows {whose}without a value, and rows with an unlisted label, are not counted, "
+        "unless the domain gives them a cell."
+    )
     clamped = "Values beyond an axis' bounds or edges are counted in its end cells."
     return f"{limit}{left_out} {clamped} Every accuracy is about the rows counted."
 
@@ -175,7 +181,10 @@ def left_out(unit: Unit) -> str:
         named = printable(unit.person)
         whose = f"a {named} or "
         further = f"further rows of a {named}, "
-    return f"not counted: {further}rows without {whose}a value, rows with an unlisted label (unless the domain gives them a cell)"
+    return (
+        f"not counted: {further}rows without {whose}a value, "
+        "rows with an unlisted label (unless the domain gives them a cell)"
+    )
 
 
 def assumptions_of(unit: Unit) -> tuple[str, ...]:
@@ -185,7 +194,10 @@ def assumptions_of(unit: Unit) -> tuple[str, ...]:
     elif unit.rows_per_person == 1:
         whose = "Each row is one person; whoever has several rows is protected row by row only."
     else:
-        whose = f"Nobody has more than {unit.rows_per_person} rows: the holder states it, and nothing enforces it."
+        whose = (
+            f"Nobody has more than {unit.rows_per_person} rows: "
+            "the holder states it, and nothing enforces it."
+        )
     return (
         whose,
         "The domain was chosen without looking at the data.",

@@ -25,7 +25,11 @@ from sfumato.numbers import (
 )
 
 Money: TypeAlias = tuple[int, int]
-LARGEST_EPSILON, LARGEST_RHO = 10**9, 10**6  # what a ledger can count
+"""An amount in whole units: of epsilon or rho, and of delta."""
+
+LARGEST_EPSILON = 10**9
+LARGEST_RHO = 10**6
+"""The largest costs that a ledger can count."""
 
 
 class PureDP(msgspec.Struct, frozen=True, tag="pure", forbid_unknown_fields=True):
@@ -130,8 +134,9 @@ Measure: TypeAlias = CentralMeasure | MetricDP
 
 
 def spendable(measure: CentralMeasure) -> CentralMeasure:
-    """Bring a cost to whole units, rounded down, so that what a mechanism uses never exceeds what
-    the account was charged.
+    """Bring a cost to whole units, rounded down.
+
+    So what a mechanism uses never exceeds what the account was charged.
     """
     match measure:
         case PureDP(epsilon=epsilon):
@@ -146,9 +151,7 @@ def spendable(measure: CentralMeasure) -> CentralMeasure:
 
 
 def total_of(measure: CentralMeasure) -> Money:
-    """The total of an account, in whole units, rounded down: a limit is never larger than what was
-    said.
-    """
+    """The total of an account, in whole units, rounded down: never more than was stated."""
     match spendable(measure):
         case PureDP(epsilon=epsilon):
             return int(epsilon * EPSILON_UNITS), 0
@@ -208,22 +211,24 @@ def measure_of(
 
 
 def rho_with_delta(prefix: str = "") -> UsageError:
-    """What is said of a rho that is given beside a delta."""
+    """The error of a rho that is given beside a delta."""
     asked = f"{prefix}rho with {prefix}delta"
     return UsageError(asked, "zero-concentrated privacy has no delta", f"Leave {prefix}delta out")
 
 
 def _at_most(value: Fraction, name: str, limit: int) -> Fraction:
     if value > limit:
+        article = "an" if name == "epsilon" else "a"
         raise UsageError(
-            f"{'an' if name == 'epsilon' else 'a'} {name} above {limit:,}",
-            "no ledger counts so far, and it promises nothing",
+            f"{article} {name} above {limit:,}",
+            "no ledger counts that far, and it promises nothing",
             f"Choose a smaller {name}",
         )
     return value
 
 
 def _whole(value: Fraction, units: int, name: str) -> Fraction:
+    """A number in whole units, rounded down, as a number again; less than one unit is refused."""
     down = units_down(value, units)
     if down == 0:
         raise UsageError(

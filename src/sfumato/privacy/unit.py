@@ -156,7 +156,8 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             who = "one row"
         else:
             who = f"one person of at most {self.rows_per_person} rows"
-        return f"{who}, {'replaced by another' if self.neighbours == 'replace' else 'added or removed'}"
+        change = "replaced by another" if self.neighbours == "replace" else "added or removed"
+        return f"{who}, {change}"
 
     def sums_l1(self, row: int) -> int:
         """How far one person moves sums over disjoint cells, in L1; ``row`` is the largest norm of
@@ -212,11 +213,8 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __str__(self) -> str:
         rows = "one row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
         who = f"any one {self.who} contributing at most {rows}{self._further}"
-        return (
-            f"{who}, replaced by another"
-            if self.neighbours == "replace"
-            else f"{who}, added or removed"
-        )
+        change = "replaced by another" if self.neighbours == "replace" else "added or removed"
+        return f"{who}, {change}"
 
 
 def _named(column: str) -> str:
