@@ -28,7 +28,12 @@ from support.workers import HANG
 
 EMPTY = pa.table({"x": pa.array([], pa.float64()), "who": pa.array([], pa.string())})
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))
-ROOMS = ("/sfumato/ledger/", "/sfumato/publishing/stream.py")
+ROOMS = (
+    "/sfumato/ledger/",
+    "/sfumato/publishing/stream.py",
+    "/sfumato/publishing/history.py",
+    "/sfumato/publishing/opening.py",
+)
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {"counter": sf.Counter(10**6)},
     "persons": {"counter": sf.Counter(10**6), "person": "who"},
@@ -156,7 +161,7 @@ def test_a_signal_handler_is_refused_while_its_own_thread_uses_the_ledger(
 ) -> None:
     for path in (tmp_path / "b.db", None):
         _, stream = opened(path, sf.Counter(9), "who")
-        machine, refused = type(stream._machine), []
+        machine, refused = type(stream._mechanism), []
 
         def handler(
             *_: object, stream: Stream = stream, refused: list[sf.LedgerError] = refused
@@ -184,7 +189,7 @@ def test_a_signal_handler_that_pushes_between_store_and_total(
 ) -> None:
     """Then the ledger is free, and the handler's step is the next; neither total is that of another step."""
     _, stream = opened(tmp_path / "b.db", sf.Counter(9, method="toeplitz"))
-    plain, nested = stream._shown._read, []
+    plain, nested = stream._published._estimate, []
 
     def read(output: Any) -> Any:
         if not nested:
@@ -192,7 +197,7 @@ def test_a_signal_handler_that_pushes_between_store_and_total(
             nested.append(stream.push(1, event="b"))
         return plain(output)
 
-    monkeypatch.setattr(stream._shown, "_read", read)
+    monkeypatch.setattr(stream._published, "_estimate", read)
     first = stream.push(1, event="a")
     third = stream.push(1, event="c")
     _, again = opened(tmp_path / "b.db", sf.Counter(9, method="toeplitz"))
@@ -207,13 +212,13 @@ def test_threads_may_share_a_stream(tmp_path: Path, method: Any) -> None:
     counter = sf.Counter(1000, method=method, late="count")
     _, stream = opened(tmp_path / "b.db", counter)
     shown: list[tuple[str, sf.Estimate]] = []
-    plain = stream._shown._read
+    plain = stream._published._estimate
 
     def slow(output: Any) -> Any:
         time.sleep(0.001)  # for others to come in between; none need come
         return plain(output)
 
-    stream._shown._read = slow
+    stream._published._estimate = slow
 
     def work(who: int) -> None:
         shown.extend(
@@ -240,7 +245,7 @@ def test_of_two_that_push_the_next_step_of_a_calendar_both_count(
     with override(Scripted()):  # no noise
         _, one = opened(tmp_path / "b.db", counter)
         _, two = opened(tmp_path / "b.db", counter)
-        place = one._place
+        place = one._step_index
 
         def rival(calendar: sf.Calendar, event: object) -> int:
             found = place(calendar, event)
@@ -248,7 +253,7 @@ def test_of_two_that_push_the_next_step_of_a_calendar_both_count(
                 two.push(100)
             return found
 
-        monkeypatch.setattr(one, "_place", rival)
+        monkeypatch.setattr(one, "_step_index", rival)
         total = one.push(7)
         assert (total.event, total.value) == ("2013-01-02", 107)
         assert two.history().values.tolist() == [100, 107]

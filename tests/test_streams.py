@@ -328,7 +328,7 @@ def test_a_step_that_fails_takes_nothing_and_says_nothing(
         def fails(*_: object) -> None:
             raise ValueError("918273645")
 
-        monkeypatch.setattr(type(stream._machine), "step", fails)
+        monkeypatch.setattr(type(stream._mechanism), "step", fails)
         assert not overheard(918273645, lambda: stream.push(918273645))
         with pytest.raises(sf.InternalError, match="Please report this line") as fault:
             stream.push(1)
@@ -380,13 +380,13 @@ def test_intervals_hold_as_often_as_they_say() -> None:
         (sf.Counter(30), sf.ZCDP("0.02")),
         (sf.Counter(None), sf.PureDP("0.5")),
     ]:
-        machine = counter.settle(None, sf.Unit(), cost).machine
-        from sfumato.counters.question import half_widths
+        machine = counter.settle(None, sf.Unit(), cost).mechanism
+        from sfumato.counters.accuracy import half_widths
         from sfumato.random import PublicSeed
 
         errors, noise = np.empty((600, 30)), PublicSeed(repr(counter))
         for run in range(len(errors)):
-            state, read = machine.start(), machine.follow()
+            state, read = machine.start(), machine.estimator()
             for step in range(30):
                 state, output = machine.step(state, (0,), noise)
                 errors[run, step] = read(output)[0]
@@ -626,7 +626,7 @@ def test_a_toeplitz_state_of_an_earlier_version_goes_on(publisher: sf.Publisher)
     from sfumato.counters.toeplitz import ColumnState
     from sfumato.random import current
 
-    machine = sf.Counter(9, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
+    machine = sf.Counter(9, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).mechanism
     old = msgspec.json.decode(b'{"increments":[[3],[-700],[90]]}', type=ColumnState)
     with override(Scripted()) as none:
         after, output = machine.step(old, (5,), none)  # type: ignore[arg-type]
@@ -642,7 +642,7 @@ def test_a_toeplitz_state_of_an_earlier_version_goes_on(publisher: sf.Publisher)
 def test_toeplitz_sums_are_exact_whatever_the_increments(large: int) -> None:
     from sfumato.counters.toeplitz import column
 
-    machine = sf.Counter(12, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
+    machine = sf.Counter(12, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).mechanism
     weights, increments = (
         column(12, 16).tolist(),
         [large, -3, large, 0, -large, 127, -128, 128, -129, large - 1, 5, large],

@@ -99,7 +99,7 @@ def judge(place: Path, name: str, events: int) -> int:
         assert (step, value) == (event, values[event - 1]), "what was shown once is what is stored"
     assert {event for event, _, _ in shown} == set(range(1, events + 1))
     truth = [brought(event) for event in range(1, events + 1)]
-    if len(history.values) == history.settled.machine.horizon:
+    if len(history.values) == history.settled.mechanism.horizon:
         assert stored == b"", "a stream that is over keeps no state"
         return len(shown)
     _, state = msgspec.json.decode(stored)

@@ -21,7 +21,7 @@ import pytest
 
 from sfumato.audit.laws import log_sum
 from sfumato.audit.runs import Scripted
-from sfumato.counters.methods import Reach, buffers, toeplitz
+from sfumato.counters.methods import Contribution, buffers, toeplitz
 from sfumato.counters.tree import ElderTree
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.measures import ZCDP
@@ -285,7 +285,7 @@ def means_of(machine: Any, adversary: Adversary) -> Means:
 def test_no_adversary_learns_more_from_gaussian_machines_than_they_claim(
     make, precision: int
 ) -> None:  # type: ignore[no-untyped-def]
-    machine = make(3, 1, Reach(Unit(), (0, 1)), ZCDP(RHO), precision)
+    machine = make(3, 1, Contribution(Unit(), (0, 1)), ZCDP(RHO), precision)
     found = {}
     for name, joins in WAITING.items():
         adversary = Adversary(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.counters.calendar import Listed
+from sfumato.counters.calendar import ListedSteps
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_is_no_step_has_no_place() -> None:
         dt.date(2013, 12, 31),
     ):
         assert year.place(entry) == 364
-    week = Listed(["mon", "tue", "3"])
+    week = ListedSteps(["mon", "tue", "3"])
     assert [
         week.place(entry) for entry in ("tue", " tue ", 3, np.int64(3), True, None, 2.5, "wed")
     ] == [1, 1, 2, 2, None, None, None, None]
@@ -84,7 +84,7 @@ def test_steps_are_over_when_the_next_begins() -> None:
         ("2020-01-01", 365),
     ]:
         assert year.over(dt.datetime.fromisoformat(now)) == over
-    assert Listed(["a", "b"]).over(dt.datetime(2020, 1, 1)) == 2
+    assert ListedSteps(["a", "b"]).over(dt.datetime(2020, 1, 1)) == 2
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_calendars_end() -> None:
     with pytest.raises(sf.UsageError):
         sf.Calendar("2013-01-01", "2013-01-02").name(2)
     with pytest.raises(sf.UsageError):
-        Listed(["a"]).name(1)
+        ListedSteps(["a"]).name(1)
     for steps, every in ((0, "1d"), (10**7, "999999mo")):
         with pytest.raises(sf.UsageError):
             sf.Calendar.of_length("2013-01-01", steps, every)
@@ -127,8 +127,8 @@ def test_calendars_end() -> None:
 
 def test_a_counter_over_a_calendar_is_one_over_as_many_steps() -> None:
     year = sf.Counter(sf.Calendar("2013-01-01", "2013-12-31"))
-    machine = year.settle(None, sf.Unit(), sf.PureDP(1)).machine
-    assert machine == sf.Counter(365).settle(None, sf.Unit(), sf.PureDP(1)).machine
+    machine = year.settle(None, sf.Unit(), sf.PureDP(1)).mechanism
+    assert machine == sf.Counter(365).settle(None, sf.Unit(), sf.PureDP(1)).mechanism
     assert str(year.preview(None, sf.Unit(), sf.PureDP(1))) == str(
         sf.Counter(365).preview(None, sf.Unit(), sf.PureDP(1))
     )

@@ -19,7 +19,7 @@ from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Published, Scripted
 from sfumato.audit.runs import neighbours as pairs_of
 from sfumato.audit.streams import draw_order, of_machine, outputs
-from sfumato.counters.methods import Reach, buffers, laplace_tree, toeplitz
+from sfumato.counters.methods import Contribution, buffers, laplace_tree, toeplitz
 from sfumato.counters.segments import Segments
 from sfumato.counters.toeplitz import column
 from sfumato.counters.tree import ElderTree
@@ -142,7 +142,7 @@ def loss_of_tree(machine, unit, far=14):
 
 
 def tree(radices, unit, scales=1):
-    reach = Reach(unit, (0, 1))
+    reach = Contribution(unit, (0, 1))
     return ElderTree(T, radices, DiscreteLaplace(scales * reach.l1 * (len(radices) + 1) / EPSILON))
 
 
@@ -195,7 +195,7 @@ def test_a_tree_without_hidden_draws(unit):
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
 def test_segments(unit):
     """Rows of one person in two trees: what they cost adds up to no more than epsilon."""
-    machine = laplace_tree(None, 1, Reach(unit, (0, 1)), PureDP(EPSILON))
+    machine = laplace_tree(None, 1, Contribution(unit, (0, 1)), PureDP(EPSILON))
     order = draw_order(machine.tree(0), 27)
     order += [27 + place for place in draw_order(machine.tree(1), 81)]
 
@@ -215,7 +215,7 @@ def test_segments(unit):
     ("make", "precision"), [(toeplitz, 5), (buffers, 10)], ids=["toeplitz", "buffers"]
 )
 def test_gaussian_machines_spend_what_they_claim(make, precision, unit):
-    machine = make(T, 1, Reach(unit, (0, 1)), ZCDP(RHO), precision)
+    machine = make(T, 1, Contribution(unit, (0, 1)), ZCDP(RHO), precision)
     rho = renyi_loss(
         of_machine(machine, T), pairs_of(ROWS, unit, others=1 if unit == Unit() else 0), (2.0,)
     ).loss
@@ -281,7 +281,7 @@ def test_low_bits_of_a_true_total_plus_float_noise_tell_neighbours_apart():
 
 def test_real_coefficients_on_lattice_noise_are_found():
     """Shifts by part of a unit: outputs of one stream that the other cannot have."""
-    law = toeplitz(T, 1, Reach(Unit(), (0, 1)), ZCDP(RHO), 5).law
+    law = toeplitz(T, 1, Contribution(Unit(), (0, 1)), ZCDP(RHO), 5).law
     real = np.array([math.comb(2 * k, k) / 4**k for k in range(T)]) * 2**5
 
     def mechanism(rows, noise):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.counters.methods import Reach, largest_variance
-from sfumato.counters.question import half_widths
+from sfumato.counters.accuracy import half_widths
+from sfumato.counters.methods import Contribution, largest_variance
 from sfumato.counters.tree import ElderTree
 from sfumato.streaming.toeplitz import coefficients
 
@@ -36,7 +36,7 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
 )
 def test_the_largest_variances_on_the_page(horizon, method, cost, says):
     found = largest_variance(
-        sf.Counter(horizon, method=method).settle(None, sf.Unit(), cost).machine
+        sf.Counter(horizon, method=method).settle(None, sf.Unit(), cost).mechanism
     )
     assert (f"{found:,.0f}" if found >= 100 else f"{found:.3g}") == says.rstrip("; ")
     assert says in PAGE.read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def test_the_largest_variances_on_the_page(horizon, method, cost, says):
 
 def test_without_a_horizon():
     known, unknown = (
-        sf.Counter(horizon).settle(None, sf.Unit(), sf.PureDP(1)).machine
+        sf.Counter(horizon).settle(None, sf.Unit(), sf.PureDP(1)).mechanism
         for horizon in (1000, None)
     )
     ratio = (
@@ -58,7 +58,7 @@ def test_the_lattice_costs_a_millionth():
     """Against the ideal, real-valued factorisation: variance times squared sensitivity."""
     for horizon in (365, 1024):
         machine = (
-            sf.Counter(horizon, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).machine
+            sf.Counter(horizon, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).mechanism
         )
         ideal = float((coefficients(horizon) ** 2).sum()) ** 2
         assert largest_variance(machine) == pytest.approx(ideal, rel=3e-6)
@@ -70,14 +70,16 @@ def test_auto_is_the_better_one(unit):
         for delta in ("1e-4", "1e-15"):
             cost = sf.ApproxDP("0.5", delta)
             variances = {
-                m: largest_variance(sf.Counter(horizon, method=m).settle(None, unit, cost).machine)
+                m: largest_variance(
+                    sf.Counter(horizon, method=m).settle(None, unit, cost).mechanism
+                )
                 for m in ("auto", "tree", "blt")
             }
             assert variances["auto"] <= min(variances.values()) * 1.0001
-    assert Reach(unit, (0, 1)).l1 == unit.rows_per_person * (
+    assert Contribution(unit, (0, 1)).l1 == unit.rows_per_person * (
         2 if unit.neighbours == "replace" else 1
     )
-    assert Reach(unit, (-2, 1)).row == Fraction(2)
+    assert Contribution(unit, (-2, 1)).row == Fraction(2)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_auto_is_the_better_one(unit):
 def test_rounding_is_charged_in_every_category_that_a_person_touches(rows, neighbours, touched):
     unit, rho = sf.Unit(rows, neighbours), Fraction(1, 2)
     by = sf.Categories(["a", "b", "c"])
-    machine = sf.Counter(5000, by=by, method="blt").settle(None, unit, sf.ZCDP(rho)).machine
+    machine = sf.Counter(5000, by=by, method="blt").settle(None, unit, sf.ZCDP(rho)).mechanism
     parts, precision = machine.parameters, machine.precision
     rounding = 1 + sum(
         Fraction(w) / (1 - Fraction(t)) for w, t in zip(parts.omega, parts.theta, strict=True)
@@ -115,5 +117,5 @@ def test_a_tree_is_taken_where_there_is_no_gaussian_noise(cost):
     settled = sf.Counter(
         10, value=sf.Interval(0, 10**12, step=1) if cost.epsilon == 1 else 1
     ).settle(None, sf.Unit(), cost)
-    assert isinstance(settled.machine, ElderTree)
+    assert isinstance(settled.mechanism, ElderTree)
     assert settled.cost == sf.PureDP(cost.epsilon)

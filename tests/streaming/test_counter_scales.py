@@ -47,16 +47,18 @@ def test_the_noise_of_a_counter_pays_for_what_one_person_can_do(unit, value, by)
     most = max(int(np.abs(each).sum()) for each in moved)
     for horizon in (1, T, 365):
         machine = (
-            sf.Counter(horizon, value=interval, by=by).settle(None, unit, sf.PureDP("0.3")).machine
+            sf.Counter(horizon, value=interval, by=by)
+            .settle(None, unit, sf.PureDP("0.3"))
+            .mechanism
         )
         assert machine.law.scale == most * machine.levels / Fraction("0.3")
     assert sf.Counter(None, value=interval, by=by).settle(
         None, unit, sf.PureDP("0.3")
-    ).machine.scale == most / Fraction("0.3")
+    ).mechanism.scale == most / Fraction("0.3")
     machine = (
         sf.Counter(T, value=interval, by=by, method="toeplitz")
         .settle(None, unit, sf.ZCDP("0.3"))
-        .machine
+        .mechanism
     )
     first = column(T, machine.precision).astype(object)
     matrix = np.array([[first[i - j] if i >= j else 0 for j in range(T)] for i in range(T)])
@@ -65,7 +67,7 @@ def test_the_noise_of_a_counter_pays_for_what_one_person_can_do(unit, value, by)
     rounded = (
         sf.Counter(T, value=interval, by=by, method="blt")
         .settle(None, unit, sf.ZCDP("0.3"))
-        .machine
+        .mechanism
     )
     norm = int(max(np.square(np.cumsum(each, axis=0)[-1]).sum() for each in moved))
     assert rounded.law.sigma_squared > norm * 4**rounded.precision / (2 * Fraction("0.3"))

@@ -8,14 +8,14 @@ from typing import TypeVar
 import numpy as np
 
 from sfumato.audit.runs import Mechanism, Published, Rows
-from sfumato.counters.machine import Machine
+from sfumato.counters.mechanism import CounterMechanism
 from sfumato.counters.tree import ElderTree
 from sfumato.random.bits import Bits
 
 S = TypeVar("S")
 
 
-def of_machine(machine: Machine[S], steps: int) -> Mechanism:
+def of_machine(machine: CounterMechanism[S], steps: int) -> Mechanism:
     """The production steps of a machine of one category, over rows of which the first column is the step, from 0 on.
 
     The exact audit applies where every draw has its own output: always for Gaussian machines; for a tree, where no place beyond
@@ -33,7 +33,7 @@ def of_machine(machine: Machine[S], steps: int) -> Mechanism:
     return run
 
 
-def outputs(machine: Machine[S], increments: Sequence[int], noise: Bits) -> list[int]:
+def outputs(machine: CounterMechanism[S], increments: Sequence[int], noise: Bits) -> list[int]:
     """What a machine of one category publishes over a whole stream."""
     state = machine.start()
     found = []

@@ -21,7 +21,7 @@ from sfumato.cli.options import INTEGER, charged_option, gathers, opened, parse_
 from sfumato.cli.output import plain_json, talk
 from sfumato.cli.publishing import save_plot
 from sfumato.cli.targets import NewFile, Picture
-from sfumato.counters.calendar import Calendar, Steps
+from sfumato.counters.calendar import Calendar, DeclaredSteps
 from sfumato.counters.methods import Method
 from sfumato.counters.question import Counter
 from sfumato.counters.totals import Total
@@ -31,7 +31,7 @@ from sfumato.errors import UsageError
 from sfumato.privacy.measures import CentralMeasure, measure_of
 from sfumato.privacy.unit import Neighbours
 from sfumato.publishing.publisher import Publisher
-from sfumato.publishing.stream import Stream, pour
+from sfumato.publishing.stream import Stream, push_all
 
 EVERY = 0.5  # seconds between two reports of progress
 
@@ -221,7 +221,7 @@ class _Plan:
         self,
         file: Path,
         columns: step_reader.StepColumns | None,
-        calendar: Steps | None,
+        calendar: DeclaredSteps | None,
         until: str | None,
         follow: bool,
     ) -> None:
@@ -286,7 +286,7 @@ def _run(opened: Stream, plan: _Plan, *, first: int, history: bool, halt: Halt) 
         for total in opened:
             _print(total)
     progress, sums = Progress(before, opened.horizon), isinstance(opened.counter.value, Interval)
-    for total in pour(opened, halt.between(plan.arrivals(halt, sums=sums, first=first))):
+    for total in push_all(opened, halt.between(plan.arrivals(halt, sums=sums, first=first))):
         if total.step > before:
             before = total.step
             _print(total)

@@ -1,20 +1,26 @@
-"""Running totals under concentrated privacy in constant memory: a buffered linear Toeplitz matrix in fixed point.
+"""Running totals under concentrated privacy in constant memory: a buffered linear Toeplitz matrix.
 
-The buffers hold whole units of 2^-precision, and with x in the same units a step is
+The buffers hold fixed-point numbers, whole multiples of 2^-precision. With the increment x in the
+same units, a step publishes y and updates the buffers u_i:
 
     y = x + round(sum of omega_i u_i) + z,        u_i <- round(theta_i u_i) + x,
 
-with z discrete Gaussian on the units. theta and omega are doubles, taken exactly: each product is an integer shifted.
+with z discrete Gaussian on the units. theta and omega are doubles and are used exactly: each
+product is an integer product that is shifted.
 
-Privacy. Without the rounding, y would be C x with C Toeplitz and c non-negative and falling, so that one person moves it by at most
-F D |c| in length: D what a person's rows add up to, F = 1 under add-remove, sqrt 2 under replace, 2 under replace with values of both
-signs. Each rounding errs by at most half a unit, a buffer therefore by at most 1 / (2 (1 - theta_i)) units at any time, and the
-outputs of a run by at most (1 + sum of omega_i / (1 - theta_i)) / 2. Two runs differ through rounding by at most twice that at each
-of T steps in each of the n categories that the person's rows touch, in length sqrt(n T) (1 + sum of omega_i / (1 - theta_i)) units.
-sigma is computed from the sum of both lengths, rounded up.
-The difference of two runs is whole units at every step, so the noise law is exact and nothing else is to be charged.
-Source: Dvijotham, McMahan, Pillutla, Steinke, Thakurta, FOCS 2024; McMahan, Xu, Zhang, EMNLP 2024; the lattice: Canonne, Kamath,
-Steinke 2020, Thm 4.
+Privacy. Without rounding, y would be C x, where C is Toeplitz and its column c is non-negative and
+decreasing. One person then moves y by at most F D |c| in L2 norm. D is what the person's rows add
+up to. F is 1 under add-remove, sqrt 2 under replace, and 2 under replace with values of both signs.
+
+Each rounding errs by at most half a unit. So a buffer errs by at most 1 / (2 (1 - theta_i)) units
+at any time, and an output by at most (1 + sum of omega_i / (1 - theta_i)) / 2. Rounding can move
+two runs apart by twice that, at each of T steps and in each of the n categories that the person's
+rows touch: sqrt(n T) (1 + sum of omega_i / (1 - theta_i)) units in L2 norm. sigma is computed from
+the sum of both norms, rounded up. The difference of two runs is a whole number of units at every
+step, so the law of the discrete Gaussian applies exactly, and no further loss has to be charged.
+
+Source: Dvijotham, McMahan, Pillutla, Steinke, Thakurta, FOCS 2024; McMahan, Xu, Zhang, EMNLP 2024;
+the lattice: Canonne, Kamath, Steinke 2020, Thm 4.
 """
 
 from __future__ import annotations
@@ -23,13 +29,20 @@ import math
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from operator import mul
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.counters.calendar import MOST_STEPS
-from sfumato.counters.machine import Follow, NormalErrors, Whole, no_machine, variance_of
+from sfumato.counters.mechanism import (
+    Estimator,
+    NormalErrors,
+    Whole,
+    invalid_mechanism,
+    variance_of,
+)
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 from sfumato.streaming.blt import BLT
@@ -43,17 +56,27 @@ class BufferState(msgspec.Struct, frozen=True):
     buffers: tuple[Whole, ...]
 
 
+class _FixedPoint(NamedTuple):
+    """theta and omega as integers over 2^shift."""
+
+    theta: tuple[int, ...]
+    omega: tuple[int, ...]
+    shift: int
+
+
 class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unknown_fields=True):
-    """A buffered Toeplitz factorisation on a lattice.
+    """A buffered Toeplitz factorisation in fixed point.
 
     Parameters
     ----------
     parameters : BLT
-        For the horizon.
+        Made for the horizon.
     law : DiscreteGaussian
-        In units of 2^-precision.
+        The noise on each step, in units of 2^-precision.
     cells : int
+        The number of categories.
     precision : int
+        The number of binary places.
     """
 
     parameters: BLT
@@ -66,102 +89,110 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         sizes = len(p.omega) == len(p.theta) == len(p.zeta) - 1 == len(p.beta) - 1 >= 1
         poles = all(0 < pole < 1 for pole in p.theta) and all(0 < pole <= 1 for pole in p.zeta)
         weights = all(0 < weight < math.inf for weight in (*p.omega, *p.beta))
-        counts = (
-            1 <= p.horizon <= MOST_STEPS
-            and self.cells >= 1
-            and 0 <= self.precision <= 2 * PRECISION
-        )
-        if not (sizes and poles and weights and counts):
-            raise no_machine(
-                "buffers",
-                "their horizon, their categories, their precision or their poles cannot be",
-            )
+        counts = 1 <= p.horizon <= MOST_STEPS and self.cells >= 1
+        places = 0 <= self.precision <= 2 * PRECISION
+        if not (sizes and poles and weights and counts and places):
+            obstacle = "their horizon, their categories, their precision or their poles cannot be"
+            raise invalid_mechanism("buffers", obstacle)
 
     @property
     def horizon(self) -> int:
-        """How many steps it may take."""
+        """The largest number of steps."""
         return self.parameters.horizon
 
     def start(self) -> BufferState:
-        """Empty buffers."""
-        return BufferState(((0,) * len(self.parameters.theta),) * self.cells)
+        """Return empty buffers."""
+        empty = (0,) * len(self.parameters.theta)
+        return BufferState((empty,) * self.cells)
 
     def step(self, state: BufferState, increment: Whole, noise: Bits) -> tuple[BufferState, Whole]:
-        """Publish x plus what the buffers add, plus noise, and let the buffers decay: integers all the way."""
+        """Publish the increment, what the buffers add and noise; then let the buffers decay."""
         theta, omega, shift = self._fixed
         half = 1 << shift - 1
-        outputs, buffers = [], []
         fresh = self.law.sample(self.cells, noise).tolist()
+        outputs = []
+        buffers = []
         for x, u, z in zip(increment, state.buffers, fresh, strict=True):
             units = x << self.precision
-            outputs.append(units + (sum(map(mul, omega, u)) + half >> shift) + z)
-            buffers.append(
-                tuple([(decayed + half >> shift) + units for decayed in map(mul, theta, u)])
-            )
+            # Adding half and shifting right rounds to the nearest unit, in integers: an error of
+            # at most half a unit, which is what the sensitivity allows for.
+            remembered = sum(map(mul, omega, u)) + half >> shift
+            outputs.append(units + remembered + z)
+            decayed = [(product + half >> shift) + units for product in map(mul, theta, u)]
+            buffers.append(tuple(decayed))
         return BufferState(tuple(buffers)), tuple(outputs)
 
     @cached_property
-    def _fixed(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        """theta and omega as integers over one power of two, exactly."""
-        exact = [Fraction(x) for x in (*self.parameters.theta, *self.parameters.omega)]
-        shift = max(1, *(x.denominator.bit_length() - 1 for x in exact))
-        whole = tuple(int(x * 2**shift) for x in exact)
-        return whole[: len(self.parameters.theta)], whole[len(self.parameters.theta) :], shift
+    def _fixed(self) -> _FixedPoint:
+        """theta and omega as integers over one power of two, exactly.
 
-    def follow(self) -> Follow:
-        """Read totals by the poles of B, in floats, in constant memory."""
-        poles, weights = (
-            self.parameters.zeta,
-            [b / 2.0**self.precision for b in self.parameters.beta],
+        A double is an integer over a power of two, so nothing is rounded here.
+        """
+        theta = [Fraction(x) for x in self.parameters.theta]
+        omega = [Fraction(x) for x in self.parameters.omega]
+        shift = max(1, *(x.denominator.bit_length() - 1 for x in (*theta, *omega)))
+        return _FixedPoint(
+            tuple(int(x * 2**shift) for x in theta),
+            tuple(int(x * 2**shift) for x in omega),
+            shift,
         )
+
+    def estimator(self) -> Estimator:
+        """Estimate totals by the poles of B, in floats and constant memory."""
+        poles = self.parameters.zeta
+        weights = [b / 2.0**self.precision for b in self.parameters.beta]
         sums = [[0.0] * len(poles) for _ in range(self.cells)]
 
-        def read(output: Whole) -> list[float]:
-            found = []
+        def estimate(output: Whole) -> list[float]:
+            totals = []
             for held, y in zip(sums, map(float, output), strict=True):
                 held[:] = [pole * one + y for pole, one in zip(poles, held, strict=True)]
-                found.append(sum(map(mul, weights, held)))
-            return found
+                totals.append(sum(map(mul, weights, held)))
+            return totals
 
-        return read
+        return estimate
 
     def variances(self, first: int, last: int) -> Array:
-        """sigma^2 times the sum of the squared coefficients of B that act by each step."""
-        return _squares(self.parameters)[first - 1 : last] * (
-            variance_of(self.law) / 4.0**self.precision
-        )
+        """Return sigma^2 times the sum of the squared coefficients of B up to each step."""
+        sigma_squared = variance_of(self.law) / 4.0**self.precision
+        return _squares(self.parameters)[first - 1 : last] * sigma_squared
 
     def __str__(self) -> str:
         buffers = len(self.parameters.theta)
-        return f"a Toeplitz matrix of {buffers} buffers in units of 2^-{self.precision} with {self.law} on each step"
+        matrix = f"a Toeplitz matrix of {buffers} buffers in units of 2^-{self.precision}"
+        return f"{matrix} with {self.law} on each step"
 
 
 def moved_squared(
-    parameters: BLT, precision: int, reach: int, squared_factor: int, touched: int = 1
+    parameters: BLT, precision: int, contribution: int, squared_factor: int, touched: int = 1
 ) -> int:
-    """How far one person moves the outputs, in squared length and units of 2^-precision, rounding included; rounded up.
+    """Return the squared L2 norm by which one person moves the outputs, rounding included.
 
     Parameters
     ----------
-    reach : int
+    parameters : BLT
+    precision : int
+        The number of binary places.
+    contribution : int
         D: what a person's rows add up to.
     squared_factor : int
         F^2: 1, 2 or 4.
     touched : int
-        n: in how many categories a person's rows may lie, before and after. Elsewhere both runs round alike.
+        n: the number of categories in which a person's rows may lie, before and after. In all
+        others both runs round alike.
+
+    Returns
+    -------
+    int
+        In squared units of 2^-precision, rounded up.
     """
-    linear = parameters.squared_norm() * squared_factor * reach**2 * 4**precision
-    rounding = 1 + sum(
-        Fraction(w) / (1 - Fraction(t))
-        for w, t in zip(parameters.omega, parameters.theta, strict=True)
-    )
-    length = (
-        math.isqrt(math.ceil(linear))
-        + 1
-        + math.isqrt(math.ceil(rounding**2 * parameters.horizon * touched))
-        + 1
-    )
-    return length**2
+    linear = parameters.squared_norm() * squared_factor * contribution**2 * 4**precision
+    poles = zip(parameters.omega, parameters.theta, strict=True)
+    rounding = 1 + sum(Fraction(omega) / (1 - Fraction(theta)) for omega, theta in poles)
+    # isqrt rounds down, so one more is at least each root.
+    linear_norm = math.isqrt(math.ceil(linear)) + 1
+    rounding_norm = math.isqrt(math.ceil(rounding**2 * parameters.horizon * touched)) + 1
+    return (linear_norm + rounding_norm) ** 2
 
 
 @lru_cache(maxsize=8)

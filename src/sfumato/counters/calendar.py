@@ -1,11 +1,15 @@
-"""Which steps a running total has, declared beforehand: so that it does not show which of them anybody's rows lie in."""
+"""The steps of a running total, declared beforehand.
+
+If steps were opened by the rows that arrive, the steps that exist would show when somebody's rows
+came. The steps of a calendar are public, and each is published whether or not rows lie in it.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -21,19 +25,54 @@ UNITS = {
 }
 
 
-class Steps(Protocol):
-    """Steps in order, each with a name. What is no step of theirs has no place."""
+class DeclaredSteps(Protocol):
+    """Steps in order, each with a name; indices count from 0."""
 
     def __len__(self) -> int: ...
 
-    def name(self, place: int) -> str:
-        """The name of a step, from 0 on."""
+    def name(self, step_index: int) -> str:
+        """Return the name of a step."""
 
     def place(self, entry: object) -> int | None:
-        """The step in which an entry lies."""
+        """Return the index of the step in which an entry lies; None where it lies in none."""
 
     def over(self, now: dt.datetime) -> int:
-        """How many steps are over at a moment."""
+        """Return how many steps are over at a moment."""
+
+
+class _Timing(NamedTuple):
+    """A calendar's fields, parsed.
+
+    Attributes
+    ----------
+    begins : datetime
+        The beginning of the first step.
+    months : int
+        The length of a step in months; 0 where it is given by ``length``.
+    length : timedelta
+        The length of a step, where it is not one of months.
+    by_date : bool
+        Steps begin at midnight, so that their names are dates.
+    """
+
+    begins: dt.datetime
+    months: int
+    length: dt.timedelta
+    by_date: bool
+
+    def index_of(self, moment: dt.datetime) -> int:
+        """Return the index of the step in which a moment lies; it may be outside the calendar."""
+        if not self.months:
+            return (moment - self.begins) // self.length
+        passed = 12 * (moment.year - self.begins.year) + moment.month - self.begins.month
+        return passed // self.months
+
+    def beginning(self, step_index: int) -> dt.datetime:
+        """Return the beginning of a step; OverflowError or ValueError beyond the year 9999."""
+        if not self.months:
+            return self.begins + step_index * self.length
+        years, month = divmod(self.begins.month - 1 + step_index * self.months, 12)
+        return self.begins.replace(year=self.begins.year + years, month=month + 1)
 
 
 class Calendar(
@@ -44,26 +83,28 @@ class Calendar(
     forbid_unknown_fields=True,
     tag="calendar",
 ):
-    """Steps of equal length in time, from a first to a last one: ``Counter(Calendar("2013-01-01", "2013-12-31"))``.
+    """The steps of a counter as equal lengths of time, from a first to a last one.
 
-    Every step is published, whether or not rows lie in it; rows before the first and after the last count nowhere. So the
-    published steps say nothing of anybody.
+    Every step is published, whether or not rows lie in it. Rows before the first step and after the
+    last one are not counted. The published steps therefore say nothing about anybody.
 
     Parameters
     ----------
     first, last : str, date or datetime
         ISO dates, or dates with a time: when the first step begins, and a moment in the last one.
     every : str
-        How long a step is: a number and "min", "h", "d", "w" or "mo", as in "15min", "1h", "1d", "1w", "1mo".
+        The length of a step: a number and "min", "h", "d", "w" or "mo", as in "15min", "1h", "1d",
+        "1w", "1mo".
 
     Raises
     ------
     UsageError
-        If they are no dates in order, the length is none, months do not begin on a first, or there are more than 10^7 steps.
+        If they are not dates in order, the length cannot be read, months do not begin on the first
+        of a month, or there are more than 10^7 steps.
 
     Notes
     -----
-    A step is named by its beginning, in ISO form. Entries are read as they are written: an offset from UTC is passed over.
+    A step is named by its beginning, in ISO form. An offset from UTC is ignored.
 
     >>> year = Calendar("2013-01-01", "2013-12-31")
     >>> len(year), year.name(31), year.place("2013-02-01T17:05"), year.place("2014-01-01")
@@ -81,39 +122,29 @@ class Calendar(
             moment: object = getattr(self, end)
             if isinstance(moment, dt.date):
                 msgspec.structs.force_setattr(self, end, moment.isoformat())
-        begins, ends = _moment(self.first), _moment(self.last)
+        begins = _moment(self.first)
+        ends = _moment(self.last)
         if begins is None or ends is None:
             raise UsageError(
                 "a calendar",
                 "it does not begin and end with an ISO date",
                 'Write sf.Calendar("2013-01-01", "2013-12-31")',
             )
-        number, unit = _length(self.every)
-        if unit == "mo" and (begins.day, begins.time()) != (1, dt.time()):
-            raise UsageError(
-                "a calendar of months",
-                "its first month does not begin on a first",
-                'Write "2013-01-01"',
-            )
-        # Kept beside the fields: a stream asks for a step's place with every row.
-        self.__dict__["_begins"], self.__dict__["_step"] = (
-            begins,
-            number if unit == "mo" else number * UNITS[unit],
-        )
-        self.__dict__["_plain"] = unit not in ("min", "h") and begins.time() == dt.time()
-        steps = self._since(ends) + 1
-        if not 1 <= steps <= MOST_STEPS:
-            remedy = "Put the last step after the first, or take longer steps"
+        timing = _timing(begins, self.every)
+        n_steps = timing.index_of(ends) + 1
+        if not 1 <= n_steps <= MOST_STEPS:
             raise UsageError(
                 "a calendar",
-                f"it would have {steps:,} steps, and there are 1 to {MOST_STEPS:,}",
-                remedy,
+                f"it would have {n_steps:,} steps, and there are 1 to {MOST_STEPS:,}",
+                "Put the last step after the first, or take longer steps",
             )
-        self.__dict__["_steps"] = steps
+        # Kept beside the fields: a stream asks for the step of every row.
+        self.__dict__["_timing"] = timing
+        self.__dict__["_n_steps"] = n_steps
 
     @classmethod
     def of_length(cls, first: str, steps: int, every: str = "1d") -> Calendar:
-        """The calendar with so many steps."""
+        """Return the calendar that has this number of steps."""
         one = cls(first, first, every)
         if not 1 <= steps <= MOST_STEPS:
             raise UsageError(
@@ -124,108 +155,99 @@ class Calendar(
         return cls(first, one._name(steps - 1), every)
 
     def __len__(self) -> int:
-        return int(self.__dict__["_steps"])
+        return int(self.__dict__["_n_steps"])
 
-    def name(self, place: int) -> str:
-        """The name of a step, from 0 on: when it begins."""
-        if not 0 <= place < len(self):
+    def name(self, step_index: int) -> str:
+        """Return the name of a step, from 0 on: when it begins."""
+        if not 0 <= step_index < len(self):
             raise UsageError(
-                f"step {place + 1:,} of a calendar",
+                f"step {step_index + 1:,} of a calendar",
                 f"it has {len(self):,}",
                 "Open another stream with a later calendar",
             )
-        return self._name(place)
+        return self._name(step_index)
 
     def place(self, entry: object) -> int | None:
-        """The step in which a date, a time or a text that says one lies; None for any other entry, and outside the calendar."""
+        """Return the index of the step in which a date or time lies, from 0 on.
+
+        None for an entry outside the calendar, and for one that is not a date or time.
+        """
         moment = _moment(entry)
         if moment is None:
             return None
-        step = self._since(moment)
-        return step if 0 <= step < len(self) else None
+        step_index = self._index(moment)
+        return step_index if 0 <= step_index < len(self) else None
 
     def over(self, now: dt.datetime) -> int:
-        """How many steps are over at a moment of the same clock."""
-        return min(max(self._since(now), 0), len(self))
+        """Return how many steps are over at a moment of the same clock."""
+        return min(max(self._index(now), 0), len(self))
 
-    def _since(self, moment: dt.datetime) -> int:
-        """In which step a moment lies, counted from the first one, which may be outside the calendar."""
-        begins, step = self.__dict__["_begins"], self.__dict__["_step"]
-        if isinstance(step, int):
-            return int((12 * (moment.year - begins.year) + moment.month - begins.month) // step)
-        return int((moment - begins) // step)
+    def _index(self, moment: dt.datetime) -> int:
+        timing: _Timing = self.__dict__["_timing"]
+        return timing.index_of(moment)
 
-    def _name(self, place: int) -> str:
-        begins, step = self.__dict__["_begins"], self.__dict__["_step"]
+    def _name(self, step_index: int) -> str:
+        timing: _Timing = self.__dict__["_timing"]
         try:
-            if isinstance(step, int):
-                years, month = divmod(begins.month - 1 + place * step, 12)
-                moment = begins.replace(year=begins.year + years, month=month + 1)
-            else:
-                moment = begins + place * step
+            beginning = timing.beginning(step_index)
         except (OverflowError, ValueError):
-            moment = None
-        if moment is None:
-            raise UsageError(
-                "a calendar", "it goes on beyond the year 9999", "Take fewer or shorter steps"
-            )
-        return str(
-            moment.date().isoformat()
-            if self.__dict__["_plain"]
-            else moment.isoformat(timespec="minutes")
+            pass
+        else:
+            if timing.by_date:
+                return beginning.date().isoformat()
+            return beginning.isoformat(timespec="minutes")
+        raise UsageError(
+            "a calendar", "it goes on beyond the year 9999", "Take fewer or shorter steps"
         )
 
 
-class Listed:
+class ListedSteps:
     """Steps that are listed by name.
 
-    >>> Listed(["mon", "tue"]).place("tue")
+    >>> ListedSteps(["mon", "tue"]).place("tue")
     1
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self._places = {name: place for place, name in enumerate(self._names)}
-        if (
-            not self._names
-            or len(self._names) > LONGEST_NAMES
-            or len(self._places) < len(self._names)
-        ):
-            obstacle = f"the names of its steps are none, more than {LONGEST_NAMES:,}, or repeat"
+        self._indices = {name: step_index for step_index, name in enumerate(self._names)}
+        repeated = len(self._indices) < len(self._names)
+        if repeated or not 1 <= len(self._names) <= LONGEST_NAMES:
             raise UsageError(
-                "a calendar", obstacle, "Give each step one name, or an sf.Calendar of dates"
+                "a calendar",
+                f"the names of its steps are none, more than {LONGEST_NAMES:,}, or repeat",
+                "Give each step one name, or an sf.Calendar of dates",
             )
 
     def __len__(self) -> int:
         return len(self._names)
 
-    def name(self, place: int) -> str:
-        """The name of a step, from 0 on."""
-        if not 0 <= place < len(self):
+    def name(self, step_index: int) -> str:
+        """Return the name of a step, from 0 on."""
+        if not 0 <= step_index < len(self):
             raise UsageError(
-                f"step {place + 1:,} of a calendar",
+                f"step {step_index + 1:,} of a calendar",
                 f"it has {len(self):,}",
                 "Open another stream with other steps",
             )
-        return self._names[place]
+        return self._names[step_index]
 
     def place(self, entry: object) -> int | None:
-        """The step of this name."""
+        """Return the index of the step of this name, from 0 on; None where there is none."""
         plain = entry.item() if hasattr(entry, "item") else entry
         if isinstance(plain, bool) or not isinstance(plain, str | int | dt.date):
             return None
-        return self._places.get(
-            plain.isoformat() if isinstance(plain, dt.date) else str(plain).strip()
-        )
+        name = plain.isoformat() if isinstance(plain, dt.date) else str(plain).strip()
+        return self._indices.get(name)
 
     def over(self, now: dt.datetime) -> int:
-        """All of them: names have no clock."""
+        """Return the number of all steps: names have no clock."""
         del now
         return len(self)
 
 
 def _moment(entry: object) -> dt.datetime | None:
-    """A date or time as written; None where it is none."""
+    """Read a date or time as it is written, without its offset; None where it is neither."""
     plain = entry.item() if hasattr(entry, "item") else entry
     if isinstance(plain, str):
         try:
@@ -237,8 +259,24 @@ def _moment(entry: object) -> dt.datetime | None:
     return dt.datetime.combine(plain, dt.time()) if isinstance(plain, dt.date) else None
 
 
+def _timing(begins: dt.datetime, every: object) -> _Timing:
+    number, unit = _length(every)
+    at_midnight = begins.time() == dt.time()
+    if unit != "mo":
+        by_date = unit not in ("min", "h") and at_midnight
+        return _Timing(begins, 0, number * UNITS[unit], by_date)
+    if begins.day != 1 or not at_midnight:
+        raise UsageError(
+            "a calendar of months",
+            "its first month does not begin on a first",
+            'Write "2013-01-01"',
+        )
+    return _Timing(begins, number, dt.timedelta(), by_date=True)
+
+
 def _length(every: object) -> tuple[int, str]:
-    found = re.fullmatch(r"([1-9]\d{0,5})(min|h|d|w|mo)", every) if isinstance(every, str) else None
+    pattern = r"([1-9]\d{0,5})(min|h|d|w|mo)"
+    found = re.fullmatch(pattern, every) if isinstance(every, str) else None
     if found is None:
         raise UsageError(
             "a calendar",

@@ -1,8 +1,9 @@
-"""What a step may bring: counts, clamped values, labels, persons. Read into integers before anything is written.
+"""Increments of a counter: counts, values, labels and persons, read into integers.
 
-Every row becomes an integer by a fixed map that looks at no other row. What is out of bounds is clamped, and what has a missing
-value (None or NaN) or a label that is not listed is dropped, silently, as everywhere: a refusal would be an answer that nobody
-paid for. An increment of the wrong kind is refused, with a message that quotes no value.
+Every row becomes an integer by a fixed map that looks at no other row. Values beyond the bounds are
+clamped. Rows with a missing value (None or NaN), or with a label that is not listed, are dropped.
+Both happen silently, since a refusal would be an answer that nobody paid for. An increment of the
+wrong kind is refused, with a message that quotes no value.
 """
 
 from __future__ import annotations
@@ -21,111 +22,132 @@ from sfumato.domain import Interval, Label
 from sfumato.errors import DataError, UsageError
 
 Row: TypeAlias = tuple[int, int]
-"""A category, by its position, and a whole number of grains."""
-MISSING = ("NAType", "NaTType")  # how pandas, which is not imported here, calls its missing values
+"""A category, by its index, and a whole number of units of the resolution."""
 DROPPED: Row = (-1, 0)
-"""What stands for a row that does not count."""
+"""Stands for a row that is not counted."""
+MISSING = ("NAType", "NaTType")
+"""The types of missing values in pandas, which is not imported here."""
 
 LATTICE = 2**16
 LARGEST_COUNT = 2**53
 LONGEST_EVENT = 1024
 
 
-def grain_of(value: int | Interval) -> Fraction:
-    """The unit in which values are counted: 1, the largest of which the Interval's lattice has multiples only, or 2^-16 of its width."""
+def resolution_of(value: int | Interval) -> Fraction:
+    """Return the resolution of the fixed-point encoding of a counter's values.
+
+    It is 1 for events. For an Interval with a step it is the greatest common divisor of the lower
+    bound and the step, so that the values on the step's lattice are encoded exactly. For any other
+    Interval it is 2^-16 of the width.
+    """
     if not isinstance(value, Interval):
         return Fraction(1)
     low, high = (Fraction(str(end)) for end in value.numbers)
     if value.step is None:
         return (high - low) / LATTICE
     step = Fraction(str(value.step))
-    below = low.denominator * step.denominator
-    return Fraction(math.gcd(int(low * below), int(step * below)), below)
+    denominator = low.denominator * step.denominator
+    return Fraction(math.gcd(int(low * denominator), int(step * denominator)), denominator)
 
 
-def bounds_of(value: int | Interval, grain: Fraction) -> tuple[int, int]:
-    """The least and the largest number of grains that one row can bring."""
+def row_bounds(value: int | Interval, resolution: Fraction) -> tuple[int, int]:
+    """Return the least and the largest value of one row, in units of the resolution."""
     if not isinstance(value, Interval):
         return 0, 1
-    low, high = (Fraction(str(end)) / grain for end in value.numbers)
+    low, high = (Fraction(str(end)) / resolution for end in value.numbers)
     if max(abs(low), abs(high)) > LARGEST_COUNT:
         raise UsageError(
             f"values from {value.lower} to {value.upper}",
             "they would be counted in more than 2^53 units",
-            "Give bounds nearer to nought, or a step that divides the lower one",
+            "Give bounds nearer to zero, or a step that divides the lower one",
         )
     return math.ceil(low), math.floor(high)
 
 
-class Reader:
-    """Reads increments of one counter.
+class IncrementReader:
+    """Reads the increments of one counter into rows.
 
     Parameters
     ----------
     value : 1 or Interval
-    grain : Fraction
-        In which values are counted.
+    resolution : Fraction
+        The unit in which values are counted.
     labels : tuple of labels, or None
     other : bool
         The last label takes every value that is not listed.
     """
 
     def __init__(
-        self, value: int | Interval, grain: Fraction, labels: tuple[Label, ...] | None, other: bool
+        self,
+        value: int | Interval,
+        resolution: Fraction,
+        labels: tuple[Label, ...] | None,
+        other: bool,
     ) -> None:
-        self.value, self.labels = value, labels
-        listed = () if labels is None else labels[:-1] if other else labels
-        self._cells = {_key(label): i for i, label in enumerate(listed)}
+        self.value = value
+        self.labels = labels
+        listed: tuple[Label, ...] = () if labels is None else labels
+        if other:
+            listed = listed[:-1]
+        self._cells = {_key(label): cell for cell, label in enumerate(listed)}
         self._unlisted = len(listed) if other else None
-        self._grain, self._bounds = float(grain), bounds_of(value, grain)
+        self._resolution = float(resolution)
+        self._bounds = row_bounds(value, resolution)
 
     @property
     def cells(self) -> int:
-        """How many categories there are."""
+        """The number of categories."""
         return 1 if self.labels is None else len(self.labels)
 
     def rows(self, increment: object) -> list[Row]:
-        """Read one step's increment; several counts of one category may be one row here.
+        """Read one step's increment; several events of one category may become one row.
 
         Parameters
         ----------
         increment : int, number, label, dict, or sequence
-            Without categories: how many events, or for sums one value or several. With categories: a dict from label to number of
-            events (or to one value or several), a sequence of labels, or a sequence of (label, value) pairs.
+            Without categories: the number of events, or for sums one value or several. With
+            categories: a dict from label to a number of events (or to one value or several), a
+            sequence of labels, or a sequence of (label, value) pairs.
 
         Raises
         ------
         UsageError
             If it is of another kind, or a count is negative.
         DataError
-            If a value is a text or another thing that can be no number.
+            If a value is a text or another thing that cannot be a number.
         """
         if self.labels is None:
             return [_row(0, amount) for amount in self._amounts(increment)]
-        if isinstance(increment, Mapping):
-            pairs = [
-                (label, amount)
-                for label, given in increment.items()
-                for amount in self._amounts(given)
-            ]
-            return self._placed(pairs)
-        return self.each(increment)
+        if not isinstance(increment, Mapping):
+            return self.each(increment)
+        pairs = []
+        for label, given in increment.items():
+            pairs += [(label, amount) for amount in self._amounts(given)]
+        return self._labelled_rows(pairs)
 
-    def each(self, increment: object, number: int | None = None) -> list[Row]:
-        """Read one row per person. A dropped row stands as (-1, 0)."""
+    def each(self, increment: object, n_persons: int | None = None) -> list[Row]:
+        """Read one row per person; a dropped row stands as (-1, 0), so that rows keep their order.
+
+        Raises
+        ------
+        UsageError
+            If ``n_persons`` is given and there is another number of rows, or as ``rows`` does.
+        DataError
+            As ``rows`` does.
+        """
         if self.labels is None and not isinstance(self.value, Interval):
             count = self._count(increment)
-            _check_persons(count, number)  # before a list of that length is made
+            # Checked first, so that a wrong count does not make a list of that length.
+            _check_persons(count, n_persons)
             return [(0, 1)] * count
-        rows = (
-            [_row(0, amount) for amount in self._amounts(increment)]
-            if self.labels is None
-            else self._placed(self._labelled(increment))
-        )
-        _check_persons(len(rows), number)
+        if self.labels is None:
+            rows = [_row(0, amount) for amount in self._amounts(increment)]
+        else:
+            rows = self._labelled_rows(self._labelled_amounts(increment))
+        _check_persons(len(rows), n_persons)
         return rows
 
-    def _labelled(self, increment: object) -> list[tuple[object, int | None]]:
+    def _labelled_amounts(self, increment: object) -> list[tuple[object, int | None]]:
         if isinstance(increment, str):
             increment = [increment]
         if not _is_list(increment):
@@ -139,7 +161,7 @@ class Reader:
         amounts = self._amounts([value for _, value in pairs])
         return [(label, amount) for (label, _), amount in zip(pairs, amounts, strict=True)]
 
-    def _placed(self, pairs: Sequence[tuple[object, int | None]]) -> list[Row]:
+    def _labelled_rows(self, pairs: Sequence[tuple[object, int | None]]) -> list[Row]:
         found = []
         for label, amount in pairs:
             missing = label is None or (isinstance(label, float) and math.isnan(label))
@@ -151,46 +173,47 @@ class Reader:
         return found
 
     def _amounts(self, given: object) -> list[int | None]:
-        """Whole numbers of grains: one count, or one value or several; None for a missing one."""
-        return self._grains(given) if isinstance(self.value, Interval) else [self._count(given)]
+        """Read one count, or one value or several, in units of the resolution; None is missing."""
+        if isinstance(self.value, Interval):
+            return self._encoded(given)
+        return [self._count(given)]
 
     def _count(self, given: object) -> int:
-        try:
-            count = (
-                -1
-                if isinstance(given, bool) or not isinstance(given, int | SupportsIndex)
-                else operator.index(given)
-            )
-        except TypeError:
-            count = -1
-        if not 0 <= count <= LARGEST_COUNT:
+        count = _integer(given)
+        if count is None or not 0 <= count <= LARGEST_COUNT:
             raise _wrong("a number of events is a whole number from 0 to 2^53")
         return count
 
-    def _grains(self, given: object) -> list[int | None]:
-        array = np.array(
-            [_float(value) for value in (_plain(given) if _is_list(given) else [given])]
-        )
+    def _encoded(self, given: object) -> list[int | None]:
+        """Clamp values to the bounds and round them to the resolution."""
+        values = _plain(given) if _is_list(given) else [given]
+        array = np.array([_float(value) for value in values])
         missing = np.isnan(array)
+        # Large values overflow to infinity, which is clamped like any other.
         with np.errstate(over="ignore"):
-            grains = (
-                np.rint(np.where(missing, 0, array) / self._grain)
-                .clip(*self._bounds)
-                .astype(np.int64)
-            )
-        return [
-            None if lost else grain
-            for grain, lost in zip(grains.tolist(), missing.tolist(), strict=True)
-        ]
+            rounded = np.rint(np.where(missing, 0, array) / self._resolution)
+        units = rounded.clip(*self._bounds).astype(np.int64)
+        pairs = zip(units.tolist(), missing.tolist(), strict=True)
+        return [None if is_missing else unit for unit, is_missing in pairs]
 
 
 def _row(cell: int, amount: int | None) -> Row:
-    """A row of a category; one without a value is dropped."""
+    """Return a row of a category; one without a value is dropped."""
     return DROPPED if amount is None else (cell, amount)
 
 
+def _integer(value: object) -> int | None:
+    """Return an integer as Python's own; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
 def _float(value: object) -> float:
-    """A value as a double; NaN for a missing one, and for what has no place among doubles."""
+    """Convert a value to a double; NaN for a missing one, and for one that no double stands for."""
     if value is None or type(value).__name__ in MISSING:
         return math.nan
     if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
@@ -203,14 +226,15 @@ def _float(value: object) -> float:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
-    except OverflowError:  # whole numbers and ratios beyond doubles
+    except OverflowError:
+        # A whole number or a ratio beyond the range of doubles: it is clamped.
         if not isinstance(value, Real):
             return math.nan
         return -math.inf if value < 0 else math.inf
 
 
 def event_text(event: object) -> str:
-    """The name of an event as text; "" for None. Dates and times are written in ISO form."""
+    """Return the name of an event as text; "" for None. Dates and times are in ISO form."""
     if event is None:
         return ""
     if isinstance(event, dt.date):
@@ -220,33 +244,33 @@ def event_text(event: object) -> str:
         return str(plain)
     if isinstance(plain, dt.date):
         return plain.isoformat()
-    if (
-        not isinstance(plain, str)
-        or not plain
-        or len(plain) > LONGEST_EVENT
-        or "\0" in plain
-        or not plain.isprintable()
-    ):
-        remedy = 'Name steps as in event="2026-11-21", or leave it out'
-        raise UsageError(
-            f"an event of type {type(event).__name__}",
-            "an event is a short text, a whole number or a date",
-            remedy,
-        )
-    return plain
+    if isinstance(plain, str) and _is_name(plain):
+        return plain
+    raise UsageError(
+        f"an event of type {type(event).__name__}",
+        "an event is a short text, a whole number or a date",
+        'Name steps as in event="2026-11-21", or leave it out',
+    )
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_EVENT and "\0" not in text and text.isprintable()
 
 
 def precedes(one: str, other: str) -> bool:
-    """Whether an event comes before another: whole numbers by size, anything else as text, so that ISO dates sort as dates do."""
+    """Tell whether an event comes before another.
+
+    Whole numbers are compared by size, anything else as text; ISO dates then sort as dates do.
+    """
     if all(text.removeprefix("-").isdecimal() and text.isascii() for text in (one, other)):
         return int(one) < int(other)
     return one < other
 
 
 def _is_list(value: object) -> TypeGuard[Iterable[object]]:
-    return (
-        isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
-    ) or getattr(value, "ndim", 0) == 1
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        return True
+    return getattr(value, "ndim", 0) == 1
 
 
 def _plain(values: Iterable[object]) -> list[object]:
@@ -254,13 +278,13 @@ def _plain(values: Iterable[object]) -> list[object]:
 
 
 def _key(label: object) -> object:
-    """Tell True from 1, but not numpy's 1 from Python's."""
+    """Return a key under which True and 1 differ, and numpy's 1 and Python's are the same."""
     plain = label.item() if hasattr(label, "item") else label
     return (bool, plain) if isinstance(plain, bool) else plain
 
 
-def _check_persons(rows: int, persons: int | None) -> None:
-    if persons is not None and rows != persons:
+def _check_persons(n_rows: int, n_persons: int | None) -> None:
+    if n_persons is not None and n_rows != n_persons:
         raise UsageError(
             "persons",
             "there is not one for each row of the increment",

@@ -1,4 +1,4 @@
-"""Which mechanism a counter takes at a price: by measure, by horizon, and by how accurate it is."""
+"""The choice of a counter's mechanism, by its cost, its horizon and its accuracy."""
 
 from __future__ import annotations
 
@@ -23,31 +23,35 @@ from sfumato.privacy.unit import Unit, squared_factor
 from sfumato.streaming.blt import BLT
 from sfumato.streaming.sensitivity import squared_sensitivity
 
-AnyMachine: TypeAlias = ElderTree | ToeplitzCounter | BufferCounter | Segments
+AnyMechanism: TypeAlias = ElderTree | ToeplitzCounter | BufferCounter | Segments
 Method: TypeAlias = Literal["auto", "tree", "toeplitz", "blt"]
 
-FAR = 1000
-"""Where machines without a horizon are compared."""
+COMPARED_STEPS = 1000
+"""Over how many steps mechanisms without a horizon are compared."""
 
 
-class Reach:
-    """What one person's rows can add up to, in grains.
+class Contribution:
+    """What one person's rows can add up to, in units of the resolution.
 
     Parameters
     ----------
     unit : Unit
     bounds : (int, int)
-        The least and the largest of one row.
+        The least and the largest value of one row.
 
     Attributes
     ----------
-    l1 : int
-        Added and removed over all steps and categories: rows times the largest row, twice that under replace.
+    row : int
+        The largest absolute value of one row.
     largest : int
-        What the rows of one person can add up to in one place, in size.
+        The largest absolute sum of a person's rows in one category.
+    l1 : int
+        The L1 norm of a person's change over all steps and categories: the number of rows times the
+        largest row, and twice that under replace.
     squared_factor : int
-        By how much the squared length of one person's change may exceed that of all rows in one place: 2 under replace, where two
-        non-negative changes are subtracted, 4 if values of both signs occur.
+        By how much the squared L2 norm of a person's change may exceed that of all rows in one
+        step and category. It is 2 under replace, where two non-negative changes are subtracted, and
+        4 if values of both signs occur.
     """
 
     def __init__(self, unit: Unit, bounds: tuple[int, int]) -> None:
@@ -59,23 +63,31 @@ class Reach:
         self.squared_factor = squared_factor(unit.neighbours, self.signed)
 
 
-def machine_for(
-    method: Method, horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure
-) -> tuple[AnyMachine, CentralMeasure]:
-    """Choose the mechanism, and what of the cost it uses.
+def mechanism_for(
+    method: Method,
+    horizon: int | None,
+    cells: int,
+    contribution: Contribution,
+    cost: CentralMeasure,
+) -> tuple[AnyMechanism, CentralMeasure]:
+    """Choose the mechanism, and return it with the part of the cost that it uses.
 
-    Pure epsilon has Laplace trees only. Under (epsilon, delta) a tree at epsilon, which needs no delta, competes with Gaussian noise at
-    the rho that ``approx_to_zcdp`` allows; under rho, a tree at the epsilon that ``zcdp_to_pure`` allows. "auto" takes the one whose
-    largest variance over the horizon is smaller.
+    Under pure epsilon there are Laplace trees only. Under (epsilon, delta), a tree at epsilon,
+    which needs no delta, is compared with Gaussian noise at the rho that ``approx_to_zcdp`` allows.
+    Under rho, a tree at the epsilon that ``zcdp_to_pure`` allows is compared. "auto" takes the
+    mechanism whose largest variance over the horizon is smaller.
 
     Raises
     ------
     Infeasible
-        If the method cannot keep a promise of this kind.
+        If the method cannot give a guarantee of this kind.
     """
-    tree = laplace_tree(horizon, cells, reach, cost)
-    if method == "tree" or horizon is None or (method == "auto" and isinstance(cost, PureDP)):
-        return _without_horizon(method, tree, cost)
+    tree = laplace_tree(horizon, cells, contribution, cost)
+    if horizon is None:
+        _check_needs_no_horizon(method)
+        return tree, without_delta(cost)
+    if method == "tree" or (method == "auto" and isinstance(cost, PureDP)):
+        return tree, without_delta(cost)
     if isinstance(cost, PureDP):
         raise Infeasible(
             f'method "{method}"',
@@ -83,133 +95,138 @@ def machine_for(
             'Give delta or rho, or method="tree"',
         )
     if method != "auto":
-        return _gaussian(method, horizon, cells, reach, _rho_of(cost)), cost
+        return _gaussian(method, horizon, cells, contribution, _rho_of(cost)), cost
+    shorter: Method = "toeplitz" if horizon <= exact_toeplitz.LONGEST else "blt"
     try:
-        gaussian = _gaussian(
-            "toeplitz" if horizon <= exact_toeplitz.LONGEST else "blt",
-            horizon,
-            cells,
-            reach,
-            _rho_of(cost),
-        )
-    except UsageError:  # so small a delta, or so wide a noise, that there is none
+        gaussian = _gaussian(shorter, horizon, cells, contribution, _rho_of(cost))
+    except UsageError:
+        # Delta is so small, or the noise so wide, that no Gaussian mechanism exists.
         return tree, without_delta(cost)
-    return (
-        (tree, without_delta(cost))
-        if largest_variance(tree) <= largest_variance(gaussian)
-        else (gaussian, cost)
-    )
+    if largest_variance(tree) <= largest_variance(gaussian):
+        return tree, without_delta(cost)
+    return gaussian, cost
 
 
 def _rho_of(cost: ZCDP | ApproxDP) -> ZCDP:
     return cost if isinstance(cost, ZCDP) else approx_to_zcdp(cost.epsilon, cost.delta)
 
 
-def _without_horizon(
-    method: Method, tree: AnyMachine, cost: CentralMeasure
-) -> tuple[AnyMachine, CentralMeasure]:
+def _check_needs_no_horizon(method: Method) -> None:
     if method in ("toeplitz", "blt"):
         raise Infeasible(
             f'method "{method}" without a horizon',
             "its noise is laid out over the horizon",
-            'State it, or take method="tree"',
+            'State the horizon, or take method="tree"',
         )
-    return tree, without_delta(cost)
 
 
 def errors_of_all(
-    chosen: AnyMachine, horizon: int, reach: Reach, cost: CentralMeasure, alpha: float
+    chosen: AnyMechanism,
+    horizon: int,
+    contribution: Contribution,
+    cost: CentralMeasure,
+    alpha: float,
 ) -> dict[str, Array]:
-    """Half-widths in grains, by method, at this cost: the chosen one, the others, and the binary tree that all of them improve on."""
-    tree = laplace_tree(horizon, 1, reach, cost)
-    machines: dict[str, AnyMachine] = {"this counter": chosen, "elder tree": tree}
+    """Compare mechanisms at one cost: half-widths at each step, by the name of the mechanism.
+
+    They are the chosen one, the others, and the binary tree, which all of them improve on.
+    Half-widths are in units of the resolution.
+    """
+    tree = laplace_tree(horizon, 1, contribution, cost)
+    others: dict[str, AnyMechanism] = {"elder tree": tree}
     if isinstance(chosen, ElderTree | Segments) and not isinstance(cost, PureDP):
-        machines["buffers, Gaussian"] = _gaussian("blt", horizon, 1, reach, _rho_of(cost))
-    kept = {
-        name: one
-        for name, one in machines.items()
-        if name == "this counter" or type(one) is not type(chosen)
-    }
-    errors = {name: one.half_widths(1, horizon, alpha) for name, one in kept.items()}
+        rho = _rho_of(cost)
+        others["buffers, Gaussian"] = _gaussian("blt", horizon, 1, contribution, rho)
+    errors = {"this counter": chosen.half_widths(1, horizon, alpha)}
+    for name, other in others.items():
+        if type(other) is not type(chosen):
+            errors[name] = other.half_widths(1, horizon, alpha)
+    # A binary tree has one draw for each digit 1 of the step's number.
     scale = tree.law.scale / tree.levels * horizon.bit_length()
-    binary = [
-        laplace_sum_half_width(scale, step.bit_count(), alpha) for step in range(1, horizon + 1)
-    ]
-    return errors | {"binary tree": np.array(binary, dtype=float)}
+    steps = range(1, horizon + 1)
+    binary = [laplace_sum_half_width(scale, step.bit_count(), alpha) for step in steps]
+    errors["binary tree"] = np.array(binary, dtype=float)
+    return errors
 
 
-def largest_variance(machine: AnyMachine) -> float:
-    """The largest variance of an estimate over the horizon, in squared grains."""
-    return float(machine.variances(1, machine.horizon or FAR).max())
+def largest_variance(mechanism: AnyMechanism) -> float:
+    """Return the largest variance of an estimate over the horizon, in squared resolution units."""
+    return float(mechanism.variances(1, mechanism.horizon or COMPARED_STEPS).max())
 
 
-@overload
-def laplace_tree(horizon: int, cells: int, reach: Reach, cost: CentralMeasure) -> ElderTree: ...
 @overload
 def laplace_tree(
-    horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure
+    horizon: int, cells: int, contribution: Contribution, cost: CentralMeasure
+) -> ElderTree: ...
+@overload
+def laplace_tree(
+    horizon: int | None, cells: int, contribution: Contribution, cost: CentralMeasure
 ) -> ElderTree | Segments: ...
 def laplace_tree(
-    horizon: int | None, cells: int, reach: Reach, cost: CentralMeasure
+    horizon: int | None, cells: int, contribution: Contribution, cost: CentralMeasure
 ) -> ElderTree | Segments:
-    """An elder tree with the noise that ``cost`` asks for; without a horizon, one tree after another."""
-    scale = Fraction(reach.l1) / pure_epsilon(cost)
+    """Return an elder tree with the noise that ``cost`` asks for; without a horizon, a sequence."""
+    scale = Fraction(contribution.l1) / pure_epsilon(cost)
     if horizon is None:
         return Segments(scale, cells)
     radices = radices_for(horizon)
-    return ElderTree(horizon, radices, DiscreteLaplace(scale * (len(radices) + 1)), cells)
+    levels = len(radices) + 1
+    return ElderTree(horizon, radices, DiscreteLaplace(scale * levels), cells)
 
 
 def _gaussian(
-    method: Method, horizon: int, cells: int, reach: Reach, cost: ZCDP
+    method: Method, horizon: int, cells: int, contribution: Contribution, cost: ZCDP
 ) -> ToeplitzCounter | BufferCounter:
     match method:
         case "blt":
-            return buffers(
-                horizon,
-                cells,
-                reach,
-                cost,
-                max(8, exact_blt.PRECISION - reach.largest.bit_length()),
-            )
+            # Large contributions leave fewer binary places, so that the integers stay short.
+            precision = max(8, exact_blt.PRECISION - contribution.largest.bit_length())
+            return buffers(horizon, cells, contribution, cost, precision)
         case "toeplitz":
-            most = exact_toeplitz.LONGEST
-            if horizon > most:
-                asked = f'method "toeplitz" over {horizon:,} steps'
+            if horizon > exact_toeplitz.LONGEST:
                 raise Infeasible(
-                    asked,
-                    f"it works through all earlier steps, up to {most:,}",
+                    f'method "toeplitz" over {horizon:,} steps',
+                    f"it works through all earlier steps, up to {exact_toeplitz.LONGEST:,}",
                     'Take method="blt"',
                 )
-            return toeplitz(horizon, cells, reach, cost, exact_toeplitz.PRECISION)
+            return toeplitz(horizon, cells, contribution, cost, exact_toeplitz.PRECISION)
         case "auto" | "tree":
             raise InternalError(f"Method {method!r} adds no Gaussian noise.")
 
 
-def toeplitz(horizon: int, cells: int, reach: Reach, cost: ZCDP, precision: int) -> ToeplitzCounter:
-    """The square-root factorisation on a lattice of 2^-precision grains, with the noise that ``cost`` asks for."""
-    column, unit = exact_toeplitz.column(horizon, precision), reach.unit
+def toeplitz(
+    horizon: int, cells: int, contribution: Contribution, cost: ZCDP, precision: int
+) -> ToeplitzCounter:
+    """Return the square-root factorisation with the noise that ``cost`` asks for.
+
+    Its lattice is 2^-precision units of the resolution.
+    """
+    unit = contribution.unit
     moved = squared_sensitivity(
-        column,
+        exact_toeplitz.column(horizon, precision),
         participations=unit.rows_per_person,
         separation=0,
         neighbours=unit.neighbours,
-        signed=reach.signed,
+        signed=contribution.signed,
     )
-    return ToeplitzCounter(
-        horizon,
-        DiscreteGaussian(Fraction(int(moved) * reach.row**2) / (2 * cost.rho)),
-        cells,
-        precision,
-    )
+    variance = Fraction(int(moved) * contribution.row**2) / (2 * cost.rho)
+    return ToeplitzCounter(horizon, DiscreteGaussian(variance), cells, precision)
 
 
-def buffers(horizon: int, cells: int, reach: Reach, cost: ZCDP, precision: int) -> BufferCounter:
-    """Buffers in fixed point of 2^-precision grains, with the noise that ``cost`` asks for, rounding included."""
+def buffers(
+    horizon: int, cells: int, contribution: Contribution, cost: ZCDP, precision: int
+) -> BufferCounter:
+    """Return buffers in fixed point with the noise that ``cost`` asks for, rounding included.
+
+    Their unit is 2^-precision of the resolution.
+    """
     parameters = BLT.for_horizon(horizon)
     moved = exact_blt.moved_squared(
-        parameters, precision, reach.largest, reach.squared_factor, min(cells, reach.unit.counts_l1)
+        parameters,
+        precision,
+        contribution.largest,
+        contribution.squared_factor,
+        touched=min(cells, contribution.unit.counts_l1),
     )
-    return BufferCounter(
-        parameters, DiscreteGaussian(Fraction(moved) / (2 * cost.rho)), cells, precision
-    )
+    variance = Fraction(moved) / (2 * cost.rho)
+    return BufferCounter(parameters, DiscreteGaussian(variance), cells, precision)

@@ -1,23 +1,26 @@
-"""A running total that is paid for once and published step by step: the question, its preview and its answer."""
+"""A running total that is paid for once and published step by step: question and preview."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
-import numpy as np
 
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
-from sfumato.answers.release import Release
-from sfumato.arrays import Array
-from sfumato.counters.bands import half_widths
-from sfumato.counters.calendar import MOST_STEPS, Calendar, Listed, Steps
-from sfumato.counters.increments import Reader, bounds_of, event_text, grain_of
-from sfumato.counters.machine import Whole
-from sfumato.counters.methods import FAR, AnyMachine, Method, Reach, errors_of_all, machine_for
+from sfumato.counters.accuracy import half_widths
+from sfumato.counters.calendar import MOST_STEPS, Calendar, DeclaredSteps, ListedSteps
+from sfumato.counters.increments import IncrementReader, event_text, resolution_of, row_bounds
+from sfumato.counters.methods import (
+    COMPARED_STEPS,
+    AnyMechanism,
+    Contribution,
+    Method,
+    errors_of_all,
+    mechanism_for,
+)
 from sfumato.domain import Categories, Domain, Interval, Label
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.limits import require_numbers
@@ -28,11 +31,9 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
 
 MOST_CELLS = 2**16
-LARGEST_GRAIN = 10**100  # the size of the largest bounds
 METHODS = ("auto", "tree", "toeplitz", "blt")
 LATE = ("refuse", "count")
 
@@ -43,24 +44,28 @@ class Counter(
 ):
     """How many so far? A running total, of events or of clamped values, published after every step.
 
-    It is opened, not released: ``publisher.open(counter, epsilon=..., key=...)`` pays once for all steps and gives a stream.
+    A counter is opened, not released. ``publisher.open(counter, epsilon=..., key=...)`` pays once
+    for all steps and returns a stream.
 
     Parameters
     ----------
     horizon : int, Calendar, list of str or None
-        How many steps there will be, at most 10^7; or which: a ``Calendar`` of dates, or their names. Then every step is published,
-        whether or not rows lie in it, and what lies in none of them counts nowhere. None: any number; totals are then less accurate
-        (one tree after another, each three times as long).
+        How many steps there will be, at most 10^7; or which: a ``Calendar`` of dates, or a list of
+        names. Declared steps are all published, whether or not rows lie in them, and rows outside
+        them are not counted. None: any number of steps. Totals are then less accurate, since one
+        tree follows another, each three times as long.
     value : 1 or Interval
-        1: events are counted. An Interval: values are added up, clamped to it and rounded to its step, or to 2^-16 of its width.
+        1: events are counted. An Interval: values are added up. They are clamped to the Interval
+        and rounded to its step, or to 2^-16 of its width.
     by : str, Categories or None
-        One total per category: the name of a Categories axis of the domain, or the categories themselves.
+        One total per category: the name of a Categories axis of the domain, or the categories.
     method : {"auto", "tree", "toeplitz", "blt"}
-        A Laplace tree; under rho or with delta also Gaussian noise with a square-root Toeplitz matrix (up to 1,024 steps) or a
-        buffered one. "auto": the one with the smallest largest variance.
+        A tree with Laplace noise; under rho or with delta also Gaussian noise with a square-root
+        Toeplitz matrix (up to 1,024 steps) or a buffered one. "auto": the method whose largest
+        variance over the horizon is smallest.
     late : {"refuse", "count"}
-        What becomes of an event whose name comes before the last one's: refused, or counted at the present step. With a calendar a
-        step that is published takes no more rows.
+        What happens to an event whose name comes before the last one's: it is refused, or counted
+        at the present step. With a calendar, a step that is published takes no more rows.
 
     Raises
     ------
@@ -101,218 +106,205 @@ class Counter(
         horizon: object = self.horizon
         if isinstance(horizon, list | tuple):
             msgspec.structs.force_setattr(self, "horizon", tuple(map(event_text, horizon)))
-        elif isinstance(horizon, bool) or not (
-            horizon is None or isinstance(horizon, Calendar | int)
-        ):
-            raise _no_horizon(horizon)
-        steps = self.steps
-        if steps is not None and not 1 <= steps <= MOST_STEPS:
-            raise _no_horizon(horizon)
+        self._check_horizon(horizon)
+        self._check_late()
+        self._check_value()
+        self._check_by()
+        _check_choice("method", self.method, METHODS)
+        _check_choice("late", self.late, LATE)
+        settle(self)
+
+    def _check_horizon(self, given: object) -> None:
+        if isinstance(given, bool) or not isinstance(given, list | tuple | Calendar | int | None):
+            raise _no_horizon(given)
+        if self.steps is not None and not 1 <= self.steps <= MOST_STEPS:
+            raise _no_horizon(given)
+
+    def _check_late(self) -> None:
         if self.late == "count" and not isinstance(self.horizon, int | None):
-            remedy = "Leave late out, or give a number of steps"
             raise UsageError(
                 'late="count" with a calendar',
                 "a step that is published takes no more rows",
-                remedy,
+                "Leave late out, or give a number of steps",
             )
+
+    def _check_value(self) -> None:
         value: object = self.value
-        if isinstance(value, bool) or not (
-            value == 1
-            if isinstance(value, int)
-            else isinstance(value, Interval) and value.time is None
-        ):
-            remedy = "Write value=1 to count events, or value=sf.Interval(0, 10) for clamped sums"
+        if isinstance(value, Interval):
+            known = value.time is None
+        else:
+            known = isinstance(value, int) and not isinstance(value, bool) and value == 1
+        if not known:
             raise UsageError(
-                "the value of a counter", "it is neither 1 nor an Interval of numbers", remedy
+                "the value of a counter",
+                "it is neither 1 nor an Interval of numbers",
+                "Write value=1 to count events, or value=sf.Interval(0, 10) for clamped sums",
             )
+
+    def _check_by(self) -> None:
         if not isinstance(self.by, str | Categories | None) or self.by == "":
-            remedy = 'Write by="origin", or by=sf.Categories(["a", "b"])'
             raise UsageError(
                 f"by of type {type(self.by).__name__}",
                 "it is neither the name of an axis nor Categories",
-                remedy,
+                'Write by="origin", or by=sf.Categories(["a", "b"])',
             )
-        for name, given, known in (("method", self.method, METHODS), ("late", self.late, LATE)):
-            if given not in known:
-                raise UsageError(
-                    f"{name} = {shown(given)}",
-                    f"it is unknown; {nearest(given, known)}",
-                    "Name one",
-                )
-        settle(self)
 
     @property
-    def calendar(self) -> Steps | None:
-        """The steps there are, if they were declared."""
-        return (
-            Listed(self.horizon)
-            if isinstance(self.horizon, tuple)
-            else self.horizon
-            if isinstance(self.horizon, Calendar)
-            else None
-        )
+    def calendar(self) -> DeclaredSteps | None:
+        """The steps, if they were declared."""
+        if isinstance(self.horizon, tuple):
+            return ListedSteps(self.horizon)
+        return self.horizon if isinstance(self.horizon, Calendar) else None
 
     @property
     def steps(self) -> int | None:
-        """How many steps there may be; None: any number."""
+        """The largest number of steps; None: any number."""
         calendar = self.calendar
-        return (
-            len(calendar)
-            if calendar is not None
-            else self.horizon
-            if isinstance(self.horizon, int)
-            else None
-        )
+        if calendar is not None:
+            return len(calendar)
+        return self.horizon if isinstance(self.horizon, int) else None
 
     @property
     def title(self) -> str:
-        what = (
-            "events"
-            if not isinstance(self.value, Interval)
-            else f"values from {self.value.lower} to {self.value.upper}"
-        )
-        return f"Running total of {what}" + (
-            f" by {printable(self.by) if isinstance(self.by, str) else 'category'}"
-            if self.by is not None
-            else ""
-        )
+        what = "events"
+        if isinstance(self.value, Interval):
+            what = f"values from {self.value.lower} to {self.value.upper}"
+        if self.by is None:
+            return f"Running total of {what}"
+        by = printable(self.by) if isinstance(self.by, str) else "category"
+        return f"Running total of {what} by {by}"
 
     def settle(self, domain: Domain | None, unit: Unit, cost: CentralMeasure) -> Settled:
-        """Fix everything that is public: categories, grain, mechanism and cost. Touches no data."""
+        """Fix all that is public: categories, resolution, mechanism and cost. Touches no data."""
         axis = self._axis(domain)
         labels = None if axis is None else tuple(axis.all_labels)
-        if labels is not None and len(labels) > MOST_CELLS:
-            raise UsageError(
-                self.title,
-                f"it would have {len(labels):,} categories, and the limit is {MOST_CELLS:,}",
-                "Take fewer",
-            )
+        cells = 1 if labels is None else len(labels)
+        if cells > MOST_CELLS:
+            obstacle = f"it would have {cells:,} categories, and the limit is {MOST_CELLS:,}"
+            raise UsageError(self.title, obstacle, "Take fewer")
         if labels is not None and self.steps is not None:
-            require_numbers(f"{self.title} over {self.steps:,} steps", self.steps * len(labels))
-        grain = grain_of(self.value)
-        reach = Reach(unit, bounds_of(self.value, grain))
-        machine, used = machine_for(
-            self.method, self.steps, 1 if labels is None else len(labels), reach, cost
-        )
-        name = self.by if isinstance(self.by, str) else "category"
+            require_numbers(f"{self.title} over {self.steps:,} steps", self.steps * cells)
+        resolution = resolution_of(self.value)
+        contribution = Contribution(unit, row_bounds(self.value, resolution))
+        mechanism, used = mechanism_for(self.method, self.steps, cells, contribution, cost)
         return Settled(
-            self,
-            machine,
-            used,
-            unit,
-            grain,
-            name,
-            labels,
-            axis is not None and axis.other is not None,
+            counter=self,
+            mechanism=mechanism,
+            cost=used,
+            unit=unit,
+            resolution=resolution,
+            axis=self.by if isinstance(self.by, str) else "category",
+            labels=labels,
+            other=axis is not None and axis.other is not None,
         )
 
     def _axis(self, domain: Domain | None) -> Categories | None:
         if not isinstance(self.by, str):
             return self.by
         found = None if domain is None else domain.get(self.by)
-        if not isinstance(found, Categories):
-            known = [name for name, axis in (domain or {}).items() if isinstance(axis, Categories)]
-            obstacle = f"the domain has no Categories axis of that name; {nearest(self.by, known)}"
-            raise UsageError(f"by = {shown(self.by)}", obstacle, "Name one")
-        return found
+        if isinstance(found, Categories):
+            return found
+        known = [name for name, axis in (domain or {}).items() if isinstance(axis, Categories)]
+        obstacle = f"the domain has no Categories axis of that name; {nearest(self.by, known)}"
+        raise UsageError(f"by = {shown(self.by)}", obstacle, "Name one")
 
     def preview(
         self, domain: Domain | None, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> CounterPreview:
-        """Say how accurate the totals would be over the horizon."""
+        """Return how accurate the totals would be over the horizon. Touches no data."""
         settled = self.settle(domain, unit, cost)
-        machine = settled.machine
+        steps = COMPARED_STEPS if self.steps is None else self.steps
         return CounterPreview(
             self.title,
             settled.cost,
             unit,
-            (self.steps or FAR) * machine.cells,
+            steps * settled.mechanism.cells,
             rows=rows,
-            machine=machine,
-            grain=settled.grain,
+            mechanism=settled.mechanism,
+            resolution=settled.resolution,
             settled=settled,
-            reach=bounds_of(self.value, settled.grain),
+            contribution=row_bounds(self.value, settled.resolution),
         )
 
 
 class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A counter with all that is public about its stream. It is stored with the charge, so that a later version goes on as it began.
+    """A counter with all that is public about its stream.
+
+    It is stored with the charge, so that a later version continues the stream as it began.
 
     Attributes
     ----------
     counter : Counter
-    machine : ElderTree, ToeplitzCounter, BufferCounter or Segments
+    mechanism : ElderTree, ToeplitzCounter, BufferCounter or Segments
+        Stored as ``machine``.
     cost : PureDP, ApproxDP or ZCDP
     unit : Unit
-    grain : Fraction
-        In which outputs are counted.
+    resolution : Fraction
+        The unit in which outputs are counted; stored as ``grain``.
     axis : str
-        What the categories are called.
+        The name of the categories.
     labels : tuple, or None
     other : bool
         The last label takes every value that is not listed.
     """
 
     counter: Counter
-    machine: AnyMachine
+    mechanism: AnyMechanism = msgspec.field(name="machine")
     cost: CentralMeasure
     unit: Unit
-    grain: Fraction
+    resolution: Fraction = msgspec.field(name="grain")
     axis: str
     labels: tuple[Label, ...] | None
     other: bool
 
-    def reader(self) -> Reader:
-        """What reads its increments."""
-        return Reader(self.counter.value, self.grain, self.labels, self.other)
+    def increment_reader(self) -> IncrementReader:
+        """Return what reads the stream's increments."""
+        return IncrementReader(self.counter.value, self.resolution, self.labels, self.other)
 
     @property
     def about(self) -> str:
-        """Which rows the totals are of, in words."""
-        person, rows = self.unit.person, self.unit.rows_per_person
-        return (
-            self.unit.counted
-            if person is None
-            else f"the rows counted (at most {rows:,} a {printable(person)} in the whole stream)"
-        )
+        """Which rows the totals count, in words."""
+        if self.unit.person is None:
+            return self.unit.counted
+        limit = f"at most {self.unit.rows_per_person:,} a {printable(self.unit.person)}"
+        return f"the rows counted ({limit} in the whole stream)"
 
     @property
     def counted(self) -> str:
-        """Which rows the totals are of, and which not."""
-        person, rows = self.unit.person, self.unit.rows_per_person
-        limit = (
-            ""
-            if person is None
-            else f"Of each {printable(person)} the first {rows:,} rows of the whole stream are counted, and any further ones are not. "
-        )
-        where = (
-            ""
-            if self.counter.calendar is None
-            else "outside the calendar, rows that come after their step was published, rows "
-        )
-        left_out = f"Rows {where}without a value, and rows with an unlisted label, are not counted."
-        clamped = (
-            " Values beyond the bounds are counted at the nearer bound."
-            if isinstance(self.counter.value, Interval)
-            else ""
-        )
-        return f"{limit}{left_out}{clamped} Every accuracy is about the rows counted."
+        """Which rows the totals count, and which they do not."""
+        sentences = []
+        if self.unit.person is not None:
+            of_each = f"Of each {printable(self.unit.person)}"
+            first = f"the first {self.unit.rows_per_person:,} rows of the whole stream are counted"
+            sentences.append(f"{of_each} {first}, and any further ones are not.")
+        outside = ""
+        if self.counter.calendar is not None:
+            outside = "outside the calendar, rows that come after their step was published, rows "
+        left_out = "without a value, and rows with an unlisted label, are not counted."
+        sentences.append(f"Rows {outside}{left_out}")
+        if isinstance(self.counter.value, Interval):
+            sentences.append("Values beyond the bounds are counted at the nearer bound.")
+        sentences.append("Every accuracy is about the rows counted.")
+        return " ".join(sentences)
 
     def guarantee(self, private: bool) -> Guarantee:
-        """What its stream promises."""
+        """Return what the stream guarantees."""
         who, *rest = assumptions_of(self.unit)
         if self.unit.person is not None:
-            named = printable(self.unit.person)
-            who = f"The {named} given with each row names the person; of each, the first {self.unit.rows_per_person} count."
+            named = f"The {printable(self.unit.person)} given with each row names the person"
+            who = f"{named}; of each, the first {self.unit.rows_per_person} count."
         elif self.unit.rows_per_person == 1:
-            who = "One event is one person, in all steps together; whoever causes several is protected event by event only."
-        when = "Which steps there are, and their names, does not depend on anybody's rows: both are shown as they come."
+            one = "One event is one person, in all steps together"
+            who = f"{one}; whoever causes several is protected event by event only."
+        independent = "Which steps there are, and their names, does not depend on anybody's rows"
+        when = f"{independent}: both are shown as they come."
         if self.counter.calendar is not None:
-            when = "The steps are those of a public calendar: each is published whether or not rows lie in it, and others count nowhere."
+            published = "each is published whether or not rows lie in it, and others count nowhere"
+            when = f"The steps are those of a public calendar: {published}."
         return Guarantee(
             self.cost,
             self.unit,
-            str(self.machine),
+            str(self.mechanism),
             self.counter.proof,
             (who, when, *rest),
             private=private,
@@ -326,210 +318,94 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
     Attributes
     ----------
     rows : int or None
-        As stated by the holder.
-    machine : ElderTree, ToeplitzCounter, BufferCounter or Segments
-    grain : Fraction
-    reach : (int, int)
-        The least and the largest that one row can bring, in grains.
+        As stated by the data custodian.
+    mechanism : ElderTree, ToeplitzCounter, BufferCounter or Segments
+    resolution : Fraction
+        The unit in which the mechanism counts.
+    contribution : (int, int)
+        The least and the largest value of one row, in units of the resolution.
     settled : Settled
         The counter with all that is public about its stream.
     """
 
     rows: int | None = None
-    machine: AnyMachine
-    grain: Fraction
-    reach: tuple[int, int]
+    mechanism: AnyMechanism
+    resolution: Fraction
+    contribution: tuple[int, int]
     settled: Settled
 
     @property
     def law(self) -> Law:
-        """Of the noise on each draw of the mechanism."""
-        return self.machine.law
+        """The noise on each draw of the mechanism."""
+        return self.mechanism.law
 
     @property
     def counted(self) -> str:
-        """Which rows the totals would be of, and which not."""
+        """Which rows the totals would count, and which they would not."""
         return self.settled.counted
 
+    @property
+    def _last(self) -> int:
+        return self.mechanism.horizon or COMPARED_STEPS
+
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
-        """The largest half-width over the horizon (without one: over the first 1,000 steps); ``simultaneous``: all totals hold together."""
+        """Return the largest half-width over the horizon, or over 1,000 steps without a horizon.
+
+        Parameters
+        ----------
+        confidence : str, int, Fraction, Decimal or float
+        simultaneous : bool
+            The intervals of all totals hold together.
+        """
         alpha = error_probability(confidence)
-        return float(
-            (
-                half_widths(self.machine, 1, self.machine.horizon or FAR, alpha, simultaneous)
-                * float(self.grain)
-            ).max()
-        )
+        halves = half_widths(self.mechanism, 1, self._last, alpha, simultaneous)
+        return float((halves * float(self.resolution)).max())
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw how far off the totals may be at each step, beside other methods at the same cost, and return the Axes."""
-        from sfumato.charts import errors as streaming
+        """Draw the half-width at each step, beside other methods at the same cost."""
+        from sfumato.charts import errors as chart
 
-        last, reach = self.machine.horizon or FAR, Reach(self.unit, self.reach)
-        errors = errors_of_all(self.machine, last, reach, self.cost, error_probability("0.95"))
-        return streaming.draw_errors(
-            {name: half * float(self.grain) for name, half in errors.items()},
-            ax,
-            unit="half-width at 95%",
+        errors = errors_of_all(
+            self.mechanism,
+            self._last,
+            Contribution(self.unit, self.contribution),
+            self.cost,
+            error_probability("0.95"),
         )
+        scaled = {name: half * float(self.resolution) for name, half in errors.items()}
+        return chart.draw_errors(scaled, ax, unit="half-width at 95%")
 
     def lines(self) -> list[str]:
-        """Which mechanism adds the noise, and how accurate the totals would be."""
-        each, every = (
-            f"{half:,.0f}" if half >= 100 else f"{half:.4g}"
-            for half in (self.accuracy(), self.accuracy(simultaneous=True))
-        )
-        steps = f"{self.cells:,}" if self.machine.horizon else f"the first {self.cells:,}"
+        """Describe the mechanism, and how accurate the totals would be."""
+        each = _rounded(self.accuracy())
+        every = _rounded(self.accuracy(simultaneous=True))
+        steps = f"{self.cells:,}" if self.mechanism.horizon else f"the first {self.cells:,}"
+        totals = f"of {self.settled.about}, each of {steps} totals"
         return [
-            f"by {self.machine}",
-            f"of {self.settled.about}, each of {steps} totals is within +-{each} of the truth with 95% confidence",
+            f"by {self.mechanism}",
+            f"{totals} is within +-{each} of the truth with 95% confidence",
             f"all of them at once are within +-{every}",
         ]
 
     def remarks(self) -> list[str]:
-        """None: ``counted`` says which rows are left out."""
+        """Return none: ``counted`` says which rows are left out."""
         return []
 
 
-class CounterRelease(
-    Release, frozen=True, kw_only=True, eq=False, tag="counter-release", forbid_unknown_fields=True
-):
-    """The running totals that a stream has published so far.
+def _rounded(half: float) -> str:
+    return f"{half:,.0f}" if half >= 100 else f"{half:.4g}"
 
-    Attributes
-    ----------
-    settled : Settled
-        The counter, its mechanism, grain and categories.
-    outputs : tuple of tuple of int, of shape (steps, categories)
-        What the mechanism published: integers, the only thing that was computed from data.
-    events : tuple of str
-        Names of the steps; "" where there was none.
-    """
 
-    noun: ClassVar[str] = "total"
-
-    settled: Settled
-    outputs: tuple[Whole, ...]
-    events: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        settled, steps = self.settled, len(self.outputs)
-        cells, horizon = (
-            1 if settled.labels is None else len(settled.labels),
-            settled.machine.horizon,
-        )
-        if len(self.events) != steps or any(len(output) != cells for output in self.outputs):
-            raise UsageError(
-                "a running total",
-                "it has another number of totals than of steps",
-                "Load a file that release.save wrote",
-            )
-        if (
-            settled.machine.cells != cells
-            or not 0 < settled.grain <= LARGEST_GRAIN
-            or (horizon is not None and steps > horizon)
-        ):
-            raise UsageError(
-                "a running total",
-                "its mechanism belongs to another stream",
-                "Load a file that release.save wrote",
-            )
-        calendar = settled.counter.calendar
-        if calendar is not None and any(
-            name != calendar.name(place) for place, name in enumerate(self.events)
-        ):
-            raise UsageError(
-                "a running total",
-                "its steps are not those of its calendar",
-                "Load a file that release.save wrote",
-            )
-        if (
-            self.guarantee.counted != settled.counted
-        ):  # version 0.1 did not say it, and what holds for tables was filled in
-            guarantee = msgspec.structs.replace(self.guarantee, counted=settled.counted)
-            msgspec.structs.force_setattr(self, "guarantee", guarantee)
-
-    @property
-    def values(self) -> Array:
-        """Estimates of the totals: ndarray of shape (steps,), or (steps, categories); int64 where they are whole counts."""
-        read = self.settled.machine.follow()
-        found = np.array([scaled(read(output), self.settled.grain) for output in self.outputs])
-        found = found.reshape(len(self.outputs), self.settled.machine.cells)
-        return found[:, 0] if self.settled.labels is None else found
-
-    @property
-    def title(self) -> str:
-        return self.settled.counter.title
-
-    @property
-    def about(self) -> str:
-        """Which rows the totals are of, in words."""
-        return self.settled.about
-
-    def numbers(self) -> tuple[int, ...]:
-        """What the mechanism published, step by step; a tree draws the noise of later steps with that of earlier ones."""
-        return tuple(total for output in self.outputs for total in output)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the categories; one empty name without them."""
-        return (
-            ("",)
-            if self.settled.labels is None
-            else tuple(str(label) for label in self.settled.labels)
-        )
-
-    def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> Array:
-        """Half-widths like ``values``; ``simultaneous``: for all steps of the horizon at once, those to come included."""
-        alpha, steps = error_probability(confidence), len(self.outputs)
-        half = (
-            half_widths(self.settled.machine, 1, steps, alpha, simultaneous)
-            if steps
-            else np.zeros(0)
-        )
-        half = half * float(self.settled.grain)
-        return (
-            half
-            if self.settled.labels is None
-            else np.repeat(half[:, None], self.settled.machine.cells, axis=1)
-        )
-
-    def to_frame(self) -> pa.Table:
-        """One row per step and category: step, event where steps have names, the category, total, low, high (95%)."""
-        import pyarrow as pa
-
-        steps, cells = len(self.outputs), self.settled.machine.cells
-        number = np.repeat(np.arange(1, steps + 1), cells)
-        columns: dict[str, Array | list[str]] = {"step": number}
-        if any(self.events):
-            columns["event"] = np.repeat(np.array(self.events, dtype=object), cells).tolist()
-        if self.settled.labels is not None:
-            columns[self.settled.axis] = list(self.names) * steps
-        low, high = self.interval()
-        return pa.table(
-            columns
-            | {"total": self.values.reshape(-1), "low": low.reshape(-1), "high": high.reshape(-1)}
-        )
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """The totals over time with their band; several categories in several colours."""
-        from sfumato.charts import streams
-
-        return streams.draw(self, ax)
+def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        obstacle = f"it is unknown; {nearest(given, known)}"
+        raise UsageError(f"{name} = {shown(given)}", obstacle, "Name one")
 
 
 def _no_horizon(given: object) -> UsageError:
-    remedy = "Say how many steps there will be at most, or which (sf.Calendar), or horizon=None if that is not known"
+    most = "Say how many steps there will be at most, or which (sf.Calendar)"
     return UsageError(
         f"horizon = {shown(given)}",
         f"it is a whole number from 1 to {MOST_STEPS:,}, a calendar, or None",
-        remedy,
+        f"{most}, or horizon=None if that is not known",
     )
-
-
-def scaled(totals: Iterable[float], grain: Fraction) -> list[float]:
-    """Totals in grains as numbers for people: whole numbers stay whole where the grain is 1."""
-    if grain == 1:
-        return list(totals)
-    unit = float(grain)
-    return [float(total) * unit for total in totals]

@@ -1,17 +1,22 @@
-"""Running totals under concentrated privacy: what is published is a Toeplitz matrix of the increments, plus exact noise.
+"""Running totals under concentrated privacy: a Toeplitz matrix of the increments plus exact noise.
 
-Step t publishes one integer per category, y(t) = (C x)(t) + z(t), in units of 2^-precision. C is lower triangular and Toeplitz with
-the coefficients of (1 - x)^(-1/2), each rounded to a whole number of units; z is discrete Gaussian on the same lattice.
+Step t publishes one integer per category, y(t) = (C x)(t) + z(t), in units of 2^-precision. C is
+lower triangular and Toeplitz. Its coefficients are those of (1 - x)^(-1/2), each rounded to a whole
+number of units. z is discrete Gaussian on the same lattice.
 
-Privacy. One person moves y by C d, whole units, and the squared length of C d is at most an integer that is computed exactly
-(``squared_sensitivity``), whatever the other increments are. Steps are drawn one after another, each with fresh noise, and each
-divergence adds up to at most rho = (that integer) / (2 sigma^2): also if increments are chosen after seeing earlier outputs, since
-C is lower triangular and the bound holds along every path. C with real coefficients would not do: a shift by part of a unit is a
-shift by nothing on the lattice of the noise, and tells neighbours apart for certain.
+Privacy. One person moves y by C d, a whole number of units at each step. The squared L2 norm of C d
+is at most an integer that ``squared_sensitivity`` computes exactly, whatever the other increments
+are. Steps are drawn one after another with fresh noise, and their divergences add up to at most
+rho = (that integer) / (2 sigma^2). This also holds for increments that are chosen after seeing
+earlier outputs, since C is lower triangular and the bound holds along every path. Coefficients that
+are not whole numbers of units would break it: noise on the lattice cannot hide a shift by part of
+a unit, which would tell neighbours apart with certainty.
 
-Accuracy. The totals are read as B y with B C the running sums, in floats, from what was published only.
-Source: Fichtenberger, Henzinger, Upadhyay, ICML 2023; Canonne, Kamath, Steinke 2020, Thm 4; Denisov et al., NeurIPS 2022, and
-Bun, Steinke 2016, Lemma 2.3, for steps one after another.
+Accuracy. The totals are estimated as B y, where B C is the matrix of running sums. This is computed
+in floats, from published numbers only.
+
+Source: Fichtenberger, Henzinger, Upadhyay, ICML 2023; Canonne, Kamath, Steinke 2020, Thm 4; for
+steps one after another: Denisov et al., NeurIPS 2022, and Bun, Steinke 2016, Lemma 2.3.
 """
 
 from __future__ import annotations
@@ -25,15 +30,23 @@ import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.counters.machine import Follow, NormalErrors, Whole, no_machine, variance_of
+from sfumato.counters.mechanism import (
+    Estimator,
+    NormalErrors,
+    Whole,
+    invalid_mechanism,
+    variance_of,
+)
 from sfumato.mechanisms.noise import DiscreteGaussian
 from sfumato.random.bits import Bits
 from sfumato.streaming.toeplitz import decoder, dyadic_coefficients
 
-PRECISION, MOST_PRECISE = 16, 40
-NARROW = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
+PRECISION = 16
+MOST_PRECISE = 40
+LITTLE_ENDIAN = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
 LONGEST = 1024
-"""Every step works through all earlier ones, so longer streams take buffers instead (``exact_blt``), which lose less than 1 %."""
+"""The longest horizon. Every step works through all earlier ones, so longer streams use buffers
+(``blt``), which lose less than 1% of accuracy."""
 
 
 class ColumnState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,13 +55,14 @@ class ColumnState(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes
     ----------
     packed : bytes
-        Signed numbers of ``width`` bytes each, the low byte first: as few as the largest needs, so that a state is short.
+        Signed little-endian numbers of ``width`` bytes each. The width is the least that holds the
+        largest number, so that a state is short.
     width : int
         A power of two.
     size : int
-        The sum of their absolute values.
+        The sum of the absolute values.
     increments : tuple of tuple of int
-        How earlier versions stored them, one tuple per step; read once, and no longer written.
+        The form of earlier versions, one tuple per step. It is still read, and no longer written.
     """
 
     packed: bytes = b""
@@ -57,7 +71,7 @@ class ColumnState(msgspec.Struct, frozen=True, omit_defaults=True):
     increments: tuple[Whole, ...] = ()
 
     def then(self, increment: Whole) -> ColumnState:
-        """The state with one more step."""
+        """Return the state with one more step."""
         try:
             added = _bytes(increment, self.width)
         except OverflowError:
@@ -67,7 +81,7 @@ class ColumnState(msgspec.Struct, frozen=True, omit_defaults=True):
         return ColumnState(self.packed + added, self.width, self.size + sum(map(abs, increment)))
 
     def values(self) -> list[int]:
-        """All increments."""
+        """Return all increments, the categories of one step after those of another."""
         starts = range(0, len(self.packed), self.width)
         unpacked = [
             int.from_bytes(self.packed[start : start + self.width], "little", signed=True)
@@ -97,14 +111,14 @@ class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_
     Parameters
     ----------
     horizon : int
+        The largest number of steps, at most 1,024.
     law : DiscreteGaussian
-        In units of 2^-precision.
+        The noise on each step, in units of 2^-precision.
     cells : int
+        The number of categories.
     precision : int
+        The number of binary places.
 
-    >>> from fractions import Fraction
-    >>> from sfumato.mechanisms.scripts import Script
-    >>> counter = ToeplitzCounter(4, DiscreteGaussian(Fraction(2**32)), precision=4)
     >>> column(4, 4).tolist()
     [16, 8, 6, 5]
     """
@@ -115,80 +129,79 @@ class ToeplitzCounter(NormalErrors, frozen=True, tag="toeplitz", forbid_unknown_
     precision: int = PRECISION
 
     def __post_init__(self) -> None:
-        if (
-            not 1 <= self.horizon <= LONGEST
-            or self.cells < 1
-            or not 0 <= self.precision <= MOST_PRECISE
-        ):
-            raise no_machine(
-                "a Toeplitz matrix", "its horizon, its categories or its precision cannot be"
-            )
+        steps = 1 <= self.horizon <= LONGEST
+        places = 0 <= self.precision <= MOST_PRECISE
+        if not steps or not places or self.cells < 1:
+            obstacle = "its horizon, its categories or its precision cannot be"
+            raise invalid_mechanism("a Toeplitz matrix", obstacle)
 
     def start(self) -> ColumnState:
-        """No increments."""
+        """Return the state of no increments."""
         return ColumnState()
 
     def step(self, state: ColumnState, increment: Whole, noise: Bits) -> tuple[ColumnState, Whole]:
-        """Publish C x at this step, plus noise, in whole units."""
+        """Publish C x at this step plus noise, in whole units."""
         after = state.then(increment)
         fresh = self.law.sample(self.cells, noise).tolist()
         return after, tuple(map(add, self._sums(after), fresh))
 
     def _sums(self, state: ColumnState) -> list[int]:
-        """C x at the last step, exactly: in 64-bit integers where no partial sum can leave them, since no weight exceeds 2^precision."""
-        weights = _falling(self.horizon, self.precision)
+        """Return C x at the last step, exactly."""
+        weights = _reversed_column(self.horizon, self.precision)
+        # No weight exceeds 2^precision, so no partial sum exceeds size 2^precision in magnitude:
+        # while that is below 2^62, 64-bit integers are exact. Above, Python's integers are.
         if state.size >> 62 - self.precision == 0:
-            rows = np.frombuffer(state.packed, NARROW[state.width]).reshape(-1, self.cells)
-            narrow: list[int] = np.dot(weights[len(weights) - len(rows) :], rows).tolist()
+            numbers = np.frombuffer(state.packed, LITTLE_ENDIAN[state.width])
+            steps = numbers.reshape(-1, self.cells)
+            narrow: list[int] = np.dot(weights[len(weights) - len(steps) :], steps).tolist()
             return narrow
         values = state.values()
         wide = weights[len(weights) - len(values) // self.cells :].tolist()
         return [sum(map(mul, wide, values[cell :: self.cells])) for cell in range(self.cells)]
 
-    def follow(self) -> Follow:
-        """Read totals as B y: the sum of earlier outputs, each times a coefficient of B."""
-        weights, seen = (
-            np.ascontiguousarray(reader(self.horizon, self.precision)[::-1]),
-            np.zeros((self.horizon, self.cells)),
-        )
+    def estimator(self) -> Estimator:
+        """Estimate totals as B y: the sum of all outputs, each times a coefficient of B."""
+        weights = np.ascontiguousarray(decoding_column(self.horizon, self.precision)[::-1])
+        seen = np.zeros((self.horizon, self.cells))
         done = 0
 
-        def read(output: Whole) -> list[float]:
+        def estimate(output: Whole) -> list[float]:
             nonlocal done
             seen[done] = output
             done += 1
-            found: list[float] = np.dot(weights[len(weights) - done :], seen[:done]).tolist()
-            return found
+            totals: list[float] = np.dot(weights[len(weights) - done :], seen[:done]).tolist()
+            return totals
 
-        return read
+        return estimate
 
     def variances(self, first: int, last: int) -> Array:
-        """sigma^2 times the sum of the squared coefficients of B that act by each step."""
+        """Return sigma^2 times the sum of the squared coefficients of B up to each step."""
         return squares(self.horizon, self.precision)[first - 1 : last] * variance_of(self.law)
 
     def __str__(self) -> str:
-        return f"a square-root Toeplitz matrix in units of 2^-{self.precision} with {self.law} on each step"
+        units = f"2^-{self.precision}"
+        return f"a square-root Toeplitz matrix in units of {units} with {self.law} on each step"
 
 
 @lru_cache(maxsize=16)
 def column(horizon: int, precision: int) -> Array:
-    """The first column of C in whole units."""
+    """Return the first column of C in whole units."""
     return dyadic_coefficients(horizon, precision)
 
 
 @lru_cache(maxsize=16)
-def _falling(horizon: int, precision: int) -> Array:
-    """The column from its end to its beginning: what acts on the first, second, ... increment is a tail of it."""
+def _reversed_column(horizon: int, precision: int) -> Array:
+    """Return the column from its end: the weights of the first t increments are its last t."""
     return np.ascontiguousarray(column(horizon, precision)[::-1])
 
 
 @lru_cache(maxsize=16)
-def reader(horizon: int, precision: int) -> Array:
-    """The first column of B, which turns outputs in units of 2^-precision into totals."""
+def decoding_column(horizon: int, precision: int) -> Array:
+    """Return the first column of B, which turns outputs in units of 2^-precision into totals."""
     return decoder(column(horizon, precision) / 2.0**precision) / 2.0**precision
 
 
 @lru_cache(maxsize=16)
 def squares(horizon: int, precision: int) -> Array:
-    """Sums of the first 1, 2, ... squared coefficients of B."""
-    return np.cumsum(reader(horizon, precision) ** 2)
+    """Return the sums of the first 1, 2, ... squared coefficients of B."""
+    return np.cumsum(decoding_column(horizon, precision) ** 2)

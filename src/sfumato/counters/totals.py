@@ -1,4 +1,4 @@
-"""What a stream shows after each step."""
+"""What a stream returns after each step."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from sfumato.arrays import Array
 
 
 class Total(Estimate, frozen=True, kw_only=True):
-    """A running total after one step: an estimate with its interval, the band that holds for all steps, and the law of its error.
+    """A running total after one step, with its interval, its band and its error distribution.
 
     Attributes
     ----------
     value, low, high : int or float; ndarray of shape (categories,) with categories
-        The truth lies in [low, high] with probability ``confidence``, this one step taken alone.
+        The truth lies in [low, high] with probability ``confidence``, for this one step.
     confidence : float
     step : int
         From 1 on.
     event : str
         The name of the step; "" if it has none.
     all_low, all_high : like ``low``
-        All steps and categories together lie in these with the same probability.
+        The band: all steps and categories together lie in theirs with probability ``confidence``.
     deviation : float
         Standard deviation of the error.
     law : str
-        Of the error, in words.
+        The error distribution in words.
     names : tuple of str
-        Of the categories; empty without them.
+        Names of the categories; empty without categories.
     """
 
     step: int

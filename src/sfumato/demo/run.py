@@ -12,7 +12,8 @@ from pathlib import Path
 
 from sfumato.answers.release import Release
 from sfumato.counters.calendar import Calendar
-from sfumato.counters.question import Counter, CounterRelease
+from sfumato.counters.question import Counter
+from sfumato.counters.release import CounterRelease
 from sfumato.data import Source, source, step_reader
 from sfumato.demo import cities_domain, cities_path, flights_domain, flights_path
 from sfumato.errors import DataError
@@ -23,7 +24,7 @@ from sfumato.partition.auto import AutoPartitioner
 from sfumato.privacy.measures import ApproxDP
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.publisher import Publisher
-from sfumato.publishing.stream import pour
+from sfumato.publishing.stream import push_all
 from sfumato.quantiles import Quantiles
 
 # Two limits for two jobs. Both were chosen because the flights are public: of data of your own, choose from what is known publicly.
@@ -133,7 +134,7 @@ def _day_by_day(ledger: Ledger) -> CounterRelease:
     year = Calendar("2013-01-01", "2013-12-31")
     with publisher.open(Counter(year, by="origin"), epsilon="0.1", key="flights-by-day") as stream:
         if stream.remaining:
-            for _ in pour(
+            for _ in push_all(
                 stream,
                 step_reader.from_parquet(
                     flights_path(), step_reader.StepColumns("date", by="origin"), year

@@ -25,7 +25,7 @@ from sfumato.privacy.measures import CentralMeasure, Money
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.counting import Counting, ReleaseCounts
 from sfumato.publishing.plan import Plan
-from sfumato.publishing.stream import receipt_of, signed
+from sfumato.publishing.receipts import receipt_of, signed
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:

@@ -28,9 +28,10 @@ from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure, asked_cost
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.answering import Answering, PlannedRelease, read_stored
+from sfumato.publishing.opening import Opening, first_state, spec
 from sfumato.publishing.plan import Plan, as_plan
 from sfumato.publishing.previewing import preview
-from sfumato.publishing.stream import Opening, Stream, first_state, spec
+from sfumato.publishing.stream import Stream
 from sfumato.random.bits import Bits, current
 
 if TYPE_CHECKING:

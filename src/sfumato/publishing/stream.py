@@ -1,32 +1,27 @@
-"""A stream: a counter that was paid for, taking one durable step after another.
+"""A stream: a counter that was paid for and takes one durable step after another.
 
-``publisher.open`` charges first and hands out a ``Stream`` only when the charge is on disk; there
-is no other way to get one. Each push reads its increment into integers, takes one step of the
-machine inside the ledger's transaction, and shows the total when that transaction is on disk.
+``publisher.open`` charges first, and returns a ``Stream`` only when the charge is on disk; there is
+no other way to get one. Each push reads its increment into integers, takes one step of the
+mechanism inside the ledger's transaction, and returns the total when that transaction is on disk.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import GenericAlias, TracebackType
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 
-from sfumato._version import __version__
-from sfumato.answers.codec import UNREADABLE, from_bytes, to_bytes
 from sfumato.answers.estimate import error_probability
-from sfumato.answers.origin import signed_part
-from sfumato.answers.receipt import Receipt
-from sfumato.answers.release import Release
-from sfumato.counters.bands import Errors
-from sfumato.counters.calendar import Steps as CalendarSteps
+from sfumato.counters.accuracy import Errors
+from sfumato.counters.calendar import DeclaredSteps
 from sfumato.counters.increments import Row, event_text, precedes
-from sfumato.counters.machine import Machine, Whole
-from sfumato.counters.question import Counter, CounterRelease, Settled, scaled
+from sfumato.counters.mechanism import CounterMechanism, Whole
+from sfumato.counters.question import Counter
+from sfumato.counters.release import CounterRelease
 from sfumato.counters.totals import Total
 from sfumato.data.step_reader import Arrival
 from sfumato.errors import (
@@ -38,80 +33,60 @@ from sfumato.errors import (
     without_frames,
 )
 from sfumato.forking import renewed_in_children
-from sfumato.ledger import Entry, Ledger, Step, StreamRecord
+from sfumato.ledger import Ledger, Step, StreamRecord
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.stream_record import Work
+from sfumato.publishing.history import PublishedSteps, history
+from sfumato.publishing.opening import opening_of
+from sfumato.publishing.persons import person_tokens
+from sfumato.publishing.receipts import signed
 from sfumato.random.bits import Bits
 
 S = TypeVar("S")
 
 CONFIDENCE = 0.95
 AGAIN = "Push the step again under its name: if it was taken after all, it counts once."
-_OUTPUT = msgspec.json.Decoder(tuple[int, ...])
 
 Bring: TypeAlias = Callable[[str], tuple[str, Whole]]
-"""From the name of the last event to that of this one, and what it brings; or a refusal."""
+"""Takes the name of the last event; returns the name of this one and its increment, or refuses."""
 
 Advance: TypeAlias = Callable[[bytes, Bring, Bits], tuple[bytes, Whole]]
-"""Takes one step of a machine: from the bytes before it to the bytes after it, and the output."""
+"""Takes one step of a mechanism: from the bytes before it to the bytes after it and the output."""
 
 
-class Opening(msgspec.Struct, frozen=True):
-    """What is stored with the charge. All of it is public."""
+class _Rows(NamedTuple):
+    """One step's increment.
 
-    settled: Settled
-    private: bool
-    charged: str
-    source: str
-
-
-class _Shown:
-    """The steps of a stream that were read so far, and the totals that they stand for.
-
-    Totals are read one after another. After an interrupt in between, or steps that a signal handler
-    took in between, they are read again from the beginning.
+    Attributes
+    ----------
+    rows : list of Row
+    tokens : list or None
+        For each row the token of its person, or None for a row without one. None instead of a list:
+        the source names no person column.
     """
 
-    def __init__(self, settled: Settled) -> None:
-        self._machine = settled.machine
-        self._grain = settled.grain
-        self._read = self._machine.follow()
-        self._fed = 0
-        self._found: dict[int, tuple[Step, list[float]]] = {}
+    rows: list[Row]
+    tokens: list[bytes | None] | None
 
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __getitem__(self, number: int) -> tuple[Step, list[float]]:
-        return self._found[number]
-
-    def steps(self) -> list[Step]:
-        """All of them, in order."""
-        return [step for step, _ in self._found.values()]
-
-    def add(self, step: Step) -> None:
-        """Read the next one."""
-        if self._fed != len(self._found):
-            self._begin_again()
-        self._fed += 1
-        self._found[step.number] = step, scaled(self._read(_output(step)), self._grain)
-
-    def _begin_again(self) -> None:
-        self._fed = -1
-        read = self._machine.follow()
-        known = self.steps()
-        for step in known:
-            read(_output(step))
-        self._read = read
-        self._fed = len(known)
+    def known(self) -> tuple[list[Row], list[bytes]]:
+        """Return the rows that are not dropped and whose person is known, and their tokens."""
+        rows: list[Row] = []
+        tokens: list[bytes] = []
+        if self.tokens is None:
+            return rows, tokens
+        for row, token in zip(self.rows, self.tokens, strict=True):
+            if row[0] >= 0 and token is not None:
+                rows.append(row)
+                tokens.append(token)
+        return rows, tokens
 
 
 class Stream:
-    """A running total that is published step by step; ``publisher.open`` makes it.
+    """A running total that is published step by step; ``publisher.open`` returns it.
 
-    It is a context manager. Closing it frees nothing and loses nothing: opening the same key again
-    resumes after the last step. Several threads and processes may hold one stream; their steps are
-    taken one after another.
+    It is a context manager. Closing it loses nothing: opening the same key again resumes after the
+    last step. Several threads and processes may hold one stream; their steps are taken one after
+    another.
 
     >>> import numpy as np, sfumato as sf
     >>> src = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="visits")
@@ -131,24 +106,26 @@ class Stream:
         self._noise = noise
         self._ledger = ledger
         self._closed = False
-        self._opening = _opening(steps)
+        self._opening = opening_of(steps)
         self._settled = self._opening.settled
-        self._machine = self._settled.machine
-        # Of a union of machines, each of which has states of its own, no one type of state follows.
-        self._advance = _advancing(self._machine)  # type: ignore[misc]
+        self._mechanism = self._settled.mechanism
+        # Each mechanism of the union has a type of state of its own, so none can be inferred.
+        self._advance = _advancing(self._mechanism)  # type: ignore[misc]
         self._calendar = self._settled.counter.calendar
-        self._reader = self._settled.reader()
+        self._increments = self._settled.increment_reader()
         self._renew()
         renewed_in_children(self, Stream._renew)
-        self._errors = Errors(self._machine, self._settled.grain, error_probability(CONFIDENCE))
+        alpha = error_probability(CONFIDENCE)
+        self._errors = Errors(self._mechanism, self._settled.resolution, alpha)
         self._catch_up()
 
     def _renew(self) -> None:
-        """Forget what was read, as a child process must, whose parent may have been reading."""
-        self._shown = _Shown(self._settled)
-        self._lock = threading.RLock()
+        """Forget what was read.
 
-    # --- what it is -------------------------------------------------------------------------------
+        A child process must do so: its parent may have been reading when it was forked.
+        """
+        self._published = PublishedSteps(self._settled)
+        self._lock = threading.RLock()
 
     @property
     def counter(self) -> Counter:
@@ -157,13 +134,13 @@ class Stream:
 
     @property
     def step(self) -> int:
-        """How many steps were taken, by anyone."""
+        """How many steps were taken, by all processes together."""
         return self._steps.head()[0]
 
     @property
     def horizon(self) -> int | None:
-        """How many steps there may be; None: any number."""
-        return self._machine.horizon
+        """The largest number of steps; None: any number."""
+        return self._mechanism.horizon
 
     @property
     def remaining(self) -> int | None:
@@ -189,8 +166,6 @@ class Stream:
         """Take no more steps through this object; closing twice is harmless."""
         self._closed = True
 
-    # --- what it does -----------------------------------------------------------------------------
-
     @without_frames
     def push(
         self,
@@ -204,55 +179,57 @@ class Stream:
         Parameters
         ----------
         increment : int, number, label, dict or sequence
-            What the step brings. Events: their number. Sums: one value or several, each of one row.
-            With categories: a dict from label to these, a sequence of labels, or for sums a
-            sequence of (label, value) pairs.
+            What is added. Events: their number. Sums: one value or several, one per row. With
+            categories: a dict from label to these, a sequence of labels, or for sums a sequence of
+            (label, value) pairs.
         event : str, int, date or None
-            A name for the step. The same name again counts nothing and returns the same total,
-            whatever is brought. A name before the last one (whole numbers by size, else as text) is
-            refused, or counted at the present step with ``late="count"``. With a calendar: a moment
-            in the step, or its name; steps before it that are not published yet are published
-            first, without rows. None: the next step.
+            A name for the step; None: the next step. Under a name that was pushed before nothing is
+            counted, and the same total is returned, whatever the increment. A name that comes
+            before the last one (whole numbers by size, else as text) is refused, or counted at the
+            present step with ``late="count"``. With a calendar: a moment in the step, or its name;
+            earlier steps that are not published yet are published first, without rows.
         persons : sequence or None
-            Who stands behind each row, where the source names a person column: of each person the
-            first ``rows_per_person`` rows of the whole stream count.
+            The person of each row, where the source names a person column. Of each person the first
+            ``rows_per_person`` rows of the whole stream are counted.
 
         Raises
         ------
         UsageError
-            If the horizon is reached, the event comes too late or is no step of the calendar, or
-            the increment or persons do not fit. Nothing is taken.
+            If the horizon is reached, the event comes too late or is not a step of the calendar, or
+            the increment or the persons do not fit. Nothing is counted.
         DataError
-            If a value is a text, or another thing that can be no number. Nothing is taken.
+            If a value is a text, or another thing that cannot be a number. Nothing is counted.
         LedgerError
             If the step cannot be stored.
         """
         self._check_open()
-        rows, words = self._read(increment, persons)
+        brought = self._read(increment, persons)
         with self._lock:
             if self._calendar is None:
-                return self._total(self._take(event_text(event), rows, words)[0].number)
+                step, _ = self._take(event_text(event), brought)
+                return self._total(step.number)
             while True:
-                place = self._place(self._calendar, event)
-                self._publish_before(self._calendar, place)
-                taken, fresh = self._take(self._calendar.name(place), rows, words)
-                # Else another took what was the next step: then the one after it.
+                step_index = self._step_index(self._calendar, event)
+                self._publish_before(self._calendar, step_index)
+                step, fresh = self._take(self._calendar.name(step_index), brought)
+                # Without a name, the next step is meant. If another process took it meanwhile, it
+                # is the one after.
                 if fresh or event is not None:
-                    return self._total(taken.number)
+                    return self._total(step.number)
 
     @without_frames
     def advance(self, until: object = None) -> list[Total]:
-        """Publish the calendar's steps that are still missing, without rows; return their totals.
+        """Publish the steps of the calendar that are missing, without rows; return their totals.
 
         Parameters
         ----------
         until : str, date or None
-            The last step to publish; None: that of the calendar.
+            The last step to publish; None: the last of the calendar.
 
         Raises
         ------
         UsageError
-            If the stream is closed or has no calendar, or ``until`` is no step of it.
+            If the stream is closed or has no calendar, or ``until`` is not a step of it.
         """
         self._check_open()
         if self._calendar is None:
@@ -263,33 +240,30 @@ class Stream:
             )
         with self._lock:
             self._catch_up()
-            before = len(self._shown)
-            last = len(self._calendar) - 1 if until is None else self._place(self._calendar, until)
+            before = len(self._published)
+            last = len(self._calendar) - 1
+            if until is not None:
+                last = self._step_index(self._calendar, until)
             self._publish_before(self._calendar, last + 1)
             return list(self.totals(before + 1))
 
-    def _publish_before(self, calendar: CalendarSteps, place: int) -> None:
-        nobody: list[bytes | None] | None = None if self._settled.unit.person is None else []
-        for missing in range(len(self._shown), place):
-            self._take(calendar.name(missing), [], nobody)
+    def _publish_before(self, calendar: DeclaredSteps, step_index: int) -> None:
+        empty = _Rows([], None if self._settled.unit.person is None else [])
+        for missing in range(len(self._published), step_index):
+            self._take(calendar.name(missing), empty)
 
-    def _take(
-        self,
-        name: str,
-        rows: list[Row],
-        words: list[bytes | None] | None,
-    ) -> tuple[Step, bool]:
-        """Take a step, durably, or find the one that was taken under this name, and say which."""
-        paired = [] if words is None else zip(rows, words, strict=True)
-        known = [(row, word) for row, word in paired if row[0] >= 0 and word is not None]
+    def _take(self, name: str, brought: _Rows) -> tuple[Step, bool]:
+        """Take a step durably, or find the one of this name, and tell whether it is new."""
+        known, tokens = brought.known()
 
         def work(number: int, stored: bytes, counts: list[int]) -> tuple[bytes, bytes]:
             def bring(last: str) -> tuple[str, Whole]:
-                self._check(number, name, last)
-                kept = rows
-                if words is not None:
-                    counted = zip(known, counts, strict=True)
-                    kept = [row for (row, _), count in counted if self._fits(count)]
+                self._check_order(number, name, last)
+                kept = brought.rows
+                if brought.tokens is not None:
+                    # The ledger counted each person's rows, this one included.
+                    paired = zip(known, counts, strict=True)
+                    kept = [row for row, count in paired if self._is_within_limit(count)]
                 return name or last, self._summed(kept)
 
             self._check_horizon(number)
@@ -297,124 +271,88 @@ class Stream:
             # The last step leaves nothing behind that could tell what the increments were.
             return OVER if number == self.horizon else after, msgspec.json.encode(output)
 
-        taken, fresh = self._guarded(name, work, [word for _, word in known])
-        if taken.number == len(self._shown) + 1:
-            self._shown.add(taken)
-        elif taken.number > len(self._shown):
+        step, fresh = self._guarded(name, work, tokens)
+        self._show(step)
+        return step, fresh
+
+    def _show(self, step: Step) -> None:
+        """Read a step that was taken, after any that others took before it."""
+        if step.number == len(self._published) + 1:
+            self._published.add(step)
+        elif step.number > len(self._published):
             try:
                 self._catch_up()
             except LedgerError as error:
-                on_disk = f"Step {taken.number:,} is on disk, and history() will show it"
+                on_disk = f"Step {step.number:,} is on disk, and history() will show it"
                 error.add_note(f"{on_disk}: do not push it again without its name.")
                 raise
-        return taken, fresh
 
-    def _guarded(self, name: str, work: Work, words: list[bytes]) -> tuple[Step, bool]:
-        """Let no exception out that could carry a value.
+    def _guarded(self, name: str, work: Work, tokens: list[bytes]) -> tuple[Step, bool]:
+        """Take a step, and let no exception out that could carry a value.
 
-        Ours pass, without the frames of a step; others become a fault of ours.
+        Our own exceptions pass, without their frames; any other becomes an InternalError.
         """
         try:
-            return self._steps.take(name, work, words)
+            return self._steps.take(name, work, tokens)
         except (SfumatoError, KeyboardInterrupt) as error:
             error.__traceback__ = None
             raise
         except Exception as error:
             place = place_of(error)
-        # Raised outside the except block: the error above stays out of __context__, with whatever
-        # it may quote.
+        # Raised outside the except block, so that the error above, which may quote values, is not
+        # kept in __context__.
         failed = f"A step failed: {place}. Please report this line; it holds no data."
         raise InternalError(f"{failed} {AGAIN}")
 
     @without_frames
     def history(self) -> CounterRelease:
-        """All totals so far, as a release. Costs nothing."""
+        """Return all totals so far as a release. Costs nothing."""
         with self._lock:
             self._catch_up()
-            steps = self._shown.steps()
-        return signed(_history(self._opening, self._steps.entry, steps), self._ledger)
+            steps = self._published.steps()
+        return signed(history(self._opening, self._steps.entry, steps), self._ledger)
 
     def __len__(self) -> int:
         return self.step
 
     def __iter__(self) -> Iterator[Total]:
-        """The totals that were published so far, in order."""
+        """Iterate over the totals that were published so far, in order."""
         return self.totals()
 
     @without_frames
     def totals(self, first: int = 1) -> Iterator[Total]:
-        """The totals that were published so far, from a step on."""
+        """Iterate over the totals that were published so far, from a step on."""
         with self._lock:
             self._catch_up()
-        return map(self._total, range(first, len(self._shown) + 1))
+        return map(self._total, range(first, len(self._published) + 1))
 
-    # --- how it does it ---------------------------------------------------------------------------
-
-    def _read(
-        self,
-        increment: object,
-        persons: Sequence[object] | None,
-    ) -> tuple[list[Row], list[bytes | None] | None]:
-        """Rows in grains, and for each a word that stands for its person."""
-        named = self._settled.unit.person
-        if named is None:
-            if persons is not None:
-                raise UsageError(
-                    "persons",
-                    "the source of this stream names no person column",
-                    "Leave them out, or open with a person",
-                )
-            return self._reader.rows(increment), None
-        if persons is None or isinstance(persons, str | bytes) or not hasattr(persons, "__iter__"):
+    def _read(self, increment: object, persons: Sequence[object] | None) -> _Rows:
+        column = self._settled.unit.person
+        if column is not None:
+            tokens = person_tokens(persons, column, self._steps.secret)
+            return _Rows(self._increments.each(increment, len(tokens)), tokens)
+        if persons is not None:
             raise UsageError(
-                "a step without persons",
-                f"the source says that {named} is the person",
-                f"Give persons=, one {named} per row",
+                "persons",
+                "the source of this stream names no person column",
+                "Leave them out, or open with a person",
             )
-        whose = list(persons.tolist() if hasattr(persons, "tolist") else persons)
-        return self._reader.each(increment, len(whose)), [self._word(person) for person in whose]
+        return _Rows(self._increments.rows(increment), None)
 
-    def _word(self, person: object) -> bytes | None:
-        """A keyed hash of a person's name; text, whole numbers and bytes are told apart.
-
-        A missing name gives None: rows without a person are dropped, as everywhere.
-        """
-        plain: object = person.item() if hasattr(person, "item") else person
-        if isinstance(plain, float) and plain.is_integer():
-            plain = int(plain)  # as pandas holds whole numbers beside missing ones
-        if plain is None or isinstance(plain, float):
-            return None
-        # A text of a class of its own, as of an enumeration, is the same person.
-        if isinstance(plain, str):
-            plain = str.__str__(plain)
-        elif isinstance(plain, bytes):
-            plain = b"".join([plain])
-        elif isinstance(plain, int) and not isinstance(plain, bool):
-            plain = int.__int__(plain)
-        else:
-            raise UsageError(
-                f"a person of type {type(person).__name__}",
-                "a person is a text or a whole number",
-                "Give such ids",
-            )
-        text = f"{type(plain).__name__} {plain!r}".encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(text, key=self._steps.secret, digest_size=16).digest()
-
-    def _fits(self, count: int) -> bool:
+    def _is_within_limit(self, count: int) -> bool:
         return count <= self._settled.unit.rows_per_person
 
     def _check_horizon(self, number: int) -> None:
-        horizon = self._machine.horizon
+        horizon = self._mechanism.horizon
         if horizon is not None and number > horizon:
             longer = "state a longer horizon, or None, from the start"
-            remedy = f"Open another stream under another key, which pays anew, or {longer}"
             raise UsageError(
                 f"step {number:,} of a stream",
                 f"its horizon of {horizon:,} steps is reached",
-                remedy,
+                f"Open another stream under another key, which pays anew, or {longer}",
             )
 
-    def _check(self, number: int, name: str, last: str) -> None:
+    def _check_order(self, number: int, name: str, last: str) -> None:
         if self._calendar is not None and name != self._calendar.name(number - 1):
             raise UsageError(
                 "a step of a calendar",
@@ -437,21 +375,20 @@ class Stream:
                 "Open it again under the same key: it goes on where it stopped",
             )
 
-    def _place(self, calendar: CalendarSteps, event: object) -> int:
-        """The step of the calendar that an event names, from 0 on."""
-        place = self.step if event is None else calendar.place(event)
-        if place is None or place >= len(calendar):
+    def _step_index(self, calendar: DeclaredSteps, event: object) -> int:
+        """Return the step of the calendar that an event names, from 0 on."""
+        step_index = self.step if event is None else calendar.place(event)
+        if step_index is None or step_index >= len(calendar):
             ends = f"from {calendar.name(0)} to {calendar.name(len(calendar) - 1)}"
-            obstacle = f"it is none of the {len(calendar):,} steps {ends}"
             raise UsageError(
                 "an event outside the calendar",
-                obstacle,
+                f"it is none of the {len(calendar):,} steps {ends}",
                 "Name a step of the calendar; rows outside it count nowhere",
             )
-        return place
+        return step_index
 
     def _summed(self, rows: list[Row]) -> tuple[int, ...]:
-        totals = [0] * self._machine.cells
+        totals = [0] * self._mechanism.cells
         for cell, units in rows:
             if cell >= 0:
                 totals[cell] += units
@@ -459,93 +396,49 @@ class Stream:
 
     def _catch_up(self) -> None:
         """Read what was published by other objects, in order."""
-        known = len(self._shown)
-        for step in self._steps.since(self._shown[known][0] if known else None):
-            self._shown.add(step)
+        known = len(self._published)
+        for step in self._steps.since(self._published[known][0] if known else None):
+            self._published.add(step)
 
     def _total(self, number: int) -> Total:
-        step, totals = self._shown[number]
-        value = totals[0] if self._settled.labels is None else np.array(totals)
-        each, every, deviation, law = self._errors.at(number)
+        step, totals = self._published[number]
+        labels = self._settled.labels
+        value = totals[0] if labels is None else np.array(totals)
+        error = self._errors.at(number)
         return Total(
             value=value,
-            low=value - each,
-            high=value + each,
+            low=value - error.half_width,
+            high=value + error.half_width,
             confidence=CONFIDENCE,
             about=self._settled.about,
             step=number,
             event=step.event,
-            all_low=value - every,
-            all_high=value + every,
-            deviation=deviation,
-            law=law,
-            names=() if self._settled.labels is None else tuple(map(str, self._settled.labels)),
+            all_low=value - error.band_half_width,
+            all_high=value + error.band_half_width,
+            deviation=error.deviation,
+            law=error.law,
+            names=() if labels is None else tuple(map(str, labels)),
         )
 
 
-def _advancing(machine: Machine[S]) -> Advance:
-    """The steps of a machine, from bytes to bytes: only here the type of its states is known."""
-    kind = GenericAlias(tuple, (str, type(machine.start())))
+def _advancing(mechanism: CounterMechanism[S]) -> Advance:
+    """Return the steps of a mechanism from bytes to bytes: only here is the type of state known."""
+    kind = GenericAlias(tuple, (str, type(mechanism.start())))
     decoder: msgspec.json.Decoder[tuple[str, S]] = msgspec.json.Decoder(kind)
 
     def advance(stored: bytes, bring: Bring, noise: Bits) -> tuple[bytes, Whole]:
         last, state = decoder.decode(stored)
         name, increment = bring(last)
-        after, output = machine.step(state, increment, noise)
+        after, output = mechanism.step(state, increment, noise)
         return msgspec.json.encode((name, after)), output
 
     return advance
 
 
-def receipt_of(entry: Entry, charged: str, source: str, part: str = "1 of 1") -> Receipt:
-    """What proves a charge: the entry that paid, and what it paid for."""
-    return Receipt(
-        account=entry.account,
-        key=entry.key,
-        digest=entry.digest,
-        entry=entry.sequence,
-        entry_hash=entry.hash,
-        time=entry.time,
-        charged=charged,
-        part=part,
-        source=source,
-        version=__version__,
-    )
+def push_all(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:
+    """Push one arrival after another, and yield the totals.
 
-
-def history_of(steps: StreamRecord, number: int) -> CounterRelease:
-    """The first steps of a stream as a release, unsigned; all there are, if there are fewer."""
-    return _history(_opening(steps), steps.entry, steps.since(None)[:number])
-
-
-def _history(opening: Opening, entry: Entry, steps: Sequence[Step]) -> CounterRelease:
-    return CounterRelease(
-        settled=opening.settled,
-        outputs=tuple(map(_output, steps)),
-        events=tuple(step.event for step in steps),
-        guarantee=opening.settled.guarantee(opening.private),
-        receipt=receipt_of(entry, opening.charged, opening.source),
-    )
-
-
-R = TypeVar("R", bound=Release)
-
-
-def signed(release: R, ledger: Ledger) -> R:
-    """A release with the ledger's signature, where the ledger has a key."""
-    signer = ledger.signer()
-    if signer is None or release.receipt is None:
-        return release
-    receipt = msgspec.structs.replace(release.receipt, signer=signer)
-    message = signed_part(msgspec.structs.replace(release, receipt=receipt))
-    receipt = msgspec.structs.replace(receipt, signature=ledger.sign(message))
-    return msgspec.structs.replace(release, receipt=receipt)
-
-
-def pour(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:
-    """Push one arrival after another, and pass on the totals.
-
-    With a calendar also those of steps that nothing arrived for.
+    With a calendar, the totals of steps without arrivals are yielded, too.
     """
     for arrival in arrivals:
         before = 0 if stream._calendar is None else stream.step
@@ -554,33 +447,3 @@ def pour(stream: Stream, arrivals: Iterable[Arrival]) -> Iterator[Total]:
             yield from stream.totals(before + 1)
         else:
             yield total
-
-
-def first_state(settled: Settled) -> bytes:
-    """The state before the first step: the last event's name, and the machine's own state."""
-    return msgspec.json.encode(("", settled.machine.start()))
-
-
-def spec(opening: Opening) -> bytes:
-    """What is stored with the charge."""
-    return to_bytes(opening)
-
-
-def _output(step: Step) -> tuple[int, ...]:
-    return _OUTPUT.decode(step.output)
-
-
-def _opening(steps: StreamRecord) -> Opening:
-    """What was stored with the charge, which another version may have written."""
-    try:
-        found: Opening = from_bytes(steps.spec, Opening)
-    except UNREADABLE:
-        pass
-    else:
-        return found
-    raise LedgerError(
-        f"the stream {steps.entry.key!r}",
-        "this version cannot read it",
-        "Use the version that opened it",
-        account=steps.entry.account,
-    )

@@ -14,7 +14,7 @@ from sfumato.counters.question import Settled
 from sfumato.errors import LedgerError
 from sfumato.ledger import Binding, Entry
 from sfumato.ledger.sqlite.upgrade import OldStream, Upgraded, upgrade
-from sfumato.publishing.stream import Opening, spec
+from sfumato.publishing.opening import Opening, spec
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class _Reader:
         """What a stream was opened with."""
         old = self._decoded(payload, _OldOpening)
         public = spec(Opening(old.settled, old.private, old.charged, old.source))
-        horizon = old.settled.machine.horizon
+        horizon = old.settled.mechanism.horizon
         return OldStream(public, bytes.fromhex(old.secret), old.source, horizon)
 
     def _releases(self, payload: bytes) -> list[Release]:

@@ -9,7 +9,7 @@ import numpy as np
 from sfumato.audit.runs import Published, Rows, published_counts
 from sfumato.audit.streams import of_machine
 from sfumato.audit.subjects.subject import CONCENTRATED, ON_LINE, PURE, UNITS, Subject
-from sfumato.counters.methods import Reach, toeplitz
+from sfumato.counters.methods import Contribution, toeplitz
 from sfumato.counters.tree import ElderTree
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, CentralMeasure
@@ -22,7 +22,7 @@ STEPS: Rows = ((0.0,), (3.0,), (7.0,))
 
 def _counter(unit: Unit, cost: CentralMeasure) -> Subject:
     """A running total over ten steps: a tree of two levels, or a Toeplitz matrix in units of 1/32."""
-    reach = Reach(unit, (0, 1))
+    reach = Contribution(unit, (0, 1))
     if isinstance(cost, ZCDP):
         return Subject(
             "Counter, Toeplitz",
