@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from risk import worlds as defined
 from sfumato import risk
 from sfumato.errors import Infeasible
-from sfumato.risk import kernel, subsets, worlds
-from sfumato.risk.kernel import Answers
+from sfumato.risk import distinct_answers, subsets, world_answers
+from sfumato.risk.distinct_answers import Answers
 from sfumato.risk.queries import parse
 from sfumato.risk.universe import column_of, log_choose
 
@@ -66,7 +66,7 @@ def _counted(universe, size, query):
 )
 def test_counts_are_those_of_the_list(universe, size, query):
     size = min(size, len(universe) - 1)
-    found = worlds.distinct_answers(column_of(universe, size), parse(query))
+    found = world_answers.distinct_answers(column_of(universe, size), parse(query))
     values, logs = _counted(universe, size, query)
     assert found.values - found.values[0] == pytest.approx(values, abs=1e-8)
     assert found.log_weight == pytest.approx(logs, abs=1e-9)
@@ -101,9 +101,9 @@ def test_two_halves_make_all_subsets(query):
 def test_one_left_out_in_the_order_of_combinations(monkeypatch, query):
     universe = np.random.default_rng(3).integers(0, 50, 12).astype(float)
     column = column_of(universe, 11)
-    expected = worlds.listed_answers(column, parse(query))
-    monkeypatch.setattr(worlds, "MOST_LISTED", 5)
-    assert worlds.listed_answers(column, parse(query)) == pytest.approx(expected, abs=1e-9)
+    expected = world_answers.listed_answers(column, parse(query))
+    monkeypatch.setattr(world_answers, "MOST_LISTED", 5)
+    assert world_answers.listed_answers(column, parse(query)) == pytest.approx(expected, abs=1e-9)
     assert expected == pytest.approx(defined.answers(universe, 11, query))
 
 
@@ -128,7 +128,7 @@ def test_all_but_two_are_made_from_pairs():
 @pytest.mark.parametrize("query", ["mean", "sum", "var", "std"])
 def test_many_records_do_not_melt_together(query):
     universe = np.random.default_rng(9).normal(size=1_000_000)
-    found = worlds.distinct_answers(column_of(universe, 999_999), parse(query))
+    found = world_answers.distinct_answers(column_of(universe, 999_999), parse(query))
     assert len(found.values) > 999_900
 
 
@@ -146,9 +146,9 @@ def test_a_uniform_prior_is_no_prior(query, size):
 def test_24_choose_12_is_exact():
     universe = np.random.default_rng(5).integers(0, 30, 24)
     assert risk.choose(universe, 12, "mean").exact
-    found = worlds.distinct_answers(column_of(universe, 12), parse("sum"))
+    found = world_answers.distinct_answers(column_of(universe, 12), parse("sum"))
     assert round(float(np.exp(found.log_weight).sum())) == math.comb(24, 12)
-    halves = worlds.collapse(
+    halves = world_answers.collapse(
         subsets.split_in_half(np.sort(universe).astype(float), 12, parse("sum")), 1e-9
     )
     assert halves.values == pytest.approx(found.values)
@@ -159,7 +159,7 @@ def test_24_choose_12_is_exact():
 @given(st.integers(2, 3000), st.data())
 def test_order_statistics_count_every_world(n, data):
     size = data.draw(st.integers(1, n - 1))
-    found = worlds.distinct_answers(column_of(np.arange(n), size), parse(("percentile", 0)))
+    found = world_answers.distinct_answers(column_of(np.arange(n), size), parse(("percentile", 0)))
     assert found.log_total == pytest.approx(log_choose(n, size), rel=1e-9, abs=1e-9)
 
 
@@ -196,9 +196,11 @@ def test_too_many_worlds_are_refused_and_bounded_from_one_side():
 
 def test_a_search_takes_few_scans(monkeypatch):
     scans = []
-    whole = kernel.Answers.worst
+    whole = distinct_answers.Answers.worst
     monkeypatch.setattr(
-        kernel.Answers, "worst", lambda self, rate: scans.append(rate) or whole(self, rate)
+        distinct_answers.Answers,
+        "worst",
+        lambda self, rate: scans.append(rate) or whole(self, rate),
     )
     rng = np.random.default_rng(7)
     for universe, query in itertools.product(

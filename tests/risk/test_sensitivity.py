@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from risk import worlds
 from risk.test_bounds import NUMBERS
 from sfumato import risk
 from sfumato.errors import Infeasible
-from sfumato.risk import sensitivity, spreads
+from sfumato.risk import sensitivity, variances
 from sfumato.risk.queries import parse
 from sfumato.risk.universe import column_of
 
@@ -26,9 +26,8 @@ def settings_with_distance(draw):
 
 
 def near(value):
-    return pytest.approx(
-        value, rel=1e-9, abs=1e-7
-    )  # a standard deviation of equal records is only as good as a root of rounding
+    # A standard deviation of nearly equal records may be off by the root of a rounding error.
+    return pytest.approx(value, rel=1e-9, abs=1e-7)
 
 
 @given(settings_with_distance())
@@ -51,12 +50,34 @@ def test_spread_of_all_records_but_one(universe, query):
 
 
 @given(settings_with_distance())
+@example(([0.0] * 8 + [-16.0], 2, "std", 1))
 def test_the_range_of_the_worlds(setting):
     universe, size, query, _ = setting
     found = worlds.answers(universe, size, query)
     assert sensitivity.world_range(column_of(universe, size), parse(query)) == near(
         found.max() - found.min()
     )
+
+
+@pytest.mark.parametrize("shift", [0, 1e4])
+@pytest.mark.parametrize("outlier", [-16.0, 100.5])
+@pytest.mark.parametrize("size", range(1, 9))
+def test_the_range_of_deviations_does_not_round_a_small_one_away(size, outlier, shift):
+    """Next to an outlier, a small variance is lost in the rounding of running sums of squares."""
+    near_each_other = [0.0, 0.0, 1e-9, 1e-5, 2e-5, 3e-5, 1e-3, 2e-3]
+    universe = [outlier + shift, *(x + shift for x in near_each_other)]
+    found = worlds.answers(universe, size, "std")
+    expected = found.max() - found.min()
+    column = column_of(universe, size)
+    assert sensitivity.world_range(column, parse("std")) == pytest.approx(expected, abs=1e-11)
+
+
+@pytest.mark.parametrize("n", [101, 200])
+def test_the_range_of_deviations_of_all_records_but_one_is_exact_for_equal_records(n):
+    universe = [0.0] * (n - 1) + [-16.0]
+    without_a_zero = 16 * math.sqrt(n - 2) / (n - 1)
+    found = sensitivity.world_range(column_of(universe, n - 1), parse("std"))
+    assert found == pytest.approx(without_a_zero, rel=1e-13)
 
 
 @pytest.mark.parametrize("query", ["var", "std"])
@@ -100,12 +121,12 @@ def test_variances_of_sets_of_any_size(universe, size):
     column = column_of(universe, size)
     scale = max(1.0, float(np.abs(column.centred).max()))
     true = worlds.unbounded(universe, size, "var")
-    assert spreads.least_sensitivity(column.centred, size, parse("var")) == pytest.approx(
+    assert variances.least_sensitivity(column.centred, size, parse("var")) == pytest.approx(
         true, rel=1e-9, abs=1e-12 * scale**2
     )
     limit = worlds.unbounded(universe, size, "std")
     assert (
-        spreads.least_sensitivity(column.centred, size, parse("std"))
+        variances.least_sensitivity(column.centred, size, parse("std"))
         <= limit * (1 + 1e-9) + 1e-7 * scale
     )
 
@@ -118,7 +139,7 @@ def test_variances_at_scale_and_bounds_of_standard_deviations():
     assert any("lower bound" in note for note in one_sided.caveats)
     assert 0 < one_sided.epsilon < math.inf
     few = np.sort(universe[:9])
-    safe = spreads.least_sensitivity(few - few[4], 5, parse("std"))
+    safe = variances.least_sensitivity(few - few[4], 5, parse("std"))
     assert risk.upper_bound_epsilon(few, 5, "std", sensitivity=safe) <= risk.upper_bound_epsilon(
         few, 5, "std"
     ) * (1 + 1e-12)

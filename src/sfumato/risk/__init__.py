@@ -1,8 +1,10 @@
-"""Choosing epsilon from a disclosure risk: what an adversary who knows the universe can come to believe.
+"""Choosing epsilon from a disclosure risk: what an adversary can come to believe.
 
-``bounds`` follows Lee and Clifton 2011; ``membership`` and ``goal`` hold the modern reading, for any guarantee.
+``bounds`` and ``choice`` follow Lee and Clifton 2011, for an adversary who knows the universe.
+``membership`` and ``acceptable`` ask whether a person is in the data, for any guarantee.
 """
 
+from sfumato.risk.acceptable import Risk
 from sfumato.risk.bounds import (
     confidence,
     disclosure_risk,
@@ -14,10 +16,9 @@ from sfumato.risk.bounds import (
     upper_bound_posterior,
 )
 from sfumato.risk.choice import Choice, Choices, WorstWorld, choose
-from sfumato.risk.goal import Risk
 from sfumato.risk.laws import Gaussian, Laplace, gaussian_for
 from sfumato.risk.membership import advantage, composed_advantage, posterior, true_positive_rate
-from sfumato.risk.possible import Worlds
+from sfumato.risk.possible_worlds import Worlds
 from sfumato.risk.sensitivity import bounded_sensitivity, unbounded_sensitivity
 
 __all__ = [

@@ -1,7 +1,9 @@
-"""What an adversary can come to believe about which data set was published: posteriors, their bounds, and the epsilon for a risk.
+"""What an adversary can come to believe about which data set was published.
 
-The adversary knows the universe and the size of the published set, and sees one answer with Laplace noise of scale
-b = sensitivity / epsilon. Worlds are the subsets of that size. All beliefs are computed from logarithms of densities.
+The adversary knows the universe and the size of the published set, and sees one answer with Laplace
+noise of scale sensitivity / epsilon. The worlds are the subsets of that size. Here are the
+adversary's posteriors, bounds of them, and the epsilon for a risk. All beliefs are computed from
+logarithms of densities.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from numpy.typing import ArrayLike
 from sfumato.arrays import Array, as_floats
 from sfumato.errors import UsageError
 from sfumato.numbers import Exactly, fraction
-from sfumato.risk.kernel import Answers
+from sfumato.risk.distinct_answers import Answers
 from sfumato.risk.queries import Query, QueryName, at_least_zero, parse
 from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
 from sfumato.risk.sensitivity import unbounded, world_range
 from sfumato.risk.universe import ByColumn, Column, Pick, Universe, by_column
-from sfumato.risk.worlds import (
+from sfumato.risk.world_answers import (
     MOST_LISTED,
     checked_prior,
     distinct_answers,
@@ -35,11 +37,12 @@ Scale: TypeAlias = ByColumn[Exactly] | None
 
 
 def prior_belief(universe: Universe, size: int) -> Array | dict[str, Array]:
-    """What the adversary believes beforehand: every world is as likely.
+    """Return what the adversary believes beforehand: every world is as likely.
 
     Returns
     -------
-    float64 ndarray of shape (worlds,), in the order of ``itertools.combinations``, or a dict of them by column
+    float64 ndarray of shape (worlds,), or a dict of them by column
+        In the order of ``itertools.combinations``.
 
     >>> prior_belief([1, 2, 3, 4], 3)
     array([0.25, 0.25, 0.25, 0.25])
@@ -66,7 +69,7 @@ def posterior_belief(
     prior: Prior = None,
     sensitivity: Scale = None,
 ) -> Array | dict[str, Array]:
-    """What the adversary believes of each world after seeing ``result``.
+    """Return what the adversary believes of each world after seeing ``result``.
 
     Parameters
     ----------
@@ -74,7 +77,7 @@ def posterior_belief(
     size : int
     query : str or ("percentile", q)
     result : float
-        The noisy answer; a dict by column, where the answers differ.
+        The noisy answer; a dict by column if the answers differ.
     epsilon : number
     prior : array of shape (worlds,), optional
         None: uniform.
@@ -83,18 +86,22 @@ def posterior_belief(
 
     Returns
     -------
-    float64 ndarray of shape (worlds,), in the order of ``itertools.combinations``, or a dict of them by column
+    float64 ndarray of shape (worlds,), or a dict of them by column
+        In the order of ``itertools.combinations``.
 
     Source: Lee and Clifton 2011, Def. 3 and eq. (2).
 
     >>> posterior_belief([1, 2, 3, 4], 3, "mean", 2.20131, 2).round(4)
     array([0.339 , 0.4003, 0.1799, 0.0808])
     """
-    asked, level = parse(query), at_least_zero(epsilon, "epsilon")
+    asked = parse(query)
+    level = at_least_zero(epsilon, "epsilon")
 
     def one(column: Column, pick: Pick) -> Array:
-        noisy = cast(Exactly, pick(result))  # a checker joins the members of a union to object
-        seen, given = _finite(noisy, "result"), pick(prior)
+        # A type checker joins the members of a union to object.
+        noisy = cast(Exactly, pick(result))
+        seen = float(fraction(noisy, "result"))
+        given = pick(prior)
         found = listed_answers(column, asked)
         beliefs = np.zeros(len(found)) if given is None else _log(checked_prior(given, column))
         scale = _sensitivity(column, asked, pick(sensitivity))
@@ -109,7 +116,7 @@ def posterior_belief(
 def confidence(
     prior: ByColumn[ArrayLike], posterior: ByColumn[ArrayLike]
 ) -> float | dict[str, float]:
-    """How much did the adversary learn? The largest gain of belief in any world, from a prior and a posterior.
+    """How much did the adversary learn? Return the largest gain of belief in any world.
 
     Source: Lee and Clifton 2011, Def. 4.
     """
@@ -120,12 +127,10 @@ def confidence(
 
 
 def _gain(prior: object, posterior: object) -> float:
-    before, after = as_floats(prior), as_floats(posterior)
-    if (
-        after.size == 0
-        or before.shape not in ((), after.shape)
-        or not (np.isfinite(before).all() and np.isfinite(after).all())
-    ):
+    before = as_floats(prior)
+    after = as_floats(posterior)
+    same_worlds = after.size > 0 and before.shape in ((), after.shape)
+    if not (same_worlds and np.isfinite(before).all() and np.isfinite(after).all()):
         raise UsageError(
             "confidence",
             "prior and posterior are not probabilities of the same worlds",
@@ -135,7 +140,10 @@ def _gain(prior: object, posterior: object) -> float:
 
 
 def disclosure_risk(posterior: ByColumn[ArrayLike]) -> float | dict[str, float]:
-    """How sure is the adversary of the likeliest world? Source: Lee and Clifton 2011, Def. 5."""
+    """How sure is the adversary of the likeliest world?
+
+    Source: Lee and Clifton 2011, Def. 5.
+    """
     if isinstance(posterior, dict):
         return {name: _largest(belief) for name, belief in posterior.items()}
     return _largest(posterior)
@@ -159,10 +167,11 @@ def upper_bound_posterior(
     prior: Prior = None,
     sensitivity: Scale = None,
 ) -> float | dict[str, float]:
-    """How sure can the adversary become, at most? The loose bound, 1 / (1 + (N - 1) exp(-epsilon Dv / Df)).
+    """How sure can the adversary become, at most? Return the loose bound.
 
-    N is the number of worlds, Dv the largest difference between two worlds' answers, Df the unbounded sensitivity. With a
-    prior whose largest entry is a, (1 - a) / a stands in place of N - 1. Parameters as for ``posterior_belief``.
+    It is 1 / (1 + (N - 1) exp(-epsilon Dv / Df)), where N is the number of worlds, Dv the largest
+    difference between two worlds' answers, and Df the unbounded sensitivity. With a prior whose
+    largest entry is a, (1 - a) / a replaces N - 1. Parameters are as for ``posterior_belief``.
 
     Holds because: every other world is at most Dv away.
     Source: Lee and Clifton 2011, eq. (4) and (5).
@@ -170,14 +179,12 @@ def upper_bound_posterior(
     >>> round(upper_bound_posterior([1, 2, 3, 4], 3, "mean", epsilon=.5), 12)
     0.377866841489
     """
-    asked, level = parse(query), at_least_zero(epsilon, "epsilon")
+    asked = parse(query)
+    level = at_least_zero(epsilon, "epsilon")
 
     def one(column: Column, pick: Pick) -> float:
-        return float(
-            loose_curve(
-                *loose_parts(column, asked, pick(prior), pick(sensitivity)), np.array([level])
-            )[0]
-        )
+        odds, slope = loose_parts(column, asked, pick(prior), pick(sensitivity))
+        return float(loose_curve(odds, slope, np.array([level]))[0])
 
     return by_column(universe, size, one)
 
@@ -191,13 +198,16 @@ def tighter_upper_bound_posterior(
     prior: Prior = None,
     sensitivity: Scale = None,
 ) -> float | dict[str, float]:
-    """How sure can the adversary become? The tight bound: max over i of a[i] / sum over j of a[j] exp(-epsilon |f[i] - f[j]| / Df).
+    """How sure can the adversary become? Return the tight bound, which is the worst posterior.
 
-    Parameters as for ``posterior_belief``. With a uniform prior, worlds with equal answers are counted, not listed.
+    It is the maximum over i of a[i] / (sum over j of a[j] exp(-epsilon |f[i] - f[j]| / Df)).
+    Parameters are as for ``posterior_belief``. Under a uniform prior, worlds with equal answers are
+    counted, not listed.
 
-    Holds because: by the triangle inequality no output favours world i more than f[i] itself, where the bound is attained;
-    so it is the worst posterior.
-    Source: Lee and Clifton 2011, eq. (3); here with every world, and worlds of equal answers kept apart.
+    Holds because: by the triangle inequality no output favours world i more than f[i] itself, where
+    the bound is attained.
+    Source: Lee and Clifton 2011, eq. (3); here with every world, and worlds of equal answers kept
+    apart.
 
     Raises
     ------
@@ -207,7 +217,8 @@ def tighter_upper_bound_posterior(
     >>> round(tighter_upper_bound_posterior([1, 2, 3, 4], 3, "mean", epsilon=.5), 12)
     0.329178829301
     """
-    asked, level = parse(query), at_least_zero(epsilon, "epsilon")
+    asked = parse(query)
+    level = at_least_zero(epsilon, "epsilon")
 
     def one(column: Column, pick: Pick) -> float:
         found, scale = tight_parts(column, asked, pick(prior), pick(sensitivity))
@@ -225,7 +236,9 @@ def upper_bound_epsilon(
     prior: Prior = None,
     sensitivity: Scale = None,
 ) -> float | dict[str, float]:
-    """Which epsilon keeps the loose bound within the risk? (Df / Dv) ln((N - 1) risk / (1 - risk)); infinity where answers never differ.
+    """Which epsilon keeps the loose bound within the risk?
+
+    It is (Df / Dv) ln((N - 1) risk / (1 - risk)), and infinity if answers never differ.
 
     Raises
     ------
@@ -237,10 +250,12 @@ def upper_bound_epsilon(
     >>> round(upper_bound_epsilon([1, 2, 3, 4], 3, "mean"), 11)
     0.33788759009
     """
-    asked, limit = parse(query), read_risk(risk)
+    asked = parse(query)
+    limit = read_risk(risk)
 
     def one(column: Column, pick: Pick) -> float:
-        return loose_epsilon(*loose_parts(column, asked, pick(prior), pick(sensitivity)), limit)
+        odds, slope = loose_parts(column, asked, pick(prior), pick(sensitivity))
+        return loose_epsilon(odds, slope, limit)
 
     return by_column(universe, size, one)
 
@@ -271,8 +286,8 @@ def optimal_epsilon(
     Returns
     -------
     float, or a dict by column
-        It satisfies the requirement as ``tighter_upper_bound_posterior`` computes it, and 1e-9 more does not. Infinity, if an
-        exact answer would satisfy it; 0, if only silence does.
+        It satisfies the requirement as ``tighter_upper_bound_posterior`` computes it, and 1e-9 more
+        does not. Infinity: an exact answer would satisfy it. 0: no answer at all does.
 
     Raises
     ------
@@ -290,57 +305,57 @@ def optimal_epsilon(
         return upper_bound_epsilon(
             universe, size, query, risk, prior=prior, sensitivity=sensitivity
         )
-    asked, limit = parse(query), read_risk(risk)
+    asked = parse(query)
+    limit = read_risk(risk)
 
     def one(column: Column, pick: Pick) -> float:
-        return tight_epsilon(*tight_parts(column, asked, pick(prior), pick(sensitivity)), limit)
+        found, scale = tight_parts(column, asked, pick(prior), pick(sensitivity))
+        return tight_epsilon(found, scale, limit)
 
     return by_column(universe, size, one)
-
-
-# --- parts ------------------------------------------------------------------------------------------------------------------
 
 
 def tight_parts(
     column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None
 ) -> tuple[Answers, float]:
-    """The distinct answers, and the sensitivity."""
-    found = (
-        distinct_answers(column, query) if prior is None else prior_answers(column, query, prior)
-    )
+    """Return the distinct answers, and the sensitivity."""
+    if prior is None:
+        found = distinct_answers(column, query)
+    else:
+        found = prior_answers(column, query, prior)
     return found, _sensitivity(column, query, sensitivity)
 
 
 def loose_parts(
     column: Column, query: Query, prior: ArrayLike | None = None, sensitivity: Exactly | None = None
 ) -> tuple[float, float]:
-    """ln of the odds against the likeliest world, and Dv / Df: 0 where answers never differ."""
+    """Return ln of the odds against the likeliest world, and Dv / Df: 0 if answers never differ."""
     apart = world_range(column, query)
-    odds = (
-        column.log_worlds + math.log1p(-math.exp(-column.log_worlds))
-        if column.log_worlds > 0
-        else -math.inf
-    )
+    odds = -math.inf
     if prior is not None:
         top = float(checked_prior(prior, column).max())
-        odds = math.log((1 - top) / top) if top < 1 else -math.inf
+        if top < 1:
+            odds = math.log((1 - top) / top)
+    elif column.log_worlds > 0:
+        odds = column.log_worlds + math.log1p(-math.exp(-column.log_worlds))
     scale = _sensitivity(column, query, sensitivity)
     return odds, apart / scale if apart > 0 else 0.0
 
 
 def loose_curve(odds: float, slope: float, epsilons: Array) -> Array:
-    """The loose bound along epsilons: float64 ndarray like ``epsilons``."""
+    """Return the loose bound at each epsilon, as a float64 ndarray like ``epsilons``."""
     return np.asarray(np.exp(-np.logaddexp(0.0, odds - slope * epsilons)))
 
 
 def risk_at(found: Answers, scale: float, epsilon: float) -> float:
-    """The tight bound at one epsilon."""
+    """Return the tight bound at one epsilon."""
     return math.exp(found.worst(epsilon / scale if scale > 0 else 0.0).log_risk)
 
 
 def _sensitivity(column: Column, query: Query, given: Exactly | None) -> float:
     if given is None:
-        return unbounded(column, query, 1) if column.size > 1 else _of_single(column, query)
+        _check_not_single(column, query)
+        return unbounded(column, query, 1)
     scale = float(fraction(given, "sensitivity"))
     if scale <= 0:
         raise UsageError(
@@ -351,20 +366,20 @@ def _sensitivity(column: Column, query: Query, given: Exactly | None) -> float:
     return scale
 
 
-def _of_single(column: Column, query: Query) -> float:
-    raise UsageError(
-        f"the {query} of single records",
-        "taking one away leaves nothing to ask, so there is no unbounded sensitivity",
-        "Choose size = 2 or more, or state the sensitivity of your mechanism",
-    )
-
-
-def _finite(value: Exactly, name: str) -> float:
-    return float(fraction(value, name))
+def _check_not_single(column: Column, query: Query) -> None:
+    if column.size == 1:
+        raise UsageError(
+            f"the {query} of single records",
+            "taking one away leaves nothing to ask, so there is no unbounded sensitivity",
+            "Choose size = 2 or more, or state the sensitivity of your mechanism",
+        )
 
 
 def _further(seen: float, found: Array, scale: float) -> Array:
-    """How much further than the nearest world each is from an answer, in scales; infinity, beyond what a float holds."""
+    """Return how much further each world is from an answer than the nearest world, in scales.
+
+    It is infinity beyond the range of floats.
+    """
     with np.errstate(over="ignore"):
         distance = np.abs(seen - found)
         return np.asarray((distance - distance.min()) / scale)

@@ -14,28 +14,29 @@ from sfumato.errors import Infeasible, nearest
 from sfumato.numbers import Exactly, rounded
 from sfumato.privacy.belief import LARGE
 from sfumato.risk.bounds import loose_curve, loose_parts, risk_at, tight_parts
-from sfumato.risk.kernel import Answers
+from sfumato.risk.distinct_answers import Answers
 from sfumato.risk.laws import Laplace
 from sfumato.risk.membership import advantage
 from sfumato.risk.queries import Query, QueryName, parse
 from sfumato.risk.search import loose_epsilon, read_risk, tight_epsilon
 from sfumato.risk.sensitivity import unbounded
-from sfumato.risk.spreads import least_sensitivity
 from sfumato.risk.universe import Column, Universe, by_column, log_choose
+from sfumato.risk.variances import least_sensitivity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-POINTS = ((20_000, 121), (1_000_000, 25), (10**12, 9))  # answers up to, points of the curve
+# The number of points of the curve, by the largest number of answers for which it holds.
+POINTS = ((20_000, 121), (1_000_000, 25), (10**12, 9))
 
 
 class WorstWorld(msgspec.Struct, frozen=True):
-    """Which world the adversary can be surest of: named by its rank, never by its value.
+    """The world of which the adversary can be surest, named by its rank and never by its value.
 
     Attributes
     ----------
     rank, answers : int
-        Its answer is the ``rank``-th of so many distinct ones, from the lowest.
+        Its answer is the ``rank``-th of ``answers`` distinct ones, from the lowest.
     lacks : int or None
         For sums and means of all records but one: the rank of the record it lacks, from the lowest.
     """
@@ -45,15 +46,12 @@ class WorstWorld(msgspec.Struct, frozen=True):
     lacks: int | None = None
 
     def __str__(self) -> str:
-        place = {1: "the lowest", self.answers: "the highest"}.get(
-            self.rank, f"number {self.rank:,} from the lowest"
-        )
-        text = f"the one whose answer is {place} of {self.answers:,}"
-        return (
-            text
-            if self.lacks is None
-            else f"{text}; it lacks record {self.lacks:,} in ascending order"
-        )
+        ends = {1: "the lowest", self.answers: "the highest"}
+        rank = ends.get(self.rank, f"number {self.rank:,} from the lowest")
+        text = f"the one whose answer is {rank} of {self.answers:,}"
+        if self.lacks is None:
+            return text
+        return f"{text}; it lacks record {self.lacks:,} in ascending order"
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
@@ -64,17 +62,20 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
     column : str or None
     query : str
     records, size : int
-        Of the universe, and of the published set.
+        The number of records in the universe, and in the published set.
     risk : float
     tight, loose : float or None
-        Epsilon by either bound; None: without limit, and ``tight`` also where ``exact`` is false.
+        Epsilon by either bound. None: there is no limit; ``tight`` is None also if ``exact`` is
+        false.
     exact : bool
-        False: there were too many worlds for the tight bound, and ``epsilon`` is the loose one, on the safe side.
+        False: there were too many worlds for the tight bound, and ``epsilon`` is by the loose one,
+        which errs on the safe side.
     worst : WorstWorld or None
     epsilons, tight_curve, loose_curve : tuples of float
-        The bounds along epsilon, for the picture. ``tight_curve`` is empty where ``exact`` is false.
+        The bounds along epsilon, for the picture. ``tight_curve`` is empty if ``exact`` is false.
     one_sided : bool
-        True: the sensitivity over the universe could not be computed, and epsilon is for a lower bound of it.
+        True: the sensitivity over the universe could not be computed, and epsilon is for a lower
+        bound of it.
     """
 
     column: str | None
@@ -99,12 +100,12 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
 
     @property
     def upper_bound(self) -> float:
-        """Epsilon by the loose bound, the source's ``upper_bound_epsilon``: never above ``epsilon``."""
+        """Epsilon by the loose bound, which is never above ``epsilon``."""
         return math.inf if self.loose is None else self.loose
 
     @property
     def quoted(self) -> str:
-        """``epsilon`` in six digits, rounded down: what is quoted must satisfy the requirement too."""
+        """``epsilon`` in six digits, rounded down so that it satisfies the requirement, too."""
         return _down(self.epsilon)
 
     @property
@@ -114,29 +115,27 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
 
     @property
     def advantage(self) -> float:
-        """What a membership test of one person can reach against Laplace noise at this epsilon."""
+        """The membership advantage against Laplace noise at this epsilon."""
         if self.epsilon in (0, math.inf):
             return float(self.epsilon > 0)
         return advantage(Laplace(1 / self.epsilon))
 
     @property
     def worlds(self) -> int | float:
-        """How many data sets are possible; infinity, where the number has more than 10,000 digits."""
-        return (
-            math.comb(self.records, self.size)
-            if log_choose(self.records, self.size) < 10_000 * math.log(10)
-            else math.inf
-        )
+        """The number of possible data sets; infinity if it has more than 10,000 digits."""
+        if log_choose(self.records, self.size) < 10_000 * math.log(10):
+            return math.comb(self.records, self.size)
+        return math.inf
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What must be said beside the number."""
-        return (
-            _smallness(self),
-            *(() if self.exact else (_LOOSE,)),
-            *((_LEAST,) if self.one_sided else ()),
-            *_ALWAYS,
-        )
+        found = [_smallness(self)]
+        if not self.exact:
+            found.append(_LOOSE)
+        if self.one_sided:
+            found.append(_LEAST)
+        return (*found, *_ALWAYS)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw both bounds against epsilon on a matplotlib Axes, and return the Axes."""
@@ -145,39 +144,36 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, tag="choice"):
         return risk.draw(self, ax)
 
     def __str__(self) -> str:
-        worst = [] if self.worst is None else [f"  Worst world: {self.worst}."]
-        return "\n".join(
-            [
-                self.decision,
-                f"  {self.rests_on}",
-                *worst,
-                *(f"  Note: {note}" for note in self.caveats),
-            ]
-        )
+        lines = [self.decision, f"  {self.rests_on}"]
+        if self.worst is not None:
+            lines.append(f"  Worst world: {self.worst}.")
+        lines += [f"  Note: {note}" for note in self.caveats]
+        return "\n".join(lines)
 
     @property
     def decision(self) -> str:
-        """What to do with the number, in a sentence: one above 10 is not to be used."""
+        """What to do with the number, in a sentence; an epsilon above 10 is not to be used."""
         subject = f"{self.query} of {self.column}" if self.column else self.query
         within = f"the adversary's belief in each world within {self.risk:.6g}"
         start = f"Decision for one {subject}"
         if self.epsilon > LARGE:
-            limit = (
-                "allows any epsilon"
-                if self.epsilon == math.inf
-                else f"would allow epsilon = {self.quoted}"
-            )
-            return f"{start}: no epsilon from this method. It {limit}, and above {LARGE} epsilon protects hardly anyone: ask sf.window."
-        loose = (
-            f" (by the loose bound {self.quoted_loose})" if self.exact else " by the loose bound"
-        )
+            limit = f"would allow epsilon = {self.quoted}"
+            if self.epsilon == math.inf:
+                limit = "allows any epsilon"
+            above = f"above {LARGE} epsilon protects hardly anyone: ask sf.window"
+            return f"{start}: no epsilon from this method. It {limit}, and {above}."
+        loose = " by the loose bound"
+        if self.exact:
+            loose = f" (by the loose bound {self.quoted_loose})"
         return f"{start}: epsilon = {self.quoted} is the largest that keeps {within}{loose}."
 
     @property
     def rests_on(self) -> str:
         """What the number rests on, in a sentence."""
-        worlds = f"{self.size:,} of {self.records:,} records are published, which makes {_worlds(self)} possible worlds"
-        return f"It rests on: {worlds}; a belief of at most {self.risk:.6g} in each is safe; and the notes."
+        published = f"{self.size:,} of {self.records:,} records are published"
+        worlds = f"{published}, which makes {_worlds(self)} possible worlds"
+        safe = f"a belief of at most {self.risk:.6g} in each is safe"
+        return f"It rests on: {worlds}; {safe}; and the notes."
 
 
 class Choices(msgspec.Struct, frozen=True, tag="choices"):
@@ -217,7 +213,10 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
         return {name: part.upper_bound for name, part in self.items()}
 
     def plot(self, ax: Sequence[Axes] | None = None) -> Array:
-        """Draw one panel per column; ``ax`` is a sequence of as many Axes, or None. Returns an ndarray of Axes."""
+        """Draw one panel per column, and return an ndarray of Axes.
+
+        ``ax`` is a sequence of one Axes per column, or None.
+        """
         from sfumato.charts import risk
 
         return np.array(risk.draw_panels(self.parts, ax), dtype=object)
@@ -236,7 +235,7 @@ def choose(
     universe : array of shape (n,), or a frame or dict of columns
         All records that the adversary knows of.
     size : int
-        Records of the published set, 1 to n - 1.
+        The number of records in the published set, 1 to n - 1.
     query : "mean", "median", "sum", "count", "var", "std" or ("percentile", q)
     risk : number in (0, 1)
         The largest belief in any one possible world that an adversary may reach.
@@ -248,14 +247,15 @@ def choose(
     Raises
     ------
     Infeasible
-        If the risk is below what the adversary believes anyway.
+        If the risk is below what the adversary believes beforehand.
 
     Source: Lee and Clifton 2011.
 
     >>> round(choose([1, 2, 3, 4], 3, "mean").epsilon, 9)
     0.525149687
     """
-    asked, limit = parse(query), read_risk(risk)
+    asked = parse(query)
+    limit = read_risk(risk)
     found = by_column(universe, size, lambda column, _: _choice(column, asked, limit))
     if not isinstance(found, dict):
         return found
@@ -271,17 +271,18 @@ def _choice(column: Column, query: Query, risk: float) -> Choice:
     answers, scale, tight = None, 0.0, math.inf
     try:
         answers, scale = tight_parts(column, query, sensitivity=given)
-    except Infeasible:  # too many worlds to count
+    except Infeasible:
+        # There are too many worlds to count; the loose bound stands alone.
         pass
     else:
         tight = tight_epsilon(answers, scale, risk)
     known = [level for level in (tight, loose) if math.isfinite(level)]
     epsilons = np.linspace(0, 4 * max(known, default=1.25) or 1.0, _points(answers))
-    curve = (
-        ()
-        if answers is None
-        else tuple(risk_at(answers, scale, level) for level in epsilons.tolist())
-    )
+    curve: tuple[float, ...] = ()
+    worst = None
+    if answers is not None:
+        curve = tuple(risk_at(answers, scale, level) for level in epsilons.tolist())
+        worst = _worst(column, query, answers, tight / scale if scale > 0 else 0.0)
     return Choice(
         column=None,
         query=str(query),
@@ -292,9 +293,7 @@ def _choice(column: Column, query: Query, risk: float) -> Choice:
         loose=_finite(loose),
         exact=answers is not None,
         one_sided=given is not None,
-        worst=None
-        if answers is None
-        else _worst(column, query, answers, tight / scale if scale > 0 else 0.0),
+        worst=worst,
         epsilons=tuple(epsilons.tolist()),
         tight_curve=curve,
         loose_curve=tuple(loose_curve(odds, slope, epsilons).tolist()),
@@ -302,7 +301,10 @@ def _choice(column: Column, query: Query, risk: float) -> Choice:
 
 
 def _one_sided(column: Column, query: Query) -> float | None:
-    """A lower bound of a sensitivity that cannot be computed: less noise than is really added can only look worse."""
+    """Return a lower bound of a sensitivity that cannot be computed; None if it can be.
+
+    It stands for less noise than is added, under which beliefs can only look larger.
+    """
     if query.name != "std" or column.size == 1:
         return None
     try:
@@ -324,33 +326,39 @@ def _finite(epsilon: float) -> float | None:
 def _worst(column: Column, query: Query, answers: Answers, rate: float) -> WorstWorld | None:
     if len(answers.values) == 1:
         return None
-    index = (answers.worst(rate) if math.isfinite(rate) else answers.at_infinity).at
+    worst = answers.worst(rate) if math.isfinite(rate) else answers.at_infinity
+    index = worst.at
     lacks = None
     if column.leaves_one_out and query.name in ("sum", "mean"):
         lacks = column.n - round(float(np.exp(answers.log_weight[:index]).sum()))
     return WorstWorld(index + 1, len(answers.values), lacks)
 
 
-# --- words ----------------------------------------------------------------------------------------------------------------
-
 _LEAST = (
-    "The sensitivity over this universe cannot be computed; epsilon is for a lower bound of it, which errs on the safe side "
-    "if the noise follows the true one or a larger one."
+    "The sensitivity over this universe cannot be computed; epsilon is for a lower bound of it, "
+    "which errs on the safe side if the noise follows the true one or a larger one."
 )
-_LOOSE = "Too many worlds for the tight bound: this is the loose one, which errs on the safe side; more may be allowed."
+_LOOSE = (
+    "Too many worlds for the tight bound: this is the loose one, which errs on the safe side; "
+    "more may be allowed."
+)
 _ALWAYS = (
-    "It holds for one release, an adversary to whom every world is as likely, and Laplace noise of scale sensitivity / epsilon, "
-    "with the sensitivity over this universe; a second release needs its own share.",
-    "Epsilon is computed from the universe: if that is not public, the chosen number tells something about it.",
+    "It holds for one release, an adversary to whom every world is as likely, and Laplace noise of "
+    "scale sensitivity / epsilon, with the sensitivity over this universe; a second release needs "
+    "its own share.",
+    "Epsilon is computed from the universe: if that is not public, the chosen number tells "
+    "something about it.",
 )
 
 
 def _smallness(choice: Choice) -> str:
-    """Say what the number means outside the small world of the bound."""
-    start = f"The bound protects small universes only: from {_worlds(choice)} worlds it lets a belief grow from {_prior(choice)}"
+    """Return what the number means outside the small universes that the bound protects."""
+    grows = f"from {_worlds(choice)} worlds it lets a belief grow from {_prior(choice)}"
+    start = f"The bound protects small universes only: {grows}"
     end = "A membership test of one person"
     if choice.epsilon == math.inf:
-        return f"{start} to {choice.risk:.3g}, and here puts no limit on epsilon. {end} may then succeed always."
+        no_limit = f"to {choice.risk:.3g}, and here puts no limit on epsilon"
+        return f"{start} {no_limit}. {end} may then succeed always."
     if choice.epsilon == 0:
         return f"{start} no further: only silence keeps the risk."
     gain = choice.advantage

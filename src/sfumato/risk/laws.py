@@ -1,6 +1,7 @@
-"""Noise in real numbers, for questions about risk: how well one answer tells two neighbours apart.
+"""Continuous noise, for questions about risk: how well one answer tells two neighbours apart.
 
-The discrete laws that releases use are in ``sfumato.mechanisms``; these are their continuous counterparts.
+Releases add discrete noise, which is in ``sfumato.mechanisms``. These are its continuous
+counterparts.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ Protection: TypeAlias = Promise | Noise
 
 
 def gaussian_for(*, epsilon: Exactly, delta: Exactly, sensitivity: Exactly = 1) -> Gaussian:
-    """The Gaussian noise that just meets (epsilon, delta).
+    """Return the least Gaussian noise that meets (epsilon, delta).
 
-    Holds because: delta(epsilon) = Phi(m/2 - epsilon/m) - e^epsilon Phi(-m/2 - epsilon/m) with m = sensitivity / sigma grows
-    with m; the search ends on the side of more noise.
+    Holds because: with m = sensitivity / sigma, delta(epsilon) = Phi(m/2 - epsilon/m) - e^epsilon
+    Phi(-m/2 - epsilon/m) grows with m, and the search ends on the side of more noise.
     Source: Balle and Wang 2018, Theorem 8.
 
     >>> round(gaussian_for(epsilon=1, delta="1e-6").sigma, 3)
@@ -51,24 +52,30 @@ def gaussian_for(*, epsilon: Exactly, delta: Exactly, sensitivity: Exactly = 1) 
     """
     from scipy.special import log_ndtr, ndtr
 
-    level, slack = float(positive(epsilon, "epsilon")), float(probability(delta, "delta"))
+    level = float(positive(epsilon, "epsilon"))
+    slack = float(probability(delta, "delta"))
 
     def spent(shift: float) -> float:
-        return float(
-            ndtr(shift / 2 - level / shift) - math.exp(level + log_ndtr(-shift / 2 - level / shift))
-        )
+        likely = ndtr(shift / 2 - level / shift)
+        unlikely = math.exp(level + log_ndtr(-shift / 2 - level / shift))
+        return float(likely - unlikely)
 
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while spent(high) <= slack:
-        low, high = high, 2 * high
+        low = high
+        high *= 2
     while high > low * (1 + 1e-13):
         middle = (low + high) / 2
-        low, high = (middle, high) if spent(middle) <= slack else (low, middle)
+        if spent(middle) <= slack:
+            low = middle
+        else:
+            high = middle
     return Gaussian(float(positive(sensitivity, "sensitivity")) / low)
 
 
 def shift_of(noise: Noise, sensitivity: Exactly) -> float:
-    """By how much one person moves the answer, checked: whole for noise on whole numbers."""
+    """Check by how much one person moves the answer; for discrete noise it is a whole number."""
     exact = positive(sensitivity, "sensitivity")
     if isinstance(noise, DiscreteLaplace | DiscreteGaussian) and exact.denominator != 1:
         raise UsageError(

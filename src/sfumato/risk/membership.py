@@ -1,8 +1,9 @@
-"""Was this person in the data? The modern reading of a guarantee: how well any attacker can tell two neighbours apart.
+"""Was this person in the data? How well any attacker can tell two neighbours apart.
 
-A test that accuses at a false-positive rate ``fpr`` is right about members at a true-positive rate of at most ``tpr``. The
-curve of the two says all that a guarantee says; advantage, precision and reconstruction are read off it. A guarantee gives
-the worst curve of all mechanisms that keep it; the noise that was really added gives its own, which is lower.
+A test that accuses at a false-positive rate ``fpr`` finds members at a true-positive rate of at
+most ``tpr``. The curve of the two says all that a guarantee says; advantage, precision and
+reconstruction follow from it. A guarantee gives the worst curve of all mechanisms that have it. The
+noise that is added gives a curve of its own, which is lower.
 
 Sources: Wasserman and Zhou 2010, Thm 2.4; Dong, Roth and Su 2022, section 2; Kulynych et al. 2025.
 """
@@ -29,22 +30,26 @@ if TYPE_CHECKING:
 
 
 def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
-    """How much better than guessing is the best test? The largest true-positive rate less false-positive rate.
+    """How much better than guessing is the best membership test?
+
+    It is the largest difference of true-positive rate and false-positive rate.
 
     Parameters
     ----------
     of : PureDP, ApproxDP, ZCDP; or Laplace, Gaussian, DiscreteLaplace, DiscreteGaussian
-        A promise, or the noise that is added.
+        A guarantee, or the noise that is added.
     sensitivity : number
-        For noise: by how much one person moves the answer; in L1 for Laplace, in L2 for Gaussian noise.
+        For noise: by how much one person moves the answer, in L1 for Laplace and in L2 for Gaussian
+        noise.
 
     Returns
     -------
     float
         In [0, 1). For ZCDP an upper bound, from Renyi divergences; exact for all others.
 
-    Holds because: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) where the two lines of the curve of (epsilon, delta) meet
-    (Kairouz, Oh, Viswanath 2015); 1 - e^(-epsilon/2) and 2 Phi(m/2) - 1 are total variations of shifted laws.
+    Holds because: the two lines of the curve of (epsilon, delta) meet where the advantage is
+    (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) (Kairouz, Oh, Viswanath 2015); 1 - e^(-epsilon/2)
+    and 2 Phi(m/2) - 1 are total variation distances of shifted laws.
 
     >>> round(advantage(PureDP(1)), 3), round(advantage(Laplace(1)), 3)
     (0.462, 0.393)
@@ -53,9 +58,8 @@ def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
         case PureDP(epsilon=epsilon):
             return math.tanh(float(epsilon) / 2)
         case ApproxDP(epsilon=epsilon, delta=delta):
-            return math.tanh(float(epsilon) / 2) + 2 * float(delta) / (
-                1 + math.exp(min(float(epsilon), 700.0))
-            )
+            odds = _exp(float(epsilon))
+            return math.tanh(float(epsilon) / 2) + 2 * float(delta) / (1 + odds)
         case ZCDP(rho=rho):
             return renyi.advantage(float(rho))
         case Laplace(scale=scale):
@@ -68,10 +72,10 @@ def advantage(of: Protection, *, sensitivity: Exactly = 1) -> float:
 
 
 def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1) -> float:
-    """How many members does a test find that accuses at most a share ``fpr`` of the others?
+    """Which share of the members does a test find that accuses a share ``fpr`` of the others?
 
-    It is also the largest chance of reconstructing a record that could be guessed with chance ``fpr`` beforehand (Kulynych et
-    al. 2025). Parameters as for ``advantage``.
+    It is also the largest probability of reconstructing a record that could be guessed with
+    probability ``fpr`` beforehand (Kulynych et al. 2025). Parameters are as for ``advantage``.
 
     >>> round(true_positive_rate(PureDP(1), "0.01"), 4)
     0.0272
@@ -96,20 +100,28 @@ def true_positive_rate(of: Protection, fpr: Exactly, *, sensitivity: Exactly = 1
 def posterior(
     of: Protection, prior: Exactly, *, exceeded: Exactly = 0, sensitivity: Exactly = 1
 ) -> float:
-    """How sure can an attacker become of a person's presence, who believed it with probability ``prior``?
+    """How sure can an attacker become that a person is in the data?
 
     Parameters
     ----------
+    of : PureDP, ApproxDP, ZCDP; or Laplace, Gaussian, DiscreteLaplace, DiscreteGaussian
+        A guarantee, or the noise that is added.
+    prior : number in (0, 1)
+        The attacker's belief beforehand.
     exceeded : number in [0, 1)
-        With this probability (over the noise, if the person is present) the attacker may become surer still. At 0 only
-        promises of pure epsilon and Laplace noise say anything; all others answer 1.
+        The probability, over the noise and with the person in the data, that the attacker becomes
+        surer still. At 0 there is a limit below 1 for pure epsilon and Laplace noise only.
+    sensitivity : number
+        As for ``advantage``.
 
-    Holds because: odds grow by e^l, with l the privacy loss: of a promise, see ``privacy.belief``; of noise, from its own law.
+    Holds because: odds grow by e^l, with l the privacy loss. For a guarantee see
+    ``privacy.belief``; for noise it follows from the law.
 
     >>> round(posterior(PureDP(1), "0.01"), 4)
     0.0267
     """
-    chance, allowed = float(probability(prior, "prior")), float(fraction(exceeded, "exceeded"))
+    chance = float(probability(prior, "prior"))
+    allowed = float(fraction(exceeded, "exceeded"))
     if not 0 <= allowed < 1:
         raise UsageError(
             "exceeded outside [0, 1)", "it is a probability", 'Choose exceeded such as 0 or "1e-6"'
@@ -118,35 +130,46 @@ def posterior(
 
 
 def loss(of: Protection, allowed: float, sensitivity: Exactly = 1) -> float:
-    """The privacy loss that is exceeded with at most this probability, if the person is present."""
-    return (
-        belief.loss(of, allowed)
-        if isinstance(of, PureDP | ApproxDP | ZCDP)
-        else _loss_of_noise(of, allowed, sensitivity)
-    )
+    """Return the privacy loss that is exceeded with at most a probability of ``allowed``.
+
+    The probability is that with the person in the data.
+    """
+    if isinstance(of, PureDP | ApproxDP | ZCDP):
+        return belief.loss(of, allowed)
+    return _loss_of_noise(of, allowed, sensitivity)
 
 
 def _loss_of_noise(of: Noise, allowed: float, sensitivity: Exactly) -> float:
     match of:
         case Laplace(scale=scale):
             ratio = shift_of(of, sensitivity) / scale
-            return ratio if allowed < 0.5 else max(ratio + 2 * math.log(2 * (1 - allowed)), -ratio)
+            if allowed < 0.5:
+                return ratio
+            return max(ratio + 2 * math.log(2 * (1 - allowed)), -ratio)
         case Gaussian(sigma=sigma):
             ratio = shift_of(of, sensitivity) / sigma
-            return ratio**2 / 2 - ratio * float(ndtri(allowed)) if allowed > 0 else math.inf
+            if allowed == 0:
+                return math.inf
+            return ratio**2 / 2 - ratio * float(ndtri(allowed))
         case DiscreteLaplace() | DiscreteGaussian():
             return discrete.loss(of, int(shift_of(of, sensitivity)), allowed)
     raise _unknown(of)
 
 
 def _two_lines(epsilon: float, delta: float, fpr: float) -> float:
-    """The curve of (epsilon, delta): one line through (0, delta), one through (1, 1), both at most 1."""
-    steep = delta + fpr * math.exp(min(epsilon, 700.0))
-    return max(min(steep, 1 - math.exp(-epsilon) * (1 - delta - fpr), 1.0), 0.0)
+    """Return a point of the curve of (epsilon, delta), which is the lower of two lines."""
+    from_zero = delta + fpr * _exp(epsilon)
+    to_one = 1 - math.exp(-epsilon) * (1 - delta - fpr)
+    return max(min(from_zero, to_one, 1.0), 0.0)
+
+
+def _exp(epsilon: float) -> float:
+    """Return e^epsilon; a huge finite number where a float would overflow."""
+    return math.exp(min(epsilon, 700.0))
 
 
 def _of_laplace(ratio: float, fpr: float) -> float:
-    """Accuse above a threshold: from P(Z > t) = fpr to P(Z > t - shift)."""
+    """Return P(Z > t - shift) for the threshold t with P(Z > t) = fpr."""
     if fpr > 0.5:
         return 1 - math.exp(-ratio) * (1 - fpr)
     if fpr < math.exp(-ratio) / 2:
@@ -157,16 +180,18 @@ def _of_laplace(ratio: float, fpr: float) -> float:
 def _unknown(of: object) -> UsageError:
     return UsageError(
         f"the risk of a {type(of).__name__}",
-        "it is neither a promise nor noise",
+        "it is neither a guarantee nor noise",
         "Give PureDP, ApproxDP, ZCDP or noise",
     )
 
 
 def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
-    """The advantage against several answers together, each given as (noise, sensitivity); needs the extra ``risk``.
+    """Return an upper bound of the advantage against several answers together.
 
-    Holds because: total variation is the delta at epsilon 0, which privacy-loss distributions compose; an upper bound, from
-    dp-accounting's pessimistic discretisation.
+    Each answer is given as (noise, sensitivity). This needs the extra ``risk``.
+
+    Holds because: total variation is the delta at epsilon 0, which privacy-loss distributions
+    compose. dp-accounting's pessimistic discretisation makes it an upper bound.
     """
     try:
         from dp_accounting.pld import privacy_loss_distribution as pld
@@ -185,14 +210,14 @@ def composed_advantage(answers: Sequence[tuple[Noise, Exactly]]) -> float:
 
 def _loss_distribution(pld: ModuleType, noise: Noise, shift: float) -> PrivacyLossDistribution:
     step = {"value_discretization_interval": 1e-4}
+    moved = int(shift)
     match noise:
         case Laplace(scale=scale):
             return pld.from_laplace_mechanism(scale, sensitivity=shift, **step)
         case Gaussian(sigma=sigma):
             return pld.from_gaussian_mechanism(sigma, sensitivity=shift, **step)
         case DiscreteLaplace(scale=exact):
-            return pld.from_discrete_laplace_mechanism(
-                float(1 / exact), sensitivity=int(shift), **step
-            )
+            rate = float(1 / exact)
+            return pld.from_discrete_laplace_mechanism(rate, sensitivity=moved, **step)
         case DiscreteGaussian():
-            return pld.from_discrete_gaussian_mechanism(noise.sigma, sensitivity=int(shift), **step)
+            return pld.from_discrete_gaussian_mechanism(noise.sigma, sensitivity=moved, **step)

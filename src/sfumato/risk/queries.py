@@ -1,4 +1,4 @@
-"""Which question is asked of a world, and what it answers."""
+"""The queries that may be asked of a world, and their answers."""
 
 from __future__ import annotations
 
@@ -21,19 +21,28 @@ NAMES: tuple[Name, ...] = ("mean", "median", "sum", "count", "var", "std")
 
 @dataclass(frozen=True)
 class Query:
-    """A query; ``at`` is the quantile of an order statistic, in [0, 1], and None for the others."""
+    """A query of one column.
+
+    Attributes
+    ----------
+    name : str
+    at : Fraction or None
+        The quantile of an order statistic, in [0, 1]; None for other queries.
+    """
 
     name: Name
     at: Fraction | None = None
 
     def rank(self, size: int) -> tuple[int, float]:
-        """Where an order statistic stands among ``size`` records: rank from 0, and the weight of the next rank.
+        """Return the rank of an order statistic among ``size`` records, and the next rank's weight.
 
-        Linear interpolation: the answer is (1 - weight) x[rank] + weight x[rank + 1], with rank + weight = (size - 1) at.
+        Ranks count from 0. By linear interpolation the answer is (1 - weight) x[rank] +
+        weight x[rank + 1], with rank + weight = (size - 1) at.
         """
         assert self.at is not None
-        place = (size - 1) * self.at
-        return math.floor(place), float(place - math.floor(place))
+        position = (size - 1) * self.at
+        rank = math.floor(position)
+        return rank, float(position - rank)
 
     def __str__(self) -> str:
         return self.name if self.name in NAMES else f"percentile {float(100 * (self.at or 0)):g}"
@@ -71,7 +80,10 @@ def parse(query: QueryName) -> Query:
 
 
 def answers(query: Query, rows: Array) -> Array:
-    """Answer for each row of records: float64 ndarray of shape (rows,). ``rows`` is sorted along each row for order statistics."""
+    """Return the answer for each row of records: a float64 ndarray of shape (rows,).
+
+    For order statistics each row must be sorted.
+    """
     size = rows.shape[-1]
     match query.name:
         case "count":
@@ -90,12 +102,15 @@ def answers(query: Query, rows: Array) -> Array:
 
 
 def interpolate(low: Array, high: Array, weight: float) -> Array:
-    """A point between two order statistics; exactly ``low`` where weight is 0 or the two are equal."""
+    """Return a point between two order statistics.
+
+    It is exactly ``low`` where the weight is 0 or the two are equal.
+    """
     return np.asarray(low + weight * (high - low))
 
 
 def at_least_zero(value: Exactly, name: str) -> float:
-    """Read a number that may be 0 or more, such as an epsilon of a curve."""
+    """Read a number of at least 0, such as an epsilon of a curve."""
     exact = fraction(value, name)
     if exact < 0:
         raise UsageError(

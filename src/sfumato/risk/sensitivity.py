@@ -1,27 +1,37 @@
-"""How far can a query move over this universe? Empirical sensitivities, in closed form wherever there is one.
+"""How far a query can move over a universe: empirical sensitivities, in closed form where possible.
 
-Let M(t, k) be the largest |f(T) - f(T without R)| over T of t records and R of k of them. The unbounded sensitivity is the
-larger of M(size, k), records taken away, and M(size + k, k), records added: a set and an addition to it are a larger set
-and what is taken from it. Throughout, u[0] <= ... <= u[n-1] are the records in order.
+Let M(t, k) be the largest |f(T) - f(T without R)| over sets T of t records and subsets R of k of
+them. The unbounded sensitivity is the larger of M(size, k), where records are removed, and M(size +
+k, k), where records are added: a set and an addition to it are a larger set and what is removed
+from it. Throughout, u[0] <= ... <= u[n-1] are the records in order.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from typing import TypeAlias
 
 import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.errors import Infeasible
 from sfumato.risk.queries import Query, QueryName, answers, parse
-from sfumato.risk.spreads import largest_change
 from sfumato.risk.subsets import spread, subset_moments
 from sfumato.risk.universe import Column, Universe, by_column, distance_of, how_many
+from sfumato.risk.variances import largest_change
 
-MOST_NUMBERS = 40_000_000  # records in all data sets that are compared
-FEW = 100  # records below which variances are computed set by set, without a difference of large numbers
+# The most records in all data sets that are compared one by one.
+MOST_NUMBERS = 40_000_000
+# Up to this many records, variances are computed set by set: no difference of large numbers is
+# taken.
+FEW = 100
 BATCH = 1_000_000
+# The most records in windows whose variance is computed a second time, record by record.
+MOST_REVISITED = 1_000_000
+
+Coefficients: TypeAlias = dict[int, float]
+"""A linear combination of order statistics: the weight of each rank."""
 
 
 def unbounded_sensitivity(
@@ -33,9 +43,10 @@ def unbounded_sensitivity(
     ----------
     universe : array of shape (n,), or a frame or dict of columns
     size : int
-        Records of a published set, 1 to n - 1.
+        The number of records in a published set, 1 to n - 1.
     query : str or ("percentile", q)
-        "mean", "median", "sum", "count", "var" or "std" (both with ddof 0). Percentiles interpolate linearly.
+        "mean", "median", "sum", "count", "var" or "std" (both with ddof 0). Percentiles interpolate
+        linearly.
     distance : int
         At most size - 1, and at most n - size.
 
@@ -46,7 +57,8 @@ def unbounded_sensitivity(
     Raises
     ------
     Infeasible
-        For std, and for var at a distance above 1, unless size is n - 1 or the data sets can be enumerated.
+        For std, and for var at a distance above 1, unless size is n - 1 or the data sets are few
+        enough to be enumerated.
 
     Source: Lee and Clifton 2011, Def. 2 and section 5.1.
 
@@ -54,38 +66,43 @@ def unbounded_sensitivity(
     0.833333333333
     """
     asked = parse(query)
-    return by_column(
-        universe, size, lambda column, _: unbounded(column, asked, distance_of(distance, column))
-    )
+
+    def one(column: Column, _: object) -> float:
+        return unbounded(column, asked, distance_of(distance, column))
+
+    return by_column(universe, size, one)
 
 
 def bounded_sensitivity(
     universe: Universe, size: int, query: QueryName, distance: int = 1
 ) -> float | dict[str, float]:
-    """How far does an answer move when ``distance`` records are exchanged for others of the universe?
+    """How far does an answer move when ``distance`` records are exchanged for others?
 
-    Parameters, returns and errors as for ``unbounded_sensitivity``.
+    The others come from the universe. Parameters, returns and errors are as for
+    ``unbounded_sensitivity``.
 
     >>> bounded_sensitivity([1, 2, 3, 10], 3, "mean")
     3.0
     """
     asked = parse(query)
-    return by_column(
-        universe, size, lambda column, _: bounded(column, asked, distance_of(distance, column))
-    )
+
+    def one(column: Column, _: object) -> float:
+        return bounded(column, asked, distance_of(distance, column))
+
+    return by_column(universe, size, one)
 
 
 def unbounded(column: Column, query: Query, distance: int) -> float:
-    """Look at both ways: records taken away, and records added."""
+    """Return the larger change of records removed and records added."""
     if query.name in ("var", "std") and column.leaves_one_out and column.n > FEW:
         return _spread_leave_one_out(column.centred, query)
-    return max(
-        _removed(column, query, size, distance) for size in (column.size, column.size + distance)
-    )
+    removed = _removed(column, query, column.size, distance)
+    added = _removed(column, query, column.size + distance, distance)
+    return max(removed, added)
 
 
 def _removed(column: Column, query: Query, size: int, k: int) -> float:
-    """M(size, k)."""
+    """Return M(size, k)."""
     match query.name:
         case "count":
             return float(k)
@@ -102,55 +119,77 @@ def _removed(column: Column, query: Query, size: int, k: int) -> float:
 
 
 def _of_sums(u: Array, k: int) -> float:
-    """The sum over R, whichever set it is taken from: the k largest records, or the k smallest."""
+    """Return the largest |sum of R|, whichever set R is taken from.
+
+    R is the k largest records, or the k smallest.
+    """
     return max(abs(float(u[-k:].sum())), abs(float(u[:k].sum())))
 
 
 def _of_means(u: Array, size: int, k: int) -> float:
-    """mean(T) - mean(K) = (k / t) (mean(R) - mean(K)) for T = K and R.
+    """Return the largest |mean(T) - mean(K)|, where T is K together with R.
 
-    Two disjoint sets have means furthest apart when one is the largest records and the other the smallest.
+    It is (k / t) |mean(R) - mean(K)|. Two disjoint sets have means furthest apart when one holds
+    the largest records and the other the smallest.
     """
     kept = size - k
-    apart = max(float(u[-k:].mean() - u[:kept].mean()), float(u[-kept:].mean() - u[:k].mean()))
-    return apart * k / size
+    high_removed = float(u[-k:].mean() - u[:kept].mean())
+    low_removed = float(u[-kept:].mean() - u[:k].mean())
+    return max(high_removed, low_removed) * k / size
 
 
 def _of_ranks(u: Array, query: Query, size: int, k: int) -> float:
-    """Order statistics: for a fixed T, f(K) is least when the k largest go (K[r] = T[r]), largest when the k smallest go (K[r] = T[r+k]).
+    """Return the largest change of an order statistic.
 
-    Either difference is a sum of c[r] T[r] in which no negative c follows a positive one in rank (the rank of f in K,
-    (t-k-1) q, is at most that in T, (t-1) q, and at least that less k). T[r] ranges over u[r] .. u[n-t+r], and all bounds
-    are reached at once: ranks below the first positive c as low as can be, the others as high.
+    For a fixed T, f(K) is least when the k largest records are removed (K[r] = T[r]), and largest
+    when the k smallest are (K[r] = T[r+k]). Either difference is a sum of c[r] T[r] in which no
+    negative c follows a positive one in rank: the rank of f in K, (t-k-1) q, is at most that in T,
+    (t-1) q, and at least that less k. T[r] ranges over u[r] .. u[n-t+r]. All bounds are reached at
+    once, with ranks below the first positive c as low as can be and the others as high.
     """
+    whole = _order_statistic(query, size, 0)
+    high_removed = _order_statistic(query, size - k, 0)
+    low_removed = _order_statistic(query, size - k, k)
     return max(
-        _widest(u, size, _placed(query, size, 0), _placed(query, size - k, 0)),
-        _widest(u, size, _placed(query, size - k, k), _placed(query, size, 0)),
+        _widest(u, size, plus=whole, minus=high_removed),
+        _widest(u, size, plus=low_removed, minus=whole),
     )
 
 
-def _placed(query: Query, size: int, moved: int) -> dict[int, float]:
+def _order_statistic(query: Query, size: int, shift: int) -> Coefficients:
+    """Return the weights of the ranks that the query interpolates, ``shift`` ranks further up."""
     rank, weight = query.rank(size)
-    return {rank + moved: 1 - weight} | ({rank + moved + 1: weight} if weight else {})
+    found = {rank + shift: 1 - weight}
+    if weight:
+        found[rank + shift + 1] = weight
+    return found
 
 
-def _widest(u: Array, size: int, plus: dict[int, float], minus: dict[int, float]) -> float:
-    """The largest sum of (plus - minus)[r] T[r] over all T of ``size`` records; see ``_of_ranks``."""
+def _widest(u: Array, size: int, *, plus: Coefficients, minus: Coefficients) -> float:
+    """Return the largest sum of (plus - minus)[r] T[r] over sets T of ``size`` records.
+
+    See ``_of_ranks`` for why each rank may be put at its own bound.
+    """
     total = 0.0
     for rank in sorted({*plus, *minus}):
         c = plus.get(rank, 0.0) - minus.get(rank, 0.0)
-        total += c * float(u[len(u) - size + rank] if c > 0 else u[rank])
+        index = len(u) - size + rank if c > 0 else rank
+        total += c * float(u[index])
     return max(total, 0.0)
 
 
 def bounded(column: Column, query: Query, k: int) -> float:
-    """The largest |f(D) - f(D')| over D, D' of one size that share all but k records.
+    """Return the largest |f(D) - f(D')| over D, D' of one size that share all but k records.
 
-    Sum and mean: the k records that differ are the largest and the smallest (2k <= size + k <= n, so they are disjoint).
-    Order statistics: with V the size + k records of both, D[r] <= V[r+k] and D'[r] >= V[r]; both are reached by D the upper
-    part of V and D' the lower one, which share size - k records; then V is chosen as in ``_of_ranks``.
+    Sum and mean: the k records that differ are the largest and the smallest. They are disjoint,
+    since 2k <= size + k <= n.
+
+    Order statistics: let V be the size + k records of both sets. Then D[r] <= V[r+k] and D'[r] >=
+    V[r]. Both bounds are reached if D is the upper part of V and D' the lower one, which share size
+    - k records. V is then chosen as in ``_of_ranks``.
     """
-    u, size = column.ordered, column.size
+    u = column.ordered
+    size = column.size
     match query.name:
         case "count":
             return 0.0
@@ -158,106 +197,167 @@ def bounded(column: Column, query: Query, k: int) -> float:
             return float(u[-k:].sum() - u[:k].sum())
         case "mean":
             return float(u[-k:].sum() - u[:k].sum()) / size
+        case "var" | "std" if column.leaves_one_out:
+            return world_range(column, query)
         case "var" | "std":
-            return (
-                world_range(column, query)
-                if column.leaves_one_out
-                else _enumerated_exchanged(column, query, k)
-            )
+            return _enumerated_exchanged(column, query, k)
         case "median" | "percentile":
-            return _widest(u, size + k, _placed(query, size, k), _placed(query, size, 0))
+            upper = _order_statistic(query, size, k)
+            lower = _order_statistic(query, size, 0)
+            return _widest(u, size + k, plus=upper, minus=lower)
 
 
 def world_range(column: Column, query: Query) -> float:
-    """The largest |f(D) - f(D')| over all pairs of worlds, at any distance: what the loose bound needs.
+    """Return the largest |f(D) - f(D')| over all pairs of worlds, at any distance.
 
-    Sum, mean, order statistics: the largest records against the smallest. Variance is convex in each record, so the
-    largest is reached by the smallest a records with the largest size - a; it is the least over m of the mean of
-    (x - m)^2, so the smallest is reached by neighbours in order (the size records nearest to m).
+    Sum, mean and order statistics: the largest records against the smallest.
     """
-    u, size = column.ordered, column.size
     match query.name:
         case "count":
             return 0.0
-        case "sum" | "mean":
-            apart = (
-                float(u[-size:].sum() - u[:size].sum())
-                if size * 2 <= column.n
-                else _ends(u, column.n - size)
-            )
-            return apart if query.name == "sum" else apart / size
+        case "sum":
+            return _range_of_sums(column)
+        case "mean":
+            return _range_of_sums(column) / column.size
         case "var" | "std":
             return _range_of_spread(column, query)
         case "median" | "percentile":
-            placed = _placed(query, size, 0)
-            return sum(c * float(u[column.n - size + rank] - u[rank]) for rank, c in placed.items())
+            u = column.ordered
+            highest = u[column.n - column.size :]
+            ranks = _order_statistic(query, column.size, 0)
+            return sum(c * float(highest[rank] - u[rank]) for rank, c in ranks.items())
 
 
-def _ends(u: Array, rest: int) -> float:
-    """Sum of the largest n - rest records less that of the smallest: what both share cancels."""
-    return float(u[-rest:].sum() - u[:rest].sum())
+def _range_of_sums(column: Column) -> float:
+    """Return the sum of the largest records less that of the smallest; what both share cancels."""
+    u = column.ordered
+    differing = min(column.size, column.n - column.size)
+    return float(u[-differing:].sum() - u[:differing].sum())
 
 
 def _range_of_spread(column: Column, query: Query) -> float:
-    """Windows of neighbours, around the end too: their variances from running sums of centred records."""
-    x, size = column.centred - column.centred.mean(), column.size
+    """Return the range of variances or standard deviations.
+
+    Variance is convex in each record, so the largest is reached by the smallest a records with the
+    largest size - a. It is the least over m of the mean of (x - m)^2, so the smallest is reached by
+    the ``size`` records nearest to some m: neighbours in order.
+    """
+    if column.size == 1:
+        return 0.0
     if column.leaves_one_out and column.n <= FEW:
-        return float(np.ptp(answers(query, _sets(column, size, 1, query))))
-    if column.leaves_one_out:
-        squares = x**2
-        variances = (squares.sum() - squares * (column.n / size)) / size
-    else:
-        around = np.concatenate([x, x[: size - 1]])
-        sums, squares = (np.cumsum(np.concatenate([[0.0], y])) for y in (around, around**2))
-        variances = (squares[size:] - squares[:-size]) / size - (
-            (sums[size:] - sums[:-size]) / size
-        ) ** 2
-    low, high = max(float(variances.min()), 0.0), float(variances.max())
+        return float(np.ptp(answers(query, _sets(column, column.size, 1, query))))
+    x = column.centred - column.centred.mean()
+    low = _smallest_variance(x, column.size)
+    high = _largest_variance(x, column.size)
     return math.sqrt(high) - math.sqrt(low) if query.name == "std" else high - low
 
 
-def _spread_leave_one_out(x: Array, query: Query) -> float:
-    """Variance or standard deviation at size n - 1, where T is the universe or lacks one record y.
+def _largest_variance(x: Array, size: int) -> float:
+    """Return the largest variance of any ``size`` records; they may go around the end."""
+    if size == len(x) - 1:
+        squares = x**2
+        return float(((squares.sum() - squares * (len(x) / size)) / size).max())
+    return float(_window_variances(np.concatenate([x, x[: size - 1]]), size).max())
 
-    Holds because, with d = r - mean(T): var(T without r) = (t var(T) - d^2 t / (t-1)) / (t-1) falls as |d| grows. So for
-    each T the extreme changes are at the r furthest from its mean, an end of T, and at the r nearest to it, found by
-    bisection among the sorted records but y: O(n log n) over all y.
+
+def _smallest_variance(x: Array, size: int) -> float:
+    """Return the smallest variance of any ``size`` records: of a window of neighbours in order.
+
+    Running sums give all windows in O(n), but as a difference of squares, which may miss a small
+    variance by the rounding of a large one. A standard deviation would then be wrong by the square
+    root of that. So they only say which windows can be the smallest, and the variance of these is
+    computed again from the distances of their own records from their own mean.
+    """
+    if x[0] == x[-1]:
+        return 0.0
+    starts = np.arange(len(x) - size + 1)
+    # A window of equal records has variance 0, exactly.
+    if (x[starts] == x[starts + size - 1]).any():
+        return 0.0
+    rough = _window_variances(x, size)
+    # A running sum of n numbers errs by at most n eps times the sum of their sizes.
+    sizes = np.abs(x)
+    erring = float((sizes**2).sum() + 2 * sizes.max() * sizes.sum())
+    in_doubt = 4 * len(x) * float(np.finfo(float).eps) * erring / size
+    candidates = np.flatnonzero(rough <= rough.min() + in_doubt)
+    # Of very many candidates the likeliest are computed again, so that the work stays linear.
+    most = max(1, MOST_REVISITED // size)
+    if len(candidates) > most:
+        candidates = candidates[np.argsort(rough[candidates], kind="stable")[:most]]
+    return min(float(x[start : start + size].var()) for start in candidates.tolist())
+
+
+def _window_variances(x: Array, size: int) -> Array:
+    """Return the variance of every ``size`` neighbours of x, by running sums."""
+    sums = np.cumsum(np.concatenate([[0.0], x]))
+    squares = np.cumsum(np.concatenate([[0.0], x**2]))
+    means = (sums[size:] - sums[:-size]) / size
+    return np.asarray((squares[size:] - squares[:-size]) / size - means**2)
+
+
+def _spread_leave_one_out(x: Array, query: Query) -> float:
+    """Return the largest change of a variance or standard deviation at size n - 1, in O(n log n).
+
+    T is the universe, or lacks one record y. Holds because, with d = r - mean(T), var(T without r)
+    = (t var(T) - d^2 t / (t-1)) / (t-1) falls as |d| grows. So for each T the extreme changes are
+    at the r furthest from its mean, which is an end of T, and at the r nearest to it, which
+    bisection finds among the sorted records but y.
     """
     x = x - x.mean()
     n = len(x)
     whole = float((x**2).sum())
-    every = np.array([-1])
-    worst = _changes(x, n, np.array([0.0]), np.array([whole]), every, query)
-    if n > 2:
-        for start in range(0, n, BATCH):
-            missing = np.arange(start, min(start + BATCH, n))
-            squares = np.clip(whole - x[missing] ** 2 * (n / (n - 1)), 0, None)
-            worst = max(worst, _changes(x, n - 1, -x[missing] / (n - 1), squares, missing, query))
+    nothing_missing = np.array([-1])
+    worst = _changes(x, n, np.array([0.0]), np.array([whole]), nothing_missing, query)
+    if n == 2:
+        return worst
+    for start in range(0, n, BATCH):
+        missing = np.arange(start, min(start + BATCH, n))
+        squares = np.clip(whole - x[missing] ** 2 * (n / (n - 1)), 0, None)
+        means = -x[missing] / (n - 1)
+        worst = max(worst, _changes(x, n - 1, means, squares, missing, query))
     return worst
 
 
 def _changes(x: Array, t: int, mean: Array, squares: Array, missing: Array, query: Query) -> float:
-    """The largest change over all T of a batch, given their means and sums of squares about them."""
-    n = len(x)
-    right = np.searchsorted(x, mean)
-    right += right == missing
-    left = np.searchsorted(x, mean) - 1
+    """Return the largest change over all sets T of a batch.
+
+    Parameters
+    ----------
+    x : float64 ndarray of shape (n,)
+        Ascending, with mean 0.
+    t : int
+        The size of T.
+    mean, squares : float64 ndarrays of shape (batch,)
+        Of each T, its mean and the sum of squares about it.
+    missing : int64 ndarray of shape (batch,)
+        The record that each T lacks; -1 for none.
+    query : Query
+    """
+    last = len(x) - 1
+    nearest = np.searchsorted(x, mean)
+    right = nearest + (nearest == missing)
+    left = nearest - 1
     left -= (left == missing) & (left >= 0)
-    low, high = (missing == 0).astype(int), n - 1 - (missing == n - 1)
+    low = (missing == 0).astype(int)
+    high = last - (missing == last)
     worst = 0.0
-    for at in (low, high, np.clip(left, low, high), np.clip(right, low, high)):
-        after = np.clip(squares - (x[at] - mean) ** 2 * (t / (t - 1)), 0, None) / (t - 1)
+    for removed in (low, high, np.clip(left, low, high), np.clip(right, low, high)):
+        left_over = squares - (x[removed] - mean) ** 2 * (t / (t - 1))
+        after = np.clip(left_over, 0, None) / (t - 1)
         before = squares / t
-        change = np.sqrt(before) - np.sqrt(after) if query.name == "std" else before - after
+        if query.name == "std":
+            before = np.sqrt(before)
+            after = np.sqrt(after)
+        change = before - after
         worst = max(worst, float(np.abs(change).max()))
     return worst
 
 
-# --- by enumeration -------------------------------------------------------------------------------------------------------
-
-
 def _sets(column: Column, size: int, ways: int, query: Query) -> Array:
-    """All sets of ``size`` records, each in order: (sets, size)."""
+    """Return all sets of ``size`` records, each in order: an ndarray of shape (sets, size).
+
+    ``ways`` is the number of subsets of each that will be compared.
+    """
     if how_many(column.n, size) * size * ways > MOST_NUMBERS:
         raise Infeasible(
             f"the sensitivity of the {query} of {column.size:,} out of {column.n:,} records",
@@ -265,51 +365,50 @@ def _sets(column: Column, size: int, ways: int, query: Query) -> Array:
             f"Take size = {column.n - 1:,}, or use mean, sum, median or a percentile",
         )
     flat = itertools.chain.from_iterable(itertools.combinations(range(column.n), size))
-    return np.asarray(column.centred[np.fromiter(flat, dtype=np.intp).reshape(-1, size)])
+    indices = np.fromiter(flat, dtype=np.intp).reshape(-1, size)
+    return np.asarray(column.centred[indices])
 
 
 def _enumerated_removed(column: Column, query: Query, size: int, k: int) -> float:
-    """M(size, k), set by set; with k = 1 and many sets, from the sums of K for each record that joins it."""
-    if (
-        k == 1
-        and size > 2
-        and how_many(column.n, size) * size * size > MOST_NUMBERS
-        and _pairs(column, size) <= MOST_NUMBERS
-    ):
+    """Return M(size, k) by enumeration."""
+    too_many = how_many(column.n, size) * size * size > MOST_NUMBERS
+    pairs = column.n * how_many(column.n - 1, size - 1)
+    if k == 1 and size > 2 and too_many and pairs <= MOST_NUMBERS:
         return _from_moments(column.centred, query, size)
     rows = _sets(column, size, how_many(size, k), query)
     before = answers(query, rows)
-    return max(
-        float(np.abs(before - answers(query, rows[:, list(kept)])).max())
-        for kept in itertools.combinations(range(size), size - k)
-    )
-
-
-def _pairs(column: Column, size: int) -> int:
-    return column.n * how_many(column.n - 1, size - 1)
+    worst = 0.0
+    for kept in itertools.combinations(range(size), size - k):
+        after = answers(query, rows[:, list(kept)])
+        worst = max(worst, float(np.abs(before - after).max()))
+    return worst
 
 
 def _from_moments(x: Array, query: Query, size: int) -> float:
-    reach, worst = float(np.abs(x).max()), 0.0
+    """Return M(size, 1) for a spread, from the sums of all sets that each record may join."""
+    largest = float(np.abs(x).max())
+    worst = 0.0
     for i, joining in enumerate(x.tolist()):
         sums, squares = subset_moments(np.delete(x, i), size - 1)
-        before = spread(sums, squares, size - 1, reach, query)
-        after = spread(sums + joining, squares + joining**2, size, reach, query)
+        before = spread(sums, squares, size - 1, largest, query)
+        after = spread(sums + joining, squares + joining**2, size, largest, query)
         worst = max(worst, float(np.abs(after - before).max()))
     return worst
 
 
 def _enumerated_exchanged(column: Column, query: Query, k: int) -> float:
-    """All sets V of size + k records, and all ways to take two different parts of k out of each."""
+    """Return the largest change when k records are exchanged, by enumeration.
+
+    V runs over all sets of size + k records, and out of each two disjoint parts of k are left out.
+    """
     both = column.size + k
     rows = _sets(column, both, how_many(both, k), query)
-    parts = {
-        frozenset(gone): np.delete(np.arange(both), gone)
-        for gone in map(list, itertools.combinations(range(both), k))
-    }
-    found = {gone: answers(query, rows[:, kept]) for gone, kept in parts.items()}
-    return max(
-        float(np.abs(found[a] - found[b]).max())
-        for a, b in itertools.combinations(found, 2)
-        if not a & b
-    )
+    found = {}
+    for left_out in itertools.combinations(range(both), k):
+        kept = np.delete(np.arange(both), left_out)
+        found[frozenset(left_out)] = answers(query, rows[:, kept])
+    worst = 0.0
+    for one, other in itertools.combinations(found, 2):
+        if not one & other:
+            worst = max(worst, float(np.abs(found[one] - found[other]).max()))
+    return worst

@@ -1,4 +1,4 @@
-"""Sums over all subsets of one size: counted on a lattice, or made from two halves."""
+"""Sums over all subsets of one size: counted on a lattice, or added up from two halves."""
 
 from __future__ import annotations
 
@@ -12,58 +12,64 @@ from sfumato.errors import InternalError
 from sfumato.risk.queries import Query
 from sfumato.risk.universe import log_choose
 
-MOST_STATES = 20_000_000  # sums times sizes that are counted at once
+# The most pairs of a sum and a size that are counted at once.
+MOST_STATES = 20_000_000
 MOST_WORK = 6_000_000_000
-LARGEST_FLOAT = 690.0  # natural logarithm of a count that a float holds
+# ln of the largest count that a float holds.
+LARGEST_FLOAT = 690.0
 DENOMINATORS = (1, 2, 4, 10, 100, 1000)
 
 
 def lattice_sums(x: Array, size: int) -> tuple[Array, Array] | None:
-    """Sums of all subsets of ``size`` records that lie on a lattice, and ln of how many subsets have each.
+    """Return the sums of all subsets of records on a lattice, and ln of how many subsets have each.
 
     Parameters
     ----------
     x : float64 ndarray of shape (n,)
-        Ascending.
+        The records in ascending order.
+    size : int
+        The number of records in a subset.
 
     Returns
     -------
     (sums, logs) or None
-        None, if the records are neither whole numbers nor short decimals, or the count would be too long.
+        None if the records are neither whole numbers nor short decimals, or the count would take
+        too long.
 
-    Holds because: the subsets of k of the first i records with sum s either leave record i out or take it:
-    count(i, k, s) = count(i-1, k, s) + count(i-1, k-1, s - x[i]). The complement of a subset has the rest of the sum, so
-    the smaller of size and n - size is counted. Counts are floats: exact to 2^53, then to a few units in the last place.
+    Holds because: the subsets of k of the first i records with sum s either leave record i out or
+    take it: count(i, k, s) = count(i-1, k, s) + count(i-1, k-1, s - x[i]). The complement of a
+    subset has the rest of the sum, so the smaller of size and n - size is counted. Counts are
+    floats: exact up to 2^53, then accurate to a few units in the last place.
     """
     steps, unit = _steps(x)
     few = min(size, len(x) - size)
     if steps is None or log_choose(len(x), few) > LARGEST_FLOAT:
         return None
-    reach = int(np.sort(steps)[-few:].sum()) + 1
-    if reach * (few + 1) > MOST_STATES or reach * few * len(x) > MOST_WORK:
+    n_sums = int(np.sort(steps)[-few:].sum()) + 1
+    if n_sums * (few + 1) > MOST_STATES or n_sums * few * len(x) > MOST_WORK:
         return None
-    counts = np.zeros((few + 1, reach))
+    counts = np.zeros((few + 1, n_sums))
     counts[0, 0] = 1
     for done, step in enumerate(steps.tolist()):
+        # Larger subsets first, so that no record is taken twice.
         for k in range(min(few, done + 1), 0, -1):
-            counts[k, step:] += counts[k - 1, : reach - step]
+            counts[k, step:] += counts[k - 1, : n_sums - step]
     found = np.flatnonzero(counts[few])
     logs = np.log(counts[few, found])
     if few != size:
-        found, logs = steps.sum() - found[::-1], logs[::-1]
+        found = steps.sum() - found[::-1]
+        logs = logs[::-1]
     return found * unit + size * x[0], logs
 
 
 def _steps(x: Array) -> tuple[Array | None, float]:
-    """Distances from the smallest record in whole units, and the unit; None, if there is no short one."""
+    """Return distances from the smallest record in whole units, and the unit; None without one."""
     from_least = x - x[0]
-    reach = float(np.abs(x).max())
+    rounding = 8 * np.finfo(float).eps * float(np.abs(x).max())
     for parts in DENOMINATORS:
-        steps = np.rint(from_least * parts)
-        if (
-            float(steps.max()) < 2**40
-            and np.abs(from_least * parts - steps).max() <= 8 * np.finfo(float).eps * reach * parts
-        ):
+        scaled = from_least * parts
+        steps = np.rint(scaled)
+        if float(steps.max()) < 2**40 and np.abs(scaled - steps).max() <= rounding * parts:
             whole = steps.astype(np.int64)
             common = int(np.gcd.reduce(whole)) or 1
             return whole // common, common / parts
@@ -71,7 +77,7 @@ def _steps(x: Array) -> tuple[Array | None, float]:
 
 
 def split_in_half(x: Array, size: int, query: Query) -> Array:
-    """Answers of all subsets of ``size`` records, in no useful order: float64 ndarray of shape (subsets,)."""
+    """Return the answers of all subsets, in no useful order: an ndarray of shape (subsets,)."""
     sums, squares = subset_moments(x, size)
     match query.name:
         case "sum":
@@ -84,33 +90,42 @@ def split_in_half(x: Array, size: int, query: Query) -> Array:
             raise InternalError(f"The {query} is no function of sums and squares.")
 
 
-def spread(sums: Array, squares: Array, size: int, reach: float, query: Query) -> Array:
-    """Variances or standard deviations from sums and sums of squares; what rounding could have made is 0."""
+def spread(sums: Array, squares: Array, size: int, largest: float, query: Query) -> Array:
+    """Return variances or standard deviations from sums and sums of squares.
+
+    ``largest`` is the largest absolute record. A variance that rounding alone could have made is 0.
+    """
     variance = np.asarray(squares / size - (sums / size) ** 2)
-    variance[variance < 64 * np.finfo(float).eps * reach**2] = 0
+    variance[variance < 64 * np.finfo(float).eps * largest**2] = 0
     return np.sqrt(variance) if query.name == "std" else variance
 
 
 def subset_moments(x: Array, size: int) -> tuple[Array, Array]:
-    """Sums and sums of squares of all subsets of ``size`` records: two float64 ndarrays of shape (subsets,).
+    """Return the sums and the sums of squares of all subsets of ``size`` records.
 
-    Holds because: those of a subset are added up from its parts in two halves of the universe; those of a large subset are
-    what its complement leaves of the whole.
+    Holds because: those of a subset add up from its parts in two halves of the universe, and those
+    of a large subset are what its complement leaves of the whole.
+
+    Returns
+    -------
+    two float64 ndarrays of shape (subsets,)
     """
     if 2 * size > len(x):
         sums, squares = subset_moments(x, len(x) - size)
         return float(x.sum()) - sums, float((x**2).sum()) - squares
     half = len(x) // 2
-    both: list[list[Array]] = [[], []]
+    all_sums = []
+    all_squares = []
     for taken in range(max(0, size - len(x) + half), min(size, half) + 1):
-        left, right = _moments(x[:half], taken), _moments(x[half:], size - taken)
-        for parts, one, other in zip(both, left, right, strict=True):
-            parts.append(np.add.outer(one, other).reshape(-1))
-    return np.concatenate(both[0]), np.concatenate(both[1])
+        left_sums, left_squares = _moments(x[:half], taken)
+        right_sums, right_squares = _moments(x[half:], size - taken)
+        all_sums.append(np.add.outer(left_sums, right_sums).reshape(-1))
+        all_squares.append(np.add.outer(left_squares, right_squares).reshape(-1))
+    return np.concatenate(all_sums), np.concatenate(all_squares)
 
 
 def _moments(x: Array, size: int) -> tuple[Array, Array]:
-    """The sums and the sums of squares of all subsets of a size, one by one."""
+    """Return the sums and the sums of squares of all subsets of a size, by enumeration."""
     flat = itertools.chain.from_iterable(itertools.combinations(range(len(x)), size))
     rows = x[np.fromiter(flat, dtype=np.intp).reshape(math.comb(len(x), size), size)]
     return rows.sum(axis=1), (rows**2).sum(axis=1)

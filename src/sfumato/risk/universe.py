@@ -1,4 +1,7 @@
-"""The universe that the adversary knows: one column of numbers, or several by name. No message quotes a value of it."""
+"""The universe that the adversary knows: one column of numbers, or several by name.
+
+No message quotes a value of it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class Pick(Protocol):
 
 @runtime_checkable
 class Frame(Protocol):
-    """What holds columns by name: a frame of pandas, polars or Arrow, or records of numpy."""
+    """Anything with columns by name: a frame of pandas, polars or Arrow, or records of numpy."""
 
     def __getitem__(self, name: str, /) -> ArrayLike: ...
 
@@ -36,19 +39,26 @@ ByColumn: TypeAlias = V | Mapping[str, V]
 """An argument for all columns, or one for each by name."""
 Universe: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Frame
 ROUNDING = 64 * np.finfo(float).eps
-MANY = 2**63 - 1  # worlds; more than anything here lists or counts one by one
+# A number of worlds that is more than anything here lists or counts one by one.
+MANY = 2**63 - 1
 LOG_MANY = math.log(MANY)
-SMALLEST, LARGEST = (
-    1e-100,
-    1e140,
-)  # of the largest record: its square, times the number of records, is still a number
+# The range of the largest record, within which its square times the number of records is a float.
+SMALLEST = 1e-100
+LARGEST = 1e140
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of the universe, and the size of the data sets drawn from it."""
+    """One column of the universe, and the size of the data sets drawn from it.
 
-    records: Array  # float64 of shape (n,), in the order given
+    Attributes
+    ----------
+    records : float64 ndarray of shape (n,)
+        In the order given.
+    size : int
+    """
+
+    records: Array
     size: int
 
     @property
@@ -62,7 +72,7 @@ class Column:
 
     @cached_property
     def centred(self) -> Array:
-        """The ordered records with their median at 0, for queries that a shift leaves alone: less rounding."""
+        """The ordered records less their median, so that queries of differences round less."""
         return np.asarray(self.ordered - self.ordered[self.n // 2])
 
     @property
@@ -71,7 +81,7 @@ class Column:
 
     @property
     def worlds(self) -> int:
-        """How many data sets of that size there are; ``MANY``, if more."""
+        """The number of data sets of that size; ``MANY`` if there are more."""
         return how_many(self.n, self.size)
 
     @property
@@ -80,19 +90,22 @@ class Column:
 
 
 def log_choose(n: int, k: int) -> float:
-    """ln C(n, k), exactly rounded where the number is small enough to be made."""
+    """Return ln C(n, k), exactly rounded where the number is small enough to compute."""
     if min(k, n - k) <= 64 or n <= 2000:
         return math.log(math.comb(n, k))
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def how_many(n: int, k: int) -> int:
-    """C(n, k), or ``MANY`` if it is more: a number of millions of digits takes hours to make."""
-    return min(math.comb(n, k), MANY) if log_choose(n, k) < 2 * LOG_MANY else MANY
+    """Return C(n, k), or ``MANY`` if it is more."""
+    # A number of millions of digits would take hours to compute.
+    if log_choose(n, k) >= 2 * LOG_MANY:
+        return MANY
+    return min(math.comb(n, k), MANY)
 
 
 def by_column(universe: Universe, size: int, work: Callable[[Column, Pick], T]) -> T | dict[str, T]:
-    """Do some work on a column, or on each of several, for a dict by name."""
+    """Apply ``work`` to a single column, or to each of several, for a dict by name."""
     columns = named_columns(universe)
     if columns is None:
         return work(column_of(universe, size), _whole_argument)
@@ -105,7 +118,7 @@ def by_column(universe: Universe, size: int, work: Callable[[Column, Pick], T]) 
 
 
 def _whole_argument(argument: ByColumn[V]) -> V:
-    """The argument of a single column, as it is: nothing here takes a mapping for a value."""
+    """Return the argument of a single column; a mapping is refused, since it can be no value."""
     if isinstance(argument, Mapping):
         obstacle = "the universe is a single column"
         raise UsageError("an argument by column", obstacle, "Give one value")
@@ -128,14 +141,16 @@ def _picker(name: str) -> Pick:
 
 
 def named_columns(universe: Universe) -> dict[str, ArrayLike] | None:
-    """Columns of a dict or of a frame (anything with names and ``[name]``); None for a single array."""
+    """Return the columns of a dict or of a frame; None for a single array."""
     if isinstance(universe, Mapping):
         return {str(name): records for name, records in universe.items()}
-    names = getattr(universe, "column_names", None)  # Arrow
-    names = getattr(universe, "columns", None) if names is None else names  # pandas, polars
-    names = (
-        getattr(getattr(universe, "dtype", None), "names", None) if names is None else names
-    )  # numpy's records
+    # Arrow has column_names, pandas and polars have columns, and records of numpy name their
+    # fields.
+    names = getattr(universe, "column_names", None)
+    if names is None:
+        names = getattr(universe, "columns", None)
+    if names is None:
+        names = getattr(getattr(universe, "dtype", None), "names", None)
     if names is None or callable(names) or not isinstance(universe, Frame):
         return None
     return {str(name): universe[name] for name in names}
@@ -166,7 +181,8 @@ def column_of(records: Universe, size: int, name: str = "") -> Column:
             "some records are NaN or infinite",
             'Drop them (sf.choose: missing="drop"; command line: --drop-missing), or replace them',
         )
-    if (reach := float(np.abs(array).max(initial=0.0))) and not SMALLEST <= reach <= LARGEST:
+    largest = float(np.abs(array).max(initial=0.0))
+    if largest and not SMALLEST <= largest <= LARGEST:
         raise UsageError(
             asked,
             f"its records leave the range from {SMALLEST:g} to {LARGEST:g}",
@@ -188,19 +204,17 @@ def _size(size: object, n: int, asked: str) -> int:
 
 
 def _whole(value: object) -> int:
-    """A whole number; 0, which is never right, for anything else."""
+    """Return a whole number; for anything else 0, which is out of range everywhere."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return 0
     try:
-        return (
-            0
-            if isinstance(value, bool) or not isinstance(value, SupportsIndex)
-            else operator.index(value)
-        )
+        return operator.index(value)
     except TypeError:
         return 0
 
 
 def distance_of(distance: object, column: Column) -> int:
-    """Check a distance: as many records are taken away, added or exchanged."""
+    """Check a distance, which is the number of records that are removed, added or exchanged."""
     most = min(column.size - 1, column.n - column.size)
     whole = _whole(distance)
     if not 1 <= whole <= most:

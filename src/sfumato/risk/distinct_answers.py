@@ -1,10 +1,12 @@
-"""How well can the worlds' answers be told apart? Sums of two-sided exponential kernels over sorted answers, in O(n).
+"""The distinct answers of the worlds, and how well they can be told apart, in O(n).
 
-S(i) = sum over j of w[j] exp(-rate |v[i] - v[j]|) is the sum of two first-order recurrences, one from each side:
-x[i] = exp(-rate (v[i] - v[i-1])) x[i-1] + w[i]. They are run on chunks side by side: the answers are laid out with one
-chunk a column, so that each step is one numpy operation over all chunks; then the chunks' ends are chained by the same
-method, and carried in. Every decay lies in [0, 1] and every term is positive: nothing overflows and nothing cancels.
-Where weights span more than a float holds, the same steps run on logarithms.
+The risk of answer i needs S(i) = sum over j of w[j] exp(-rate |v[i] - v[j]|). It is the sum of two
+first-order recurrences, one from each side: x[i] = exp(-rate (v[i] - v[i-1])) x[i-1] + w[i]. They
+run on chunks side by side. The answers are laid out with one chunk per column, so that each step is
+one numpy operation over all chunks. Then the ends of the chunks are chained by the same method, and
+carried into the next chunk. Every decay lies in [0, 1] and every term is positive, so nothing
+overflows and nothing cancels. Where the weights span more than the range of floats, the same steps
+run on logarithms.
 """
 
 from __future__ import annotations
@@ -17,20 +19,22 @@ import numpy as np
 
 from sfumato.arrays import Array
 
-DENSE = 256  # so few answers are compared pair by pair
+# Up to this many answers are compared pair by pair.
+DENSE = 256
 CHUNK = 64
-SPAN = 500.0  # natural logarithms that plain floats may span
+# The widest range of ln of the weights for which plain floats are used.
+SPAN = 500.0
 
 
 class Worst(NamedTuple):
-    """Which answer is the worst, and the logarithm of the risk there."""
+    """The index of the worst answer, and the logarithm of its risk."""
 
     at: int
     log_risk: float
 
 
 class _Ring(NamedTuple):
-    """Plain numbers, or logarithms of them."""
+    """How numbers are multiplied and added: plain numbers, or logarithms of them."""
 
     times: np.ufunc
     plus: np.ufunc
@@ -43,16 +47,17 @@ _LOGS = _Ring(np.add, np.logaddexp, -np.inf)
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The distinct answers of the worlds, ascending, with what the adversary believes of each beforehand.
+    """The distinct answers of the worlds in ascending order, and the prior of each.
 
     Attributes
     ----------
     values : float64 ndarray of shape (answers,)
-        Only differences matter: a common shift may be missing.
+        Only differences matter, so a common shift may be missing.
     log_weight : float64 ndarray of shape (answers,)
-        ln of the sum of the weights of the worlds with that answer; with a uniform prior, ln of how many they are.
+        ln of the sum of the weights of the worlds with that answer. Under a uniform prior every
+        world has weight 1.
     log_top : float64 ndarray of shape (answers,) or None
-        ln of the largest weight among them; None: 0, as under a uniform prior.
+        ln of the largest weight among these worlds. None: 0, as under a uniform prior.
     """
 
     values: Array
@@ -69,27 +74,27 @@ class Answers:
 
     @cached_property
     def at_zero(self) -> Worst:
-        """The risk of an answer that says nothing."""
+        """The worst case of an answer that says nothing."""
         best = 0 if self.log_top is None else int(np.argmax(self.log_top))
         return Worst(best, self.top_of(best) - self.log_total)
 
     @cached_property
     def at_infinity(self) -> Worst:
-        """The risk of an exact answer."""
+        """The worst case of an exact answer."""
         gain = self.top - self.log_weight
         best = int(np.argmax(gain))
         return Worst(best, float(gain[best]))
 
     def top_of(self, index: int) -> float:
-        """ln of the largest weight among the worlds of one answer."""
+        """Return ln of the largest weight among the worlds of one answer."""
         return 0.0 if self.log_top is None else float(self.log_top[index])
 
     def limit(self, index: int) -> float:
-        """ln of the risk at one answer as the rate grows."""
+        """Return ln of the risk at one answer as the rate grows."""
         return self.top_of(index) - float(self.log_weight[index])
 
     def worst(self, rate: float) -> Worst:
-        """The largest posterior at epsilon / sensitivity = ``rate``, over all outputs and worlds."""
+        """Return the worst case over all outputs and worlds; ``rate`` is epsilon / sensitivity."""
         if rate == 0 or len(self.values) == 1:
             return self.at_zero
         if len(self.values) <= DENSE:
@@ -97,9 +102,9 @@ class Answers:
             return self._best(np.logaddexp.reduce(exponents, axis=1))
         ring = _PLAIN if np.ptp(self.log_weight) < SPAN else _LOGS
         sums = self._sums(rate, ring)
-        return (
-            self._best_plain(sums) if ring is _PLAIN else self._best(_flat(sums, len(self.values)))
-        )
+        if ring is _PLAIN:
+            return self._best_plain(sums)
+        return self._best(_flat(sums, len(self.values)))
 
     def _best(self, log_sums: Array) -> Worst:
         gain = self.top - log_sums
@@ -107,13 +112,17 @@ class Answers:
         return Worst(best, float(gain[best]))
 
     def _best_plain(self, sums: Array) -> Worst:
-        """Avoid ten million logarithms: with equal tops the least sum is the worst."""
+        """Return the worst case from sums that are not logarithms.
+
+        With equal tops the least sum is the worst, so that only one logarithm is taken.
+        """
         base = float(self.log_weight.max())
         if self.log_top is not None:
             return self._best(np.log(_flat(sums, len(self.values))) + base)
         rows, columns = sums.shape
-        ragged = len(self.values) - (columns - 1) * rows  # how much of the last column is real
-        sums[ragged:, -1] = np.inf
+        # The last column ends in padding, which must not be the least.
+        in_last = len(self.values) - (columns - 1) * rows
+        sums[in_last:, -1] = np.inf
         row, column = divmod(int(np.argmin(sums)), columns)
         return Worst(column * rows + row, -float(np.log(sums[row, column])) - base)
 
@@ -132,7 +141,10 @@ class Answers:
 
     @cached_property
     def _gaps(self) -> Array:
-        """Distance from the answer before: (chunk + 1, chunks); the last row is where the next chunk begins."""
+        """Distances from the answer before: an ndarray of shape (chunk + 1, chunks).
+
+        The last row holds the distance at which the next chunk begins.
+        """
         gaps = _laid_out(np.diff(self.values, prepend=-np.inf), np.inf)
         return np.vstack([gaps, np.append(gaps[0, 1:], np.inf)])
 
@@ -143,7 +155,10 @@ class Answers:
         return {-np.inf: _laid_out(self.log_weight, -np.inf)}
 
     def one(self, index: int, rate: float) -> tuple[float, float]:
-        """ln S of one answer at a rate, and its slope: a log-sum-exp of lines, so convex and decreasing in the rate."""
+        """Return ln S of one answer at a rate, and its slope in the rate.
+
+        ln S is a log-sum-exp of lines, so it is convex and decreasing.
+        """
         distances = np.abs(self.values - self.values[index])
         terms = distances * -rate
         terms += self.log_weight
@@ -155,13 +170,13 @@ class Answers:
 
 
 def log_sum(logs: Array) -> float:
-    """ln of the sum of exponentials."""
+    """Return ln of the sum of exponentials."""
     peak = float(logs.max())
     return peak + float(np.log(np.exp(logs - peak).sum()))
 
 
 def _laid_out(values: Array, padding: float) -> Array:
-    """Chunks as columns: (chunk, chunks), in rows that are contiguous."""
+    """Lay out chunks as columns: an ndarray of shape (chunk, chunks) with contiguous rows."""
     columns = -(-len(values) // CHUNK)
     padded = np.full(columns * CHUNK, padding)
     padded[: len(values)] = values
@@ -173,10 +188,12 @@ def _flat(laid: Array, size: int) -> Array:
 
 
 def _scan(decays: Array, weights: Array, ring: _Ring) -> Array:
-    """x[i] = decay[i] x[i-1] + weight[i] along columns, one column after another."""
+    """Run x[i] = decay[i] x[i-1] + weight[i] down the columns, one column after another."""
     found = np.empty_like(weights)
     found[0] = weights[0]
-    through, step = decays[0].copy(), np.empty(weights.shape[1])
+    # What a value decays to on its way through a column.
+    through = decays[0].copy()
+    step = np.empty(weights.shape[1])
     for row in range(1, len(weights)):
         ring.times(decays[row], found[row - 1], out=step)
         ring.plus(step, weights[row], out=found[row])
@@ -189,14 +206,13 @@ def _scan(decays: Array, weights: Array, ring: _Ring) -> Array:
 
 
 def _chain(decays: Array, weights: Array, ring: _Ring) -> Array:
-    """What enters each column from those before it."""
+    """Return what enters each column from those before it."""
     if len(weights) > CHUNK:
-        # a padded answer has weight zero, so whatever decay it is given changes nothing
-        ends = _flat(
-            _scan(_laid_out(decays, ring.zero), _laid_out(weights, ring.zero), ring), len(weights)
-        )
-        return np.append(ring.zero, ends[:-1])
-    entering, x = np.empty_like(weights), ring.zero
+        # Padding has weight zero, so that its decay changes nothing.
+        ends = _scan(_laid_out(decays, ring.zero), _laid_out(weights, ring.zero), ring)
+        return np.append(ring.zero, _flat(ends, len(weights))[:-1])
+    entering = np.empty_like(weights)
+    x = ring.zero
     for i in range(len(weights)):
         entering[i] = x
         x = ring.plus(ring.times(decays[i], x), weights[i])

@@ -1,4 +1,4 @@
-"""A risk that is still acceptable, and the largest epsilon or the least noise that stays within it."""
+"""A risk that is still acceptable, and the largest cost or the least noise that stays within it."""
 
 from __future__ import annotations
 
@@ -15,28 +15,39 @@ from sfumato.privacy.belief import log_odds
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.risk.laws import Gaussian, Laplace, Noise, Promise, Protection
 from sfumato.risk.membership import advantage, posterior, true_positive_rate
-from sfumato.risk.possible import Worlds
+from sfumato.risk.possible_worlds import Worlds
 
 NOISES = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian")
 FORMS = "disclosure=, advantage=, prior= with posterior=, or fpr= with tpr="
-GRAIN = 2**20  # scales of discrete noise are rounded up to one part in so many
+# Parameters of discrete noise are rounded up to a multiple of 1 / SCALE_PARTS.
+SCALE_PARTS = 2**20
 
 
 class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
-    """How much may an attacker learn? One of four forms.
+    """How much may an attacker learn? Give one of four forms.
 
     Parameters
     ----------
     disclosure : number in (0, 1)
-        The largest belief in any one of ``worlds`` equally likely ones (Lee and Clifton's requirement).
+        The largest belief in any one of ``worlds`` equally likely ones (Lee and Clifton's
+        requirement).
     advantage : number in (0, 1)
         The largest true-positive rate less false-positive rate of a membership test.
     prior, posterior : numbers in (0, 1)
-        Somebody who believes in a person's presence with ``prior`` may come to believe it with ``posterior``.
+        An attacker who believes with probability ``prior`` that a person is in the data may come to
+        believe it with probability ``posterior``.
     fpr, tpr : numbers in (0, 1)
-        A test that is wrong about a share ``fpr`` of the others may be right about a share ``tpr`` of the members.
+        A test that accuses a share ``fpr`` of the others may accuse a share ``tpr`` of the members.
     exceeded : number in [0, 1)
-        With prior and posterior or disclosure: the belief may be exceeded with this probability; needed for Gaussian noise and delta.
+        With disclosure, or with prior and posterior: the probability with which the belief may be
+        exceeded. Gaussian noise and delta need one above 0.
+
+    Raises
+    ------
+    UsageError
+        If not exactly one form is given, or a number is out of range.
+    Infeasible
+        If guessing already reaches the limit.
 
     >>> round(Risk(advantage=.1).epsilon(), 4)
     0.2007
@@ -51,15 +62,13 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
     exceeded: float = 0.0
 
     def __post_init__(self) -> None:
-        given = {
-            name
-            for name in ("disclosure", "advantage", "prior", "posterior", "fpr", "tpr")
-            if getattr(self, name) is not None
-        }
+        names = ("disclosure", "advantage", "prior", "posterior", "fpr", "tpr")
+        given = {name for name in names if getattr(self, name) is not None}
         if given not in ({"disclosure"}, {"advantage"}, {"prior", "posterior"}, {"fpr", "tpr"}):
             raise UsageError("a risk", f"it takes one form: {FORMS}", "Write Risk(advantage=0.1)")
         for name in given:
-            msgspec.structs.force_setattr(self, name, float(probability(getattr(self, name), name)))
+            value = float(probability(getattr(self, name), name))
+            msgspec.structs.force_setattr(self, name, value)
         allowed = float(fraction(self.exceeded, "exceeded"))
         if not 0 <= allowed < 1:
             raise UsageError(
@@ -79,11 +88,8 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
     @property
     def limit(self) -> float:
         """The number that must not be exceeded."""
-        return next(
-            float(x)
-            for x in (self.disclosure, self.advantage, self.posterior, self.tpr)
-            if x is not None
-        )
+        limits = (self.disclosure, self.advantage, self.posterior, self.tpr)
+        return next(float(limit) for limit in limits if limit is not None)
 
     @property
     def what(self) -> str:
@@ -101,7 +107,7 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         sensitivity: Exactly = 1,
         worlds: int | Worlds | None = None,
     ) -> float:
-        """The risk of this form that a promise or noise leaves.
+        """Return the risk of this form that remains under a guarantee or noise.
 
         Parameters
         ----------
@@ -109,7 +115,8 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         sensitivity : number
             For noise only.
         worlds : int or Worlds, optional
-            For ``disclosure``: among how many equally likely worlds, any two of them neighbours; or which worlds.
+            For ``disclosure``: the number of equally likely worlds, any two of which are
+            neighbours; or which worlds.
         """
         if self.disclosure is not None and isinstance(worlds, Worlds):
             return worlds.belief(protection, self.exceeded, sensitivity)
@@ -127,20 +134,20 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         sensitivity: Exactly = 1,
         worlds: int | Worlds | None = None,
     ) -> bool:
-        """Whether a promise or noise stays within this risk."""
+        """Tell whether a guarantee or noise stays within this risk."""
         return self.of(protection, sensitivity=sensitivity, worlds=worlds) <= self.limit
 
     def _prior_of(self, worlds: int | Worlds | None) -> float:
-        known = isinstance(worlds, Worlds) or (
-            isinstance(worlds, int) and not isinstance(worlds, bool) and worlds >= 2
-        )
-        if worlds is None or not known:
+        if isinstance(worlds, Worlds):
+            prior = math.exp(-worlds.log_count)
+        elif isinstance(worlds, int) and not isinstance(worlds, bool) and worlds >= 2:
+            prior = 1 / worlds
+        else:
             raise UsageError(
                 str(self),
                 "it depends on how many worlds are possible",
                 "State worlds=(records, size), or the Choice that choose returned for the universe",
             )
-        prior = math.exp(-worlds.log_count) if isinstance(worlds, Worlds) else 1 / worlds
         if self.limit <= prior:
             raise Infeasible(
                 str(self),
@@ -150,41 +157,43 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         return prior
 
     def epsilon(self, *, worlds: int | Worlds | None = None) -> float:
-        """The largest pure epsilon within this risk: in closed form, but for ``Worlds``.
+        """Return the largest pure epsilon within this risk.
 
-        Holds because: tanh(epsilon / 2) = advantage; odds grow by at most e^epsilon; and the curve of epsilon reaches
-        (fpr, tpr) once either of its two lines does.
+        It is a closed form, except for ``Worlds``. Holds because: tanh(epsilon / 2) = advantage;
+        odds grow by at most e^epsilon; and the curve of epsilon reaches (fpr, tpr) once either of
+        its two lines does.
         """
         if self.advantage is not None:
             return math.log1p(self.advantage) - math.log1p(-self.advantage)
         if self.fpr is not None and self.tpr is not None:
-            return max(math.log(self.tpr / self.fpr), math.log1p(-self.fpr) - math.log1p(-self.tpr))
+            through_origin = math.log(self.tpr / self.fpr)
+            through_one = math.log1p(-self.fpr) - math.log1p(-self.tpr)
+            return max(through_origin, through_one)
         prior = self.prior if self.prior is not None else self._prior_of(worlds)
         if self.prior is None and isinstance(worlds, Worlds):
             return float(self._largest(PureDP, EPSILON_UNITS, worlds))
         return log_odds(self.limit) - log_odds(prior)
 
     def pure(self, *, worlds: int | Worlds | None = None) -> PureDP:
-        """The same as a cost, rounded down to whole units."""
+        """Return ``epsilon`` as a cost, rounded down to whole units."""
         units = _floor(self.epsilon(worlds=worlds) * EPSILON_UNITS, str(self))
-        while not self.within(
-            PureDP(Fraction(units, EPSILON_UNITS)), worlds=worlds
-        ):  # the closed form is rounded
+        # The closed form is computed in floats, which may round it up.
+        while not self.within(PureDP(Fraction(units, EPSILON_UNITS)), worlds=worlds):
             units = _floor(units - 1, str(self))
         return PureDP(Fraction(units, EPSILON_UNITS))
 
     def approx(self, delta: Exactly, *, worlds: int | Worlds | None = None) -> ApproxDP:
-        """The largest (epsilon, delta) within this risk at a given delta."""
+        """Return the largest (epsilon, delta) within this risk at a given delta."""
         slack = fraction(delta, "delta")
         level = self._largest(lambda x: ApproxDP(x, slack), EPSILON_UNITS, worlds)
         return ApproxDP(level, slack)
 
     def zcdp(self, *, worlds: int | Worlds | None = None) -> ZCDP:
-        """The largest rho within this risk."""
+        """Return the largest rho within this risk."""
         return ZCDP(self._largest(ZCDP, RHO_UNITS, worlds))
 
     def largest(self, like: Promise, *, worlds: int | Worlds | None = None) -> Promise:
-        """The largest cost within this risk in the measure of another one, and at its delta."""
+        """Return the largest cost within this risk, in the measure of another and at its delta."""
         match like:
             case PureDP():
                 return self.pure(worlds=worlds)
@@ -198,22 +207,27 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
     ) -> Fraction:
         if self.disclosure is not None:
             self._prior_of(worlds)
-        low, high = 0, units
-        while self.within(promise(Fraction(high, units)), worlds=worlds) and high < 1000 * units:
-            low, high = high, 2 * high
+
+        def fits(level: int) -> bool:
+            return self.within(promise(Fraction(level, units)), worlds=worlds)
+
+        low = 0
+        high = units
+        while fits(high) and high < 1000 * units:
+            low = high
+            high *= 2
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (
-                (middle, high)
-                if self.within(promise(Fraction(middle, units)), worlds=worlds)
-                else (low, middle)
-            )
+            if fits(middle):
+                low = middle
+            else:
+                high = middle
         return Fraction(_floor(low, str(self)), units)
 
     def noise(
         self, kind: str, *, sensitivity: Exactly = 1, worlds: int | Worlds | None = None
     ) -> Noise:
-        """The least noise of a kind within this risk.
+        """Return the least noise of a kind within this risk.
 
         Parameters
         ----------
@@ -236,9 +250,11 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
         def fits(scale: float) -> bool:
             return self.within(_made(kind, scale), sensitivity=sensitivity, worlds=worlds)
 
-        low, high = moved * 1e-3, moved
+        low = moved * 1e-3
+        high = moved
         while not fits(high):
-            low, high = high, 2 * high
+            low = high
+            high *= 2
             if high > moved * 1e9:
                 raise Infeasible(
                     f"{kind} noise for {self}",
@@ -247,14 +263,18 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
                 )
         while high > low * (1 + 1e-9):
             middle = (low + high) / 2
-            low, high = (low, middle) if fits(middle) else (middle, high)
+            if fits(middle):
+                high = middle
+            else:
+                low = middle
         return _made(kind, high)
 
     def __str__(self) -> str:
         if self.advantage is not None:
             return f"a membership advantage of at most {self.advantage:g}"
         if self.fpr is not None:
-            return f"a true-positive rate of at most {self.tpr:g} at a false-positive rate of {self.fpr:g}"
+            most = f"a true-positive rate of at most {self.tpr:g}"
+            return f"{most} at a false-positive rate of {self.fpr:g}"
         but = f", but for a chance of {self.exceeded:g}" if self.exceeded else ""
         if self.prior is not None:
             return f"a belief of at most {self.posterior:g} from a prior of {self.prior:g}{but}"
@@ -262,20 +282,24 @@ class Risk(msgspec.Struct, frozen=True, kw_only=True, tag="risk"):
 
 
 def _made(kind: str, scale: float) -> Noise:
-    """Noise of this scale; of discrete noise, the parameter is rounded up to a short fraction."""
+    """Return noise of this scale; for discrete noise it is rounded up to a short fraction."""
     match kind:
         case "laplace":
             return Laplace(scale)
         case "gaussian":
             return Gaussian(scale)
         case "discrete-laplace":
-            return DiscreteLaplace(Fraction(math.ceil(scale * GRAIN), GRAIN))
+            return DiscreteLaplace(_rounded_up(scale))
         case "discrete-gaussian":
-            return DiscreteGaussian(Fraction(math.ceil(scale * scale * GRAIN), GRAIN))
+            return DiscreteGaussian(_rounded_up(scale * scale))
         case _:
             raise UsageError(
                 f"noise {kind!r}", f"there are {', '.join(NOISES)}", "Name one of them"
             )
+
+
+def _rounded_up(parameter: float) -> Fraction:
+    return Fraction(math.ceil(parameter * SCALE_PARTS), SCALE_PARTS)
 
 
 def _floor(units: float, asked: str) -> int:

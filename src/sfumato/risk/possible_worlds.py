@@ -1,7 +1,8 @@
-"""Which data sets are possible, and what a promise lets anybody believe of one of them, whatever is asked.
+"""Which data sets are possible, and what a guarantee lets anybody believe of one of them.
 
-Lee and Clifton's bound is for one query with Laplace noise. This one is for any answer that keeps a promise, or several
-together: the adversary knows ``records`` persons and that ``size`` of them are in the data.
+Lee and Clifton's bound is for one query with Laplace noise. This one is for any answer under a
+guarantee, or for several together. The adversary knows ``records`` persons, and that ``size`` of
+them are in the data.
 """
 
 from __future__ import annotations
@@ -21,19 +22,21 @@ from sfumato.risk.laws import Protection
 from sfumato.risk.membership import loss
 from sfumato.risk.universe import log_choose
 
-FARTHEST = 100_000  # exchanges of records that are added up; leaving out what lies beyond errs on the safe side
+# The most exchanges of records that are added up. Leaving out worlds further away errs on the safe
+# side.
+FARTHEST = 100_000
 
 
 class Worlds(msgspec.Struct, frozen=True):
-    """Any ``size`` of ``records`` persons may be those in the data, and each choice of them is as likely.
+    """The worlds in which any ``size`` of ``records`` persons are in the data, all equally likely.
 
     Parameters
     ----------
     records, size : int
         1 <= size < records.
     steps : 1 or 2
-        How many changes of one person exchange one person for another: 2 where persons are added or removed, 1 where they
-        are replaced.
+        How many changes of one person exchange one person for another: 2 under add-remove, and 1
+        under replace.
 
     >>> round(Worlds(4, 3).belief(PureDP("0.5"), 0), 4)
     0.4754
@@ -44,10 +47,8 @@ class Worlds(msgspec.Struct, frozen=True):
     steps: Literal[1, 2] = 2
 
     def __post_init__(self) -> None:
-        whole = all(
-            isinstance(number, int) and not isinstance(number, bool)
-            for number in (self.records, self.size)
-        )
+        numbers = (self.records, self.size)
+        whole = all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
         if not whole or not 1 <= self.size < self.records <= 10**15 or self.steps not in (1, 2):
             raise UsageError(
                 "possible worlds",
@@ -56,21 +57,22 @@ class Worlds(msgspec.Struct, frozen=True):
             )
 
     def under(self, unit: Unit) -> Worlds:
-        """The same worlds, as far apart as the unit of privacy has them."""
+        """Return the same worlds with the steps of a unit of privacy."""
         return Worlds(self.records, self.size, 1 if unit.neighbours == "replace" else 2)
 
     @property
     def log_count(self) -> float:
-        """ln of how many worlds there are."""
+        """ln of the number of worlds."""
         return log_choose(self.records, self.size)
 
     def belief(self, of: Protection, exceeded: float, sensitivity: Exactly = 1) -> float:
-        """The largest belief in any one world after an answer under a promise or noise.
+        """Return the largest belief in any one world after an answer under a guarantee or noise.
 
-        Holds because: C(size, h) C(records - size, h) worlds differ in h exchanges, h steps changes of a person each; under
-        pure epsilon each of them keeps at least e^(-h steps epsilon) of the likelihood of the best. Otherwise the worlds one
-        exchange away are taken together as one alternative (hockey-stick and Renyi divergences are convex in it), and those
-        further away are left out, which errs on the safe side.
+        Holds because: C(size, h) C(records - size, h) worlds differ in h exchanges, of ``steps``
+        changes of a person each. Under pure epsilon each of them has at least e^(-h steps epsilon)
+        of the likelihood of the best. Otherwise the worlds one exchange away are taken together as
+        one alternative, in which hockey-stick and Renyi divergences are convex. Worlds further away
+        are then left out, which errs on the safe side.
         """
         if isinstance(of, ApproxDP) and of.delta == 0:
             of = PureDP(of.epsilon)
@@ -80,9 +82,8 @@ class Worlds(msgspec.Struct, frozen=True):
             case ApproxDP() | ZCDP():
                 against = self._log_nearest - loss(group(of, self.steps), exceeded)
             case _:
-                against = self._log_nearest - loss(
-                    of, exceeded, fraction(sensitivity, "sensitivity") * self.steps
-                )
+                apart = fraction(sensitivity, "sensitivity") * self.steps
+                against = self._log_nearest - loss(of, exceeded, apart)
         return math.exp(-float(np.logaddexp(0.0, against)))
 
     @property
@@ -90,10 +91,11 @@ class Worlds(msgspec.Struct, frozen=True):
         return math.log(self.size) + math.log(self.records - self.size)
 
     def _log_against(self, per_exchange: float) -> float:
-        """ln of the sum of all other worlds' likelihoods, relative to the best."""
+        """Return ln of the sum of all other worlds' likelihoods, relative to the best."""
         farthest = min(self.size, self.records - self.size, FARTHEST)
         h = np.arange(1.0, farthest + 1)
-        counts = np.cumsum(
-            np.log(self.size - h + 1) + np.log(self.records - self.size - h + 1) - 2 * np.log(h)
-        )
-        return float(np.logaddexp.reduce(counts - h * per_exchange))
+        removed = np.log(self.size - h + 1)
+        added = np.log(self.records - self.size - h + 1)
+        # C(size, h) C(records - size, h) from its ratio to the one before
+        log_counts = np.cumsum(removed + added - 2 * np.log(h))
+        return float(np.logaddexp.reduce(log_counts - h * per_exchange))

@@ -1,7 +1,8 @@
-"""The possible worlds as distinct answers with multiplicities: by enumeration where they are few, by counting where they are many.
+"""The answers of all possible worlds, and how many worlds give each.
 
-Two answers closer than rounding allows (64 units in the last place of the largest record) are one answer: the same sum,
-added up in another order, must not look like a way to tell two worlds apart.
+Few worlds are enumerated, and many are counted. Two answers that differ by no more than rounding
+can explain (64 units in the last place of the largest record) are one answer. The same sum, added
+up in another order, must not look like a way to tell two worlds apart.
 """
 
 from __future__ import annotations
@@ -15,60 +16,64 @@ from scipy.special import gammaln
 
 from sfumato.arrays import Array, as_floats
 from sfumato.errors import Infeasible, UsageError
-from sfumato.risk.kernel import Answers
+from sfumato.risk.distinct_answers import Answers
 from sfumato.risk.queries import Query, answers, interpolate
 from sfumato.risk.sensitivity import FEW
 from sfumato.risk.subsets import lattice_sums, split_in_half
 from sfumato.risk.universe import ROUNDING, Column
 
-MOST_LISTED = 1_000_000  # worlds written out record by record
-MOST_SPLIT = 20_000_000  # worlds made from two halves
-MOST_NUMBERS = 40_000_000  # records in all worlds written out
-MOST_PAIRS = 4_000_000  # neighbouring order statistics
+# The most worlds that are listed record by record, and the most records in all of them.
+MOST_LISTED = 1_000_000
+MOST_NUMBERS = 40_000_000
+# The most worlds that are made from two halves of the universe.
+MOST_SPLIT = 20_000_000
+# The most pairs of neighbouring order statistics.
+MOST_PAIRS = 4_000_000
 
 
 def distinct_answers(column: Column, query: Query) -> Answers:
-    """All answers with how many worlds give each, under a uniform prior.
+    """Return all answers and how many worlds give each, under a uniform prior.
 
     Raises
     ------
     Infeasible
         If no exact count is within the limits.
     """
-    x, n, size = column.ordered, column.n, column.size
     if query.name == "count":
-        return Answers(np.array([float(size)]), np.array([column.log_worlds]))
-    if query.at is not None and _pairs(query, n, size) <= MOST_PAIRS:
-        return _order_statistics(x, size, query)
-    if column.leaves_one_out and (column.n > FEW or query.name in ("sum", "mean")):
-        found = leave_one_out(column.centred, query)  # exact differences for sum and mean
-        return collapse(
-            found, 0.0 if query.name in ("sum", "mean") else ROUNDING * float(np.abs(found).max())
-        )
-    if column.worlds <= MOST_LISTED and column.worlds * size <= MOST_NUMBERS:
-        return collapse(
-            answers(query, _listed(_shiftless(column, query), size)), _tolerance(column, query)
-        )
-    if query.name in ("sum", "mean"):
-        counted = lattice_sums(x, size)
-        if counted is not None:
-            sums, logs = counted
-            return Answers(sums / size if query.name == "mean" else sums, logs)
+        return Answers(np.array([float(column.size)]), np.array([column.log_worlds]))
+    if query.at is not None and _pairs(query, column.n, column.size) <= MOST_PAIRS:
+        return _order_statistics(column.ordered, column.size, query)
+    of_sums = query.name in ("sum", "mean")
+    if column.leaves_one_out and (column.n > FEW or of_sums):
+        found = leave_one_out(column.centred, query)
+        # The differences of sums and means are exact here.
+        return collapse(found, 0.0 if of_sums else ROUNDING * float(np.abs(found).max()))
+    if column.worlds <= MOST_LISTED and column.worlds * column.size <= MOST_NUMBERS:
+        rows = _listed(_shiftless(column, query), column.size)
+        return collapse(answers(query, rows), _tolerance(column, query))
+    counted = lattice_sums(column.ordered, column.size) if of_sums else None
+    if counted is not None:
+        sums, logs = counted
+        return Answers(sums / column.size if query.name == "mean" else sums, logs)
     if query.at is None and column.worlds <= MOST_SPLIT:
-        return collapse(split_in_half(column.centred, size, query), _tolerance(column, query))
+        found = split_in_half(column.centred, column.size, query)
+        return collapse(found, _tolerance(column, query))
     raise too_many(column, query)
 
 
 def too_many(column: Column, query: Query) -> Infeasible:
-    """Refuse, and say what would be possible."""
+    """Return the refusal of an exact answer, which says what is possible."""
+    about = f"there are about 10^{column.log_worlds / np.log(10):.0f} worlds"
+    loose = 'Ask for the loose bound (bound="loose"), which errs on the safe side'
     return Infeasible(
         f"the exact risk of the {query} of {column.size:,} out of {column.n:,} records",
-        f"there are about 10^{column.log_worlds / np.log(10):.0f} worlds, and this query has no count of them within the limits",
-        f'Ask for the loose bound (bound="loose"), which errs on the safe side, or take size = {column.n - 1:,}',
+        f"{about}, and this query has no count of them within the limits",
+        f"{loose}, or take size = {column.n - 1:,}",
     )
 
 
 def _shiftless(column: Column, query: Query) -> Array:
+    """Return the records in order, centred where a common shift does not matter."""
     return column.ordered if query.name in ("sum", "mean") else column.centred
 
 
@@ -80,13 +85,23 @@ def _tolerance(column: Column, query: Query) -> float:
 
 
 def collapse(values: Array, tolerance: float = 0.0, weight: Array | None = None) -> Answers:
-    """Bring answers of worlds to distinct ones, ascending; ``weight`` is the prior of each world, None counts worlds."""
+    """Bring the answers of worlds to distinct ones in ascending order.
+
+    Parameters
+    ----------
+    values : float64 ndarray of shape (worlds,)
+    tolerance : float
+        Neighbouring answers that differ by at most this are one answer.
+    weight : float64 ndarray of shape (worlds,), optional
+        The prior of each world. None: worlds are counted.
+    """
     if weight is None:
         values = np.sort(values)
     else:
         order = np.argsort(values, kind="stable")
         order = order[weight[order] > 0]
-        values, weight = values[order], weight[order]
+        values = values[order]
+        weight = weight[order]
     starts = np.flatnonzero(np.diff(values, prepend=-np.inf) > tolerance)
     if weight is None:
         if len(starts) == len(values):
@@ -99,17 +114,15 @@ def collapse(values: Array, tolerance: float = 0.0, weight: Array | None = None)
     )
 
 
-# --- all records but one ------------------------------------------------------------------------------------------------
-
-
 def leave_one_out(x: Array, query: Query) -> Array:
-    """Answers without record i: float64 ndarray of shape (n,); sum, mean, var and std up to a common shift.
+    """Return the answer without each record: a float64 ndarray of shape (n,).
 
-    Holds because, with n' = n - 1 and d = x - mean: sum and mean fall by x and by x / n'; the sum of squares about the
-    mean falls by d^2 n / n', and sqrt(a) - sqrt(a - b) = b / (sqrt(a) + sqrt(a - b)); an order statistic skips the record
-    that is missing (x is sorted for it).
+    Sum, mean, var and std lack a common shift. Order statistics need x in ascending order, and skip
+    the record that is missing. Holds because, with n' = n - 1 and d = x - mean: sum and mean fall
+    by x and by x / n'; and the sum of squares about the mean falls by d^2 n / n'.
     """
-    n, left = len(x), len(x) - 1
+    n = len(x)
+    left = n - 1
     match query.name:
         case "count":
             return np.full(n, float(left))
@@ -122,6 +135,7 @@ def leave_one_out(x: Array, query: Query) -> Array:
             drop = squares * (n / left**2)
             if query.name == "var":
                 return np.asarray(-drop)
+            # sqrt(a) - sqrt(a - b) = b / (sqrt(a) + sqrt(a - b)), without cancellation
             whole = squares.sum() / left
             roots = math.sqrt(whole) + np.sqrt(np.clip(whole - drop, 0, None))
             return np.asarray(-drop / np.maximum(roots, np.finfo(float).tiny))
@@ -132,21 +146,19 @@ def leave_one_out(x: Array, query: Query) -> Array:
             return interpolate(x[low + (missing <= low)], x[above], weight)
 
 
-# --- order statistics ---------------------------------------------------------------------------------------------------
-
-
 def _pairs(query: Query, n: int, size: int) -> int:
-    """How many places an order statistic may take in the universe."""
-    places = n - size + 1
-    return 0 if query.rank(size)[1] == 0 else places * (places + 1) // 2
+    """Return how many pairs of records an interpolated order statistic may lie between."""
+    positions = n - size + 1
+    return 0 if query.rank(size)[1] == 0 else positions * (positions + 1) // 2
 
 
 def _order_statistics(x: Array, size: int, query: Query) -> Answers:
-    """Count the worlds by where their order statistic stands.
+    """Count the worlds by the index of their order statistic in the universe.
 
-    Holds because: the record at place i of n (from 0) has rank k of size exactly if k of the i below it and size - k - 1
-    of those above are taken: C(i, k) C(n-1-i, size-k-1). The records at places i < j have ranks k and k + 1 exactly if
-    none between is taken: C(i, k) C(n-1-j, size-k-2). Equal records stay distinct, their counts add up.
+    Holds because: record i of n (from 0) has rank k of size exactly if k of the i records below it
+    and size - k - 1 of those above are taken: C(i, k) C(n-1-i, size-k-1). Records i < j have ranks
+    k and k + 1 exactly if none between is taken: C(i, k) C(n-1-j, size-k-2). Equal records stay
+    distinct, and their counts add up.
     """
     n = len(x)
     rank, weight = query.rank(size)
@@ -155,7 +167,8 @@ def _order_statistics(x: Array, size: int, query: Query) -> Answers:
         return _merge(x[at], _log_choose(at, rank) + _log_choose(n - 1 - at, size - rank - 1))
     free = n - size + 1
     first, second = np.triu_indices(free)
-    low, high = first + rank, second + rank + 1
+    low = first + rank
+    high = second + rank + 1
     logs = _log_choose(low, rank) + _log_choose(n - 1 - high, size - rank - 2)
     return _merge(interpolate(x[low], x[high], weight), logs, ROUNDING * float(np.abs(x).max()))
 
@@ -169,24 +182,26 @@ def _log_choose(n: Array, k: int) -> Array:
 def _merge(values: Array, logs: Array, tolerance: float = 0.0) -> Answers:
     """Add up the counts of equal answers."""
     order = np.argsort(values, kind="stable")
-    values, logs = values[order], logs[order]
+    values = values[order]
+    logs = logs[order]
     starts = np.flatnonzero(np.diff(values, prepend=-np.inf) > tolerance)
     if len(starts) == len(values):
         return Answers(values, logs)
     return Answers(values[starts], np.logaddexp.reduceat(logs, starts))
 
 
-# --- worlds one by one, in the order of itertools.combinations ------------------------------------------------------------
-
-
 def _listed(x: Array, size: int) -> Array:
-    """Every world, record by record: (worlds, size)."""
+    """Return every world, record by record: an ndarray of shape (worlds, size)."""
     flat = itertools.chain.from_iterable(itertools.combinations(range(len(x)), size))
     return np.asarray(x[np.fromiter(flat, dtype=np.intp).reshape(-1, size)])
 
 
 def listed_answers(column: Column, query: Query) -> Array:
-    """The answer of every world, in the order of ``itertools.combinations``: float64 ndarray of shape (worlds,).
+    """Return the answer of every world, in the order of ``itertools.combinations``.
+
+    Returns
+    -------
+    float64 ndarray of shape (worlds,)
 
     Raises
     ------
@@ -200,15 +215,17 @@ def listed_answers(column: Column, query: Query) -> Array:
         return _listed_leave_one_out(column, query)
     raise Infeasible(
         f"beliefs about every {column.size:,} out of {column.n:,} records",
-        f"there are about 10^{column.log_worlds / np.log(10):.0f} worlds, and at most {MOST_LISTED:,} are listed",
+        f"there are about 10^{column.log_worlds / np.log(10):.0f} worlds, "
+        f"and at most {MOST_LISTED:,} are listed",
         f"Take size = {column.n - 1:,}, or ask for the bound, which needs no list",
     )
 
 
 def _listed_leave_one_out(column: Column, query: Query) -> Array:
-    """The first combination lacks the last record, the last one the first."""
+    """Return the answers without each record, with the shift that ``leave_one_out`` lacks."""
     found = _without_each(column, query)
-    middle, left = column.ordered[column.n // 2], column.n - 1
+    middle = column.ordered[column.n // 2]
+    left = column.n - 1
     match query.name:
         case "sum":
             found += column.centred.sum() + middle * left
@@ -224,14 +241,17 @@ def _listed_leave_one_out(column: Column, query: Query) -> Array:
 
 
 def _without_each(column: Column, query: Query) -> Array:
-    """Up to a common shift: as ``leave_one_out``, in the order of combinations."""
+    """Return what ``leave_one_out`` does, in the order of combinations.
+
+    The first combination lacks the last record, and the last one lacks the first.
+    """
     found = np.empty(column.n)
     found[np.argsort(column.records, kind="stable")] = leave_one_out(column.centred, query)
     return found[::-1].copy()
 
 
 def prior_answers(column: Column, query: Query, prior: ArrayLike) -> Answers:
-    """Distinct answers under a prior that is given world by world."""
+    """Return distinct answers under a prior that is given world by world."""
     weight = checked_prior(prior, column)
     if column.leaves_one_out and column.n > FEW:
         found = _without_each(column, query)
@@ -241,12 +261,10 @@ def prior_answers(column: Column, query: Query, prior: ArrayLike) -> Answers:
 
 
 def checked_prior(prior: ArrayLike, column: Column) -> Array:
-    """Read a prior: probabilities of all worlds, which add up to 1."""
-    remedy = (
-        f"Give {column.worlds:,} probabilities, in the order of itertools.combinations"
-        if column.n <= 64
-        else "Give one a world"
-    )
+    """Read a prior: the probabilities of all worlds, which add up to 1."""
+    remedy = "Give one probability per world"
+    if column.n <= 64:
+        remedy = f"Give {column.worlds:,} probabilities, in the order of itertools.combinations"
     weight = as_floats(prior)
     if weight.shape != (column.worlds,):
         raise UsageError("a prior", "it does not have one entry for each world", remedy)
