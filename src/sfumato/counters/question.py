@@ -77,8 +77,10 @@ class Counter(
     {proof}
 
     >>> from sfumato.privacy.measures import PureDP
-    >>> print(Counter(horizon=365).preview(None, Unit(), PureDP("1")))
-    Running total of events at epsilon = 1, for any one person contributing at most one row, added or removed:
+    >>> preview = Counter(horizon=365).preview(None, Unit(), PureDP("1"))
+    >>> print(preview)  # doctest: +NORMALIZE_WHITESPACE
+    Running total of events at epsilon = 1,
+      for any one person contributing at most one row, added or removed:
       by an elder tree of 2 levels (radices 21) with discrete Laplace noise of scale 2 on each draw
       of the rows counted, each of 365 totals is within +-29 of the truth with 95% confidence
       all of them at once are within +-58
@@ -92,14 +94,25 @@ class Counter(
     late: Literal["refuse", "count"] = "refuse"
 
     proof: ClassVar[Proof] = Proof(
-        sensitivity="what one person's rows add up to, at most rows_per_person times the largest value, wherever and whenever they come.",
-        because="each step publishes integers only, by a machine whose proof is in its module: a Laplace tree in which each row lies "
-        "under one draw per level, or a Toeplitz matrix with entries on the lattice of the Gaussian noise. It holds for increments "
-        "chosen after seeing earlier totals.",
-        not_covered="how many steps there were, when, and the names of events (with a calendar: when each was published); the state at "
-        "rest, which is secret; an older copy of the ledger put back, which would draw new noise for old steps.",
-        source="Dwork, Naor, Pitassi, Rothblum 2010; Andersson, Pagh, Steiner, Torkamani 2025; Fichtenberger, Henzinger, Upadhyay "
-        "2023; Dvijotham et al. 2024.",
+        sensitivity=(
+            "what one person's rows add up to, at most rows_per_person times the largest value, "
+            "wherever and whenever they come."
+        ),
+        because=(
+            "each step publishes integers only, by a machine whose proof is in its module: a "
+            "Laplace tree in which each row lies under one draw per level, or a Toeplitz matrix "
+            "with entries on the lattice of the Gaussian noise. It holds for increments chosen "
+            "after seeing earlier totals."
+        ),
+        not_covered=(
+            "how many steps there were, when, and the names of events (with a calendar: when each "
+            "was published); the state at rest, which is secret; an older copy of the ledger put "
+            "back, which would draw new noise for old steps."
+        ),
+        source=(
+            "Dwork, Naor, Pitassi, Rothblum 2010; Andersson, Pagh, Steiner, Torkamani 2025; "
+            "Fichtenberger, Henzinger, Upadhyay 2023; Dvijotham et al. 2024."
+        ),
     )
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Running totals under continual observation: noise that is correlated over time, and what it costs."""
+"""Running totals under continual observation: noise that is correlated over time, and its cost."""
 
 from sfumato.streaming.accounting import (
     compute_rdp_single_tree,

@@ -1,12 +1,13 @@
-"""What trees of Gaussian noise cost: one tree or several, Renyi and concentrated, under the source's names.
+"""The privacy loss of trees of Gaussian noise: one tree or several, under the source's names.
 
-A tree of Gaussian nodes is one Gaussian mechanism with the squared sensitivity of ``squared_tree_sensitivity``, adaptive steps included:
-its Renyi divergence at order a is at most a S / (2 sigma^2), which is rho-zCDP with rho = S / (2 sigma^2) (Bun, Steinke 2016, Lemma 2.4).
-Trees that follow each other add up: one person may have taken part in every one of them. Charging a restart once is right only if
-nobody takes part in two trees.
+A tree of Gaussian nodes is one Gaussian mechanism with the squared sensitivity S of
+``squared_tree_sensitivity``, adaptive steps included. Its Renyi divergence at order a is at most
+a S / (2 sigma^2), which is rho-zCDP with rho = S / (2 sigma^2) (Bun, Steinke 2016, Lemma 2.4). The
+losses of trees that follow each other add up, since one person may have taken part in all of them.
+Charging a restart only once would be right only if nobody took part in two trees.
 
-Here ``min_separation`` counts the steps *between* two participations, as the source does; elsewhere in this library ``separation`` is
-their distance, one more.
+Here ``min_separation`` counts the steps *between* two participations, as the source does. Elsewhere
+in this library ``separation`` is their distance, which is one more.
 Source: Kairouz et al. 2021, app. D; TensorFlow Privacy, ``tree_aggregation_accountant``.
 """
 
@@ -26,14 +27,14 @@ from sfumato.streaming.sensitivity import levels, squared_tree_sensitivity
 def compute_zcdp_tree_restart(
     noise_multiplier: float, steps_list: int | Sequence[int], *, completed: bool = False
 ) -> float:
-    """What trees of so many steps each cost together, as rho, if one person takes part in each of them at most once.
+    """Return the rho of several trees together, if one person takes part at most once in each.
 
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of a node over the clip.
+        Standard deviation of a node over the clipping norm.
     steps_list : int or sequence of int
-        Steps of each tree; trees of no steps cost nothing.
+        The number of steps of each tree; trees of no steps cost nothing.
     completed : bool
         Whether trees are completed before a restart (``complete_state``).
 
@@ -42,10 +43,7 @@ def compute_zcdp_tree_restart(
     """
     sigma = check_deviation(noise_multiplier, "noise_multiplier")
     trees = [steps_list] if isinstance(steps_list, int | np.integer) else list(steps_list)
-    if not trees or any(
-        isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0
-        for steps in trees
-    ):
+    if not trees or not all(_counts_steps(steps) for steps in trees):
         raise UsageError(
             f"steps_list = {steps_list!r}",
             "it must hold whole numbers of at least 0, and one at least",
@@ -62,16 +60,15 @@ def compute_rdp_tree_restart(
     *,
     completed: bool = False,
 ) -> float | Array:
-    """The same as Renyi divergences: a float for one order, else ndarray of shape (orders,)."""
-    return _renyi(
-        compute_zcdp_tree_restart(noise_multiplier, steps_list, completed=completed), orders
-    )
+    """Return the same loss as Renyi divergences, like ``orders``: a float, or an ndarray."""
+    rho = compute_zcdp_tree_restart(noise_multiplier, steps_list, completed=completed)
+    return _renyi(rho, orders)
 
 
 def compute_zcdp_single_tree(
     noise_multiplier: float, total_steps: int, max_participation: int, min_separation: int
 ) -> float:
-    """What one tree costs, as rho, if one person takes part at most ``max_participation`` times.
+    """Return the rho of one tree, if one person takes part at most ``max_participation`` times.
 
     Parameters
     ----------
@@ -79,17 +76,13 @@ def compute_zcdp_single_tree(
     total_steps, max_participation : int
         At least 1.
     min_separation : int
-        At least so many steps lie between two participations; 0 allows neighbouring steps.
+        The least number of steps between two participations; 0 allows neighbouring steps.
 
     >>> compute_zcdp_single_tree(1.0, 8, max_participation=3, min_separation=2)
     10.0
     """
     sigma = check_deviation(noise_multiplier, "noise_multiplier")
-    if (
-        isinstance(min_separation, bool)
-        or not isinstance(min_separation, int | np.integer)
-        or min_separation < 0
-    ):
+    if not _counts_steps(min_separation):
         raise UsageError(
             f"min_separation = {min_separation!r}",
             "it counts the steps between two participations",
@@ -108,35 +101,33 @@ def compute_rdp_single_tree(
     min_separation: int,
     orders: float | Sequence[float],
 ) -> float | Array:
-    """The same as Renyi divergences: a float for one order, else ndarray of shape (orders,)."""
-    return _renyi(
-        compute_zcdp_single_tree(noise_multiplier, total_steps, max_participation, min_separation),
-        orders,
-    )
+    """Return the same loss as Renyi divergences, like ``orders``: a float, or an ndarray."""
+    rho = compute_zcdp_single_tree(noise_multiplier, total_steps, max_participation, min_separation)
+    return _renyi(rho, orders)
 
 
 def get_privacy_spent(
     orders: Sequence[float], rdp: Sequence[float], target_delta: float
 ) -> tuple[float, float]:
-    """The least epsilon at ``target_delta`` over the orders given, and the order that gives it.
+    """Return the least epsilon at ``target_delta`` over the orders given, and its order.
 
-    ``privacy.composition.zcdp_to_approx`` takes the best of all orders: never more, and without a list of orders.
+    ``privacy.composition.zcdp_to_approx`` needs no list of orders: it takes the best of all orders,
+    and its epsilon is never larger.
     Source: Canonne, Kamath, Steinke 2020, Prop. 12.
 
     >>> orders = [1 + x / 10 for x in range(1, 100)] + list(range(12, 64))
-    >>> epsilon, order = get_privacy_spent(orders, compute_rdp_tree_restart(1.13, 1600, orders), 1e-6)
+    >>> divergences = compute_rdp_tree_restart(1.13, 1600, orders)
+    >>> epsilon, order = get_privacy_spent(orders, divergences, 1e-6)
     >>> round(epsilon, 4), order
     (18.7096, 2.7)
     """
-    a, divergences = (
-        np.atleast_1d(np.asarray(orders, dtype=float)),
-        np.atleast_1d(np.asarray(rdp, dtype=float)),
-    )
+    a = np.atleast_1d(np.asarray(orders, dtype=float))
+    divergences = np.atleast_1d(np.asarray(rdp, dtype=float))
     if a.shape != divergences.shape or not (a > 1).all() or not 0 < target_delta < 1:
         raise UsageError(
             "an epsilon from Renyi divergences",
-            "orders lie above 1, one divergence each, and delta between 0 and 1",
-            "Give such",
+            "orders lie above 1, each has one divergence, and delta lies between 0 and 1",
+            "Give two lists of one length, and a delta such as 1e-6",
         )
     epsilon = divergences + np.log1p(-1 / a) - np.log(target_delta * a) / (a - 1)
     best = int(np.argmin(epsilon))
@@ -144,12 +135,18 @@ def get_privacy_spent(
 
 
 def completed_levels(steps: int) -> int:
-    """How many nodes hold a step once a tree of ``steps`` steps is completed: floor(log2(steps - 1)) + 2.
+    """Return how many nodes hold a step once a tree is completed: floor(log2(steps - 1)) + 2.
 
     >>> [completed_levels(t) for t in (1, 2, 3, 4, 5)]
     [1, 2, 3, 3, 4]
     """
     return (steps - 1).bit_length() + 1
+
+
+def _counts_steps(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        return False
+    return bool(value >= 0)
 
 
 def _rho(sigma: float, square: int) -> float:

@@ -1,4 +1,4 @@
-"""What all aggregators of noise have in common: states that are passed on, an error law, a sensitivity, and their price."""
+"""What all aggregators of noise share: states that are passed on, variances, and their cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ V_co = TypeVar("V_co", covariant=True)
 
 
 class State(msgspec.Struct, frozen=True, eq=False):
-    """Where a stream of noise stands. Secret: it holds noise that is still to be used."""
+    """The state of a stream of noise. Secret: it holds noise that will be used."""
 
     @property
     def step_index(self) -> int:
@@ -44,8 +44,8 @@ class Aggregator(abc.ABC, Generic[V_co]):
     Parameters
     ----------
     value_generator : ValueGenerator, or a function without arguments
-        Generates independent values: scalars, arrays, or nested lists, tuples and dicts of arrays. Only ``+`` and ``*`` are used, so
-        arrays of torch and jax pass through untouched.
+        Generates independent values: scalars, arrays, or nested lists, tuples and dicts of arrays.
+        Only ``+`` and ``*`` are used, so arrays of torch and jax pass through untouched.
     """
 
     kind: str
@@ -55,8 +55,8 @@ class Aggregator(abc.ABC, Generic[V_co]):
     # ``{float_noise}``.
     gaussian_values: ClassVar[str] = (
         "Guarantee: with Gaussian values of standard deviation sigma times the clip, rho-zCDP, "
-        "rho = L / (2 sigma^2), for one person added or removed, when the noise is added to sums of "
-        "contributions clipped in L2."
+        "rho = L / (2 sigma^2), for one person added or removed, when the noise is added to sums "
+        "of contributions clipped in L2."
     )
     float_noise: ClassVar[str] = (
         "Not covered: the noise is a float that is added to floats; its low-order bits may tell "
@@ -75,40 +75,58 @@ class Aggregator(abc.ABC, Generic[V_co]):
         return self._first(self.value_generator.initialize())
 
     def reset_state(self, state: object) -> State:
-        """Return the state before the first step of a new stream, whose values go on where the old ones ended.
+        """Return the state before the first step of a new stream.
+
+        Its values continue where those of the old one ended.
 
         Raises
         ------
         UsageError
-            The state belongs to another aggregator.
+            If the state belongs to another aggregator.
         """
         return self._first(self._generator_state(state))
 
     @abc.abstractmethod
     def get_cumsum_and_update(self, state: object) -> tuple[V_co, State]:
-        """Return the noise of the current step and the state of the next one. The same state gives the same noise."""
+        """Return the noise of the current step and the state of the next one.
+
+        The same state gives the same noise.
+        """
 
     @abc.abstractmethod
     def variances(self, steps: int) -> Array:
-        """Variance of the noise at each step, for values of variance 1: float64 ndarray of shape (steps,)."""
+        """Return the variance of the noise at each step, for values of variance 1.
+
+        Returns
+        -------
+        float64 ndarray of shape (steps,)
+        """
 
     @abc.abstractmethod
     def squared_sensitivity(
         self, steps: int, *, participations: int = 1, separation: int = 1
     ) -> int | float:
-        """How far one person moves what is released within ``steps`` steps, in L2, squared.
+        """Return the squared L2 norm by which one person moves what is released.
 
-        Contributions have norm at most one; one person takes part in at most ``participations`` steps, any two at least
-        ``separation`` apart (0: all of them may fall into one step).
+        Parameters
+        ----------
+        steps : int
+            The number of steps that are released.
+        participations : int
+            The largest number of steps in which one person takes part, each time with a
+            contribution of norm at most 1.
+        separation : int
+            The least distance of any two of these; 0: all may be one step.
         """
 
     def cost(
         self, *, noise_multiplier: float, steps: int, participations: int = 1, separation: int = 1
     ) -> ZCDP:
-        """What ``steps`` steps cost with Gaussian values of standard deviation noise_multiplier times the clip.
+        """Return the privacy loss of ``steps`` steps with Gaussian values, under add-remove.
 
-        rho = squared sensitivity / (2 noise_multiplier^2), rounded up; adding or removing one person. It does not count what
-        adding floats to floats may tell, which this kind of noise leaves open.
+        Their standard deviation is noise_multiplier times the clipping norm. The loss is rho =
+        squared sensitivity / (2 noise_multiplier^2), rounded up. It does not cover what the
+        low-order bits of floating-point sums may tell.
 
         >>> from sfumato.streaming import TreeAggregator
         >>> str(TreeAggregator(lambda: 0.0).cost(noise_multiplier=2, steps=1600))
@@ -118,20 +136,21 @@ class Aggregator(abc.ABC, Generic[V_co]):
         if sigma == 0:
             raise UsageError(
                 "the cost of noise_multiplier = 0",
-                "without noise nothing is promised",
+                "without noise there is no guarantee",
                 "Give a positive noise_multiplier",
             )
         square = self.squared_sensitivity(
             steps, participations=participations, separation=separation
         )
-        return ZCDP(
-            Fraction(units_up(Fraction(square) / (2 * Fraction(sigma) ** 2), RHO_UNITS), RHO_UNITS)
-        )
+        rho = Fraction(square) / (2 * Fraction(sigma) ** 2)
+        return ZCDP(Fraction(units_up(rho, RHO_UNITS), RHO_UNITS))
 
     def deviations(
         self, steps: int, *, rho: Exactly, participations: int = 1, separation: int = 1
     ) -> Array:
-        """Standard deviation of each total when the stream costs ``rho``, for contributions of norm at most 1: float64, shape (steps,).
+        """Return the standard deviation of each total when the stream costs ``rho``.
+
+        Contributions have norm at most 1. The result is a float64 ndarray of shape (steps,).
 
         >>> from sfumato.streaming import EfficientTreeAggregator
         >>> EfficientTreeAggregator(lambda: 0.0).deviations(2, rho=1).round(3).tolist()
@@ -140,23 +159,25 @@ class Aggregator(abc.ABC, Generic[V_co]):
         square = self.squared_sensitivity(
             steps, participations=participations, separation=separation
         )
-        return np.asarray(
-            np.sqrt(self.variances(steps) * (float(square) / (2 * float(positive(rho, "rho")))))
-        )
+        sigma_squared = float(square) / (2 * float(positive(rho, "rho")))
+        return np.asarray(np.sqrt(self.variances(steps) * sigma_squared))
 
     def whole(self, steps: int, state: NoiseState | None = None) -> Array:
-        """The noise of a whole horizon at once, as stepping through it would give: float64 ndarray of shape (steps,).
+        """Return the noise of a whole horizon at once: a float64 ndarray of shape (steps,).
+
+        It is the noise that stepping through the horizon would give.
 
         Parameters
         ----------
         steps : int
-        state : state of the generator, optional
-            A ``NoiseState`` as ``value_generator.initialize()`` returns it. None: a fresh one.
+        state : NoiseState, optional
+            A state of the generator, as ``value_generator.initialize()`` returns it. None: a fresh
+            one.
 
         Raises
         ------
         UsageError
-            The generator is not a ``GaussianNoiseGenerator`` of single floats.
+            If the generator is not a ``GaussianNoiseGenerator`` of single floats.
         """
         generator = self.value_generator
         if not isinstance(generator, GaussianNoiseGenerator):
@@ -165,21 +186,22 @@ class Aggregator(abc.ABC, Generic[V_co]):
                 "the values come from a generator of your own",
                 "Call get_cumsum_and_update",
             )
-        return self._whole(
-            steps,
-            lambda count: generator.many(generator.initialize() if state is None else state, count),
-        )
+
+        def draw(count: int) -> Array:
+            return generator.many(generator.initialize() if state is None else state, count)
+
+        return self._whole(steps, draw)
 
     @abc.abstractmethod
     def _first(self, generator_state: object) -> State:
-        """The state before the first step, from that of the generator."""
+        """Return the state before the first step, from that of the generator."""
 
     @abc.abstractmethod
     def _generator_state(self, state: object) -> object:
-        """What a state of this aggregator keeps of its generator."""
+        """Return the state of the generator that a state of this aggregator keeps."""
 
     def _foreign(self) -> UsageError:
-        """What is said of a state that is not of this aggregator."""
+        """Return the refusal of a state that is not of this aggregator."""
         asked = f"a step of {type(self).__name__}"
         return UsageError(
             asked, "the state belongs to another aggregator", "Start from this one's init_state()"
@@ -187,7 +209,7 @@ class Aggregator(abc.ABC, Generic[V_co]):
 
     @abc.abstractmethod
     def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
-        """The noise of ``steps`` steps from as many values as they take."""
+        """Return the noise of ``steps`` steps, from as many values as they take."""
 
 
 def plot_errors(
@@ -197,7 +219,7 @@ def plot_errors(
     rho: Exactly,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how far a running total is off at each step, for several aggregators at the same price.
+    """Draw the standard deviation at each step, for several aggregators at one cost.
 
     Parameters
     ----------
@@ -205,7 +227,7 @@ def plot_errors(
         At most six.
     steps : int
     rho : number
-        What each of them costs, for one participation of norm at most 1.
+        The cost of each of them, for one participation of norm at most 1.
     ax : Axes, optional
 
     Returns
@@ -214,10 +236,10 @@ def plot_errors(
     """
     from sfumato.charts.errors import draw_errors
 
-    drawn: Axes = draw_errors(
-        {label: aggregator.deviations(steps, rho=rho) for label, aggregator in aggregators.items()},
-        ax,
-    )
+    deviations = {
+        label: aggregator.deviations(steps, rho=rho) for label, aggregator in aggregators.items()
+    }
+    drawn: Axes = draw_errors(deviations, ax)
     return drawn
 
 
@@ -233,9 +255,9 @@ def check_steps(steps: int, most: int | None = None) -> int:
 
 
 def beyond(horizon: int) -> UsageError:
-    """What is said when a stream goes on after its horizon."""
+    """Return the refusal of a step after the horizon."""
     return UsageError(
         f"a step beyond the horizon of {horizon:,}",
-        "the parameters and the price were fixed for that many steps",
+        "the parameters and the cost were fixed for that many steps",
         "Start a new stream with a longer horizon, or restart with reset_state and pay for it",
     )

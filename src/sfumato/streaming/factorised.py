@@ -1,10 +1,13 @@
-"""Aggregators from factorisations B C of running totals: the noise of step t is (B z)_t, for a lower-triangular B and one value z_t a step.
+"""Aggregators from factorisations B C of running totals: the noise of step t is (B z)_t.
 
-Their strategy C = B^-1 A is lower triangular, A the ones on and below the diagonal. So y = C x + z is a sequence of Gaussian mechanisms,
-each of which may depend on what the earlier ones released, and total + noise = B y is post-processing.
+B is lower triangular, and z has one value a step. With A the matrix of ones on and below the
+diagonal, the strategy C = B^-1 A is lower triangular, too. So y = C x + z is a sequence of Gaussian
+mechanisms, each of which may depend on what the earlier ones released, and total + noise = B y is
+post-processing.
 
-A state holds the value of its step and what it needs of the values before; the noise is made from both when it is asked for, in memory
-that no state reads again. Callers may so add to it in place.
+A state holds the value of its step and what it needs of the values before. The noise is computed
+from both when it is asked for, in memory that no state reads again, so that callers may change it
+in place.
 """
 
 from __future__ import annotations
@@ -34,33 +37,33 @@ from sfumato.streaming.toeplitz import (
 )
 from sfumato.streaming.values import WHOLE, Leaf, combine, leaves, rebuilt, unlike
 
+# The usual libraries compute matrix products of fewer multiplications in one thread, since more
+# threads would cost more than they save.
 _ONE_THREAD = 2**18
-"""Products of matrices with fewer multiplications are left to one thread by the usual libraries: more cost more than they save."""
-
 
 V_co = TypeVar("V_co", covariant=True)
 M = TypeVar("M")
 
 Kept: TypeAlias = Past | tuple[Leaf, ...]
-"""What a Toeplitz matrix keeps of a leaf: all values of it."""
+"""What a Toeplitz matrix keeps of a leaf: all of its values."""
 Buffers: TypeAlias = list[Leaf] | Array
-"""What decaying sums keep of a leaf: ndarray of shape (d, size) where it is an array of numpy."""
+"""What decaying sums keep of a leaf: an ndarray of shape (d, size) if it is an array of numpy."""
 
 
 class StreamState(State, Generic[V_co, M], frozen=True, eq=False):
-    """Where a stream stands. Secret: it holds noise that was used and noise that is still to be used.
+    """The state of a stream. Secret: it holds noise that was used and noise that will be used.
 
     Attributes
     ----------
     step : int
-        Index of the current step.
+        Index of the current step, from 0 on.
     value : value
         The value of the current step; None after the last one.
-    memory : tuple, one item a leaf of the value
-        What the aggregator keeps of the steps before.
+    memory : tuple
+        What the aggregator keeps of the steps before, one item for each leaf of the value.
     value_generator_state : object
     kind : str
-        Which aggregator it belongs to.
+        The aggregator to which it belongs.
     """
 
     step: int
@@ -79,22 +82,24 @@ class StreamState(State, Generic[V_co, M], frozen=True, eq=False):
 
 
 class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
-    """Noise (B z)_t for a Toeplitz matrix B and one value a step, leaf by leaf."""
+    """The noise (B z)_t for a Toeplitz matrix B and one value a step, leaf by leaf."""
 
     horizon: int
 
     def get_cumsum_and_update(self, state: object) -> tuple[V_co, StreamState[V_co, M]]:
         """Return the noise of the current total, and the state of the next step.
 
-        Arrays of noise may share memory with the next state, which never reads it: change them as you like, but copy what you collect.
+        Arrays of noise may share memory with the next state, which never reads it. You may change
+        them in place, but copy those that you collect.
 
         Raises
         ------
         UsageError
-            The state belongs to another aggregator, or the horizon has been reached.
+            If the state belongs to another aggregator, or the horizon is reached.
         """
         state = self._own(state)
-        step, value = state.step, state.value
+        step = state.step
+        value = state.value
         if value is None or step >= self.horizon:
             raise beyond(self.horizon)
         parts = leaves(value)
@@ -105,9 +110,8 @@ class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
         if step + 1 == self.horizon:
             return noise, StreamState(step + 1, None, (), state.value_generator_state, self.kind)
         following, after = self.value_generator.next(state.value_generator_state)
-        return noise, StreamState(
-            step + 1, following, tuple([held for _, held in found]), after, self.kind
-        )
+        memory = tuple([held for _, held in found])
+        return noise, StreamState(step + 1, following, memory, after, self.kind)
 
     def _own(self, state: object) -> StreamState[V_co, M]:
         if not isinstance(state, StreamState) or state.kind != self.kind:
@@ -123,25 +127,27 @@ class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
         if any("float16" in str(getattr(leaf, "dtype", "")) for leaf in parts):
             raise UsageError(
                 "noise in half precision",
-                "coefficients rounded so far are those of another matrix, with another price",
+                "its coefficients would be those of another matrix, with another cost",
                 "Give float32",
             )
         return StreamState(0, value, tuple(map(self._begin, parts)), after, self.kind)
 
     @abc.abstractmethod
     def _begin(self, leaf: Leaf) -> M:
-        """What is kept before the first step of a leaf like this one."""
+        """Return what is kept before the first step of a leaf like this one."""
 
     @abc.abstractmethod
     def _step(self, held: M, leaf: Leaf) -> tuple[Leaf, M]:
-        """One leaf's noise for its value, and what is kept of it after that."""
+        """Return one leaf's noise for its value, and what is kept of the leaf after that."""
 
 
 class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
-    """Noise of a running total by the square-root factorisation: noise_t = f_0 z_t + f_1 z_(t-1) + ... + f_t z_0.
+    """Noise of a running total by the square-root factorisation.
 
-    It keeps all values, and as many doubles. Floats, and arrays of numpy of up to 2^14 numbers, cost O(log(t)^2) a step on average; larger
-    arrays and those of other libraries t additions. For long horizons take ``BLTAggregator``, which comes within one percent.
+    noise_t = f_0 z_t + f_1 z_(t-1) + ... + f_t z_0. The state keeps all values, and as many
+    doubles. Floats, and arrays of numpy of up to 2^14 numbers, cost O(log(t)^2) a step on average.
+    Larger arrays, and those of other libraries, cost t additions. For long horizons use
+    ``BLTAggregator``, which is within one percent.
 
     Parameters
     ----------
@@ -150,9 +156,11 @@ class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
         How many steps there will be, at most 10^7.
 
     {gaussian_values}
-    Sensitivity: L2 squared L = f_0^2 + ... + f_(steps-1)^2 for one participation; for several, ``squared_sensitivity``.
-    Holds because: total + noise = B (C x + z) with B = C: post-processing of C x + z, whose C is lower triangular, so that the steps may
-    depend on what was released before (Denisov, McMahan, Rush, Smith, Thakurta, NeurIPS 2022, Thm 2.1).
+    Sensitivity: L2 squared L = f_0^2 + ... + f_(steps-1)^2 for one participation; for several,
+    ``squared_sensitivity``.
+    Holds because: total + noise = B (C x + z) with B = C: post-processing of C x + z, whose C is
+    lower triangular, so that the steps may depend on what was released before (Denisov, McMahan,
+    Rush, Smith, Thakurta, NeurIPS 2022, Thm 2.1).
     {float_noise}
     Source: Fichtenberger, Henzinger, Upadhyay, ICML 2023.
 
@@ -173,22 +181,23 @@ class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
         self._f = coefficients(horizon)
 
     def variances(self, steps: int) -> Array:
-        """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
+        """Return the variance at each step for values of variance 1; see ``Aggregator``."""
         return np.cumsum(self._f[: check_steps(steps, self.horizon)] ** 2)
 
     def squared_sensitivity(
         self, steps: int, *, participations: int = 1, separation: int = 1
     ) -> float:
-        """How far one person moves the strategy within ``steps`` steps, in L2, squared."""
+        """Return the squared L2 norm by which one person moves the strategy; see ``Aggregator``."""
         column = self._f[: check_steps(steps, self.horizon)]
-        return float(
-            squared_sensitivity(column, participations=participations, separation=separation)
-        )
+        square = squared_sensitivity(column, participations=participations, separation=separation)
+        return float(square)
 
     def _begin(self, leaf: Leaf) -> Kept:
         if isinstance(leaf, float):
             return empty(1, "float64")
-        return empty(leaf.size, leaf.dtype) if _is_floats(leaf) and leaf.size <= WHOLE else ()
+        if _is_floats(leaf) and leaf.size <= WHOLE:
+            return empty(leaf.size, leaf.dtype)
+        return ()
 
     def _step(self, held: Kept, leaf: Leaf) -> tuple[Leaf, Kept]:
         if not isinstance(held, Past):
@@ -203,18 +212,21 @@ class ToeplitzAggregator(FactorisedAggregator[V_co, Kept]):
 
     @cached_property
     def _spectra(self) -> Array:
-        """Of the coefficients, kept: 16 bytes a step."""
+        """The spectra of the coefficients, which are kept: 16 bytes a step."""
         return spectra(self._f, part_of(self.horizon))
 
     def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
-        drawn, part = draw(check_steps(steps, self.horizon)), part_of(self.horizon)
+        drawn = draw(check_steps(steps, self.horizon))
+        part = part_of(self.horizon)
         if steps < part:
             return convolve(self._f[:steps], drawn, steps)
         return convolve_spectra(self._spectra, spectra(drawn, part), -(-steps // part))[:steps]
 
 
 class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
-    """Noise of a running total from a few decaying sums: within one percent of the square root, in constant memory.
+    """Noise of a running total from a few decaying sums, in constant memory.
+
+    Its variance is within one percent of the square-root factorisation's.
 
     Parameters
     ----------
@@ -222,12 +234,14 @@ class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
     horizon : int
         How many steps there will be, at most 10^7.
     buffers : int, optional
-        How many buffers. None: the fewest that come within one percent.
+        The number of buffers. None: the fewest that come within one percent.
 
     {gaussian_values}
-    Sensitivity: L2 squared L = c_0^2 + ... + c_(steps-1)^2, c the partner, for one participation; for several, ``squared_sensitivity``.
-    Holds because: total + noise = B (C x + z): post-processing of C x + z, whose C is lower triangular, so that the steps may depend on
-    what was released before. C is known to 1e-9, for which L is raised by 1e-6.
+    Sensitivity: L2 squared L = c_0^2 + ... + c_(steps-1)^2, c the partner, for one participation;
+    for several, ``squared_sensitivity``.
+    Holds because: total + noise = B (C x + z): post-processing of C x + z, whose C is lower
+    triangular, so that the steps may depend on what was released before. C is known to 1e-9, for
+    which L is raised by 1e-6.
     {float_noise}
     Source: Dvijotham et al., FOCS 2024; McMahan, Xu, Zhang, EMNLP 2024.
 
@@ -248,31 +262,29 @@ class BLTAggregator(FactorisedAggregator[V_co, Buffers]):
         self.horizon = self.blt.horizon
         self.kind = f"{len(self.blt.theta)} buffers over {self.horizon} steps"
         matrix = np.vstack([self.blt.omega, np.diag(self.blt.theta)])
-        self._matrix = {
-            np.dtype(name): matrix.astype(name) for name in ("float32", "float64")
-        }  # both exact
+        # Both are exact: theta and omega were rounded to single precision before.
+        self._matrix = {np.dtype(name): matrix.astype(name) for name in ("float32", "float64")}
 
     def variances(self, steps: int) -> Array:
-        """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
+        """Return the variance at each step for values of variance 1; see ``Aggregator``."""
         return np.cumsum(self.blt.coefficients(check_steps(steps, self.horizon)) ** 2)
 
     def squared_sensitivity(
         self, steps: int, *, participations: int = 1, separation: int = 1
     ) -> float:
-        """How far one person moves the strategy within ``steps`` steps, in L2, squared."""
+        """Return the squared L2 norm by which one person moves the strategy; see ``Aggregator``."""
         column = self.blt.decoder(check_steps(steps, self.horizon))
-        return squared_sensitivity(column, participations=participations, separation=separation) * (
-            1 + ROUNDING
-        )
+        square = squared_sensitivity(column, participations=participations, separation=separation)
+        # The decoder is right to 1e-9, so that its square norm errs by less than ROUNDING.
+        return square * (1 + ROUNDING)
 
     def _begin(self, leaf: Leaf) -> Buffers:
-        """The d buffers u_i: ndarray of shape (d, size) where the leaf is an array of numpy."""
-        many = len(self.blt.theta)
+        n_buffers = len(self.blt.theta)
         if type(leaf) is float:
-            return [0.0] * many
-        return (
-            np.zeros((many, leaf.size), dtype=leaf.dtype) if _is_floats(leaf) else [leaf * 0] * many
-        )
+            return [0.0] * n_buffers
+        if _is_floats(leaf):
+            return np.zeros((n_buffers, leaf.size), dtype=leaf.dtype)
+        return [leaf * 0] * n_buffers
 
     def _step(self, held: Buffers, leaf: Leaf) -> tuple[Leaf, Buffers]:
         blt = self.blt
@@ -303,7 +315,7 @@ def _is_floats(value: object) -> TypeGuard[Array]:
 
 
 def _fitting(value: object, like: Array) -> Array:
-    """A leaf, if its numbers are as many and of the same kind as the rows of what is kept."""
+    """Return a leaf, if it has the size and dtype of the rows that are kept."""
     if type(value) is not np.ndarray or value.size != like.shape[1] or value.dtype != like.dtype:
         raise unlike()
     return value
@@ -314,10 +326,11 @@ def _flat(array: Array) -> Array:
 
 
 def _through(matrix: Array, held: Array, row: Array) -> tuple[Array, Array]:
-    """Noise and the buffers after it, rows of one new array: the matrix by the buffers, plus the value in each row.
+    """Return the noise and the buffers after it, as rows of one new array.
 
-    Piece by piece, so that the value is added to what is still in the processor's cache.
+    They are the matrix times the buffers, plus the value in each row.
     """
+    # Piece by piece, so that the value is added to what is still in the processor's cache.
     both = np.empty((len(matrix), row.size), dtype=row.dtype)
     length = min(WHOLE, _ONE_THREAD // matrix.size)
     for start in range(0, row.size, length):

@@ -1,7 +1,8 @@
-"""Where the values of tree nodes come from: functions, generators with a state, and Gaussian noise from a secret key.
+"""Generators of independent values: functions, generators with a state, and Gaussian noise.
 
-Gaussian noise is a function of the generator's state, which holds a secret key and a position. So a step that is replayed from a saved
-state gives the same noise, never a second draw that could be averaged with the first; and the state is secret.
+Gaussian noise is a function of the generator's state, which holds a secret key and a position. A
+step that is repeated from a saved state thus gives the same noise, and never a second draw that
+could be averaged with the first. The state is secret.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ from sfumato.random.normal import standard_normal
 from sfumato.streaming.values import Nested, leaves, map_leaves, refilled
 
 V_co = TypeVar("V_co", covariant=True)
+# How many numbers are drawn at a time, and how many of these blocks are kept.
 _BLOCK = 2**15
 _KEPT = 2
 
 
 class ValueGenerator(abc.ABC, Generic[V_co]):
-    """Generates values one after another from a state that is passed on; subclass it for a generator of your own."""
+    """Generates values one after another from a state that is passed on.
+
+    Subclass it for a generator of your own.
+    """
 
     @abc.abstractmethod
     def initialize(self) -> object:
@@ -65,14 +70,16 @@ class StatelessValueGenerator(ValueGenerator[V_co]):
 
 @runtime_checkable
 class Shaped(Protocol):
-    """What says a shape: a Spec, or an array of any library."""
+    """Anything with a shape: a Spec, or an array of any library."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
 
 
 class Spec(msgspec.Struct, frozen=True):
-    """Shape and dtype of an array of noise. Anything else with a ``shape`` (and a ``dtype``) does as well.
+    """Shape and dtype of an array of noise.
+
+    Anything else with a ``shape``, and perhaps a ``dtype``, may be given instead.
 
     >>> Spec((1000,), "float32").shape
     (1000,)
@@ -83,7 +90,7 @@ class Spec(msgspec.Struct, frozen=True):
 
 
 class NoiseState(msgspec.Struct, frozen=True):
-    """Where a stream of noise stands. Secret: whoever reads it knows all noise, past and to come."""
+    """The state of a stream of noise. Secret: whoever reads it knows all past and future noise."""
 
     key: bytes
     position: int
@@ -96,7 +103,7 @@ class NoiseState(msgspec.Struct, frozen=True):
 class _Rows(Protocol[V_co]):
     """One leaf's values for the positions of a block."""
 
-    def __getitem__(self, place: int, /) -> V_co: ...
+    def __getitem__(self, row_index: int, /) -> V_co: ...
 
 
 Block: TypeAlias = tuple[bytes, int, list[_Rows[V_co]]]
@@ -109,21 +116,25 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
     ----------
     noise_std : float
         Standard deviation of each number, at least 0.
-    specs : None, shape, Spec, anything with a shape and a dtype, or nested lists, tuples and dicts of them
-        None is a Python float, a tuple of whole numbers the shape of an array of float64. Arrays serve as specs, too.
+    specs : None, shape, Spec, array, or nested lists, tuples and dicts of them
+        None is a Python float. A tuple of whole numbers is the shape of a float64 array. An array
+        of any library stands for its shape and dtype.
     seed : None
-        There is no public seed: ``sfumato.testing.deterministic`` makes noise repeat in tests.
+        There is no public seed. ``sfumato.testing.deterministic`` makes noise repeat in tests.
 
     Raises
     ------
     UsageError
-        ``noise_std`` is negative or not finite, a spec has no shape or no floating dtype, or a seed was given.
+        If ``noise_std`` is negative or not finite, a spec has no shape or no floating-point dtype,
+        or a seed is given.
 
     Guarantee: the values are independent normal draws, given AES, to the accuracy of their dtype.
     Sensitivity: not its affair; see the aggregators.
-    Holds because: ``random.normal`` and ``random.derived``; the key is drawn from the cryptographic stream by ``initialize``.
-    Not covered: floats are added to floats, so the low-order bits of a sum may tell what was added (Mironov 2012). For counts
-    and clipped sums that are to be published, the exact form of ``sf.Counter`` has no such gap.
+    Holds because: ``random.normal`` and ``random.derived``; the key is drawn from the cryptographic
+    stream by ``initialize``.
+    Not covered: floats are added to floats, so the low-order bits of a sum may tell what was added
+    (Mironov 2012). For counts and clipped sums that are to be published, the exact form of
+    ``sf.Counter`` has no such gap.
     Source: Marsaglia, Tsang 2000; TensorFlow Privacy's generator of the same name.
 
     >>> generator = GaussianNoiseGenerator(1.0, {"weights": (3, 2), "bias": None})
@@ -177,45 +188,50 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         if not isinstance(state, NoiseState):
             raise UsageError(
                 "noise from a foreign state",
-                "it is no state of this generator",
+                "it is not a state of this generator",
                 "Start from initialize()",
             )
-        block, place = divmod(state.position, self._per_block)
+        block, row_index = divmod(state.position, self._per_block)
         rows = self._block(state, block)
         after = NoiseState(state.key, state.position + 1, state.private)
         if self.specs is None:
-            return rows[0][place], after
+            return rows[0][row_index], after
         if isinstance(self.specs, Spec):
-            return cast(V_co, self._own(rows[0], place)), after
+            return cast(V_co, self._own(rows[0], row_index)), after
         each = iter(rows)
-        return cast(V_co, map_leaves(lambda _: self._own(next(each), place), self.specs)), after
+        nested = map_leaves(lambda _: self._own(next(each), row_index), self.specs)
+        return cast(V_co, nested), after
 
     def many(self, state: NoiseState, count: int) -> Array:
-        """The next ``count`` values at once: float64 ndarray of shape (count,), for single floats only."""
+        """Return the next ``count`` values at once: a float64 ndarray of shape (count,).
+
+        This is for single floats only.
+        """
         if self.specs is not None:
             raise UsageError(
                 "many values at once",
-                "they are laid out for single floats only",
+                "this generator makes arrays, and only single floats are drawn at once",
                 "Leave specs out, or call next",
             )
-        found, done = np.empty(count), 0
+        found = np.empty(count)
+        done = 0
         while done < count:
-            block, place = divmod(state.position + done, self._per_block)
-            taken = min(count - done, self._per_block - place)
-            found[done : done + taken] = self._draw(state, block)[0][place : place + taken]
+            block, start = divmod(state.position + done, self._per_block)
+            taken = min(count - done, self._per_block - start)
+            found[done : done + taken] = self._draw(state, block)[0][start : start + taken]
             done += taken
         return found
 
     def _block(self, state: NoiseState, block: int) -> list[_Rows[V_co]]:
-        """The rows of one block, leaf by leaf; the last few blocks are kept, which is a matter of speed alone."""
+        """Return the rows of one block, leaf by leaf.
+
+        The last few blocks are kept for speed; they are functions of the state.
+        """
         for key, number, rows in self._blocks:
             if number == block and key == state.key:
                 return rows
-        drawn = self._draw(state, block)
-        parts = [
-            part.tolist() if spec is None else part
-            for part, spec in zip(drawn, self._leaves, strict=True)
-        ]
+        drawn = zip(self._draw(state, block), self._leaves, strict=True)
+        parts = [part.tolist() if spec is None else part for part, spec in drawn]
         rows = cast("list[_Rows[V_co]]", parts)
         if self._per_block > 1:
             self._blocks = [(state.key, block, rows), *self._blocks[: _KEPT - 1]]
@@ -225,16 +241,15 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         bits = Derived(state.key, block, private=state.private)
         drawn = []
         for spec in self._leaves:
-            shape, dtype = (spec.shape, spec.dtype) if spec is not None else ((), "float64")
-            rows = standard_normal(
-                self._per_block * _size(spec), bits, scale=self.noise_std, dtype=dtype
-            )
-            drawn.append(rows.reshape(self._per_block, *shape))
+            array = Spec(()) if spec is None else spec
+            size = self._per_block * _size(spec)
+            rows = standard_normal(size, bits, scale=self.noise_std, dtype=array.dtype)
+            drawn.append(rows.reshape(self._per_block, *array.shape))
         return drawn
 
-    def _own(self, rows: _Rows[V_co], place: int) -> V_co | Array:
-        """One row, in memory of its own where the block is kept: a caller may change what was handed out."""
-        row = rows[place]
+    def _own(self, rows: _Rows[V_co], row_index: int) -> V_co | Array:
+        """Return one row, in memory of its own if the block is kept: callers may change it."""
+        row = rows[row_index]
         return row.copy() if isinstance(row, np.ndarray) and self._per_block > 1 else row
 
     def __getstate__(self) -> dict[str, object]:
@@ -247,7 +262,8 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
 def _specs_of(specs: Nested) -> list[Spec | None]:
     found: list[Spec | None] = []
     for leaf in leaves(specs):
-        assert leaf is None or isinstance(leaf, Spec)  # read_specs made them
+        # read_specs makes no other leaves.
+        assert leaf is None or isinstance(leaf, Spec)
         found.append(leaf)
     return found
 
@@ -258,11 +274,8 @@ def _size(spec: Spec | None) -> int:
 
 def check_deviation(value: float, name: str) -> float:
     """Refuse a standard deviation that is negative or not finite."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.integer | np.floating)
-        or not 0 <= value < math.inf
-    ):
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or isinstance(value, bool) or not 0 <= value < math.inf:
         raise UsageError(
             f"{name} = {value!r}",
             "it must be a finite number of at least 0",
@@ -274,24 +287,21 @@ def check_deviation(value: float, name: str) -> float:
 def as_generator(
     value_generator: ValueGenerator[V_co] | Callable[[], V_co],
 ) -> ValueGenerator[V_co]:
-    """Take a generator as it is, and wrap a function."""
-    return (
-        value_generator
-        if isinstance(value_generator, ValueGenerator)
-        else StatelessValueGenerator(value_generator)
-    )
+    """Return a generator as it is, and wrap a function."""
+    if isinstance(value_generator, ValueGenerator):
+        return value_generator
+    return StatelessValueGenerator(value_generator)
 
 
 def read_specs(specs: object) -> Nested:
-    """Bring specs to nested ``Spec`` and None."""
+    """Convert specs to nested ``Spec`` and None."""
     if specs is None:
         return None
     if isinstance(specs, tuple) and all(isinstance(side, int) for side in specs):
         return _spec(specs, "float64")
     if isinstance(specs, Shaped):
-        return _spec(
-            tuple(int(side) for side in specs.shape), str(getattr(specs, "dtype", "float64"))
-        )
+        shape = tuple(int(side) for side in specs.shape)
+        return _spec(shape, str(getattr(specs, "dtype", "float64")))
     if isinstance(specs, dict):
         return {key: read_specs(item) for key, item in specs.items()}
     if isinstance(specs, list):
@@ -306,6 +316,7 @@ def read_specs(specs: object) -> Nested:
 
 
 def _spec(shape: tuple[int, ...], dtype: str) -> Spec:
+    # torch writes "torch.float32", and TensorFlow "<dtype: 'float32'>".
     name = dtype.removeprefix("torch.").removeprefix("<dtype: '").removesuffix("'>")
     if name not in ("float32", "float64") or any(side < 0 for side in shape):
         raise UsageError(

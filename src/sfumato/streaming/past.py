@@ -1,13 +1,18 @@
-"""The past of a stream under a fixed convolution, one value a step: sum over i <= t of f_(t-i) v_i, as soon as v_t is there.
+"""The past of a stream under a fixed convolution: sum over i <= t of f_(t-i) v_i at each step t.
 
-Steps are numbered from 0, and BASE of them make a unit. The units so far are cut into blocks as the binary digits of their number say, the
-largest first, so that blocks merge as nodes of a tree do. When a block of n steps is complete, one fast Fourier transform finds what its
-values add to the n steps after it; what earlier blocks add to the same steps is put on top. The two steps of a pair fall under exactly one
-such block, or into one unit, where a scalar product serves. A step so costs O(log(T)^2) on average, the longest O(T log T), where adding
-up all of the past costs O(T); memory is all values, and a double a value.
+Steps are numbered from 0, and BASE of them make a unit. The units so far are cut into blocks whose
+lengths are the binary digits of their number, the largest first, so that blocks merge as nodes of a
+tree do. When a block of n steps is complete, one fast Fourier transform finds what its values add
+to the n steps after it, and what earlier blocks add to the same steps is added on top. Any two
+steps either meet in exactly one such transform, or lie in one unit, where a scalar product is used.
 
-A state is never changed: blocks are shared between the states of a stream, and the last unit is copied.
-Source: van der Hoeven, *Relax, but don't be too lazy*, 2002 (there with both factors unknown; here f is known beforehand).
+A step costs O(log(T)^2) on average, and the longest one O(T log T). Adding up all of the past would
+cost O(T) a step. Memory holds all values, and one double for each.
+
+A state is never changed: blocks are shared between the states of a stream, and the last unit is
+copied.
+Source: van der Hoeven, *Relax, but don't be too lazy*, 2002. There both factors are unknown; here f
+is known beforehand.
 """
 
 from __future__ import annotations
@@ -21,20 +26,24 @@ from numpy.typing import DTypeLike
 from sfumato.arrays import Array
 
 BASE = 64
-"""Steps of a unit."""
+"""The number of steps in a unit."""
 
 Block: TypeAlias = tuple[Array, Array]
-"""Values of n steps, and what all values so far add to the n steps that follow: two ndarrays of shape (n, size)."""
+"""The values of n steps, and what all values up to them add to the n steps that follow.
+
+Both are ndarrays of shape (n, size).
+"""
 
 
 class Past(msgspec.Struct, frozen=True, eq=False):
-    """What a stream of rows of numbers has been: secret, as it is all noise so far.
+    """The values of a stream so far, one row of numbers per step. Secret: they are noise.
 
     Attributes
     ----------
-    blocks : tuple of blocks, the smallest and latest first
+    blocks : tuple of blocks
+        The smallest and latest first.
     tail : ndarray of shape (fewer than BASE, size)
-        Values after the blocks.
+        The values after the blocks.
     """
 
     blocks: tuple[Block, ...]
@@ -64,19 +73,20 @@ class Past(msgspec.Struct, frozen=True, eq=False):
 
 
 def empty(size: int, dtype: DTypeLike) -> Past:
-    """No steps yet, of rows of so many numbers."""
+    """Return the past of no steps, whose rows have ``size`` numbers."""
     return Past((), np.empty((0, size), dtype=dtype))
 
 
 def _merged(blocks: tuple[Block, ...], values: Array, weights: Array) -> tuple[Block, ...]:
-    """Put a complete unit to the blocks, joining those of equal length."""
-    joined, size = 0, len(values)
+    """Return the blocks with a complete unit, joining those of equal length."""
+    joined = 0
+    size = len(values)
     while joined < len(blocks) and len(blocks[joined][0]) == size:
-        joined, size = joined + 1, 2 * size
-    values, older = (
-        np.concatenate([*(block for block, _ in blocks[:joined][::-1]), values]),
-        blocks[joined:],
-    )
+        joined += 1
+        size *= 2
+    # The latest block comes first, so that the values are joined from the end.
+    values = np.concatenate([*(block for block, _ in blocks[:joined][::-1]), values])
+    older = blocks[joined:]
     ahead = _ahead(values, weights)
     if older:
         ahead += older[0][1][size : 2 * size]
@@ -84,10 +94,11 @@ def _merged(blocks: tuple[Block, ...], values: Array, weights: Array) -> tuple[B
 
 
 def _ahead(values: Array, weights: Array) -> Array:
-    """What n values add to the n steps after them: the half of a cyclic convolution of length 2n that nothing wraps around into."""
+    """Return what n values add to the n steps after them."""
     from scipy import fft
 
     n = len(values)
+    # In a cyclic convolution of length 2n nothing wraps around into the second half.
     spectrum = fft.rfft(values.astype(np.float64, copy=False), 2 * n, axis=0)
     spectrum *= fft.rfft(weights[: 2 * n], 2 * n)[:, None]
     return np.asarray(fft.irfft(spectrum, 2 * n, axis=0, overwrite_x=True)[n:])

@@ -1,11 +1,13 @@
-"""Sums of clipped records over time with the noise of an aggregator: cumulative, residual, and restarted.
+"""Sums of clipped records over time, with the noise of an aggregator.
 
-The verbs are those of TensorFlow Privacy's ``DPQuery``: ``initial_global_state``, ``derive_sample_params``, ``initial_sample_state``,
-``accumulate_record``, ``get_noised_result``, ``reset_state``. Records are numbers or numpy arrays, nested as the specs are.
+The methods are those of TensorFlow Privacy's ``DPQuery``: ``initial_global_state``,
+``derive_sample_params``, ``initial_sample_state``, ``accumulate_record``, ``get_noised_result``,
+``reset_state``. Records are numbers or numpy arrays, nested as the specs are.
 
-Clipping: each record is brought to the dtype of the specs and scaled down to an L2 norm of at most the clip, less a relative 2^-20 for
-the rounding of single precision. A record with a value that is not finite counts as zero; nothing says so, because whether it happened
-depends on the data.
+Clipping: each record is converted to the dtype of the specs and scaled down to an L2 norm of at
+most the clipping norm, less a relative 2^-20 for the rounding of single precision. A record with a
+value that is not finite counts as zero. This happens silently, because whether it happened depends
+on the data.
 """
 
 from __future__ import annotations
@@ -32,22 +34,23 @@ from sfumato.streaming.values import Nested, added, combine, map_leaves, rebuilt
 
 V = TypeVar("V")
 
+# Records are clipped to this share of the clipping norm, so that rounding does not exceed it.
 _BELOW = 1 - 2.0**-20
+# The least clipping norm: below it, single precision loses digits and squares vanish.
 _LEAST = 1e-30
-"""The least clip: below it, single precision loses digits and squares vanish."""
 
 Clip: TypeAlias = Callable[[list[Array], float], list[Array]]
 
 
 class SumState(msgspec.Struct, frozen=True, eq=False):
-    """Where a query stands. Secret: it holds true sums and noise.
+    """The state of a query. Secret: it holds true sums and noise.
 
     Attributes
     ----------
     tree_state : state of the aggregator
     clip_value : float
     samples_cumulative_sum : value
-        What was added up so far, without noise (cumulative queries).
+        The sum so far, without noise (cumulative queries).
     previous_tree_noise : value
         Noise of the total one step before (residual queries).
     """
@@ -62,7 +65,15 @@ class SumState(msgspec.Struct, frozen=True, eq=False):
 
 
 class StreamEvent(msgspec.Struct, frozen=True):
-    """What happened, for the accountant: one more step since the start or the last restart. Add up trees with ``accounting``."""
+    """What happened, for the accountant.
+
+    Add up trees with ``accounting``.
+
+    Attributes
+    ----------
+    steps : int
+        The number of steps since the start or the last restart.
+    """
 
     steps: int
 
@@ -76,14 +87,16 @@ class CumulativeSumQuery:
     record_specs : specs
         Shapes of a record, as for ``GaussianNoiseGenerator``.
     clip_fn : callable
-        From the list of a record's leaves and the clip to the list of clipped leaves.
+        Takes the list of a record's leaves and the clipping norm, and returns the clipped leaves.
     clip_value : float
-        At least 1e-30.
+        The clipping norm, at least 1e-30.
 
     Guarantee: that of the aggregator, for one record added or removed at each participation.
     Sensitivity: the clip, once a participation; the aggregator says how far that moves the stream.
-    Holds because: each record is clipped by itself, and totals are released with the aggregator's noise only.
-    Not covered: sums and noise are floats, whose low-order bits may tell sums apart (Mironov 2012); a clip_fn of your own.
+    Holds because: each record is clipped by itself, and totals are released with the aggregator's
+    noise only.
+    Not covered: sums and noise are floats, whose low-order bits may tell sums apart (Mironov 2012);
+    a clip_fn of your own.
     Source: Kairouz et al. 2021; TensorFlow Privacy's ``TreeCumulativeSumQuery``.
     """
 
@@ -101,7 +114,7 @@ class CumulativeSumQuery:
         return SumState(self.aggregator.init_state(), self._clip_value, zeros, zeros)
 
     def derive_sample_params(self, global_state: SumState) -> float:
-        """Return the clip."""
+        """Return the clipping norm."""
         return global_state.clip_value
 
     @overload
@@ -141,8 +154,8 @@ class CumulativeSumQuery:
     def get_noised_result(
         self, sample_state: V, global_state: SumState
     ) -> tuple[V, SumState, StreamEvent]:
-        """Return the noisy running total with this step's sum, the state of the next step, and what to account for."""
-        # What was added up so far began as zeros of the specs, and is nested as this step's sum is.
+        """Return the noisy running total, the state of the next step, and what to account for."""
+        # The sum so far began as zeros of the specs, so it is nested as this step's sum is.
         total = cast(V, added(global_state.samples_cumulative_sum, sample_state))
         noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
         state = SumState(tree_state, global_state.clip_value, total, noise)
@@ -159,8 +172,8 @@ class CumulativeSumQuery:
             As ``get_noised_result`` returned it last.
         global_state : SumState
         complete : bool
-            Complete the tree first (trees only): later totals carry the noise of one node instead of several, and the accountant is
-            told so by ``completed=True``.
+            Complete the tree first (trees only). Later totals then have the noise of one node
+            instead of several, and the accountant needs ``completed=True``.
         """
         tree_state, noise = global_state.tree_state, global_state.previous_tree_noise
         fresh: State
@@ -180,9 +193,10 @@ class CumulativeSumQuery:
 
 
 class ResidualSumQuery(CumulativeSumQuery):
-    """The differences of the noisy running totals: each step's sum, with noise that cancels when they are added up again.
+    """Each step's sum: the differences of noisy running totals, whose noise cancels in their sum.
 
-    Parameters as for ``CumulativeSumQuery``, whose guarantee it shares: the differences are post-processing of the totals.
+    Parameters are as for ``CumulativeSumQuery``. The guarantee is the same, too, since the
+    differences are post-processing of the totals.
     """
 
     def get_noised_result(
@@ -191,15 +205,18 @@ class ResidualSumQuery(CumulativeSumQuery):
         """Return this step's noisy sum, the state of the next step, and what to account for."""
         noise, tree_state = self.aggregator.get_cumsum_and_update(global_state.tree_state)
         residual = combine((1, -1), (noise, global_state.previous_tree_noise))
-        state = SumState(
-            tree_state, global_state.clip_value, global_state.samples_cumulative_sum, noise
-        )
+        sums = global_state.samples_cumulative_sum
+        state = SumState(tree_state, global_state.clip_value, sums, noise)
         return added(sample_state, residual), state, StreamEvent(get_step_idx(tree_state))
 
     def reset_state(
         self, noised_results: Nested, global_state: SumState, *, complete: bool = False
     ) -> SumState:
-        """Start a new tree; the noise of the old one stays in the totals of the differences, so there is nothing to complete."""
+        """Start a new tree.
+
+        The noise of the old one stays in the sum of the differences, so there is nothing to
+        complete.
+        """
         if complete:
             raise UsageError(
                 "completing a tree of residuals",
@@ -207,9 +224,8 @@ class ResidualSumQuery(CumulativeSumQuery):
                 "Leave complete out",
             )
         fresh = self.aggregator.reset_state(global_state.tree_state)
-        return SumState(
-            fresh, global_state.clip_value, global_state.samples_cumulative_sum, self._zeros()
-        )
+        sums = global_state.samples_cumulative_sum
+        return SumState(fresh, global_state.clip_value, sums, self._zeros())
 
 
 class _OfTree(CumulativeSumQuery):
@@ -233,23 +249,19 @@ class _OfTree(CumulativeSumQuery):
         noise_seed: None = None,
         use_efficient: bool = True,
     ) -> Self:
-        """Clip in L2, and add Gaussian noise of standard deviation ``clip_norm * noise_multiplier`` to each node.
+        """Return a query that clips in L2 and adds Gaussian noise to each node.
+
+        The standard deviation of the noise is ``clip_norm * noise_multiplier``.
 
         Raises
         ------
         UsageError
-            ``clip_norm`` is below 1e-30, ``noise_multiplier`` is negative, or a seed was given.
+            If ``clip_norm`` is below 1e-30, ``noise_multiplier`` is negative, or a seed is given.
         """
-        deviation = _positive(clip_norm, "clip_norm") * check_deviation(
-            noise_multiplier, "noise_multiplier"
-        )
-        return cls(
-            record_specs,
-            GaussianNoiseGenerator(deviation, record_specs, noise_seed),
-            clip_l2,
-            clip_norm,
-            use_efficient,
-        )
+        norm = _positive(clip_norm, "clip_norm")
+        deviation = norm * check_deviation(noise_multiplier, "noise_multiplier")
+        generator = GaussianNoiseGenerator(deviation, record_specs, noise_seed)
+        return cls(record_specs, generator, clip_l2, clip_norm, use_efficient)
 
 
 class TreeCumulativeSumQuery(_OfTree):
@@ -270,15 +282,16 @@ class TreeResidualSumQuery(_OfTree, ResidualSumQuery):
 
 
 def clip_l2(record_as_list: Sequence[Array], clip_norm: float) -> list[Array]:
-    """Scale the leaves of a record together to an L2 norm of at most ``clip_norm``; values that are not finite make it zero.
+    """Scale the leaves of a record together to an L2 norm of at most ``clip_norm``.
+
+    A value that is not finite makes the whole record zero.
 
     >>> clip_l2([np.array([3.0]), np.array([4.0])], 10.0)
     [array([3.]), array([4.])]
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        norm = math.sqrt(
-            sum(float(np.sum(np.square(leaf, dtype=np.float64))) for leaf in record_as_list)
-        )
+        squares = [float(np.sum(np.square(leaf, dtype=np.float64))) for leaf in record_as_list]
+        norm = math.sqrt(sum(squares))
     if not math.isfinite(norm):
         return [np.zeros_like(leaf) for leaf in record_as_list]
     if norm <= clip_norm * _BELOW:
@@ -291,17 +304,18 @@ def _zero(spec: object) -> float | Array:
 
 
 def _read(spec: object, leaf: object) -> Array:
-    """A leaf in the dtype of its spec: rounded before it is clipped, since rounding may lengthen it."""
-    shape, dtype = (spec.shape, spec.dtype) if isinstance(spec, Spec) else ((), "float64")
+    """Return a leaf in the dtype of its spec."""
+    expected = spec if isinstance(spec, Spec) else Spec(())
     given = np.asarray(leaf)
-    if given.shape != shape or given.dtype.kind not in "iuf":
+    if given.shape != expected.shape or given.dtype.kind not in "iuf":
         raise UsageError(
             "a record of another shape",
-            f"a leaf of shape {shape} was expected",
+            f"a leaf of shape {expected.shape} was expected",
             "Give records as the specs describe them",
         )
+    # Rounded before it is clipped, since rounding may lengthen it.
     with np.errstate(over="ignore"):
-        return given.astype(dtype)
+        return given.astype(expected.dtype)
 
 
 def _tree(aggregator: Aggregator[V]) -> TreeAggregator[V]:

@@ -1,6 +1,7 @@
-"""Range sums over a line of counts: a tree of any arity whose nodes all get noise, and the fewest nodes that cover a range.
+"""Range sums over a line of counts: a tree of noisy nodes, of which the fewest cover a range.
 
-The leaves are all there beforehand (the streams are in the other files). Counts are integers and so is the noise: exact.
+Unlike in the other modules of this package, all leaves are known beforehand. Counts and noise are
+integers, so sums are exact.
 """
 
 from __future__ import annotations
@@ -23,19 +24,25 @@ from sfumato.random.bits import Bits
 
 
 def build_tree_from_leaf(leaf_nodes: ArrayLike, arity: int = 2) -> list[Array]:
-    """Add up neighbouring children until one root is left: ``tree[layer][index]``, the root first.
+    """Add up neighbouring children until one root is left.
 
     Parameters
     ----------
     leaf_nodes : array of shape (n,), n at least 1
-        Filled up with zeros to a power of the arity.
+        They are filled up with zeros to a power of the arity.
     arity : int
         At least 2.
+
+    Returns
+    -------
+    list of ndarrays
+        ``tree[layer][index]``, the root first.
 
     >>> [layer.tolist() for layer in build_tree_from_leaf([1, 2, 3, 4])]
     [[10], [3, 7], [1, 2, 3, 4]]
     """
-    leaves, arity = np.asarray(leaf_nodes), check_arity(arity)
+    leaves = np.asarray(leaf_nodes)
+    arity = check_arity(arity)
     if leaves.ndim != 1 or not leaves.size or leaves.dtype.kind not in "iuf":
         raise UsageError(
             "a tree over leaves",
@@ -52,7 +59,7 @@ def build_tree_from_leaf(leaf_nodes: ArrayLike, arity: int = 2) -> list[Array]:
 
 
 def tree_height(leaf_count: int, arity: int) -> int:
-    """Edges from the root to a leaf: the least h with arity^h >= leaf_count, in integers."""
+    """Return the number of edges from root to leaf: the least h with arity^h >= leaf_count."""
     height = 0
     while arity**height < leaf_count:
         height += 1
@@ -60,18 +67,19 @@ def tree_height(leaf_count: int, arity: int) -> int:
 
 
 class TreeRangeSumQuery:
-    """Noisy sums of ranges of cells: each from at most 2 (arity - 1) nodes a layer.
+    """Noisy sums of ranges of cells, each from at most 2 (arity - 1) nodes a layer.
 
     Parameters
     ----------
     arity : int
-        At least 2. Children of a node.
+        The number of children of a node, at least 2.
     unit : Unit
         What one person can change; by default one row, added or removed.
 
     Guarantee: pure epsilon-DP, or rho-zCDP, for the unit.
     Sensitivity: L1 = L counts_l1, L2 squared = L counts_l2^2, for L = height + 1 layers.
-    Holds because: the nodes of a layer are disjoint unions of cells, so that a layer is a histogram.
+    Holds because: the nodes of a layer are disjoint unions of cells, so that a layer is a
+    histogram.
     Exact: integer samplers, no floating point.
     Not covered: the choice of cells; no ledger is charged here.
     Source: Hay, Rastogi, Miklau, Suciu, VLDB 2010; TensorFlow Privacy's ``TreeRangeSumQuery``.
@@ -82,21 +90,24 @@ class TreeRangeSumQuery:
     """
 
     def __init__(self, arity: int = 2, unit: Unit | None = None) -> None:
-        self.arity, self.unit = check_arity(arity), unit or Unit()
+        self.arity = check_arity(arity)
+        self.unit = unit or Unit()
 
     def law(self, leaf_count: int, cost: CentralMeasure) -> Law:
-        """The noise of each node."""
+        """Return the noise of each node."""
         layers = tree_height(leaf_count, self.arity) + 1
         match cost:
             case PureDP(epsilon=epsilon) | ApproxDP(epsilon=epsilon):
-                return DiscreteLaplace(Fraction(layers * self.unit.counts_l1) / epsilon)
+                l1 = Fraction(layers * self.unit.counts_l1)
+                return DiscreteLaplace(l1 / epsilon)
             case ZCDP(rho=rho):
-                return DiscreteGaussian(Fraction(layers * self.unit.counts_l2_squared) / (2 * rho))
+                l2_squared = Fraction(layers * self.unit.counts_l2_squared)
+                return DiscreteGaussian(l2_squared / (2 * rho))
 
     def noisy_tree(
         self, counts: ArrayLike, cost: CentralMeasure, noise: Bits | None = None
     ) -> NoisyTree:
-        """Add noise to every node over integer counts of cells, shape (n,)."""
+        """Add noise to every node over integer counts of cells, of shape (n,)."""
         cells = np.asarray(counts)
         if cells.dtype.kind not in "iu":
             raise UsageError(
@@ -107,13 +118,12 @@ class TreeRangeSumQuery:
         tree = build_tree_from_leaf(cells.astype(np.int64), self.arity)
         law = self.law(cells.size, cost)
         bits = current() if noise is None else noise
-        return NoisyTree(
-            [add_noise(layer, law, bits) for layer in tree], cells.size, self.arity, law
-        )
+        layers = [add_noise(layer, law, bits) for layer in tree]
+        return NoisyTree(layers, cells.size, self.arity, law)
 
 
 class NoisyTree:
-    """A tree of noisy counts; nothing in it is secret.
+    """A tree of noisy counts. Nothing in it is secret.
 
     Attributes
     ----------
@@ -122,19 +132,24 @@ class NoisyTree:
     cells : int
     arity : int
     law : DiscreteLaplace or DiscreteGaussian
-        Of the noise on each node.
+        The noise on each node.
     """
 
     def __init__(self, layers: list[Array], cells: int, arity: int, law: Law) -> None:
-        self.layers, self.cells, self.arity, self.law = layers, cells, arity, law
+        self.layers = layers
+        self.cells = cells
+        self.arity = arity
+        self.law = law
 
     def sum(self, start: int, stop: int, confidence: Exactly = "0.95") -> Estimate:
-        """The sum of the cells start, ..., stop - 1, with an interval: a Chernoff bound for sums of the law.
+        """Return the sum of the cells start, ..., stop - 1, with an interval.
+
+        The interval is a Chernoff bound for sums of the noise.
 
         Raises
         ------
         UsageError
-            The range leaves the line of cells.
+            If the range leaves the line of cells.
         """
         if not 0 <= start <= stop <= self.cells:
             raise UsageError(
@@ -149,8 +164,13 @@ class NoisyTree:
         return Estimate(value, value - half, value + half, 1 - alpha)
 
     def cover(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The fewest nodes that hold the cells start, ..., stop - 1 and no other, as (layer, index)."""
-        nodes, layer = [], len(self.layers) - 1
+        """Return the fewest nodes that hold exactly the cells start, ..., stop - 1.
+
+        Each is a pair (layer, index).
+        """
+        nodes = []
+        layer = len(self.layers) - 1
+        # What is left of the range is taken where it does not fill a parent, then one layer up.
         while start < stop:
             while start < stop and (start % self.arity or layer == 0):
                 nodes.append((layer, start))
@@ -158,7 +178,9 @@ class NoisyTree:
             while start < stop and stop % self.arity:
                 stop -= 1
                 nodes.append((layer, stop))
-            start, stop, layer = start // self.arity, stop // self.arity, layer - 1
+            start //= self.arity
+            stop //= self.arity
+            layer -= 1
         return nodes
 
     def __repr__(self) -> str:

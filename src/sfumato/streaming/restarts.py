@@ -1,4 +1,7 @@
-"""Restarting a stream: after so many steps, or by the clock. Every restart begins a new tree, and every tree is paid for."""
+"""Restarting a stream after a number of steps, or by the clock.
+
+Every restart begins a new tree, and every tree is paid for.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ V = TypeVar("V")
 
 
 class RestartIndicator(abc.ABC, Generic[S]):
-    """Says, after each step, whether to restart; it must look at public things only."""
+    """Decides after each step whether to restart, from public information only."""
 
     @abc.abstractmethod
     def initialize(self) -> S:
@@ -32,7 +35,7 @@ class RestartIndicator(abc.ABC, Generic[S]):
 
 
 class PeriodicRoundRestartIndicator(RestartIndicator[int]):
-    """Restarts after every ``frequency`` steps, for the first time after ``warmup``.
+    """Restarts every ``frequency`` steps, for the first time after ``warmup``.
 
     Parameters
     ----------
@@ -41,17 +44,19 @@ class PeriodicRoundRestartIndicator(RestartIndicator[int]):
     warmup : int, optional
         From 1 to frequency - 1. None: the first tree is as long as the others.
 
+    Raises
+    ------
+    UsageError
+        If a number is out of range.
+
     >>> indicator = PeriodicRoundRestartIndicator(2)
     >>> indicator.next(1)
     (True, 2)
     """
 
     def __init__(self, frequency: int, warmup: int | None = None) -> None:
-        if (
-            isinstance(frequency, bool)
-            or not isinstance(frequency, int | np.integer)
-            or frequency < 1
-        ):
+        whole = isinstance(frequency, int | np.integer) and not isinstance(frequency, bool)
+        if not whole or frequency < 1:
             raise UsageError(
                 f"frequency = {frequency!r}",
                 "a restart follows at least one step",
@@ -63,7 +68,8 @@ class PeriodicRoundRestartIndicator(RestartIndicator[int]):
                 "it lies between 1 and frequency - 1",
                 "Give such a number, or leave it out",
             )
-        self.frequency, self.warmup = int(frequency), warmup or 0
+        self.frequency = int(frequency)
+        self.warmup = warmup or 0
 
     def initialize(self) -> int:
         """Return 0, the number of steps so far."""
@@ -82,7 +88,8 @@ class PeriodicTimeRestartIndicator(RestartIndicator[float]):
     period_seconds : float
         Above 0.
     clock : callable
-        Without arguments, in seconds. It must not depend on the data: how long a step takes may.
+        Takes no arguments and returns seconds. It must not depend on the data; note that the time
+        that a step takes may do so.
 
     >>> moments = iter([0.0, 5.0, 11.0])
     >>> indicator = PeriodicTimeRestartIndicator(10, clock=lambda: next(moments))
@@ -98,7 +105,8 @@ class PeriodicTimeRestartIndicator(RestartIndicator[float]):
                 "it must be above 0",
                 "Give a number of seconds such as 86400",
             )
-        self.period_seconds, self._clock = float(period_seconds), clock
+        self.period_seconds = float(period_seconds)
+        self._clock = clock
 
     def initialize(self) -> float:
         """Return the moment from which the period runs."""
@@ -107,11 +115,13 @@ class PeriodicTimeRestartIndicator(RestartIndicator[float]):
     def next(self, state: float) -> tuple[bool, float]:
         """Compare the clock with the last restart."""
         now = self._clock()
-        return (True, now) if now - state >= self.period_seconds else (False, state)
+        if now - state >= self.period_seconds:
+            return True, now
+        return False, state
 
 
 class RestartState(msgspec.Struct, Generic[S], frozen=True, eq=False):
-    """The states of the query and of the indicator. Secret, as the query's is."""
+    """The states of the query and of the indicator. Secret, since the query's state is."""
 
     inner_query_state: SumState
     indicator_state: S
@@ -127,9 +137,11 @@ class RestartQuery(Generic[S]):
     complete : bool
         Whether trees are completed before a restart (cumulative queries over trees).
 
-    Guarantee: the sum over restarts of what each tree costs (``compute_zcdp_tree_restart``), for a person in every one of them.
+    Guarantee: the sum over restarts of what each tree costs (``compute_zcdp_tree_restart``), for a
+    person in every one of them.
     Sensitivity: that of each tree.
-    Holds because: trees are independent Gaussian mechanisms on the steps they hold, composed adaptively.
+    Holds because: trees are independent Gaussian mechanisms on the steps they hold, composed
+    adaptively.
     Not covered: an indicator that looks at the data.
     Source: Kairouz et al. 2021, app. D; TensorFlow Privacy's ``RestartQuery``.
     """
@@ -141,7 +153,9 @@ class RestartQuery(Generic[S]):
         *,
         complete: bool = False,
     ) -> None:
-        self._inner, self._indicator, self._complete = inner_query, restart_indicator, complete
+        self._inner = inner_query
+        self._indicator = restart_indicator
+        self._complete = complete
 
     def initial_global_state(self) -> RestartState[S]:
         """Return the state before the first step."""
@@ -150,17 +164,19 @@ class RestartQuery(Generic[S]):
     def get_noised_result(
         self, sample_state: V, global_state: RestartState[S]
     ) -> tuple[V, RestartState[S], StreamEvent]:
-        """Return the result of the inner query, restarted after it if the indicator says so; the event counts this tree's steps."""
-        noised, inner, event = self._inner.get_noised_result(
-            sample_state, global_state.inner_query_state
-        )
+        """Return the result of the inner query, which is restarted after it if it is time.
+
+        The event counts this tree's steps.
+        """
+        inner_state = global_state.inner_query_state
+        noised, inner, event = self._inner.get_noised_result(sample_state, inner_state)
         restart, indicator_state = self._indicator.next(global_state.indicator_state)
         if restart:
             inner = self._inner.reset_state(noised, inner, complete=self._complete)
         return noised, RestartState(inner, indicator_state), event
 
     def derive_sample_params(self, global_state: RestartState[S]) -> float:
-        """Return the clip."""
+        """Return the clipping norm."""
         return self._inner.derive_sample_params(global_state.inner_query_state)
 
     @overload

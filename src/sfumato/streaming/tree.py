@@ -1,13 +1,16 @@
-"""Binary trees of noise: the prefix of t steps is covered by the nodes that the binary digits of t stand for.
+"""Binary trees of noise: the nodes of the binary digits of t cover the first t steps.
 
-Each node of the tree over the steps is released with noise of its own. ``TreeAggregator`` adds up the nodes of the prefix (Dwork, Naor,
-Pitassi, Rothblum, STOC 2010; Chan, Shi, Song 2011). ``EfficientTreeAggregator`` estimates each of them from all noise below it: X_0 = z,
-X_k = z_k + (X_left + X_right) / 2, and X_k / (2 - 2^-k) has the least variance, 1 / (2 - 2^-k), of all unbiased combinations of the
-subtree (Honaker 2015, estimation from below). Given the noisy nodes both are post-processing, so both cost the same: one
-participation touches at most floor(log2(steps)) + 1 nodes.
+Each node of the tree over the steps is released with noise of its own. ``TreeAggregator`` adds up
+the nodes that cover the first t steps (Dwork, Naor, Pitassi, Rothblum, STOC 2010; Chan, Shi, Song
+2011). ``EfficientTreeAggregator`` estimates each of them from all noise below it: X_0 = z and X_k =
+z_k + (X_left + X_right) / 2. X_k / (2 - 2^-k) has the least variance, 1 / (2 - 2^-k), of all
+unbiased combinations of the subtree (Honaker 2015, estimation from below). Given the noisy nodes
+both are post-processing, so both cost the same: one participation touches at most
+floor(log2(steps)) + 1 nodes.
 
-The state before step t + 1 holds the nodes of t + 1, whose noise is drawn already. Draw order: a new leaf, then the parents that
-it completes, from the bottom up (efficient); one value a step, for the node that replaces the completed ones (plain).
+The state before step t + 1 holds the nodes of t + 1, whose noise is drawn already. The order of
+draws is: a new leaf, then the parents that it completes, from the bottom up (efficient); or one
+value a step, for the node that replaces the completed ones (plain).
 """
 
 from __future__ import annotations
@@ -31,17 +34,17 @@ V_co = TypeVar("V_co", covariant=True)
 
 
 class TreeState(State, Generic[V_co], frozen=True, eq=False):
-    """Where a tree of noise stands. Secret: it holds noise that is still to be used.
+    """The state of a tree of noise. Secret: it holds noise that will be used.
 
     Attributes
     ----------
     level_buffer : tuple of values
-        Values of the nodes that cover the current prefix, smallest first.
+        Values of the nodes that cover the steps up to the current one, smallest first.
     level_buffer_idx : tuple of int
-        Their levels, rising; 0 is a leaf.
+        Their levels in ascending order; 0 is a leaf.
     value_generator_state : object
     kind : str
-        Which aggregator it belongs to.
+        The aggregator to which it belongs.
     """
 
     level_buffer: tuple[V_co, ...]
@@ -59,7 +62,9 @@ class TreeState(State, Generic[V_co], frozen=True, eq=False):
 
 
 def get_step_idx(state: State | Sequence[int]) -> int:
-    """The index of the current step, from 0 on: of a state of any aggregator, or of a tree's ``level_buffer_idx``.
+    """Return the index of the current step, from 0 on.
+
+    It is given a state of any aggregator, or a tree's ``level_buffer_idx``.
 
     >>> get_step_idx((0, 2))
     4
@@ -73,30 +78,33 @@ def _step_of(levels: Sequence[int]) -> int:
     except TypeError:
         plain = []
     if not plain or plain[0] < 0 or any(low >= high for low, high in pairwise(plain)):
-        obstacle = "it is neither a state nor the heights of its nodes, smallest first"
         raise UsageError(
             "the step of a state",
-            obstacle,
+            "it is neither a state nor the heights of its nodes, smallest first",
             "Give what init_state or get_cumsum_and_update returned",
         )
     return sum(1 << level for level in plain) - 1
 
 
 class TreeAggregator(Aggregator[V_co]):
-    """Noise of a running total: the sum of one value for each binary digit 1 of the number of steps.
+    """Noise of a running total: one value for each binary digit 1 of the number of steps.
 
     Parameters
     ----------
     value_generator : ValueGenerator, or a function without arguments
 
     {gaussian_values}
-    Sensitivity: L2 squared L = floor(log2(steps)) + 1 for one participation; for several, ``squared_tree_sensitivity``.
-    Holds because: the totals are functions of the completed nodes, each with noise of its own; a step lies in one node a level.
+    Sensitivity: L2 squared L = floor(log2(steps)) + 1 for one participation; for several,
+    ``squared_tree_sensitivity``.
+    Holds because: the totals are functions of the completed nodes, each with noise of its own; a
+    step lies in one node a level.
     {float_noise}
-    Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011; Kairouz et al. 2021, app. B; Bun, Steinke 2016.
+    Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011; Kairouz et al. 2021, app. B;
+    Bun, Steinke 2016.
 
     >>> aggregator = TreeAggregator(lambda: 1)
-    >>> state, found = aggregator.init_state(), []
+    >>> state = aggregator.init_state()
+    >>> found = []
     >>> for _ in range(8):
     ...     noise, state = aggregator.get_cumsum_and_update(state)
     ...     found.append(noise)
@@ -112,11 +120,14 @@ class TreeAggregator(Aggregator[V_co]):
         Raises
         ------
         UsageError
-            The state belongs to another aggregator.
+            If the state belongs to another aggregator.
         """
         state = self._own(state)
-        held, levels = state.level_buffer, state.level_buffer_idx
+        held = state.level_buffer
+        levels = state.level_buffer_idx
         noise = self._read(held, levels)
+        # Levels 0, 1, ..., done - 1 are held: the next leaf completes them, as adding 1 to a binary
+        # number carries through its trailing ones.
         done = 0
         while done < len(levels) and levels[done] == done:
             done += 1
@@ -124,15 +135,23 @@ class TreeAggregator(Aggregator[V_co]):
         return noise, TreeState((value, *held[done:]), (done, *levels[done:]), after, self.kind)
 
     def complete_state(self, noise: V, state: object) -> tuple[V | V_co, TreeState[V_co]]:
-        """Complete the tree by steps that hold nothing, and start a new one: the total's noise, now of one node, and the first state.
+        """Complete the tree by empty steps, and start a new one.
 
-        A restart in the middle keeps one noisy node for every digit of the number of steps; after completion it keeps the root,
-        which is paid for: floor(log2(steps - 1)) + 2 nodes hold a step. Where the number of steps is a power of two, nothing changes.
+        Without completion, a restart keeps one noisy node for every binary digit 1 of the number of
+        steps. After completion it keeps the root only, for which the cost counts one more level:
+        floor(log2(steps - 1)) + 2 nodes hold a step. If the number of steps is a power of two,
+        nothing changes.
 
         Parameters
         ----------
         noise, state
             As ``get_cumsum_and_update`` returned them last.
+
+        Returns
+        -------
+        noise, state
+            The noise of the total, which is now that of one node, and the first state of the new
+            tree.
 
         Source: Kairouz et al. 2021, app. D.
         """
@@ -152,7 +171,7 @@ class TreeAggregator(Aggregator[V_co]):
         return self._own(state).value_generator_state
 
     def variances(self, steps: int) -> Array:
-        """Variance at each step for values of variance 1: float64 ndarray of shape (steps,)."""
+        """Return the variance at each step for values of variance 1; see ``Aggregator``."""
         digits = np.arange(1, check_steps(steps) + 1)
         found = np.zeros(steps)
         for level in range(int(steps).bit_length()):
@@ -162,23 +181,29 @@ class TreeAggregator(Aggregator[V_co]):
     def squared_sensitivity(
         self, steps: int, *, participations: int = 1, separation: int = 1
     ) -> int:
-        """How far one person moves the completed nodes, in L2, squared: ``sfumato.streaming.squared_tree_sensitivity``."""
+        """Return the squared L2 norm by which one person moves the completed nodes.
+
+        See ``sfumato.streaming.squared_tree_sensitivity``.
+        """
         return squared_tree_sensitivity(steps, participations=participations, separation=separation)
 
     @staticmethod
     def node_variance(level: int) -> Fraction:
-        """Variance of what stands for a node of this level, for values of variance 1."""
+        """Return the variance of the estimate of a node of this level, for values of variance 1."""
         return Fraction(1)
 
     def _read(self, held: Sequence[V], levels: Sequence[int]) -> V:
         return combine((1,) * len(held), held)
 
     def _node(self, completed: Sequence[V_co], state: object) -> tuple[V_co, object]:
-        """The value of a new node over the new leaf and the nodes that it completes, smallest first."""
+        """Return the value of a new node over the new leaf and the nodes that it completes.
+
+        The completed nodes come smallest first.
+        """
         return self.value_generator.next(state)
 
     def _root(self, state: TreeState[V_co]) -> tuple[V_co, object]:
-        """The noise of the node over all steps, after completion."""
+        """Return the noise of the node over all steps, after completion."""
         return self.value_generator.next(state.value_generator_state)
 
     def _first(self, generator_state: object) -> TreeState[V_co]:
@@ -187,24 +212,28 @@ class TreeAggregator(Aggregator[V_co]):
 
     def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         values = draw(check_steps(steps))
-        levels = [
-            values[(1 << level) - 1 :: 2 << level] for level in range(int(steps).bit_length())
-        ]
+        heights = range(int(steps).bit_length())
+        # Left children of level k end after 2^k steps, and then every 2^(k+1) steps.
+        levels = [values[(1 << level) - 1 :: 2 << level] for level in heights]
         return _prefixes(steps, levels, [1.0] * len(levels))
 
 
 class EfficientTreeAggregator(TreeAggregator[V_co]):
-    """The same promise with about half of the noise: each node is estimated from all noise below it.
+    """The same guarantee with about half of the variance: each node is estimated from all below it.
 
     Parameters
     ----------
     value_generator : ValueGenerator, or a function without arguments
 
-    Guarantee: that of ``TreeAggregator``; the variance of the noise at t is the sum over the digits k of t of 1 / (2 - 2^-k).
-    Sensitivity: L2 squared floor(log2(steps)) + 1 for one participation; for several, ``squared_tree_sensitivity``.
-    Holds because: the noise is a linear combination of the noisy nodes whose data parts add up to the running total.
+    Guarantee: that of ``TreeAggregator``; the variance of the noise at t is the sum over the digits
+    k of t of 1 / (2 - 2^-k).
+    Sensitivity: L2 squared floor(log2(steps)) + 1 for one participation; for several,
+    ``squared_tree_sensitivity``.
+    Holds because: the noise is a linear combination of the noisy nodes whose data parts add up to
+    the running total.
     {float_noise}
-    Source: Honaker 2015, *Efficient Use of Differentially Private Binary Trees*; Kairouz et al. 2021.
+    Source: Honaker 2015, *Efficient Use of Differentially Private Binary Trees*; Kairouz et al.
+    2021.
 
     >>> from sfumato.streaming import GaussianNoiseGenerator
     >>> aggregator = EfficientTreeAggregator(GaussianNoiseGenerator(noise_std=1.0))
@@ -218,7 +247,7 @@ class EfficientTreeAggregator(TreeAggregator[V_co]):
 
     @staticmethod
     def node_variance(level: int) -> Fraction:
-        """1 / (2 - 2^-level)."""
+        """Return 1 / (2 - 2^-level)."""
         return Fraction(1 << level, (2 << level) - 1)
 
     def _read(self, held: Sequence[V], levels: Sequence[int]) -> V:
@@ -232,19 +261,23 @@ class EfficientTreeAggregator(TreeAggregator[V_co]):
         return below, state
 
     def _root(self, state: TreeState[V_co]) -> tuple[V_co, object]:
-        """Climb from the smallest node; an empty sibling holds nothing for certain, so that it adds no variance.
+        """Climb from the smallest node to the root.
 
-        An own value z of variance 1 and the children's total of variance v are weighted by v and 1 over 1 + v.
+        An empty sibling certainly holds nothing, so that it adds no variance. The node's own value,
+        of variance 1, and its children's total, of variance v, get the weights v / (1 + v) and 1 /
+        (1 + v).
         """
         nodes = [
             (level, combine((_WEIGHTS[level],), (value,)))
             for level, value in zip(state.level_buffer_idx, state.level_buffer, strict=True)
         ]
         level, total = nodes.pop(0)
-        variance, after = _WEIGHTS[level], state.value_generator_state
+        variance = _WEIGHTS[level]
+        after = state.value_generator_state
         while nodes:
             if nodes[0][0] == level:
-                total = combine((1, 1), (total, nodes.pop(0)[1]))
+                _, sibling = nodes.pop(0)
+                total = combine((1, 1), (total, sibling))
                 variance += _WEIGHTS[level]
             own, after = self.value_generator.next(after)
             total = combine((variance / (1 + variance), 1 / (1 + variance)), (own, total))
@@ -254,10 +287,11 @@ class EfficientTreeAggregator(TreeAggregator[V_co]):
 
     def _whole(self, steps: int, draw: Callable[[int], Array]) -> Array:
         leaves = np.arange(check_steps(steps))
-        # Before leaf i come i leaves and i minus the digits of i parents.
+        # Before leaf i, i leaves were drawn, and i parents less one for each digit 1 of i.
         at = 2 * leaves - np.bitwise_count(leaves)
         values = draw(int(2 * steps - int(steps).bit_count()))
-        nodes, found = values[at], []
+        nodes = values[at]
+        found = []
         for level in range(int(steps).bit_length()):
             if level:
                 own = values[at[(1 << level) - 1 :: 1 << level] + level]
@@ -270,11 +304,11 @@ _WEIGHTS = tuple(float(EfficientTreeAggregator.node_variance(level)) for level i
 
 
 def _prefixes(steps: int, left: Sequence[Array], weights: Sequence[float]) -> Array:
-    """Noise of every prefix from the left children of each level: t adds the node of its lowest digit to t without that digit."""
+    """Return the noise of every prefix, from the left children of each level."""
     found = np.zeros(steps + 1)
+    # The prefix of t steps is that of t without its lowest digit 1, plus the node of this digit.
     for level in reversed(range(len(left))):
         target = found[1 << level :: 2 << level]
-        target[...] = (
-            found[0 :: 2 << level][: len(target)] + weights[level] * left[level][: len(target)]
-        )
+        before = found[0 :: 2 << level][: len(target)]
+        target[...] = before + weights[level] * left[level][: len(target)]
     return found[1:]

@@ -1,4 +1,7 @@
-"""Values of tree nodes: scalars, arrays of any library that adds and scales, and nested lists, tuples and dicts of them."""
+"""Values of tree nodes: scalars, arrays, and nested lists, tuples and dicts of them.
+
+Arrays may be of any library whose arrays can be added and scaled.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,13 @@ from sfumato.arrays import Array
 from sfumato.errors import UsageError
 
 WHOLE = 2**14
-"""Arrays above this size are worked on piece by piece."""
+"""Arrays above this size are processed piece by piece."""
 
 T = TypeVar("T")
 V = TypeVar("V")
 
 Nested: TypeAlias = object
-"""A leaf, or nested lists, tuples and dicts of them, in a form that no type checker sees."""
-
+"""A leaf, or nested lists, tuples and dicts of leaves; type checkers cannot express this."""
 
 _NESTS: tuple[type, ...] = (dict, list, tuple)
 
@@ -36,9 +38,10 @@ class _Combine(Protocol):
 
 
 def _combine(weights: Sequence[float], values: Sequence[Leaf]) -> Nested:
-    """Add up weights[i] * values[i], leaf by leaf, in order, in memory of its own: it never hands out one of the values.
+    """Add up weights[i] * values[i], leaf by leaf and in order.
 
-    Large numpy arrays are worked on piece by piece, so that what is between stays in the processor's cache.
+    The result has memory of its own and is never one of the values. Large numpy arrays are
+    processed piece by piece, so that intermediate results stay in the processor's cache.
 
     >>> combine([1, 0.5], [{"a": [2.0, 4.0]}, {"a": [4.0, 8.0]}])
     {'a': [4.0, 8.0]}
@@ -54,13 +57,15 @@ def _combine(weights: Sequence[float], values: Sequence[Leaf]) -> Nested:
         return map_leaves(lambda leaves: combine(weights, leaves), *values)
     if _are_floats(values):
         return _by_pieces(weights, values) if values[0].size > WHOLE else _at_once(weights, values)
-    total = first * weights[0]  # also by 1, for that gives memory of its own
+    # Multiplied even by 1, which gives memory of its own.
+    total = first * weights[0]
     for weight, value in zip(weights[1:], values[1:], strict=True):
         total = total + (value if weight == 1 else value * weight)
     return total
 
 
-combine = cast(_Combine, _combine)  # values that are nested alike give one that is nested so, too
+# A type checker cannot see that values that are nested alike give one that is nested like them.
+combine = cast(_Combine, _combine)
 
 
 def added(one: V, other: Nested) -> V:
@@ -74,17 +79,19 @@ def map_leaves(function: Callable[[Sequence[object]], object], *values: Nested) 
     Raises
     ------
     UsageError
-        They are not nested alike.
+        If they are not nested alike.
     """
     first = values[0]
     if isinstance(first, dict):
-        if not _are_like(values, first) or any(
-            value.keys() != first.keys() for value in values[1:]
-        ):
+        if not _are_like(values, first):
+            raise unlike()
+        if any(value.keys() != first.keys() for value in values[1:]):
             raise unlike()
         return {key: map_leaves(function, *(value[key] for value in values)) for key in first}
     if isinstance(first, list | tuple):
-        if not _are_like(values, first) or any(len(value) != len(first) for value in values[1:]):
+        if not _are_like(values, first):
+            raise unlike()
+        if any(len(value) != len(first) for value in values[1:]):
             raise unlike()
         items = [map_leaves(function, *parts) for parts in zip(*values, strict=True)]
         return refilled(first, items) if isinstance(first, tuple) else items
@@ -92,7 +99,7 @@ def map_leaves(function: Callable[[Sequence[object]], object], *values: Nested) 
 
 
 def refilled(like: tuple[T, ...], items: Iterable[object]) -> tuple[object, ...]:
-    """Items in a tuple, or in a named one as ``like`` is."""
+    """Return items as a tuple, or as a named tuple if ``like`` is one."""
     if not hasattr(like, "_make"):
         return tuple(items)
     named: tuple[object, ...] = like._make(items)
@@ -104,13 +111,13 @@ def _are_like(values: Sequence[object], first: T) -> TypeGuard[Sequence[T]]:
 
 
 def _are_floats(values: Sequence[object]) -> TypeGuard[Sequence[Array]]:
-    """Whether the first, and so all that fit it, is an array of numpy of floats."""
+    """Tell whether the first value is a numpy array of floats; the others must be like it."""
     first = values[0]
     return type(first) is np.ndarray and first.dtype.kind == "f"
 
 
 def leaves(value: Nested) -> list[Leaf]:
-    """The leaves in order: of dicts, that of their keys as they stand."""
+    """Return the leaves in order; a dict has the order of its keys."""
     if type(value) is float:
         return [value]
     if isinstance(value, dict):
@@ -154,7 +161,7 @@ def _by_pieces(weights: Sequence[float], values: Sequence[Array]) -> Array:
 
 
 def unlike() -> UsageError:
-    """What is said when values do not fit together."""
+    """Return the refusal of values that do not fit together."""
     return UsageError(
         "adding values of different nesting or shape",
         "they have no common structure",
