@@ -18,9 +18,9 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.bench.clustering import cities
-from sfumato.centers import kmeans, sse
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval
+from sfumato.plain_kmeans import kmeans, sse
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current

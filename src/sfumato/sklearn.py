@@ -1,7 +1,8 @@
-"""k-means for pipelines of scikit-learn: an estimator that fits once, pays from a budget of its own, and keeps no row.
+"""k-means for pipelines of scikit-learn: an estimator that pays from a budget of its own.
 
-``fit`` answers ``sf.KMeans`` on an array, whose columns have public bounds. What scikit-learn's own estimator keeps beside the
-centres, ``labels_`` and ``inertia_``, are exact facts about private rows: they do not exist here.
+``fit`` answers ``sf.KMeans`` on an array whose columns have public bounds. scikit-learn's own
+estimator keeps ``labels_`` and ``inertia_`` beside the centres. These are exact facts about private
+rows, so they do not exist here. No row is kept.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
     epsilon : number or text
         What one ``fit`` costs.
     bounds : pair of array-likes or of numbers
-        Public lower and upper ends of the columns: never the data's own minimum and maximum.
+        Public lower and upper ends of the columns, never the data's own minimum and maximum.
     method : {"auto", "eugkm", "dplloyd", "privtree"}
     neighbours : {"add-remove", "replace"}
     rows_per_person : int
-        The holder states that nobody has more rows than this.
+        The contribution bound: you state that nobody has more rows than this.
     budget : number, text or None
-        What this object may spend in all; None: one fit. A fit beyond it is refused.
+        What this object may spend in all. None: one fit. A fit beyond the budget is refused.
 
     Attributes
     ----------
@@ -52,15 +53,17 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
     cluster_weights_ : int64 ndarray of shape (n_clusters,)
         Noisy numbers of rows.
     release_ : KMeansRelease
-        The whole answer: guarantee, accuracy, standard errors.
+        The whole answer, with its guarantee, accuracy and standard errors.
     n_features_in_ : int
 
     Guarantee
     ---------
-    As ``sf.KMeans``, for each fit; the costs of fits add up and are refused beyond ``budget``. ``predict`` and ``transform`` are functions
-    of the centres and of the points given to them: applied to the private rows, their answers are private rows' facts.
+    As ``sf.KMeans``, for each fit. The costs of fits add up, and a fit beyond ``budget`` is refused.
+    ``predict`` and ``transform`` are functions of the centres and of the points given to them. Applied
+    to the private rows, their answers are facts about private rows.
 
-    >>> model = KMeans(2, epsilon=1, bounds=(0, 10)).fit(np.array([[1.0], [1.5], [8.0], [9.0]] * 100))
+    >>> rows = np.array([[1.0], [1.5], [8.0], [9.0]] * 100)
+    >>> model = KMeans(2, epsilon=1, bounds=(0, 10)).fit(rows)
     >>> model.cluster_centers_.shape
     (2, 1)
     >>> model.fit(np.zeros((3, 1)))
@@ -104,7 +107,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         UsageError
             If a parameter or the shape of X makes no sense. Nothing is spent.
         BudgetExceeded
-            If this object has fitted before and its budget cannot pay again. Nothing is spent.
+            If this object has been fitted before and its budget cannot pay again. Nothing is spent.
         """
         if self.epsilon is None:
             raise UsageError(
@@ -123,48 +126,48 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def _source(self, rows: ArrayLike) -> Source:
-        array = _plain(rows)
-        low, high = _ends(self.bounds, array.shape[1])
-        domain = Domain(
-            {
-                f"x{i}": Interval(float(a), float(b))
-                for i, (a, b) in enumerate(zip(low, high, strict=True))
-            }
-        )
+        """The rows on a domain of public bounds."""
+        array = _table(rows)
+        lower, upper = _column_bounds(self.bounds, array.shape[1])
+        axes = {}
+        for i, (low, high) in enumerate(zip(lower, upper, strict=True)):
+            axes[f"x{i}"] = Interval(float(low), float(high))
         return source(
             array,
-            domain,
+            Domain(axes),
             rows_per_person=self.rows_per_person,
             neighbours=self.neighbours,
             name="fit",
         )
 
     def _opened(self, src: Source) -> Publisher:
-        """The publisher of this fit, at the expense of the ledger that this object keeps for its life."""
+        """The publisher of this fit. It charges the ledger that this object keeps for its life."""
         total = self.epsilon if self.budget is None else self.budget
         before = getattr(self, "_ledger", None)
         if getattr(self, "_closed", False) or (before is not None and self.budget is None):
-            spent = "this object has fitted, and its budget does not reach"
             raise BudgetExceeded(
-                "a second fit", spent, "Use release_, which is free, or give budget= at first"
+                "a second fit",
+                "this object has been fitted, and its budget does not pay for another fit",
+                "Use release_, which is free, or give budget= at first",
             )
         opened = Publisher(src, ledger=before, budget=total)
         self._ledger = opened.ledger
         return opened
 
     def predict(self, X: ArrayLike) -> Array:  # noqa: N803
-        """Which centre is nearest to each point: int64 ndarray of shape (n,); -1 where a coordinate is missing."""
+        """The nearest centre of each point: int64 ndarray (n,), -1 where a value is missing."""
         check_is_fitted(self, "release_")
-        return self.release_.predict(_plain(X))
+        return self.release_.predict(_table(X))
 
     def transform(self, X: ArrayLike) -> Array:  # noqa: N803
-        """Distances to the centres, each axis scaled to -1 .. 1: float64 ndarray of shape (n, n_clusters)."""
+        """Distances to the centres, axes scaled to -1 .. 1: float64 ndarray (n, n_clusters)."""
         check_is_fitted(self, "release_")
-        points, centres = self.release_.space.scale(_plain(X)), self.release_.scaled_centers
+        points = self.release_.space.scale(_table(X))
+        centres = self.release_.scaled_centers
         return np.asarray(np.sqrt(((points[:, None, :] - centres) ** 2).sum(axis=2)))
 
     def fit_predict(self, X: ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
-        """Refuse: it would hand out exact labels of the private rows."""
+        """Refuse: the answer would be exact labels of the private rows."""
         raise UsageError(
             "fit_predict",
             "labels of the fitted rows are exact facts about them",
@@ -172,7 +175,7 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         )
 
     def fit_transform(self, X: ArrayLike, y: object = None, **_: object) -> Array:  # noqa: N803
-        """Refuse: it would hand out exact distances of the private rows."""
+        """Refuse: the answer would be exact distances of the private rows."""
         raise UsageError(
             "fit_transform",
             "distances of the fitted rows are exact facts about them",
@@ -180,12 +183,12 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
         )
 
     def __getstate__(self) -> dict[str, object]:
-        """Travel without the ledger: a copy of what has fitted cannot fit again."""
+        """Leave the ledger out: a copy of an estimator that has been fitted cannot fit again."""
         state = {name: value for name, value in vars(self).items() if name != "_ledger"}
         return state | ({"_closed": True} if hasattr(self, "_ledger") else {})
 
 
-def _plain(rows: ArrayLike) -> Array:
+def _table(rows: ArrayLike) -> Array:
     array = as_floats(rows)
     if array.ndim != 2 or not array.shape[1]:
         raise UsageError(
@@ -196,19 +199,14 @@ def _plain(rows: ArrayLike) -> Array:
     return array
 
 
-def _ends(bounds: object, features: int) -> tuple[Array, Array]:
-    """Public bounds of each column."""
+def _column_bounds(bounds: object, features: int) -> tuple[Array, Array]:
+    """Public lower and upper ends of the columns: two float64 ndarrays of shape (features,)."""
     wrong = BoundsRequired(
         f"bounds for {features} columns",
         "each column needs a public lower and upper end",
         "Write bounds=(lower, upper)",
     )
-    if (
-        bounds is None
-        or isinstance(bounds, str)
-        or not isinstance(bounds, Sequence | np.ndarray)
-        or len(bounds) != 2
-    ):
+    if not isinstance(bounds, Sequence | np.ndarray) or isinstance(bounds, str) or len(bounds) != 2:
         raise wrong
     try:
         low, high = (np.broadcast_to(np.asarray(end, dtype=float), (features,)) for end in bounds)

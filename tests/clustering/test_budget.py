@@ -27,7 +27,7 @@ def test_the_tree_and_the_steps_spend_the_cost(monkeypatch, unit):
     tests = Fraction(r * (4 if unit else 3)) / laws[-1][0].scale
     counts = max(moved / law.scale for law in found.partition.laws)
     steps = sum(
-        moved * step.reach / step.sum_law.scale + moved / step.count_law.scale
+        moved * step.clip_radius / step.sum_law.scale + moved / step.count_law.scale
         for step in found.steps
     )
     assert Fraction(999, 1000) <= tests + counts + steps <= 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.clustering.error import HEAVIER, Cells
+from sfumato.clustering.error import HEAVIER_TAILS, Cells
 from sfumato.clustering.methods import occupied
 from sfumato.cube import Cube
 from sfumato.domain import GridAxis
@@ -117,8 +117,8 @@ def test_the_squares_of_offset_and_noise_are_enough_for_every_offset() -> None:
     from scipy import stats
 
     offset = np.linspace(0, 50, 20_001)
-    reach = stats.norm.isf(0.025) * np.sqrt(1 + offset**2)
-    held = stats.norm.cdf(reach - offset) - stats.norm.cdf(-reach - offset)
+    half_width = stats.norm.isf(0.025) * np.sqrt(1 + offset**2)
+    held = stats.norm.cdf(half_width - offset) - stats.norm.cdf(-half_width - offset)
     assert held.min() >= 0.95 - 1e-12
 
 
@@ -127,13 +127,13 @@ def test_so_they_are_for_laplace_noise_that_is_taken_for_wider() -> None:
     from scipy import stats
 
     offset = np.linspace(0, 50, 20_001)
-    for wider, enough in ((HEAVIER, True), (1.0, False)):
-        reach = WITHIN * np.sqrt(2 * wider**2 + offset**2)  # the variance at scale 1 is 2
-        held = stats.laplace.cdf(reach - offset) - stats.laplace.cdf(-reach - offset)
+    for wider, enough in ((HEAVIER_TAILS, True), (1.0, False)):
+        half_width = WITHIN * np.sqrt(2 * wider**2 + offset**2)  # the variance at scale 1 is 2
+        held = stats.laplace.cdf(half_width - offset) - stats.laplace.cdf(-half_width - offset)
         assert (held.min() >= 0.95 - 1e-12) == enough
     for scale in np.linspace(0.01, 0.99, 99):
-        reach = WITHIN * HEAVIER * np.sqrt(2 * (1 + scale**2))
-        tails = (np.exp(-reach) - scale**2 * np.exp(-reach / scale)) / (1 - scale**2)
+        half_width = WITHIN * HEAVIER_TAILS * np.sqrt(2 * (1 + scale**2))
+        tails = (np.exp(-half_width) - scale**2 * np.exp(-half_width / scale)) / (1 - scale**2)
         assert tails <= 0.05
 
 

@@ -10,7 +10,7 @@ import sfumato as sf
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
 from sfumato.audit.runs import Scripted, count
-from sfumato.clustering.kmeans import FEW
+from sfumato.clustering.kmeans import FEW_ROWS
 from sfumato.clustering.space import nearest
 from sfumato.domain import GridAxis, Lattice
 from sfumato.random import PublicSeed
@@ -176,7 +176,8 @@ def test_a_preview_without_rows_promises_no_more_than_holds():
 def test_auto_takes_a_grid_where_rows_are_few():
     question = sf.KMeans(3, ["x", "y"])
     few, many = (
-        question.preview(PLANE, sf.Unit(), sf.PureDP(1), rows) for rows in (FEW // 2, 2 * FEW)
+        question.preview(PLANE, sf.Unit(), sf.PureDP(1), rows)
+        for rows in (FEW_ROWS // 2, 2 * FEW_ROWS)
     )
     assert "eugkm" in few.notes[-1]
     assert "privtree" in many.notes[-1]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from sfumato.audit.runs import Scripted
 from sfumato.clustering.lloyd import (
     Step,
+    clip,
+    full_radius,
     private_step,
-    shortened,
     step_laws,
     steps_for,
-    whole_reach,
 )
 from sfumato.errors import InternalError
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
@@ -30,16 +30,16 @@ UNITS = [
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize(("reach", "d"), [(1, 1), (1000, 2), (2**24, 20)])
-def test_the_noise_spends_the_cost(unit, reach, d):
+@pytest.mark.parametrize(("radius", "d"), [(1, 1), (1000, 2), (2**24, 20)])
+def test_the_noise_spends_the_cost(unit, radius, d):
     """By every move of one person that matters: exactly in Fractions, never above, and nearly all of it."""
     r = unit.rows_per_person
-    sums, counts = step_laws(PureDP("0.7"), unit, reach, d)
+    sums, counts = step_laws(PureDP("0.7"), unit, radius, d)
     rows = r * (2 if unit.neighbours == "replace" else 1)  # as many rows come or go
-    spent = rows * (Fraction(reach) / sums.scale + 1 / counts.scale)
+    spent = rows * (Fraction(radius) / sums.scale + 1 / counts.scale)
     assert spent == Fraction(7, 10)
-    sums, counts = step_laws(ZCDP("0.3"), unit, reach, d)
-    s, c = Fraction(reach**2) / sums.sigma_squared, 1 / counts.sigma_squared
+    sums, counts = step_laws(ZCDP("0.3"), unit, radius, d)
+    s, c = Fraction(radius**2) / sums.sigma_squared, 1 / counts.sigma_squared
     moves = [s + c] if unit.neighbours == "add-remove" else [s + c, 4 * s, 2 * s + 2 * c]
     assert max(r**2 * move / 2 for move in moves) == Fraction(3, 10)
 
@@ -71,16 +71,16 @@ def test_how_many_steps(rows, steps):
     st.integers(1, 2**22),
     st.booleans(),
 )
-def test_shortening_never_leaves_more_than_the_reach(rows, reach, euclidean):
+def test_clipping_never_leaves_more_than_the_radius(rows, radius, euclidean):
     before = np.array(rows, dtype=np.int64)
-    after = shortened(before.copy(), reach, euclidean)
+    after = clip(before.copy(), radius, euclidean)
     for a, b in zip(before.tolist(), after.tolist(), strict=True):
         if euclidean:
-            assert sum(x * x for x in b) <= reach**2
-            near = sum(x * x for x in a) <= reach**2
+            assert sum(x * x for x in b) <= radius**2
+            near = sum(x * x for x in a) <= radius**2
         else:
-            assert sum(map(abs, b)) <= reach
-            near = sum(map(abs, a)) <= reach
+            assert sum(map(abs, b)) <= radius
+            near = sum(map(abs, a)) <= radius
         assert (
             a == b
             if near
@@ -98,7 +98,7 @@ def test_a_step_adds_up_what_it_says():
         [3 * 1 + 2, 0 + 1],
         [4, 2],
         [0, 0],
-    ]  # (3, 2) is shortened to (2, 1)
+    ]  # (3, 2) is clipped to (2, 1)
     assert rows[0].tolist() == [[10, 0], [12, 2], [-7, 1]]
 
 
@@ -116,12 +116,12 @@ def test_a_group_that_cannot_be_told_from_nothing_keeps_its_centre():
     assert step.moved(np.array([100, 3])).tolist() == [[4, 0], [-5, -3]]
 
 
-def test_the_whole_reach_shortens_nobody():
+def test_the_full_radius_clips_nobody():
     extent = np.array([7, 0, 5])
-    assert whole_reach(extent, PureDP(1)) == 12
-    assert whole_reach(extent, ZCDP(1)) == math.isqrt(74) + 1
-    assert whole_reach(np.array([3, 4]), ZCDP(1)) == 5
-    assert whole_reach(np.zeros(2, np.int64), PureDP(1)) == 1
+    assert full_radius(extent, PureDP(1)) == 12
+    assert full_radius(extent, ZCDP(1)) == math.isqrt(74) + 1
+    assert full_radius(np.array([3, 4]), ZCDP(1)) == 5
+    assert full_radius(np.zeros(2, np.int64), PureDP(1)) == 1
 
 
 def test_the_standard_error_is_what_repeated_noise_shows():

@@ -8,7 +8,7 @@ import pytest
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import NotAdditive, Published, count, neighbours, of_counts, published
 from sfumato.clustering import KMeans, lloyd, methods
-from sfumato.clustering.lloyd import MEAN, private_step, step_laws
+from sfumato.clustering.lloyd import TYPICAL_MEAN, private_step, step_laws
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.domain import GridAxis, Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace
@@ -41,19 +41,19 @@ def test_the_whole_answer(method, unit):
     assert 0.98 <= found <= 1 + 1e-9
 
 
-def short_steps(unit, cost, reach, laws=None, lattice=PLANE, step=private_step):
-    """Two steps from given centres with a short reach, as they refine a tree's."""
+def short_steps(unit, cost, radius, laws=None, lattice=PLANE, step=private_step):
+    """Two steps from given centres with a short radius, as they refine a tree's."""
     space, start = (
         Space(lattice),
         np.array([[-HALF // 4] * len(lattice.axes), [HALF // 3] * len(lattice.axes)]),
     )
     half = PureDP(cost.epsilon / 2) if isinstance(cost, PureDP) else ZCDP(cost.rho / 2)
-    laws = laws or step_laws(half, unit, reach, space.d)
+    laws = laws or step_laws(half, unit, radius, space.d)
 
     def run(rows, noise):
         where, centres, steps = space.rows(count(rows, lattice)), start, []
         for _ in range(2):
-            steps.append(step(where, centres, centres, reach, laws, noise))
+            steps.append(step(where, centres, centres, radius, laws, noise))
             centres = steps[-1].moved(space.extent)
         return Published(tuple(int(x) for s in steps for x in (*s.sums, *s.counts)), steps)
 
@@ -61,12 +61,12 @@ def short_steps(unit, cost, reach, laws=None, lattice=PLANE, step=private_step):
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("reach", [1000, HALF // 5, HALF // 2])
-def test_steps_of_a_short_reach(unit, reach):
+@pytest.mark.parametrize("radius", [1000, HALF // 5, HALF // 2])
+def test_steps_of_a_short_reach(unit, radius):
     pairs = neighbours(
         ((0.0, 0.0), (1.5, 0.0), (3.0, 2.0)), unit, others=1 if unit.rows_per_person == 1 else 0
     )
-    found = pure_loss(short_steps(unit, ONE, reach), pairs).loss
+    found = pure_loss(short_steps(unit, ONE, radius), pairs).loss
     assert 0.95 <= found <= 1 + 1e-9
 
 
@@ -93,12 +93,12 @@ def test_concentrated_lloyd():
 # --- broken twins -----------------------------------------------------------------------------------------------------
 
 
-def swapped(cost, unit, reach, d):
+def swapped(cost, unit, radius, d):
     """The split between a sum and the count the wrong way round, as in the field's common code."""
-    typical = (4 * d * MEAN**2) ** (1 / 3)
+    typical = (4 * d * TYPICAL_MEAN**2) ** (1 / 3)
     one = cost.epsilon / Fraction(d + typical)
     return DiscreteLaplace(
-        unit.counts_l1 * Fraction(reach, d) / (one * Fraction(typical))
+        unit.counts_l1 * Fraction(radius, d) / (one * Fraction(typical))
     ), DiscreteLaplace(unit.counts_l1 / one)
 
 
@@ -114,9 +114,9 @@ def test_the_swapped_split_is_found_out(monkeypatch):
     )
 
 
-def test_rows_that_are_not_shortened_are_found_out(monkeypatch):
+def test_rows_that_are_not_clipped_are_found_out(monkeypatch):
     pairs = neighbours(CORNERS, Unit(), others=0)
-    monkeypatch.setattr(lloyd, "shortened", lambda differences, reach, euclidean: differences)
+    monkeypatch.setattr(lloyd, "clip", lambda differences, radius, euclidean: differences)
     assert pure_loss(short_steps(Unit(), ONE, HALF // 5), pairs).loss > 2
 
 
@@ -125,15 +125,15 @@ def test_replace_treated_as_add_remove_is_found_out():
     assert pure_loss(short_steps(Unit(), ONE, HALF // 5), pairs).loss > 1.7
 
 
-def skipping(where, centres, about, reach, laws, noise):
+def skipping(where, centres, origins, radius, laws, noise):
     """Noise for groups that hold somebody only: the test for emptiness looks at true counts."""
     held = np.unique(nearest(where[0], centres)) if len(where[0]) else np.arange(1)
-    part = private_step(where, centres[held], about[held], reach, laws, noise)
+    part = private_step(where, centres[held], origins[held], radius, laws, noise)
     k, d = centres.shape
     sums, counts = np.zeros((k, d), np.int64), np.zeros(k, np.int64)
     sums[held], counts[held] = part.sums.reshape(-1, d), part.counts
     return lloyd.Step(
-        centres.reshape(-1), about.reshape(-1), reach, sums.reshape(-1), counts, *laws
+        centres.reshape(-1), origins.reshape(-1), radius, sums.reshape(-1), counts, *laws
     )
 
 
@@ -147,7 +147,7 @@ def test_skipping_empty_clusters_is_found_out():
 
 def labels(release, cube):
     where, number = Space(cube.lattice).rows(cube)
-    return np.repeat(release.predict(Space(cube.lattice).place(where)), number).tolist()
+    return np.repeat(release.predict(Space(cube.lattice).unscale(where)), number).tolist()
 
 
 def inertia(release, cube):
@@ -197,5 +197,5 @@ def test_what_counting_the_rows_spends_the_rest_leaves(cost, rows_per_person):
         ("auto", "replace"),
     ):
         unit = Unit(rows_per_person, relation)
-        law, rest = KMeans(2, method=method)._looks(cost, unit)
+        law, rest = KMeans(2, method=method)._rows_law(cost, unit)
         assert loss(law, unit) + (rest.rho if isinstance(rest, ZCDP) else rest.epsilon) == whole

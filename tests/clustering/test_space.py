@@ -59,7 +59,7 @@ def test_cells_stand_at_their_middles_the_same_on_both_sides():
         [space.extent[0], space.extent[1]],
     ]
     assert number.tolist() == [1, 2]
-    assert space.place(where).tolist() == [
+    assert space.unscale(where).tolist() == [
         [1.25, pytest.approx(-2 / 3, abs=1e-5)],
         [8.75, pytest.approx(2 / 3, abs=1e-5)],
     ]
@@ -81,7 +81,7 @@ def test_scaling_clamps_and_comes_back():
     assert scaled[:2].tolist() == [[-1, 0], [0, 0.25]]
     assert scaled[2, 0] == 1
     assert np.isnan(scaled[2, 1])
-    assert np.allclose(space.place(scaled[1] * HALF), points[1])
+    assert np.allclose(space.unscale(scaled[1] * HALF), points[1])
 
 
 def test_one_cell_on_an_axis():
@@ -98,7 +98,7 @@ def test_values_with_steps_stand_where_they_are():
     lattice = KMeans(1).needs(domain).lattice
     space = Space(lattice)
     where, _ = space.rows(count(((37.0, 5.0),), lattice))
-    assert space.place(where)[0] == pytest.approx([37, 5], abs=1e-4)
+    assert space.unscale(where)[0] == pytest.approx([37, 5], abs=1e-4)
     assert lattice.shape == (128, 24)
     assert nearest(space.whole(space.scale(np.array([[37.0, 5.0]]))), where).tolist() == [0]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.centers import assign
 from sfumato.local import decode
 from sfumato.local.decoding.mixture import Clusters, information, likelihood
 from sfumato.local.decoding.noiselaw import noise_law
+from sfumato.plain_kmeans import assign
 from sfumato.random import PublicSeed, override
 
 CENTERS = np.array([[0.2, 0.25], [0.8, 0.3], [0.5, 0.85]])

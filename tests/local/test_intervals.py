@@ -11,11 +11,11 @@ import pytest
 from scipy.special import stdtrit
 
 import sfumato as sf
-from sfumato.centers import assign, kmeans
 from sfumato.local.decoding.decoder import FREEDOM, _centred, _Known
 from sfumato.local.decoding.gaussians import Normals
 from sfumato.local.decoding.misfit import looks_normal
 from sfumato.local.decoding.mixture import Clusters
+from sfumato.plain_kmeans import assign, kmeans
 from sfumato.random import PublicSeed, override
 from support.statistics import covers
 

@@ -20,12 +20,12 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.bench import peers
 from sfumato.bench.measuring import Chart, Row
-from sfumato.centers import kmeans
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.domain import Domain, Interval
+from sfumato.plain_kmeans import kmeans
 from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current

@@ -244,7 +244,7 @@ def simulate(
 
     The comparison looks at true values: it is for rehearsals on data that you may see, and is not private.
     """
-    from sfumato.centers import kmeans, sse
+    from sfumato.plain_kmeans import kmeans, sse
 
     domain = _domain(axes)
     points = to_unit(_read(file, tuple(domain)), read_bounds(domain.intervals(None), len(domain)))

@@ -1,4 +1,7 @@
-"""Which kinds of people are there? Centres of clusters: with a trusted curator (``KMeans``), and with none (``PrivateKMeans``)."""
+"""Which kinds of people are there? Centres of clusters.
+
+``KMeans`` needs a trusted curator. ``PrivateKMeans`` needs none: every device adds its own noise.
+"""
 
 from sfumato.clustering.kmeans import KMeans
 from sfumato.clustering.local import PrivateKMeans

@@ -1,31 +1,37 @@
-"""How far a released centre is from the mean of the rows that are nearest to it: a root mean square error.
+"""How far a released centre is from the mean of the rows nearest to it: a root mean square.
 
-The truth that it is about: the mean of the rows, as they were counted (clamped, on the lattice), whose nearest released centre
-this is, which is what ``predict`` says. The centre differs from it by five parts.
+The truth that the error is about is the mean of the rows, as they were counted (clamped, on the
+lattice), whose nearest released centre this is; ``predict`` says which they are. The centre differs
+from that mean by four parts.
 
-*Noise.* The noise of the last step's sums and counts, or of the grid's counts; its variance is known exactly, to first order in
-the ratio of sum and count. 1.96 standard deviations of Laplace noise hold it with 93.75 % only, so that its standard deviation is
-taken 1.08 times as large: then they hold 95 % of one Laplace variable, and more of a sum of several.
+*Noise.* The noise of the last step's sums and counts, or of the grid's counts. Its variance is
+known exactly, to first order in the ratio of sum and count. 1.96 standard deviations of Laplace
+noise hold it with 93.75% only, so its standard deviation is taken 1.08 times as large. Then they
+hold 95% of one Laplace variable, and more of a sum of several.
 
-*Region.* A step averages the rows nearest to the centre *before* it, each shortened to the step's reach. The released centre has
-moved on, so that rows near the borders have changed sides, and shortened rows lie farther out. A grid's region is made of whole
-cells. Where a partition was paid for, both means are computed from its counts, the rows of a cell being spread evenly over it:
-their difference is the estimate. The noise of those counts gives the variance of the estimate, by its derivative in each
-count. Without a partition ("dplloyd") the next move is taken to be as long as the last one, and to go along any axis.
+*Region.* A step averages the rows nearest to the centre *before* the step, each clipped to the
+step's radius. The released centre has moved on, so rows near the borders have changed sides, and
+clipped rows lie farther out. A grid's region is made of whole cells. Where a partition was paid
+for, both means are computed from its counts, with the rows of a cell spread evenly over it: their
+difference is the estimate. The noise of those counts gives the variance of the estimate, by its
+derivative in each count. Without a partition ("dplloyd"), the next move is taken to be as long as
+the last one, and to go along any axis.
 
-*Counts that are not negative.* k-means on the cells of a grid takes noisy counts cut at 0, and what is left of the noise of empty
-cells draws a centre towards them. The mean by the counts as they were released has no such bias: the centre's distance from it is
-the estimate.
+*Counts that are not negative.* k-means on the cells of a grid takes noisy counts cut at 0. What is
+left of the noise of empty cells draws a centre towards them. The mean by the counts as they were
+released has no such bias: the centre's distance from it is the estimate.
 
-*Grid.* A row lies anywhere in its cell. On the lattice of a step the worst is taken: half a cell, for all rows at once. The cells of
-a grid that is clustered are wide, and there the mean of the rows of each is taken to lie evenly within it, independent of the
-others: half a cell over sqrt 3, for a centre of one cell, and less for one of many. Values that were rounded before they came lie at
-one side of all cells alike. No count shows that, so its bound, half a cell, is stated apart
+*Grid.* A row lies anywhere in its cell. For the lattice of a step the worst is taken: half a cell,
+for all rows at once. The cells of a grid that is clustered are wide. There the mean of the rows of
+each cell is taken to lie evenly within it, independently of the others: half a cell over sqrt 3 for
+a centre of one cell, and less for one of many. Values that were rounded before they came lie at one
+side of all cells alike. No count shows that, so its bound, half a cell, is stated apart
 (``rounding``).
 
-Parts that are not noise have an unknown sign, so their squares are added to the variance. For a normal error of standard
-deviation s about an offset b, P(|error| <= 1.96 sqrt(s^2 + b^2)) is at least 0.95 for every b. So +-1.96 is a 95 % interval.
-It says nothing of how good the clusters are: k-means finds a local optimum, and noise decides which.
+Parts that are not noise have an unknown sign, so their squares are added to the variance. For a
+normal error of standard deviation s about an offset b, P(|error| <= 1.96 sqrt(s^2 + b^2)) is at
+least 0.95 for every b. So +-1.96 is a 95% interval. It says nothing about how good the clusters
+are: k-means finds a local optimum, and noise decides which.
 """
 
 from __future__ import annotations
@@ -37,22 +43,24 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.clustering.lloyd import Step, shortened
+from sfumato.clustering.lloyd import Step, clip
 from sfumato.clustering.space import HALF, Space, nearest
 from sfumato.clustering.weighted import non_negative
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.partition.partition import Partition
 
 POINTS = 2**17
-HEAVIER = math.log(20) / (math.sqrt(2) * 1.96)
-"""The 95 % half-width of a Laplace variable, in 1.96 of its standard deviations."""
-FEWEST, MOST = 4, 64  # points by which a cell is represented
+"""About so many points represent all cells together."""
+FEWEST_POINTS_OF_CELL = 4
+MOST_POINTS_OF_CELL = 64
+HEAVIER_TAILS = math.log(20) / (math.sqrt(2) * 1.96)
+"""The 95% half-width of a Laplace variable, in units of 1.96 of its standard deviations."""
 
 
 def root_mean_square(
     space: Space, centres: Array, partition: Partition | None, steps: tuple[Step, ...]
 ) -> Array:
-    """The error of each coordinate of each centre, in whole numbers: float64 ndarray of shape (k, d).
+    """The error of each coordinate of each centre, in whole numbers: float64 ndarray (k, d).
 
     Parameters
     ----------
@@ -65,9 +73,8 @@ def root_mean_square(
     """
     cells = None if partition is None else Cells.of(space, partition)
     if steps:
-        noise = steps[-1].standard_error(space.d) ** 2 * _tails(
-            (steps[-1].sum_law, steps[-1].count_law)
-        )
+        last = steps[-1]
+        noise = last.standard_error(space.d) ** 2 * _tails((last.sum_law, last.count_law))
         grid = np.broadcast_to(_half_cells(space), centres.shape) ** 2
     elif partition is not None and cells is not None:
         noise = cells.noise(centres) * _tails(partition.laws) + cells.cut(centres)
@@ -81,15 +88,15 @@ def root_mean_square(
 
 
 def _tails(laws: tuple[Law, ...]) -> float:
-    """By how much noise of these laws counts for more than its variance, because of its tails."""
-    return HEAVIER**2 if any(isinstance(law, DiscreteLaplace) for law in laws) else 1.0
+    """The factor on the variance of noise of these laws that makes up for its heavier tails."""
+    return HEAVIER_TAILS**2 if any(isinstance(law, DiscreteLaplace) for law in laws) else 1.0
 
 
 def rounding(space: Space, partition: Partition | None, steps: tuple[Step, ...]) -> Array:
-    """How far a mean of cells is off, at most, if rows lie at one side of every cell: float64 (d,).
+    """How far a mean of cells is off at most, if rows lie at one side of every cell: float64 (d,).
 
-    In whole numbers. It is 0 where steps were paid for: they see rows on the lattice, and half a cell
-    of that is in ``root_mean_square``.
+    In whole numbers. It is 0 where steps were paid for: they see rows on the lattice, and half a
+    cell of that is in ``root_mean_square``.
     """
     if partition is None or steps:
         return np.zeros(space.d)
@@ -97,23 +104,27 @@ def rounding(space: Space, partition: Partition | None, steps: tuple[Step, ...])
 
 
 def _half_cells(space: Space) -> Array:
-    """Half of the range of values in a cell of the lattice, in whole numbers: float64 ndarray of shape (d,)."""
-    widest = np.array(
-        [float((high - low).max()) for low, high in (a.extremes() for a in space.axes)]
-    )
-    return np.asarray(widest / 2 / space.widths)
+    """Half of the range of values in a cell of the lattice, in whole numbers: float64 (d,)."""
+    widest = []
+    for axis in space.axes:
+        low, high = axis.extremes()
+        widest.append(float((high - low).max()))
+    return np.asarray(np.array(widest) / 2 / space.widths)
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A partition with its counts, each cell as a few points spread evenly over it, in whole numbers.
+    """A partition with its counts, in whole numbers.
+
+    A few points, spread evenly over it, stand for each cell.
 
     Attributes
     ----------
     middles, halves, room : float64 ndarrays of shape (cells, d)
-        ``room`` is how far a row can lie from where its cell stands: 0 where cells are steps.
+        Middles of the cells, half of their widths, and how far a row can lie from the middle: 0
+        where cells are steps.
     counts, weights, variances : ndarrays of shape (cells,)
-        Counts as released, as they are when none is negative, and the variance of the noise on each.
+        Counts as released, the same made non-negative, and the variance of the noise on each.
     """
 
     middles: Array
@@ -125,39 +136,41 @@ class Cells:
 
     @classmethod
     def of(cls, space: Space, partition: Partition) -> Cells:
+        """The cells of a partition."""
         lower = space.scale_edges(partition.lower) * HALF
         upper = space.scale_edges(partition.upper) * HALF
-        each = np.array([law.variance for law in partition.laws])
+        by_law = np.array([law.variance for law in partition.laws])
         which = np.zeros(len(lower), np.int64) if partition.which is None else partition.which
         weights = non_negative(partition.counts)
-        middles, halves = (lower + upper) / 2, (upper - lower) / 2
+        middles = (lower + upper) / 2
+        halves = (upper - lower) / 2
         # Steps stand in the middles of cells of the lattice. What rounding leaves is no room.
         room = np.maximum(np.round(halves - space.shift / space.widths, 6), 0.0)
-        return cls(middles, halves, room, partition.counts, weights, each[which])
+        return cls(middles, halves, room, partition.counts, weights, by_law[which])
 
     @cached_property
     def points(self) -> tuple[Array, Array]:
         """The points, and the cell of each: int64 ndarrays of shapes (n, d) and (n,)."""
         cells, d = self.middles.shape
-        each = max(FEWEST, min(MOST, POINTS // cells))
+        each = max(FEWEST_POINTS_OF_CELL, min(MOST_POINTS_OF_CELL, POINTS // cells))
         where = self.middles[:, None] + self.room[:, None] * _spread_out(each, d)
         return np.rint(where).astype(np.int64).reshape(-1, d), np.repeat(np.arange(cells), each)
 
     def noise(self, centres: Array) -> Array:
-        """The variance of means of cells by the noise of their counts: float64 ndarray of shape (k, d)."""
+        """The variance of means of cells that the noise of their counts causes: float64 (k, d)."""
         groups, rows = self._grouped(centres)
         away = (self._whole - centres[groups]) ** 2 * self.variances[:, None]
         return np.asarray(_sums(groups, away, len(centres)) / rows**2)
 
     def cut(self, centres: Array) -> Array:
-        """The square of how far centres lie from the means by counts that were not cut at 0: shape (k, d)."""
+        """The squared distance of centres from the means by counts not cut at 0: (k, d)."""
         groups, _ = self._grouped(centres)
         rows = np.maximum(np.bincount(groups, self.counts, len(centres)), 1)[:, None]
         away = (self._whole - centres[groups]) * self.counts[:, None]
         return np.asarray((_sums(groups, away, len(centres)) / rows) ** 2)
 
     def grid(self, centres: Array) -> Array:
-        """The variance of means of cells by where the rows of each may lie in it: shape (k, d)."""
+        """The variance of means of cells that the unknown places of rows in cells cause: (k, d)."""
         groups, rows = self._grouped(centres)
         within = self.room**2 / 3 * (self.weights**2)[:, None]
         return np.asarray(_sums(groups, within, len(centres)) / rows**2)
@@ -167,50 +180,57 @@ class Cells:
         return np.asarray(np.rint(self.middles).astype(np.int64))
 
     def _grouped(self, centres: Array) -> tuple[Array, Array]:
-        """Which centre each cell belongs to, and the rows of each centre: shapes (cells,) and (k, 1)."""
+        """The centre that each cell belongs to, and the rows of each centre: (cells,), (k, 1)."""
         groups = nearest(self._whole, centres)
         return groups, np.maximum(np.bincount(groups, self.weights, len(centres)), 1)[:, None]
 
     def region(self, centres: Array, steps: tuple[Step, ...]) -> Array:
-        """The square of how far the mean of the region lies from what was averaged, with the variance of that estimate."""
+        """The squared distance of the mean of the region from the mean that was paid for: (k, d).
+
+        The variance of this estimate is added.
+        """
         k = len(centres)
-        where, cell = self.points
-        weights = (self.weights / np.bincount(cell))[cell]
-        now = nearest(where, centres)
+        points, cell = self.points
+        n_points = np.bincount(cell)
+        weights = (self.weights / n_points)[cell]
+        now = nearest(points, centres)
         if steps:
-            before = nearest(where, steps[-1].centres.reshape(centres.shape))
-            averaged = _averaged(where, before, steps[-1])
+            before = nearest(points, steps[-1].centres.reshape(centres.shape))
+            averaged = _clipped(points, before, steps[-1])
         else:
             before = nearest(self._whole, centres)[cell]
-            averaged = where
-        means, pulls = zip(
-            *(_mean(*each, weights, k) for each in ((now, where), (before, averaged))), strict=True
-        )
-        offset = means[0] - means[1]
-        # What one row more in a cell does to the difference, for each cell and group that meet.
+            averaged = points
+        mean_now, pull_now = _mean(now, points, weights, k)
+        mean_before, pull_before = _mean(before, averaged, weights, k)
+        offset = mean_now - mean_before
+        # One more row in a cell changes the difference for each group that the cell meets. The
+        # change of each point is added up by cell and group.
         keys = np.concatenate([cell * k + now, cell * k + before])
-        per_row = (
-            np.concatenate([pulls[0], -pulls[1]]) / np.tile(np.bincount(cell)[cell], 2)[:, None]
-        )
-        met, at = np.unique(keys, return_inverse=True)
-        derivative = _sums(at, per_row, len(met))
+        pulls = np.concatenate([pull_now, -pull_before])
+        per_row = pulls / np.tile(n_points[cell], 2)[:, None]
+        met, key = np.unique(keys, return_inverse=True)
+        derivative = _sums(key, per_row, len(met))
         variance = _sums(met % k, derivative**2 * self.variances[met // k][:, None], k)
         return np.asarray(offset**2 + variance)
 
 
-def _averaged(where: Array, groups: Array, step: Step) -> Array:
-    """Where a step sees rows: shortened to its reach."""
-    about = step.about.reshape(len(step.counts), -1)[groups]
-    return np.asarray(
-        about + shortened(where - about, step.reach, isinstance(step.sum_law, DiscreteGaussian))
-    )
+def _clipped(points: Array, groups: Array, step: Step) -> Array:
+    """Where a step sees rows: clipped to its radius about the origins of their groups."""
+    origins = step.origins.reshape(len(step.counts), -1)[groups]
+    euclidean = isinstance(step.sum_law, DiscreteGaussian)
+    return np.asarray(origins + clip(points - origins, step.clip_radius, euclidean))
 
 
-def _mean(groups: Array, where: Array, weights: Array, k: int) -> tuple[Array, Array]:
-    """Means of groups, shape (k, d), and by how much a row more at each point moves the mean of its group, shape (n, d)."""
+def _mean(groups: Array, points: Array, weights: Array, k: int) -> tuple[Array, Array]:
+    """Means of groups, and by how much one more row at each point moves the mean of its group.
+
+    Returns
+    -------
+    means, pulls : float64 ndarrays of shapes (k, d) and (n, d)
+    """
     rows = np.maximum(np.bincount(groups, weights, k), 1)
-    means = _sums(groups, where * weights[:, None], k) / rows[:, None]
-    return means, (where - means[groups]) / rows[groups][:, None]
+    means = _sums(groups, points * weights[:, None], k) / rows[:, None]
+    return means, (points - means[groups]) / rows[groups][:, None]
 
 
 def _sums(groups: Array, values: Array, k: int) -> Array:
@@ -219,7 +239,10 @@ def _sums(groups: Array, values: Array, k: int) -> Array:
 
 
 def _spread_out(count: int, d: int) -> Array:
-    """Public points in [-1, 1]^d that fill it evenly (Roberts' additive recurrence): float64 ndarray of shape (count, d)."""
+    """Public points that fill [-1, 1]^d evenly: float64 ndarray of shape (count, d).
+
+    Source: Roberts' additive recurrence.
+    """
     ratio = 2.0
     for _ in range(64):
         ratio = (1 + ratio) ** (1 / (d + 1))

@@ -1,4 +1,7 @@
-"""k-means with no trusted curator, under the source's names: each device perturbs its own point, the server clusters reports."""
+"""k-means with no trusted curator, under the source's names.
+
+Each device adds noise to its own point, and the server clusters the reports.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
-from sfumato.centers import assign, kmeans, sse
 from sfumato.errors import UsageError, shown
 from sfumato.local.bpm import BPM
 from sfumato.local.client import Bounds, from_unit, read_bounds, to_unit
@@ -19,6 +21,7 @@ from sfumato.local.laplace import MultivariateLaplace
 from sfumato.local.mechanism import read_array
 from sfumato.local.sampling.floats import Floats
 from sfumato.numbers import Exactly, probability
+from sfumato.plain_kmeans import assign, kmeans, sse
 from sfumato.privacy.guarantee import Guarantee
 from sfumato.random.bits import current
 
@@ -30,28 +33,31 @@ if TYPE_CHECKING:
 METHODS = ("aware", "naive")
 MECHANISMS = ("bpm", "laplace")
 BLIND = 0.25
-"""Where a lone centre would be off by this part of the cube's side, reports say next to nothing."""
+"""If a single centre would be off by this part of the cube's side, reports say next to nothing."""
 
 
 class PrivateKMeans:
-    """Find clusters of points that nobody but their owners ever sees.
+    """Find clusters of points that only their owners ever see.
 
     Parameters
     ----------
     n_clusters : int
     epsilon : str, int, Fraction, Decimal or float
-        Above 0, per unit of distance in the unit cube; each person's device spends it once for each ``fit``.
+        Above 0, per unit of distance in the unit cube. Each person's device spends it once for each
+        ``fit``.
     L : the same, or "auto"
-        How far BPM draws a report to its point.
+        The radius of BPM's ball about the true point, in which reports are more likely.
     random_state : int or None
         Seeds the server's search for clusters, never the noise.
     max_iter : int
         Most steps of k-means, for ``method="naive"``.
     mechanism : {"bpm", "laplace"}
     method : {"aware", "naive"}
-        Decode with the known law of the noise, or run k-means on the reports as they are, as the source does.
+        "aware" uses the known law of the noise. "naive" runs k-means on the reports as they are, as
+        the source does.
     bounds : mapping of Interval, sequence of (lower, upper), or None
-        Public bounds of each axis; None: points lie in the unit cube. Never the data's own minimum and maximum.
+        Public bounds of each axis, never the data's own minimum and maximum. None: points lie in
+        the unit cube.
 
     Attributes
     ----------
@@ -62,21 +68,23 @@ class PrivateKMeans:
         What the server saw, in the unit cube's scale.
     mechanism_ : BPM or MultivariateLaplace
     in_model_ : bool or None
-        Whether the reports look like those of ``n_clusters`` round normal clusters, which the intervals presume. None for
-        ``method="naive"``.
+        Whether the reports look like those of ``n_clusters`` round normal clusters, which the
+        intervals presume. None for ``method="naive"``.
     fits_ : int
-        How often ``fit`` let the devices report: each costs every person epsilon again.
+        How often ``fit`` let the devices report. Each time costs every person epsilon again.
 
     Warns
     -----
     UserWarning
-        If there are too few reports to place even one centre within a quarter of the cube's side: the centres are then mostly a guess.
+        If there are too few reports to place even one centre within a quarter of the cube's side.
+        The centres are then mostly a guess.
 
-    There are no labels and no inertia of the true points: they would be exact facts about private values.
+    There are no labels and no inertia of the true points: they would be exact facts about private
+    values.
 
-    Guarantee: epsilon d_E-privacy of each person's point, once for each ``fit``; see ``BPM``.
-    Not covered: ``predict`` and ``compute_sse`` look at whatever they are given; on true points they are for evaluation only.
-    Source: Yang, Tjuawinata, Lam 2022, Alg. 1; the decoder is ours.
+    Guarantee: epsilon d_E-privacy of each person's point, once for each ``fit``; see ``BPM``. Not
+    covered: ``predict`` and ``compute_sse`` look at whatever they are given; on true points they
+    are for evaluation only. Source: Yang, Tjuawinata, Lam 2022, Alg. 1; the decoder is ours.
 
     >>> points = np.random.default_rng(0).random((500, 2)) / 4
     >>> PrivateKMeans(n_clusters=1, epsilon=8, random_state=0).fit(points).cluster_centers_.shape
@@ -105,25 +113,21 @@ class PrivateKMeans:
                     f"there are {known[0]!r} and {known[1]!r}",
                     "Choose one of them",
                 )
-        if isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 1:
-            raise UsageError(
-                f"max_iter = {shown(max_iter)}", "it is a whole number from 1 on", "Leave it at 300"
-            )
-        if random_state is not None and (
-            isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0
-        ):
-            raise UsageError(
-                "random_state",
-                "it is neither None nor a whole number from 0 on",
-                "Give a number such as 42, or leave it out",
-            )
-        self.n_clusters, self.epsilon, self.L = check_clusters(n_clusters, 10**9), epsilon, L
-        self.random_state, self.max_iter = random_state, max_iter
-        self.mechanism, self.method, self.bounds = mechanism, method, bounds
+        _check_max_iter(max_iter)
+        _check_random_state(random_state)
+        self.n_clusters = check_clusters(n_clusters, 10**9)
+        self.epsilon = epsilon
+        self.L = L
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.mechanism = mechanism
+        self.method = method
+        self.bounds = bounds
         self.fits_ = 0
-        self._made(1)  # bad parameters are refused here
+        # Parameters that the mechanism refuses are refused here.
+        self._mechanism_for(1)
 
-    def _made(self, dimension: int) -> BPM | MultivariateLaplace:
+    def _mechanism_for(self, dimension: int) -> BPM | MultivariateLaplace:
         match self.mechanism:
             case "bpm":
                 return BPM(self.epsilon, self.L, dimension)
@@ -131,19 +135,29 @@ class PrivateKMeans:
                 return MultivariateLaplace(self.epsilon, dimension)
 
     def fit(self, X: ArrayLike) -> PrivateKMeans:  # noqa: N803
-        """Simulate the devices, one row of X each, then the server, which sees their reports only.
+        """Simulate the devices, then the server, which sees only their reports.
 
-        X is a float array of shape (n, d); values outside the bounds are clamped.
+        Parameters
+        ----------
+        X : float array of shape (n, d)
+            One row for each device. Values outside the bounds are clamped.
         """
         points = self._scaled(X)
         check_clusters(self.n_clusters, len(points))
-        mechanism = self._made(points.shape[1])
+        mechanism = self._mechanism_for(points.shape[1])
         reports = mechanism.perturb(points)
         self.fits_ += 1
-        return self.fit_reports(reports)  # under the same bits, which say whether it is private
+        # It runs under the same bits, which say whether the reports are private.
+        return self.fit_reports(reports)
 
     def fit_reports(self, reports: ArrayLike) -> PrivateKMeans:
-        """Cluster reports, float64 of shape (n, d) in the unit cube's scale: what a real server calls."""
+        """Cluster reports. This is what a real server calls.
+
+        Parameters
+        ----------
+        reports : float64 array of shape (n, d)
+            As ``perturb`` returned them, in the unit cube's scale.
+        """
         shape = np.shape(reports)
         if len(shape) != 2 or not shape[1]:
             raise UsageError(
@@ -151,7 +165,8 @@ class PrivateKMeans:
                 "reports form a table, one row a person",
                 "Give an array of shape (n, d)",
             )
-        found, mechanism = read_array(reports, shape[1], "reports"), self._made(shape[1])
+        found = read_array(reports, shape[1], "reports")
+        mechanism = self._mechanism_for(shape[1])
         check_clusters(self.n_clusters, len(found))
         if not np.isfinite(mechanism.log_density(np.zeros(shape[1]), found)).all():
             raise UsageError(
@@ -159,55 +174,67 @@ class PrivateKMeans:
                 "one lies outside the report space",
                 "Give what perturb returned, in the unit cube's scale",
             )
-        self.mechanism_, self.reports_ = mechanism, found
+        self.mechanism_ = mechanism
+        self.reports_ = found
         self._private = current().private
-        self._warn(len(found))
+        self._warn_of_few(len(found))
+        self._find_centers(found)
+        self.in_model_ = None if self._decoded is None else self._decoded.in_model
+        limits = self._limits(shape[1])
+        centers = self._unit_centers
+        self.cluster_centers_ = centers if limits is None else from_unit(centers, limits)
+        return self
+
+    def _find_centers(self, reports: Floats) -> None:
+        """Set the centres in the unit cube's scale, and their weights."""
         rng = np.random.default_rng(self.random_state)
         self._decoded: Decoded | None = None
         if self.method == "naive":
-            self._unit_centers = kmeans(
-                found, self.n_clusters, seed=rng, tries=4, steps=self.max_iter
-            )
-            self.weights_ = np.bincount(
-                assign(found, self._unit_centers), minlength=self.n_clusters
-            ) / len(found)
+            k = self.n_clusters
+            self._unit_centers = kmeans(reports, k, seed=rng, tries=4, steps=self.max_iter)
+            nearest = assign(reports, self._unit_centers)
+            self.weights_ = np.bincount(nearest, minlength=k) / len(reports)
         else:
-            self._decoded = decode(found, self.mechanism_, self.n_clusters, rng)
-            self._unit_centers, self.weights_ = self._decoded.centers, self._decoded.weights
-        self.in_model_ = None if self._decoded is None else self._decoded.in_model
-        limits = self._limits(shape[1])
-        self.cluster_centers_ = (
-            self._unit_centers if limits is None else from_unit(self._unit_centers, limits)
-        )
-        return self
+            self._decoded = decode(reports, self.mechanism_, self.n_clusters, rng)
+            self._unit_centers = self._decoded.centers
+            self.weights_ = self._decoded.weights
 
-    def _warn(self, reports: int) -> None:
-        """Say so where reports are too few; how many there are is no secret of theirs."""
+    def _warn_of_few(self, reports: int) -> None:
+        """Warn where reports are too few. The number of reports is no secret of theirs."""
         needed = self.mechanism_.reports_needed(BLIND)
         if reports >= needed:
             return
-        text = f"{reports:,} reports by {self.mechanism_.title} say next to nothing of where anybody is: a single centre takes {needed:.1e}"
-        better = BPM(self.epsilon, "auto", self.mechanism_.dimension).reports_needed(BLIND)
-        hint = (
-            f'L = "auto" takes {better:,}, and a larger epsilon fewer.'
-            if better < needed
-            else "A larger epsilon takes fewer."
+        text = (
+            f"{reports:,} reports by {self.mechanism_.title} say next to nothing "
+            f"of where anybody is: a single centre takes {needed:.1e}"
         )
+        better = BPM(self.epsilon, "auto", self.mechanism_.dimension).reports_needed(BLIND)
+        hint = "A larger epsilon takes fewer."
+        if better < needed:
+            hint = f'L = "auto" takes {better:,}, and a larger epsilon fewer.'
+        # The warning points at the caller of fit_reports.
         warnings.warn(f"{text}. {hint}", stacklevel=3)
 
     @property
     def guarantee_(self) -> Guarantee:
-        """What each report promises: nothing if they were drawn, or clustered, in ``testing.deterministic``."""
+        """What each report promises.
+
+        It is nothing if they were drawn, or clustered, under ``testing.deterministic``.
+        """
         self._fitted()
         return msgspec.structs.replace(self.mechanism_.guarantee, private=self._private)
 
     def intervals(self, confidence: Exactly = 0.95) -> tuple[Floats, Floats]:
-        """Lower and upper ends for the centres, each of shape (n_clusters, d), one coordinate at a time.
+        """Lower and upper ends for the centres, each of shape (n_clusters, d).
 
-        They are about the centres that k-means would find on the points of all persons who reported, and hold the randomness of the
-        devices' noise and of the server's own draws. They hold as stated where the points are ``n_clusters`` round normal clusters.
-        Where the reports show that they are not, ``in_model_`` is False, and the intervals are wider by what that does to the centres,
-        as far as twice as many clusters tell: then the confidence is not proved. Where noise hides the shape, so does it the fault.
+        Each coordinate has an interval of its own. The truth that they are about is the centres
+        that k-means would find on the points of all persons who reported. They cover the randomness
+        of the devices' noise and of the server's own draws.
+
+        They hold as stated if the points are ``n_clusters`` round normal clusters. If the reports
+        show that they are not, ``in_model_`` is False, and the intervals are wider by what that
+        does to the centres, as far as twice as many clusters show it. The confidence is then not
+        proved. Where noise hides the shape of the clusters, it hides this fault too.
         """
         self._fitted()
         if self._decoded is None:
@@ -223,17 +250,25 @@ class PrivateKMeans:
         return low, high
 
     def predict(self, points: ArrayLike) -> Array:
-        """Index of the nearest centre, in scaled distance: int64 of shape (n,). On true points: for evaluation only."""
+        """Index of the nearest centre, in scaled distance: int64 ndarray of shape (n,).
+
+        On true points it is for evaluation only.
+        """
         self._fitted()
         return assign(self._placed(points), self._unit_centers)
 
     def compute_sse(self, X: ArrayLike) -> float:  # noqa: N803
-        """Sum of squared scaled distances to the nearest centre. On true points it is an exact fact: for evaluation only."""
+        """Sum of squared scaled distances to the nearest centre.
+
+        On true points it is an exact fact about them, for evaluation only.
+        """
         self._fitted()
         return sse(self._placed(X), self._unit_centers)
 
     def plot(self, ax: Panels | None = None, points: ArrayLike | None = None) -> Axes | Array:
-        """Draw the reports and the centres in the first two axes; ``points`` draws true ones as well, for evaluation only.
+        """Draw the reports and the centres in the first two axes.
+
+        ``points`` draws true ones as well, for evaluation only.
 
         Returns
         -------
@@ -261,8 +296,9 @@ class PrivateKMeans:
         return np.asarray(np.clip(found, 0, 1)) if limits is None else to_unit(found, limits)
 
     def _placed(self, X: ArrayLike) -> Floats:  # noqa: N803
-        """Points in the scale of the centres, and with as many axes."""
-        found, dimension = self._scaled(X), self._unit_centers.shape[1]
+        """Points in the scale of the centres, with as many axes."""
+        found = self._scaled(X)
+        dimension = self._unit_centers.shape[1]
         if found.shape[1] != dimension:
             raise UsageError(
                 f"points of shape {found.shape}",
@@ -281,5 +317,25 @@ class PrivateKMeans:
 
     def __repr__(self) -> str:
         stamp = "" if getattr(self, "_private", True) else "; NOT PRIVATE"
-        what = f"n_clusters={self.n_clusters}, epsilon={self.epsilon!r}, L={self.L!r}, mechanism={self.mechanism!r}"
-        return f"PrivateKMeans({what}){stamp}"
+        return (
+            f"PrivateKMeans(n_clusters={self.n_clusters}, epsilon={self.epsilon!r}, L={self.L!r}, "
+            f"mechanism={self.mechanism!r}){stamp}"
+        )
+
+
+def _check_max_iter(max_iter: object) -> None:
+    if isinstance(max_iter, bool) or not isinstance(max_iter, int) or max_iter < 1:
+        raise UsageError(
+            f"max_iter = {shown(max_iter)}", "it is a whole number from 1 on", "Leave it at 300"
+        )
+
+
+def _check_random_state(random_state: object) -> None:
+    if random_state is None:
+        return
+    if isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0:
+        raise UsageError(
+            "random_state",
+            "it is neither None nor a whole number from 0 on",
+            "Give a number such as 42, or leave it out",
+        )

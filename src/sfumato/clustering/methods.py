@@ -1,4 +1,4 @@
-"""The ways from counted cells to centres. Each spends exactly its cost, and ends in what a release holds."""
+"""The methods that find centres from counted cells. Each spends exactly its cost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ import numpy as np
 
 from sfumato.answers.counts import Counts
 from sfumato.arrays import Array
-from sfumato.clustering.lloyd import Step, private_step, step_laws, steps_for, whole_reach
+from sfumato.clustering.lloyd import Step, full_radius, private_step, step_laws, steps_for
 from sfumato.clustering.packing import packing
-from sfumato.clustering.refine import MOST_STEPS, Rough, course, described, walk
+from sfumato.clustering.refine import (
+    MOST_STEPS,
+    WeightedCells,
+    describe,
+    schedule_steps,
+    take_steps,
+)
 from sfumato.clustering.space import Space, nearest
 from sfumato.clustering.weighted import weighted_kmeans
 from sfumato.cube import Cube
@@ -26,14 +32,17 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-START, STEPS = Fraction(3, 5), Fraction(2, 5)  # shares of the partition, and of the steps
-HEAD = 4  # levels of the tree that are split without a handicap
-SPLITS = Fraction(3, 4)  # of the partition's share, what decides where it is split
+PARTITION_SHARE = Fraction(3, 5)
+STEPS_SHARE = Fraction(2, 5)
+HEAD_START = 4
+"""Levels of the tree that are split without a handicap."""
+SPLITS_SHARE = Fraction(3, 4)
+"""Share of the partition's cost that decides where it is split."""
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """What a way found: see ``KMeansRelease``; ``centres`` is an int64 ndarray of shape (k, d)."""
+    """What a method found: the fields of ``KMeansRelease``, with centres of shape (k, d)."""
 
     centres: Array
     weights: Array
@@ -47,19 +56,23 @@ class Clusters:
 def eugkm(
     counts: Counts, k: int, unit: Unit, cost: CentralMeasure, noise: Bits, rows: int | None = None
 ) -> Clusters:
-    """Lay a uniform grid, count it, cluster its cells: Su et al. 2016, EUGkM. A number of rows that is known is not paid for again."""
+    """Lay a uniform grid, count it, and cluster its cells: EUGkM of Su et al. 2016.
+
+    Parameters
+    ----------
+    rows : int or None
+        A noisy number of rows that is paid for already. None: a part of the cost pays for it.
+    """
     names = counts.lattice.names
-    aim = (
-        None
-        if rows is None
-        else eugkm_cells(max(rows, 0), count_law(cost, unit).effective_epsilon, d=len(names))[0]
-    )
-    question = UniformPartitioner(
-        names, partitions=None if aim is None else max(1, math.ceil(min(aim, MOST_CELLS)))
-    )
-    partition, law = question.answer(counts, unit, cost, noise), question.laws(cost, unit)[1]
-    space = Space(counts.lattice)
-    cells, centres = cluster_cells(space, partition, k)
+    partitions = None
+    if rows is not None:
+        epsilon = count_law(cost, unit).effective_epsilon
+        aim, _ = eugkm_cells(max(rows, 0), epsilon, d=len(names))
+        partitions = max(1, math.ceil(min(aim, MOST_CELLS)))
+    question = UniformPartitioner(names, partitions=partitions)
+    partition = question.answer(counts, unit, cost, noise)
+    _, law = question.laws(cost, unit)
+    cells, centres = cluster_cells(Space(counts.lattice), partition, k)
     groups = nearest(cells, centres)
     weights = np.zeros(k, np.int64)
     np.add.at(weights, groups, partition.counts)
@@ -69,28 +82,29 @@ def eugkm(
 
 def cluster_cells(space: Space, partition: Partition, k: int) -> tuple[Array, Array]:
     """Weighted k-means on the middles of cells: the middles and the centres, as whole numbers."""
-    rough = Rough.of(space, partition)
-    centres = weighted_kmeans(rough.middles, rough.weights, packing(k, space.d))
-    return space.whole(rough.middles), space.whole(centres)
+    cells = WeightedCells.of(space, partition)
+    centres = weighted_kmeans(cells.middles, cells.weights, packing(k, space.d))
+    return space.whole(cells.middles), space.whole(centres)
 
 
 def privtree(cube: Cube, k: int, unit: Unit, cost: CentralMeasure, noise: Bits) -> Clusters:
-    """Split space where rows are, cluster the cells, and refine the centres by steps of a short reach."""
-    space, cube = Space(cube.lattice), occupied(cube)
-    first, rest = share(cost, [START, STEPS])
-    partition = tree_cells(cube, unit, first, noise)
-    rough = Rough.of(space, partition)
-    start = weighted_kmeans(rough.middles, rough.weights, packing(k, space.d))
-    chosen = course(rough, start, unit, rest, longest_reach(space, cost))
-    centres, steps = walk(space.rows(cube), space, space.whole(start), chosen, noise)
-    mechanism = f"{partition.guarantee.mechanism}; {described(chosen)}"
-    return Clusters(
-        centres, steps[-1].counts, np.ones(k, np.int64), chosen.laws[1], mechanism, partition, steps
-    )
+    """Split space where rows are, cluster the cells, and refine the centres by clipped steps."""
+    space = Space(cube.lattice)
+    cube = occupied(cube)
+    for_partition, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
+    partition = tree_cells(cube, unit, for_partition, noise)
+    cells = WeightedCells.of(space, partition)
+    start = weighted_kmeans(cells.middles, cells.weights, packing(k, space.d))
+    schedule = schedule_steps(cells, start, unit, for_steps, longest_radius(space, cost))
+    centres, steps = take_steps(space.rows(cube), space, space.whole(start), schedule, noise)
+    _, law = schedule.laws
+    mechanism = f"{partition.guarantee.mechanism}; {describe(schedule)}"
+    terms = np.ones(k, np.int64)
+    return Clusters(centres, steps[-1].counts, terms, law, mechanism, partition, steps)
 
 
 def occupied(cube: Cube) -> Cube:
-    """The same cube by its occupied cells alone, which are looked for once."""
+    """The same cube, stored by its occupied cells, so that they are searched for once."""
     if cube.coordinates is not None:
         return cube
     flat = np.flatnonzero(cube.counts)
@@ -99,12 +113,17 @@ def occupied(cube: Cube) -> Cube:
 
 
 def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Partition:
-    """PrivTree with most of its cost on where to split: which rows lie together matters more here than how many they are."""
-    question, draft = PrivTreePartitioner(cube.lattice.names), Draft(cube, unit, cost, noise)
-    tests, root = math.floor(draft.total * SPLITS), np.zeros(1, np.int64)
-    law, delta = question.law_at(of_units(draft.cost, tests), unit)
-    draft.pay(root, tests)
-    depth = question.grow(draft, root, np.array([HEAD]), root, law, delta)
+    """Make a PrivTree that spends most of its cost on where to split.
+
+    Which rows lie together matters more here than how many they are.
+    """
+    question = PrivTreePartitioner(cube.lattice.names)
+    draft = Draft(cube, unit, cost, noise)
+    for_tests = math.floor(draft.total * SPLITS_SHARE)
+    root = np.zeros(1, np.int64)
+    law, delta = question.law_at(of_units(draft.cost, for_tests), unit)
+    draft.pay(root, for_tests)
+    depth = question.grow(draft, root, np.array([HEAD_START]), root, law, delta)
     return draft.release(
         question.name,
         depth,
@@ -116,41 +135,46 @@ def tree_cells(cube: Cube, unit: Unit, cost: CentralMeasure, noise: Bits) -> Par
 def dplloyd(
     cube: Cube, k: int, rows: int, unit: Unit, cost: CentralMeasure, noise: Bits
 ) -> Clusters:
-    """Lloyd's steps from public centres, the whole side of every axis as reach: Su et al. 2016, DPLloyd."""
+    """Take Lloyd's steps from public centres, clipping no row: DPLloyd of Su et al. 2016."""
     space = Space(cube.lattice)
-    parts, reach, laws = lloyd_laws(space, k, rows, unit, cost)
+    costs, radius, laws = lloyd_laws(space, k, rows, unit, cost)
+    sum_law, law = laws
     where = space.rows(cube)
-    centres, middle = space.whole(packing(k, space.d)), np.zeros((k, space.d), np.int64)
+    centres = space.whole(packing(k, space.d))
+    middle = np.zeros((k, space.d), np.int64)
     steps: list[Step] = []
-    for _ in parts:
-        steps.append(private_step(where, centres, middle, reach, laws, noise))
-        centres = steps[-1].moved(space.extent)
-    mechanism = f"{laws[0]} on each sum and {laws[1]} on each count, in {len(parts)} steps"
-    return Clusters(
-        centres, steps[-1].counts, np.ones(k, np.int64), laws[1], mechanism, steps=tuple(steps)
-    )
+    for _ in costs:
+        step = private_step(where, centres, middle, radius, laws, noise)
+        steps.append(step)
+        centres = step.moved(space.extent)
+    mechanism = f"{sum_law} on each sum and {law} on each count, in {len(costs)} steps"
+    terms = np.ones(k, np.int64)
+    return Clusters(centres, steps[-1].counts, terms, law, mechanism, steps=tuple(steps))
 
 
 def lloyd_laws(
     space: Space, k: int, rows: int, unit: Unit, cost: CentralMeasure
 ) -> tuple[list[CentralMeasure], int, tuple[Law, Law]]:
-    """What each of DPLloyd's steps costs, how far rows reach, and the noise: the same in every step."""
+    """What each of DPLloyd's steps costs, the clip radius, and the noise on sums and counts.
+
+    The radius and the noise are the same in every step.
+    """
     number = steps_for(rows, k, space.d, count_law(cost, unit).effective_epsilon)
-    parts = share(cost, [Fraction(1)] * number)
-    least = min(parts, key=lambda part: part.money)
-    reach = whole_reach(space.extent, cost)
-    return parts, reach, step_laws(least, unit, reach, space.d)
+    costs = share(cost, [Fraction(1)] * number)
+    # Shares in whole units may differ by one. The noise of the least one is enough for all.
+    least = min(costs, key=lambda part: part.money)
+    radius = full_radius(space.extent, cost)
+    return costs, radius, step_laws(least, unit, radius, space.d)
 
 
 def most_noise(space: Space, unit: Unit, cost: CentralMeasure) -> Law:
-    """The noise on counts of steps where they are as many, and reach as far, as they may."""
-    least = min(
-        share(share(cost, [START, STEPS])[1], [Fraction(1)] * MOST_STEPS),
-        key=lambda part: part.money,
-    )
-    return step_laws(least, unit, longest_reach(space, cost), space.d)[1]
+    """The noise on counts of refining steps if their number and radius are the largest."""
+    _, for_steps = share(cost, [PARTITION_SHARE, STEPS_SHARE])
+    least = min(share(for_steps, [Fraction(1)] * MOST_STEPS), key=lambda part: part.money)
+    _, law = step_laws(least, unit, longest_radius(space, cost), space.d)
+    return law
 
 
-def longest_reach(space: Space, cost: CentralMeasure) -> int:
-    """How far apart two rows can be, and so a row from a centre."""
-    return 2 * whole_reach(space.extent, cost)
+def longest_radius(space: Space, cost: CentralMeasure) -> int:
+    """How far apart two rows can be, and so how far a row can be from a centre."""
+    return 2 * full_radius(space.extent, cost)

@@ -1,9 +1,11 @@
-"""From a rough picture to sharp centres: a private partition says where to start and how far rows reach, and steps do the rest.
+"""Refine rough centres: a private partition says where to start, and noisy steps do the rest.
 
-What makes Lloyd's steps noisy is their reach: over the whole side of d axes a row may move a sum by d half-sides, although rows of
-one cluster lie close together. Here a step adds up differences from the centre that the partition suggests, shortened to a reach
-that is learnt from the same partition. The partition is paid for, so all that is chosen here is post-processing: first centres,
-reach, number of steps. A reach that is too short costs accuracy, never privacy.
+Lloyd's steps are noisy because of how far a row may lie from the origin of its sum. Over the whole
+range of d axes a row may change a sum by d half-sides, although the rows of one cluster lie close
+together. Here a step adds up differences from the centre that the partition suggests, clipped to a
+radius that is chosen from the same partition. The partition is paid for, so every choice made here
+is post-processing: the first centres, the clip radius and the number of steps. A radius that is too
+short costs accuracy, never privacy.
 """
 
 from __future__ import annotations
@@ -15,34 +17,36 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.centers import squared_distances
 from sfumato.clustering.lloyd import Step, private_step, step_laws
 from sfumato.clustering.space import HALF, Space
 from sfumato.clustering.weighted import non_negative
 from sfumato.mechanisms.noise import DiscreteGaussian, Law
 from sfumato.partition.partition import Partition
+from sfumato.plain_kmeans import squared_distances
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
-WITHIN = (0.75, 0.9, 0.97, 1.0)  # shares of the rows whose differences a reach may leave whole
+WITHIN = (0.75, 0.9, 0.97, 1.0)
+"""Shares of the rows whose differences a clip radius may leave whole."""
 MOST_STEPS = 3
-SLIGHT, BEARABLE = (
-    0.003,
-    0.01,
-)  # of the loss: noise that allows one more step, and that a reach may bring
+SLIGHT = 0.003
+"""Noise of this share of the loss, or less, allows one more step."""
+BEARABLE = 0.01
+"""Noise of this share of the loss, or less, is accepted from a clip radius."""
 
 
 @dataclass(frozen=True)
-class Rough:
-    """A partition as k-means sees it, in units of half a side.
+class WeightedCells:
+    """The cells of a partition as k-means sees them, in units of half a side.
 
     Attributes
     ----------
     middles, halves : float64 ndarrays of shape (cells, d)
+        Middles of the cells, and half of their widths.
     weights : float64 ndarray of shape (cells,)
-        Not negative.
+        Counts, made non-negative.
     """
 
     middles: Array
@@ -50,106 +54,134 @@ class Rough:
     weights: Array
 
     @classmethod
-    def of(cls, space: Space, partition: Partition) -> Rough:
-        lower, upper = space.scale_edges(partition.lower), space.scale_edges(partition.upper)
+    def of(cls, space: Space, partition: Partition) -> WeightedCells:
+        """The cells of a partition."""
+        lower = space.scale_edges(partition.lower)
+        upper = space.scale_edges(partition.upper)
         return cls((lower + upper) / 2, (upper - lower) / 2, non_negative(partition.counts))
 
 
 @dataclass(frozen=True)
-class Course:
-    """How many steps are made, what each costs, how far rows reach, and the noise."""
+class RefinementSchedule:
+    """The steps to be made: what each costs, the clip radius, and the noise on sums and counts."""
 
-    parts: list[CentralMeasure]
-    reach: int
+    costs: list[CentralMeasure]
+    clip_radius: int
     laws: tuple[Law, Law]
 
 
-def course(rough: Rough, centres: Array, unit: Unit, cost: CentralMeasure, most: int) -> Course:
-    """Choose as many steps as noise allows, and of reaches the one at which noise and shortening together do least harm.
+def schedule_steps(
+    cells: WeightedCells, centres: Array, unit: Unit, cost: CentralMeasure, most: int
+) -> RefinementSchedule:
+    """Choose the number of steps and the clip radius.
+
+    There are as many steps as the noise allows. Among a few radii, the one is taken at which noise
+    and clipping together add least to the loss.
 
     Parameters
     ----------
+    cells : WeightedCells
     centres : float64 ndarray of shape (k, d), in units of half a side
+    unit : Unit
     cost : PureDP or ZCDP
-        Of all steps together.
+        What all steps together cost.
     most : int
-        No reach is longer: what was checked before the charge.
+        Upper limit of the radius, which was checked before the charge.
     """
     k, d = centres.shape
-    distances = squared_distances(rough.middles, centres)
+    distances = squared_distances(cells.middles, centres)
     groups = distances.argmin(axis=1)
-    loss = _mean(
-        distances[np.arange(len(groups)), groups] + (rough.halves**2).sum(axis=1) / 3, rough.weights
-    )
-    rows = np.maximum(np.bincount(groups, rough.weights, k), 1)
-    spread = (
-        d * float((1 / rows).sum()) / rows.sum()
-    )  # what a unit of variance adds to the mean loss
-    wanted = {
-        min(reach, most): harm
-        for reach, harm in _reaches(rough, centres, groups, isinstance(cost, ZCDP)).items()
+    # The mean squared distance of rows to their centres. Rows are taken to lie evenly in each cell.
+    to_centre = distances[np.arange(len(groups)), groups]
+    loss = _mean(to_centre + (cells.halves**2).sum(axis=1) / 3, cells.weights)
+    rows = np.maximum(np.bincount(groups, cells.weights, k), 1)
+    # What a unit of variance on every sum adds to the mean loss.
+    loss_per_variance = d * float((1 / rows).sum()) / rows.sum()
+    clipping_loss = {
+        min(radius, most): added
+        for radius, added in _radii(cells, centres, groups, isinstance(cost, ZCDP)).items()
     }
     for number in range(MOST_STEPS, 0, -1):
-        parts = share(cost, [Fraction(1)] * number)
-        least = min(parts, key=lambda part: part.money)
-        noise = {
-            reach: spread * step_laws(least, unit, reach, d)[0].variance / HALF**2
-            for reach in wanted
+        costs = share(cost, [Fraction(1)] * number)
+        least = min(costs, key=lambda part: part.money)
+        noise_loss = {
+            radius: loss_per_variance * step_laws(least, unit, radius, d)[0].variance / HALF**2
+            for radius in clipping_loss
         }
-        reach = min(wanted, key=lambda reach: noise[reach] + wanted[reach])
-        if noise[reach] <= SLIGHT * loss:
+        radius = min(clipping_loss, key=lambda each: noise_loss[each] + clipping_loss[each])
+        if noise_loss[radius] <= SLIGHT * loss:
             break
-    if noise[reach] > BEARABLE * loss:
-        reach = max(1, int(reach * math.sqrt(BEARABLE * loss / noise[reach])))
-    return Course(parts, reach, step_laws(least, unit, reach, d))
+    if noise_loss[radius] > BEARABLE * loss:
+        # The variance falls with the square of the radius.
+        shorter = radius * math.sqrt(BEARABLE * loss / noise_loss[radius])
+        radius = max(1, int(shorter))
+    return RefinementSchedule(costs, radius, step_laws(least, unit, radius, d))
 
 
-def _reaches(rough: Rough, centres: Array, groups: Array, euclidean: bool) -> dict[int, float]:
-    """Lengths, in the noise's norm, below which given shares of the differences lie; with the loss that shortening to each adds.
+def _radii(
+    cells: WeightedCells, centres: Array, groups: Array, euclidean: bool
+) -> dict[int, float]:
+    """Radii that leave given shares of the differences whole, and the loss that each adds.
 
-    A row is taken to lie half a cell's side from the middle of its cell along each axis, on average.
+    On average a row is taken to lie half of a cell's half-width from the middle along each axis.
     """
-    away, halves = rough.middles - centres[groups], rough.halves
-    length = (
-        np.sqrt((away**2 + halves**2 / 3).sum(axis=1))
-        if euclidean
-        else (np.abs(away) + halves / 2).sum(axis=1)
-    )
-    order, found = np.argsort(length), {}
-    held = np.cumsum(rough.weights[order])
+    k = len(centres)
+    offsets = cells.middles - centres[groups]
+    if euclidean:
+        length = np.sqrt((offsets**2 + cells.halves**2 / 3).sum(axis=1))
+    else:
+        length = (np.abs(offsets) + cells.halves / 2).sum(axis=1)
+    order = np.argsort(length)
+    rows_within = np.cumsum(cells.weights[order])
+    rows = np.maximum(np.bincount(groups, cells.weights, k), 1)
+    added = {}
     for share_within in WITHIN:
-        most = length[
-            order[min(int(np.searchsorted(held, share_within * held[-1])), len(order) - 1)]
-        ]
-        weights = rough.weights * (1 - np.minimum(1, most / np.maximum(length, 1 / HALF)))
-        lost = np.stack(
-            [np.bincount(groups, weights * column, len(centres)) for column in away.T], axis=1
-        )
-        rows = np.maximum(np.bincount(groups, rough.weights, len(centres)), 1)
-        found[max(1, int(most * HALF))] = float(((lost**2).sum(axis=1) / rows).sum() / rows.sum())
-    return found
+        last = int(np.searchsorted(rows_within, share_within * rows_within[-1]))
+        radius = length[order[min(last, len(order) - 1)]]
+        lost_share = 1 - np.minimum(1, radius / np.maximum(length, 1 / HALF))
+        lost_weights = cells.weights * lost_share
+        columns = [np.bincount(groups, lost_weights * column, k) for column in offsets.T]
+        lost = np.stack(columns, axis=1)
+        added[max(1, int(radius * HALF))] = float(((lost**2).sum(axis=1) / rows).sum() / rows.sum())
+    return added
 
 
 def _mean(values: Array, weights: Array) -> float:
+    """The weighted mean, or the plain one where all weights are 0."""
     return float(values @ weights / weights.sum()) if weights.sum() > 0 else float(values.mean())
 
 
-def walk(
-    rows: tuple[Array, Array], space: Space, start: Array, chosen: Course, noise: Bits
+def take_steps(
+    rows: tuple[Array, Array],
+    space: Space,
+    start: Array,
+    schedule: RefinementSchedule,
+    noise: Bits,
 ) -> tuple[Array, tuple[Step, ...]]:
-    """Make the steps: the centres, int64 ndarray of shape (k, d), and what was released on the way."""
-    centres, steps = start, []
-    for _ in chosen.parts:
-        steps.append(private_step(rows, centres, centres, chosen.reach, chosen.laws, noise))
-        centres = steps[-1].moved(space.extent)
+    """Take the steps of a schedule.
+
+    Returns
+    -------
+    centres : int64 ndarray of shape (k, d)
+    steps : tuple of Step
+        What was released on the way.
+    """
+    centres = start
+    steps = []
+    for _ in schedule.costs:
+        step = private_step(rows, centres, centres, schedule.clip_radius, schedule.laws, noise)
+        steps.append(step)
+        centres = step.moved(space.extent)
     return centres, tuple(steps)
 
 
-def described(chosen: Course) -> str:
-    """The noise of the steps in words."""
-    kind = "L2" if isinstance(chosen.laws[0], DiscreteGaussian) else "L1"
-    times, reach = (
-        f"{len(chosen.parts)} step{'s' if len(chosen.parts) > 1 else ''}",
-        f"{chosen.reach / HALF:.3g} half-sides in {kind}",
+def describe(schedule: RefinementSchedule) -> str:
+    """The noise of the steps, as the guarantee states it."""
+    sum_law, count_law = schedule.laws
+    norm = "L2" if isinstance(sum_law, DiscreteGaussian) else "L1"
+    number = len(schedule.costs)
+    steps = f"{number} step{'s' if number > 1 else ''}"
+    radius = f"{schedule.clip_radius / HALF:.3g} half-sides in {norm}"
+    return (
+        f"{steps} with rows shortened to {radius}: {sum_law} on each sum, {count_law} on each count"
     )
-    return f"{times} with rows shortened to {reach}: {chosen.laws[0]} on each sum, {chosen.laws[1]} on each count"

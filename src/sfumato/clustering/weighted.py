@@ -1,6 +1,7 @@
-"""Weighted k-means on noisy counts: post-processing, which costs nothing and sees nothing that was not paid for.
+"""Weighted k-means on noisy counts: post-processing, which costs nothing.
 
-The random choices come from a fixed public seed: the same released numbers give the same centres.
+The random choices come from a fixed public seed, so the same released numbers give the same
+centres.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.centers import assign, kmeans
+from sfumato.plain_kmeans import assign, kmeans
 
-STARTS, STEPS, TOLERANCE = 10, 100, 1e-6
-SAMPLE = 5_000  # starts are tried on so many points, or fifty for each centre; the best one goes on with all
+STARTS = 10
+STEPS = 100
+TOLERANCE = 1e-6
+SAMPLE = 5_000
+"""Starts are tried on so many points, or fifty for each centre; the best one goes on with all."""
 
 
 def weighted_kmeans(points: Array, weights: Array, spare: Array) -> Array:
@@ -23,18 +27,20 @@ def weighted_kmeans(points: Array, weights: Array, spare: Array) -> Array:
     weights : float64 ndarray of shape (n,)
         Points whose weight is not positive are left out.
     spare : float64 ndarray of shape (k, d)
-        Public points; the last ones of them stand in where fewer than k distinct points have weight.
+        Public points. The last of them are used where fewer than k distinct points have weight.
 
     Returns
     -------
     float64 ndarray of shape (k, d), sorted by falling weight of their groups.
     """
-    k, held = len(spare), weights > 0
-    points, weights = points[held], weights[held]
+    k = len(spare)
+    has_weight = weights > 0
+    points, weights = points[has_weight], weights[has_weight]
     sample = max(SAMPLE, 50 * k)
-    few = points if len(points) > sample else np.unique(points, axis=0)
-    if len(few) <= k:
-        return _by_weight(np.concatenate([few, spare[len(few) :]]), points, weights)
+    distinct = points if len(points) > sample else np.unique(points, axis=0)
+    if len(distinct) <= k:
+        centres = np.concatenate([distinct, spare[len(distinct) :]])
+        return _by_weight(centres, points, weights)
     if len(points) <= sample:
         found = kmeans(points, k, weights=weights, tries=STARTS, steps=STEPS, tolerance=TOLERANCE)
     else:
@@ -45,9 +51,10 @@ def weighted_kmeans(points: Array, weights: Array, spare: Array) -> Array:
 
 
 def non_negative(counts: Array) -> Array:
-    """The non-negative numbers of the same sum that lie nearest to noisy counts: all less one number, cut at 0.
+    """The non-negative numbers nearest to noisy counts that have the same sum.
 
-    Cutting at 0 alone would turn the noise of empty cells into rows that are nowhere.
+    One number is subtracted from all counts, and the result is cut at 0. Cutting at 0 alone would
+    turn the noise of empty cells into rows that do not exist.
 
     >>> non_negative(np.array([7, 2, -1])).tolist()
     [6.5, 1.5, 0.0]
@@ -57,11 +64,14 @@ def non_negative(counts: Array) -> Array:
         return np.asarray(np.maximum(counts, 0), dtype=float)
     falling = np.sort(counts)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    return np.asarray(np.maximum(counts - excess[np.flatnonzero(falling > excess)[-1]], 0))
+    # The counts that stay positive are the largest ones that exceed their own mean excess.
+    last_kept = np.flatnonzero(falling > excess)[-1]
+    return np.asarray(np.maximum(counts - excess[last_kept], 0))
 
 
 def _by_weight(centres: Array, points: Array, weights: Array) -> Array:
+    """The centres, sorted by falling weight of their groups."""
     if not len(points):
         return centres
-    order = np.argsort(-np.bincount(assign(points, centres), weights, len(centres)), kind="stable")
-    return np.asarray(centres[order])
+    group_weights = np.bincount(assign(points, centres), weights, len(centres))
+    return np.asarray(centres[np.argsort(-group_weights, kind="stable")])

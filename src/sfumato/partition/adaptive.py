@@ -67,11 +67,19 @@ class AdaptiveGridPartitioner(
 
     name: ClassVar[str] = "Adaptive grid"
     proof: ClassVar[Proof] = Proof(
-        sensitivity="of the number of rows, rows_per_person; of each level's cells, L1 = rows_per_person; twice those under replace.",
-        because="each grid depends on the data only through noisy counts that are paid for, its cells are disjoint, and the "
-        "costs of the three counts on every path add up to the whole.",
+        sensitivity=(
+            "of the number of rows, rows_per_person; of each level's cells, L1 = rows_per_person; "
+            "twice those under replace."
+        ),
+        because=(
+            "each grid depends on the data only through noisy counts that are paid for, its cells "
+            "are disjoint, and the costs of the three counts on every path add up to the whole."
+        ),
         not_covered="the choice of columns and bounds; the time the query takes.",
-        source="Qardaji, Yang, Li, ICDE 2013 (AG); Su, Cao, Li, Bertino, Jin, CODASPY 2016 (more than two dimensions).",
+        source=(
+            "Qardaji, Yang, Li, ICDE 2013 (AG); Su, Cao, Li, Bertino, Jin, CODASPY 2016 (more than"
+            " two dimensions)."
+        ),
     )
 
     def preview(

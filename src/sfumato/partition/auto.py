@@ -81,12 +81,20 @@ class AutoPartitioner(
 
     name: ClassVar[str] = "Automatic partition"
     proof: ClassVar[Proof] = Proof(
-        sensitivity="of the nodes that are counted together, which are disjoint, L1 = rows_per_person (twice that under replace).",
-        because="every decision follows from noisy counts that are paid for, and on every path from the root to a cell the "
-        "costs of the counts add up to the whole, since a cell takes what its path left over.",
+        sensitivity=(
+            "of the nodes that are counted together, which are disjoint, L1 = rows_per_person "
+            "(twice that under replace)."
+        ),
+        because=(
+            "every decision follows from noisy counts that are paid for, and on every path from "
+            "the root to a cell the costs of the counts add up to the whole, since a cell takes "
+            "what its path left over."
+        ),
         not_covered="the choice of columns and bounds; the time the query takes.",
-        source="after Qardaji, Yang, Li, ICDE 2013, and Cormode et al., ICDE 2012; costs chosen along a path: Rogers, Roth, Ullman, "
-        "Vadhan 2016; Feldman, Zrnic 2021.",
+        source=(
+            "after Qardaji, Yang, Li, ICDE 2013, and Cormode et al., ICDE 2012; costs chosen along"
+            " a path: Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021."
+        ),
     )
 
     def preview(

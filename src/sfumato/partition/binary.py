@@ -59,11 +59,20 @@ class BinaryPartitioner(
     name: ClassVar[str] = "Binary partition"
     mechanism: ClassVar[str] = "noise on the counts of nodes, level by level, and of cells"
     proof: ClassVar[Proof] = Proof(
-        sensitivity="at each level L1 = rows_per_person (twice that under replace); a row is in one node of each level.",
-        because="middles are public, whether a node is split follows from noisy counts that are paid for, and on every path "
-        "from the root to a cell the levels' costs and the cell's add up to the whole, since a cell takes what its path left over.",
+        sensitivity=(
+            "at each level L1 = rows_per_person (twice that under replace); a row is in one node "
+            "of each level."
+        ),
+        because=(
+            "middles are public, whether a node is split follows from noisy counts that are paid "
+            "for, and on every path from the root to a cell the levels' costs and the cell's add "
+            "up to the whole, since a cell takes what its path left over."
+        ),
         not_covered="the choice of columns, bounds and depth; the time the query takes.",
-        source="Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012; Hay, Rastogi, Miklau, Suciu, VLDB 2010 (inference).",
+        source=(
+            "Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012; Hay, Rastogi, Miklau, Suciu, "
+            "VLDB 2010 (inference)."
+        ),
     )
 
     def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:

@@ -60,13 +60,22 @@ class MedianPartitioner(
         "the exponential mechanism at each cut, noise on the counts of nodes and of cells"
     )
     proof: ClassVar[Proof] = Proof(
-        sensitivity="of a rank's distance from the middle, rows_per_person / 2; of counts, L1 = rows_per_person (twice that "
-        "under replace).",
-        because="a cut is chosen among the public lattice points within its node by the exponential mechanism, exactly; a row is "
-        "in one node of each level; and on every path the costs of cuts, of counts and of the cell add up to the whole. Under "
-        "replace each selection runs as add-remove at half its share, since a person may leave one node and enter another.",
+        sensitivity=(
+            "of a rank's distance from the middle, rows_per_person / 2; of counts, L1 = "
+            "rows_per_person (twice that under replace)."
+        ),
+        because=(
+            "a cut is chosen among the public lattice points within its node by the exponential "
+            "mechanism, exactly; a row is in one node of each level; and on every path the costs "
+            "of cuts, of counts and of the cell add up to the whole. Under replace each selection "
+            "runs as add-remove at half its share, since a person may leave one node and enter "
+            "another."
+        ),
         not_covered="the choice of columns, bounds and depth; the time the query takes.",
-        source="McSherry, Talwar, FOCS 2007; Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012 (private kd-trees).",
+        source=(
+            "McSherry, Talwar, FOCS 2007; Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012 "
+            "(private kd-trees)."
+        ),
     )
 
     def split(self, draft: Draft, nodes: Array, axis: Array, units: int) -> Array:

@@ -73,11 +73,17 @@ class MultiQuantilePartitioner(
     name: ClassVar[str] = "Multi-quantile partition"
     mechanism: ClassVar[str] = "JointExp at each split, noise on the counts of nodes and of cells"
     proof: ClassVar[Proof] = Proof(
-        sensitivity="of the utility of a tuple of cuts, 2 rows_per_person (1 - 1/fanout); of counts, L1 = rows_per_person (twice that "
-        "under replace).",
-        because="the cuts of a node are chosen at once among public lattice points by JointExp, whose numerical slack is charged; "
-        "a row is in one node of each level; and on every path the costs of cuts, of counts and of the cell add up to the whole. "
-        "Under replace each selection runs as add-remove at half its share, since a person may leave one node and enter another.",
+        sensitivity=(
+            "of the utility of a tuple of cuts, 2 rows_per_person (1 - 1/fanout); of counts, L1 = "
+            "rows_per_person (twice that under replace)."
+        ),
+        because=(
+            "the cuts of a node are chosen at once among public lattice points by JointExp, whose "
+            "numerical slack is charged; a row is in one node of each level; and on every path the"
+            " costs of cuts, of counts and of the cell add up to the whole. Under replace each "
+            "selection runs as add-remove at half its share, since a person may leave one node and"
+            " enter another."
+        ),
         not_covered="the choice of columns, bounds and depth; the time the query takes.",
         source="Gillenwater, Joseph, Kulesza, ICML 2021 (JointExp).",
     )

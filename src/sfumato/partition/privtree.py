@@ -120,9 +120,15 @@ class PrivTreePartitioner(
 
     name: ClassVar[str] = "PrivTree"
     proof: ClassVar[Proof] = Proof(
-        sensitivity="of each biased count, rows_per_person; of the counts at each level, L1 = rows_per_person (twice that under replace).",
-        because='the answers "split" or "not" on a path lose at most (2b - 1) / ((b - 1) lambda) per row, (3b - 2) / ((b - 1) '
-        "lambda) under replace, however deep it is (proof above the code), and the counts on every path spend the rest exactly.",
+        sensitivity=(
+            "of each biased count, rows_per_person; of the counts at each level, L1 = "
+            "rows_per_person (twice that under replace)."
+        ),
+        because=(
+            'the answers "split" or "not" on a path lose at most (2b - 1) / ((b - 1) lambda) per '
+            "row, (3b - 2) / ((b - 1) lambda) under replace, however deep it is (proof above the "
+            "code), and the counts on every path spend the rest exactly."
+        ),
         not_covered="the choice of columns and bounds; the time the query takes.",
         source="Zhang, Xiao, Xie, SIGMOD 2016, here on the integers.",
     )

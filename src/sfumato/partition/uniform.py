@@ -75,11 +75,20 @@ class UniformPartitioner(
 
     name: ClassVar[str] = "Uniform grid"
     proof: ClassVar[Proof] = Proof(
-        sensitivity="of the number of rows, rows_per_person; of the cells, L1 = rows_per_person (twice that under replace).",
-        because="the grid depends on the data only through a noisy count that is paid for; the cells are then disjoint and public. "
-        "Under add-remove the two costs add up; under replace one person cannot move both by their most (see ``laws``).",
+        sensitivity=(
+            "of the number of rows, rows_per_person; of the cells, L1 = rows_per_person (twice "
+            "that under replace)."
+        ),
+        because=(
+            "the grid depends on the data only through a noisy count that is paid for; the cells "
+            "are then disjoint and public. Under add-remove the two costs add up; under replace "
+            "one person cannot move both by their most (see ``laws``)."
+        ),
         not_covered="the choice of columns and bounds; the time the query takes.",
-        source="Su, Cao, Li, Bertino, Jin, CODASPY 2016 (EUGkM); Dwork, McSherry, Nissim, Smith 2006, Thm 1.",
+        source=(
+            "Su, Cao, Li, Bertino, Jin, CODASPY 2016 (EUGkM); Dwork, McSherry, Nissim, Smith 2006,"
+            " Thm 1."
+        ),
     )
 
     def __post_init__(self) -> None:

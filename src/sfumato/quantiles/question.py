@@ -100,14 +100,23 @@ class Quantiles(
     method: str = "auto"
 
     proof: ClassVar[Proof] = Proof(
-        sensitivity="of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of JointExp's utility, "
-        "2r (1 - the least gap) (replace: 2r); of a level of counts, and of the numbers of rows of labels, L1 = r (replace: 2r), "
-        "with r = rows_per_person.",
-        because="the rows of a cell are dealt to public sub-cells in a fixed order, so neighbours stay neighbours; edges of sub-cells are "
-        "chosen by exact selections on integer counts; nodes and labels hold disjoint rows, and under replace selections in them use half "
-        "their share. With labels, their noisy numbers of rows and the selections together spend exactly the cost.",
+        sensitivity=(
+            "of rows below an edge minus q times all rows, r max(q, 1 - q) (replace: r); of "
+            "JointExp's utility, 2r (1 - the least gap) (replace: 2r); of a level of counts, and "
+            "of the numbers of rows of labels, L1 = r (replace: 2r), with r = rows_per_person."
+        ),
+        because=(
+            "the rows of a cell are dealt to public sub-cells in a fixed order, so neighbours stay"
+            " neighbours; edges of sub-cells are chosen by exact selections on integer counts; "
+            "nodes and labels hold disjoint rows, and under replace selections in them use half "
+            "their share. With labels, their noisy numbers of rows and the selections together "
+            "spend exactly the cost."
+        ),
         not_covered="the choice of columns, bounds and quantiles; the time the query takes.",
-        source="Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, ICML 2022; Hay et al., VLDB 2010.",
+        source=(
+            "Gillenwater, Joseph, Kulesza, ICML 2021; Smith, STOC 2011; Kaplan, Schnapp, Stemmer, "
+            "ICML 2022; Hay et al., VLDB 2010."
+        ),
     )
 
     def __post_init__(self) -> None:

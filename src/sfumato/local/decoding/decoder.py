@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.centers import assign, kmeans, single_thread, squared_distances
 from sfumato.errors import UsageError, shown
 from sfumato.local.decoding.density import Density, explore
 from sfumato.local.decoding.gaussians import SOME, Normals, drawn, evidence, fit, fit_from, scored
@@ -30,6 +29,7 @@ from sfumato.local.decoding.mixture import Clusters
 from sfumato.local.decoding.noiselaw import NoiseLaw, noise_law
 from sfumato.local.mechanism import Mechanism, read_array
 from sfumato.local.sampling.floats import Floats
+from sfumato.plain_kmeans import assign, kmeans, single_thread, squared_distances
 
 SYNTHETIC, REPEATS, RESTARTS = 24_000, 48, 6
 BATCHES = 8

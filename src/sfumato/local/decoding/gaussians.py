@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.centers import kmeans
 from sfumato.local.decoding.mixture import Clusters, information, likelihood
 from sfumato.local.decoding.noiselaw import NoiseLaw
 from sfumato.local.sampling.floats import Floats
+from sfumato.plain_kmeans import kmeans
 
 FEW, SOME = 4_000, 24_000  # reports for trying starts, and for the best of them
 STARTS, FINER, GOOD, STEPS = 6, 4, 3, 3

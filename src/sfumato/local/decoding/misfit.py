@@ -20,12 +20,12 @@ import math
 
 import numpy as np
 
-from sfumato.centers import assign
 from sfumato.local.bpm import BPM
 from sfumato.local.decoding.gaussians import Normals, drawn
 from sfumato.local.decoding.mixture import Clusters
 from sfumato.local.mechanism import Mechanism
 from sfumato.local.sampling.floats import Floats
+from sfumato.plain_kmeans import assign
 
 CLASSES, FEWEST = 8, 20  # classes of a cut, and the fewest reports in one
 SIMULATED = 200_000

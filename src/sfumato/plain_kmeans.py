@@ -1,6 +1,7 @@
-"""k-means on what may be seen: noisy counts, reports, points drawn from a fitted law. Post-processing, which costs nothing.
+"""k-means without privacy, for numbers that may be seen: noisy counts, reports, synthetic points.
 
-scikit-learn does the work, on one thread: the same numbers and the same seed give the same centres.
+It is post-processing, which costs nothing. scikit-learn does the work, on one thread: the same
+numbers and the same seed give the same centres.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from sfumato.arrays import Array
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-_BLOCK = 2**16
+BLOCK = 2**16
+"""How many points are assigned at once."""
 
 
 def kmeans(
@@ -30,22 +32,24 @@ def kmeans(
     steps: int = 300,
     tolerance: float = 1e-4,
 ) -> Array:
-    """Centres that lie near the points.
+    """Find centres that lie near the points.
 
     Parameters
     ----------
     points : float64 ndarray of shape (n, d), n from 1 on
     start : int or float64 ndarray of shape (k, d)
-        How many centres are sought, from starts far apart (Arthur and Vassilvitskii, SODA 2007); or where they start.
+        How many centres are sought, from starts far apart (Arthur and Vassilvitskii, SODA 2007); or
+        the centres to start from.
     weights : float64 ndarray of shape (n,) or None
-        Above 0; None: all alike.
+        Above 0. None: all points count alike.
     seed : int or numpy Generator
     tries : int
-        Starts, of which the best is kept; 1 where ``start`` says where.
+        How many starts are tried; the best result is kept. 1 if ``start`` gives the centres.
     steps : int
-        Most steps of Lloyd for each.
+        The most steps of Lloyd for each start.
     tolerance : float
-        Of the mean variance of an axis: below it the centres rest.
+        The search ends when the centres move less than this, in units of the mean variance of an
+        axis.
 
     Returns
     -------
@@ -59,27 +63,30 @@ def kmeans(
 
     k = start if isinstance(start, int) else len(start)
     if len(points) < k:
-        points, weights = (
-            np.resize(points, (k, points.shape[1])),
-            None if weights is None else np.resize(weights, k),
-        )
+        # scikit-learn wants at least k points: the same ones are given again.
+        points = np.resize(points, (k, points.shape[1]))
+        weights = None if weights is None else np.resize(weights, k)
     random = int(seed.integers(2**31)) if isinstance(seed, np.random.Generator) else seed
     first = "k-means++" if isinstance(start, int) else start
     search = KMeans(k, init=first, n_init=tries, max_iter=steps, tol=tolerance, random_state=random)
     with single_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer than k distinct points
+        # It warns where there are fewer than k distinct points.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return np.asarray(search.fit(points, sample_weight=weights).cluster_centers_)
 
 
 def single_thread() -> AbstractContextManager[object]:
-    """A context in which linear algebra and k-means stay on one thread: threads add up in any order, and small sums only wait for them."""
+    """A context in which linear algebra and k-means stay on one thread.
+
+    Several threads add up in any order, so results would differ. Small sums only wait for them.
+    """
     limits: AbstractContextManager[object] = _threads().limit(limits=1)
     return limits
 
 
 @cache
 def _threads() -> ThreadpoolController:
-    """Looks once for the libraries that have threads; scikit-learn has loaded them all by then."""
+    """Find the libraries that have threads, once. scikit-learn has loaded them all by then."""
     import sklearn.cluster  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -94,13 +101,13 @@ def squared_distances(points: Array, centers: Array) -> Array:
 
 def assign(points: Array, centers: Array) -> Array:
     """Index of the nearest centre: int64 ndarray of shape (n,)."""
-    # The length of a point is the same for all centres.
+    # The length of a point is the same for all centres, so it is left out.
+    lengths = (centers**2).sum(axis=1)
     found = np.empty(len(points), dtype=np.int64)
-    for start in range(0, len(points), _BLOCK):
-        part = points[start : start + _BLOCK]
-        found[start : start + _BLOCK] = ((centers**2).sum(axis=1) - 2 * (part @ centers.T)).argmin(
-            axis=1
-        )
+    for start in range(0, len(points), BLOCK):
+        block = points[start : start + BLOCK]
+        distances = lengths - 2 * (block @ centers.T)
+        found[start : start + BLOCK] = distances.argmin(axis=1)
     return found
 
 
