@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sfumato import cube as module
 from sfumato.cube import Cube
-from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import InternalError, UsageError
+from sfumato.lattice import GridAxis, Lattice
 from support.canary import overheard, sightings
 
 

@@ -10,20 +10,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from sfumato.domain import (
-    Categories,
-    Domain,
-    EdgesAxis,
-    GridAxis,
-    Interval,
-    Keys,
-    LabelAxis,
-    Lattice,
-    as_number,
-    fine_lattice,
-    grid_axis,
-)
+from sfumato.domain import Categories, Domain, Interval, Keys, fine_lattice, grid_axis
 from sfumato.errors import BoundsRequired, UsageError
+from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice
+from sfumato.scale import DATES, NUMBERS
 
 
 @pytest.mark.parametrize(
@@ -83,10 +73,10 @@ def test_dates_and_times():
         Interval(dt.datetime(2013, 1, 1, 2, tzinfo=east), dt.datetime(2013, 1, 2)).numbers[0]
         == day.numbers[0]
     )
-    assert as_number(dt.date(1970, 1, 2), "day", "x") == 1.0
+    assert DATES.coordinate(dt.date(1970, 1, 2), "x") == 1.0
     for wrong in ("word", None, dt.date(2013, 1, 1)):
         with pytest.raises(UsageError):
-            as_number(wrong, None, "x")
+            NUMBERS.coordinate(wrong, "x")
 
 
 @pytest.mark.parametrize("labels", [[], ["a", "a"], "ab", [1.5], [None]], ids=repr)

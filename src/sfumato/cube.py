@@ -12,8 +12,8 @@ from typing import NoReturn, Protocol
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import DROPPED, GridAxis, KeyAxis, Label, Lattice
 from sfumato.errors import InternalError, UsageError
+from sfumato.lattice import DROPPED, GridAxis, Label, Lattice
 
 DENSE_LIMIT = 2**26  # cells; dense or sparse is representation, never semantics
 
@@ -123,9 +123,7 @@ class Cube:
         """The same cube with the keys of both, in one order."""
         coordinates = _placed(self).copy()
         keys: dict[str, KeyColumn] = {}
-        for i, name in (
-            (i, axis.name) for i, axis in enumerate(self.lattice.axes) if isinstance(axis, KeyAxis)
-        ):
+        for i, name in self.lattice.keyed.items():
             own, theirs = plain_keys(self.keys[name]), plain_keys(other.keys[name])
             keys[name] = KeyList(sorted({*own, *theirs}))
             place = {key: at for at, key in enumerate(keys[name].to_pylist())}
@@ -144,8 +142,7 @@ class Cube:
             raise InternalError("This cube cannot be counted again on a finer lattice.")
         pairs = zip(self.lattice.axes, lattice.axes, strict=True)
         into = [
-            np.arange(len(self.keys[a.name]) if isinstance(a, KeyAxis) else a.size)
-            // (a.size // b.size)
+            np.arange(len(self.keys[a.name]) if a.has_keys else a.size) // (a.size // b.size)
             for a, b in pairs
         ]
         return replace(self.group(into, lattice), keys=self.keys)

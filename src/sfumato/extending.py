@@ -14,7 +14,8 @@ from sfumato.cube import Cube
 from sfumato.data.columns import text_of
 from sfumato.data.reader import BATCH_ROWS, Columns, CountingReader, RowReader
 from sfumato.data.registry import register_reader
-from sfumato.domain import Domain, GridAxis, LabelAxis, Lattice
+from sfumato.domain import Domain
+from sfumato.lattice import GridAxis, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import Exactly, sidak
 from sfumato.partition.partition import Partition

@@ -8,7 +8,8 @@ import pytest
 from matplotlib.patches import StepPatch
 
 from sfumato.charts import maps, style
-from sfumato.domain import Domain, GridAxis, Interval, Lattice
+from sfumato.domain import Domain, Interval
+from sfumato.lattice import GridAxis, Lattice
 from sfumato.privacy.unit import Unit
 
 

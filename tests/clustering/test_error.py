@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.clustering.error import HEAVIER_TAILS, Cells
 from sfumato.clustering.methods import occupied
 from sfumato.cube import Cube
-from sfumato.domain import GridAxis
+from sfumato.lattice import GridAxis
 from sfumato.random import PublicSeed
 from sfumato.random.bits import Bits, current
 from support.statistics import covers

@@ -17,7 +17,8 @@ from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.data.columns import decoded, ids_form, misfit, plain_type
 from sfumato.data.reader import Columns, CountingReader, Reader, RowReader
-from sfumato.domain import Categories, Domain, KeyAxis, Keys, LabelAxis, Lattice
+from sfumato.domain import Categories, Domain, Keys
+from sfumato.lattice import KeyAxis, LabelAxis, Lattice
 
 COLUMNS: Columns = {
     **{axis.name: axis for lattice in made.LATTICES for axis in lattice.axes},

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from data import made
-from sfumato.domain import Lattice
+from sfumato.lattice import Lattice
 
 Rows = list[dict[str, Any]]
 TYPES = {**made.TYPES, "who": pa.string()}

@@ -18,8 +18,9 @@ import pytest
 import sfumato as sf
 from data import made
 from sfumato.data import Source, count, source
-from sfumato.domain import Categories, Domain, Interval, LabelAxis, Lattice, grid_axis
+from sfumato.domain import Categories, Domain, Interval, grid_axis
 from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.lattice import LabelAxis, Lattice
 
 CANARY = "8675309"
 AGE = Domain(

@@ -16,7 +16,8 @@ from conformance.kinds import KINDS, bounded, people, table
 from data import made
 from sfumato.cube import Cube
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, Lattice, grid_axis
+from sfumato.domain import Domain, Interval, grid_axis
+from sfumato.lattice import Lattice
 
 ROWS = 700
 KEY = bytes(range(32))
@@ -135,7 +136,8 @@ class NotInstalled:
 sys.meta_path.insert(0, NotInstalled())
 {make}
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, Lattice, grid_axis
+from sfumato.domain import (Domain, Interval, grid_axis)
+from sfumato.lattice import Lattice
 domain = Domain(x=Interval(0, 4, step=1))
 lattice = Lattice((grid_axis("x", domain["x"], 4),))
 for person in (None, "who"):

@@ -17,7 +17,7 @@ from sfumato.answers.counts import Needs
 from sfumato.cube import Cube
 from sfumato.data.groups import cube_of_groups
 from sfumato.data.reader import Columns, CountingReader, Progress, RowReader
-from sfumato.domain import DROPPED, GridAxis, KeyAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.lattice import DROPPED, GridAxis, KeyAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.privacy.unit import Unit
 
 BATCH = 37

@@ -13,17 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.cube import Cube
-from sfumato.domain import (
-    Categories,
-    Domain,
-    EdgesAxis,
-    GridAxis,
-    Interval,
-    LabelAxis,
-    Lattice,
-    LatticeAxis,
-    grid_axis,
-)
+from sfumato.domain import Categories, Domain, Interval, grid_axis
+from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis
 
 UTC = dt.UTC
 DOMAIN = Domain(

@@ -19,8 +19,9 @@ from scipy.stats import chi2
 from data import made
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, Priorities, fresh_key, kept
-from sfumato.domain import Categories, Domain, Interval, Lattice, grid_axis
+from sfumato.domain import Categories, Domain, Interval, grid_axis
 from sfumato.errors import DataError
+from sfumato.lattice import Lattice
 
 FALSE_ALARM = 1e-9
 DOMAIN = Domain(x=Interval(0, 1000, step=1), y=Interval(0, 1))

@@ -16,7 +16,8 @@ from sfumato.data import count, step_reader
 from sfumato.data.reader import Losses
 from sfumato.data.readers import csvrows
 from sfumato.data.readers.csv import CsvFile, _rows
-from sfumato.domain import Lattice, grid_axis
+from sfumato.domain import grid_axis
+from sfumato.lattice import Lattice
 
 AXES = sf.Domain(
     age=sf.Interval(0, 100, step=1, missing=99),

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.data import fields
-from sfumato.data.fields import microseconds, parse
-from sfumato.domain import KeyAxis, LabelAxis, grid_axis
+from sfumato.data.fields import parse
+from sfumato.domain import grid_axis
+from sfumato.lattice import KeyAxis, LabelAxis
+from sfumato.times import field_microseconds
 
 NUMBER = grid_axis("x", sf.Interval(0, 9), 3)
 DAY = grid_axis("x", sf.Interval("2020-01-01", "2020-01-04"), 3)
@@ -132,7 +134,7 @@ def test_times_read_as_a_column_are_those_read_one_by_one(text: str) -> None:
     raw = text.encode()
     for way in fields._WAYS:
         for fast in fields._cast(pa.array([raw], pa.binary()), way):
-            assert plain(fields._in_microseconds(fast)) == [microseconds(raw)], way
+            assert plain(fields._in_microseconds(fast)) == [field_microseconds(raw)], way
 
 
 @settings(max_examples=100, deadline=None)
@@ -141,7 +143,7 @@ def test_times_are_those_of_the_calendar(when: dt.datetime, minutes: int) -> Non
     sign = "-" if minutes < 0 else "+"
     text = f"{when.isoformat()}{sign}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
     since = (when - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
-    assert microseconds(text.encode()) == since - minutes * 60 * 10**6
+    assert field_microseconds(text.encode()) == since - minutes * 60 * 10**6
 
 
 def test_a_column_that_hardly_parses_keeps_what_does() -> None:

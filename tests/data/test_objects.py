@@ -15,7 +15,8 @@ import pytest
 import sfumato as sf
 from sfumato.data import count
 from sfumato.data.objects import person
-from sfumato.domain import Lattice, grid_axis
+from sfumato.domain import grid_axis
+from sfumato.lattice import Lattice
 
 ODD: list[Any] = [
     None,

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.data import count, source
-from sfumato.domain import Categories, Domain, Interval, LabelAxis, Lattice, grid_axis
+from sfumato.domain import Categories, Domain, Interval, grid_axis
 from sfumato.errors import DataError
+from sfumato.lattice import LabelAxis, Lattice
 
 X = Interval(0, 1)
 LATTICE = Lattice((grid_axis("x", X, 4),))

@@ -19,7 +19,8 @@ import sfumato as sf
 from sfumato import testing
 from sfumato.data import count
 from sfumato.data.guard import guarded
-from sfumato.domain import Lattice, grid_axis
+from sfumato.domain import grid_axis
+from sfumato.lattice import Lattice
 
 TIMES = sf.Interval("2020-01-01T00:00", "2020-01-02T00:00")
 X = sf.Interval(0, 2)

@@ -15,7 +15,8 @@ import pytest
 from data import made
 from sfumato.data import count, source
 from sfumato.data.scan import PENDING_ROWS, Dense, Packing, Sparse
-from sfumato.domain import Domain, GridAxis, KeyAxis, Keys, Lattice
+from sfumato.domain import Domain, Keys
+from sfumato.lattice import GridAxis, KeyAxis, Lattice
 
 THREE = made.LATTICES[:3]
 
@@ -117,7 +118,8 @@ def test_counters_are_widened_before_they_run_over(monkeypatch: pytest.MonkeyPat
 MEASURE = """
 import resource, sys
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, Lattice, grid_axis
+from sfumato.domain import (Domain, Interval, grid_axis)
+from sfumato.lattice import Lattice
 domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))
 for path in sys.argv[1:]:

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.data import Source, count, source
-from sfumato.domain import Categories, Domain, Interval, LabelAxis, Lattice, grid_axis
+from sfumato.domain import Categories, Domain, Interval, grid_axis
 from sfumato.errors import BoundsRequired, DataError, SfumatoError, UsageError
+from sfumato.lattice import LabelAxis, Lattice
 
 CANARY = "8675309"
 AGE = Domain(age=Interval(0, 120, step=1))

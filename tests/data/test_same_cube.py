@@ -19,7 +19,8 @@ import pytest
 from data import made
 from sfumato.cube import DENSE_LIMIT
 from sfumato.data import count, source
-from sfumato.domain import Categories, Domain, EdgesAxis, Interval, LabelAxis, Lattice, grid_axis
+from sfumato.domain import Categories, Domain, Interval, grid_axis
+from sfumato.lattice import EdgesAxis, LabelAxis, Lattice
 
 Build = Callable[[list[dict[str, Any]], Path], object]
 

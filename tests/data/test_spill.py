@@ -26,8 +26,9 @@ from sfumato.data.bounding import KEY_BYTES, Bounder, Priorities
 from sfumato.data.external_partitions import MEMORY, PARTS, Parts, memory
 from sfumato.data.persons import Words
 from sfumato.data.scan import CHUNK_ROWS
-from sfumato.domain import Domain, Interval, Lattice, grid_axis
+from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.errors import DataError, UsageError
+from sfumato.lattice import Lattice
 from support.workers import HANG
 
 DOMAIN = Domain(x=Interval(0, 1000, step=1), y=Interval(0, 1))
@@ -189,7 +190,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 import pyarrow as pa, numpy as np
 from sfumato.data import count, source
 from sfumato.data import external_partitions as spill
-from sfumato.domain import Domain, Interval, Lattice, grid_axis
+from sfumato.domain import (Domain, Interval, grid_axis)
+from sfumato.lattice import Lattice
 domain = Domain(x=Interval(0, 1))
 frame = pa.table({"x": np.random.default_rng(0).random(400_000), "p": np.arange(400_000)})
 plain = spill.Parts._spill
@@ -333,7 +335,8 @@ MEASURE = """
 import sys
 from pathlib import Path
 from sfumato.data import count, source
-from sfumato.domain import Domain, Interval, Lattice, grid_axis
+from sfumato.domain import (Domain, Interval, grid_axis)
+from sfumato.lattice import Lattice
 domain = Domain(x=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64),))
 for path in sys.argv[1:]:

@@ -11,11 +11,11 @@ import sfumato as sf
 from histogram.tables import HALF, answer
 from sfumato.charts import style
 from sfumato.cli import run
-from sfumato.domain import bin_names
 from sfumato.histogram import Histogram
 from sfumato.pages import page
 from sfumato.privacy.measures import ZCDP
 from sfumato.random import PublicSeed
+from sfumato.scale import DATES, NUMBERS
 from support.statistics import check_coverage, masses, support
 
 
@@ -74,10 +74,10 @@ def test_names_are_true_of_every_value(release) -> None:
 
 
 def test_the_outer_edges_of_the_public_bounds_are_open_too() -> None:
-    assert bin_names(["0", "1", "2"]) == ["below 1", "1 and above"]
-    assert bin_names(["0", "1", "2", "3"]) == ["below 1", "1 to 2", "2 and above"]
-    assert bin_names(["0", "1"]) == ["all values"]
-    assert bin_names(["2013-01-01", "2013-01-08", "2013-01-15"], "day") == [
+    assert NUMBERS.bin_names(["0", "1", "2"]) == ["below 1", "1 and above"]
+    assert NUMBERS.bin_names(["0", "1", "2", "3"]) == ["below 1", "1 to 2", "2 and above"]
+    assert NUMBERS.bin_names(["0", "1"]) == ["all values"]
+    assert DATES.bin_names(["2013-01-01", "2013-01-08", "2013-01-15"]) == [
         "before 2013-01-08",
         "2013-01-08 and later",
     ]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import sfumato as sf
 from histogram.ages import AGES, CUBE, KINDS, LATTICE, QUESTION, RUNS
 from sfumato.cube import Cube
-from sfumato.domain import EdgesAxis, GridAxis
 from sfumato.histogram import moments
+from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
 from sfumato.random.bits import current

@@ -16,10 +16,11 @@ from sfumato.audit.runs import count, neighbours
 from sfumato.audit.selections import bins_of, law_loss, law_of_bins
 from sfumato.cube import Cube
 from sfumato.data import source
-from sfumato.domain import Categories, Domain, EdgesAxis, GridAxis, Interval, Keys, Lattice
+from sfumato.domain import Categories, Domain, Interval, Keys
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram, HistogramRelease
 from sfumato.histogram.records import RecordBins
+from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.mechanisms.ranks import rank_sensitivity
 from sfumato.numbers import EPSILON_UNITS, RHO_UNITS
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from sfumato.aggregates.basis import Basis, BasisName, basis_within
 from sfumato.aggregates.values import Values, axis_steps
-from sfumato.domain import GridAxis
 from sfumato.errors import UsageError
+from sfumato.lattice import GridAxis
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law, count_law
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import Categories, Domain, Interval, LabelAxis, LatticeAxis
+from sfumato.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.histogram.bins import binned
+from sfumato.lattice import LatticeAxis
 
 
 def group_axis(title: str, domain: Domain, name: str) -> LatticeAxis:
@@ -18,13 +21,11 @@ def group_axis(title: str, domain: Domain, name: str) -> LatticeAxis:
     UsageError
         If it is an axis of Keys: its groups are not known before the data are read.
     """
-    axis = domain[name]
-    if isinstance(axis, Categories):
-        return LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None)
-    if isinstance(axis, Interval):
-        return binned(name, axis, None, None)
-    obstacle = f"the groups {name!r} are Keys, which are not known beforehand"
-    raise UsageError(title, obstacle, "Declare them as Categories")
+    axis = domain[name].on_lattice(name, partial(binned, bins=None, width=None))
+    if axis.has_keys:
+        obstacle = f"the groups {name!r} are Keys, which are not known beforehand"
+        raise UsageError(title, obstacle, "Declare them as Categories")
+    return axis
 
 
 def group_numbers(coordinates: Array, shape: tuple[int, ...]) -> Array:

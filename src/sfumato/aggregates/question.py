@@ -22,8 +22,9 @@ from sfumato.aggregates.sums import group_sums
 from sfumato.aggregates.values import clipped, plain_clip, value_axis
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
-from sfumato.domain import Domain, GridAxis, Interval, Lattice, named_axes
+from sfumato.domain import Domain, Interval, named_axes
 from sfumato.errors import UsageError, printable
+from sfumato.lattice import Lattice
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import add_noise
 from sfumato.numbers import settle
@@ -156,8 +157,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         raise NotImplementedError
 
     def _encoding(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Encoding:
-        axis = lattice.axes[-1]
-        assert isinstance(axis, GridAxis)
+        axis = lattice.grids[-1]
         return encoding_within(self.title, axis, self.functions, unit, cost)
 
     def _interval(self, domain: Domain) -> Interval:
@@ -202,7 +202,7 @@ class Mean(
     {proof}
     Here M is the number of lattice steps between the bounds.
 
-    >>> from sfumato.domain import Domain, Interval
+    >>> from sfumato.domain import (Domain, Interval)
     >>> Mean("age", by="ward").title
     'Mean of age by ward'
     >>> Mean("age").needs(Domain(age=Interval(0, 121, step=1))).lattice.shape

@@ -18,12 +18,12 @@ from sfumato.aggregates.intervals import (
     variance_bounds,
 )
 from sfumato.aggregates.values import Values
-from sfumato.answers.edges import cell_columns, cell_names
+from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
 from sfumato.arrays import Array
-from sfumato.domain import Lattice
 from sfumato.errors import UsageError, printable
+from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, sidak
 
@@ -237,7 +237,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         """A name for each group, the last axis running fastest."""
         if not self.lattice.axes:
             return ["all rows"]
-        names_by_axis = [cell_names(axis) for axis in self.lattice.axes]
+        names_by_axis = [axis.cell_names() for axis in self.lattice.axes]
         return [", ".join(names) for names in product(*names_by_axis)]
 
     def numbers(self) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ from sfumato.aggregates.groups import group_numbers
 from sfumato.aggregates.values import nearest_steps
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.domain import GridAxis
 
 LARGEST_SUM = 2**62
 
@@ -30,8 +29,7 @@ def group_sums(cube: Cube, basis: Basis) -> Array:
         Each sum is cut at 2^62. One person moves the cut sum by no more than the exact one, and
         no data raise an overflow.
     """
-    axis = cube.lattice.axes[-1]
-    assert isinstance(axis, GridAxis)
+    axis = cube.lattice.grids[-1]
     functions = basis.functions(nearest_steps(axis, basis.points))
     counts = cube.counts
     if cube.total * basis.unity >= LARGEST_SUM:

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import GridAxis, Interval, grid_axis
+from sfumato.domain import Interval, grid_axis
 from sfumato.errors import UsageError, shown
+from sfumato.lattice import GridAxis
 
 Clip: TypeAlias = float | tuple[float, float] | None
 """Narrower public bounds: an upper bound, a lower and an upper one, or none."""

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from sfumato.cube import Cube
-from sfumato.domain import Lattice
+from sfumato.lattice import Lattice
 
 
 class Needs(msgspec.Struct, frozen=True):

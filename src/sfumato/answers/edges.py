@@ -1,4 +1,4 @@
-"""Cells and their edges as text, and as columns of a table."""
+"""Cells and their edges as columns of a table."""
 
 from __future__ import annotations
 
@@ -7,46 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import EdgesAxis, GridAxis, LabelAxis, Lattice, LatticeAxis, bin_names
+from sfumato.lattice import Lattice
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def edge_text(edges: Array, time: str | None) -> list[str]:
-    """Print edges of cells shortly: numbers, dates or times."""
-    if time is None:
-        return [f"{edge:g}" for edge in edges]
-    return [
-        str(moment)
-        for moment in np.asarray(edges)
-        .astype("int64")
-        .astype("datetime64[D]" if time == "day" else "datetime64[us]")
-    ]
-
-
-def edge_array(edges: Array, time: str | None) -> Array:
-    """Edges as an array that a frame shows well: float64, or datetime64 for dates and times."""
-    if time is None:
-        return edges
-    return (
-        np.asarray(edges)
-        .astype("int64")
-        .astype("datetime64[D]" if time == "day" else "datetime64[us]")
-    )
-
-
-def cell_names(axis: LatticeAxis) -> list[str]:
-    """Name the cells along an axis: labels, or "a to b" for bins, those at the ends being open.
-
-    An axis of keys has none until keys are selected.
-    """
-    match axis:
-        case LabelAxis():
-            return [str(label) for label in axis.labels]
-        case GridAxis() | EdgesAxis():
-            return bin_names(edge_text(axis.edges(), axis.time), axis.time)
-    return []
 
 
 def cell_columns(lattice: Lattice) -> dict[str, pa.Array | Array]:
@@ -60,19 +24,12 @@ def cell_columns(lattice: Lattice) -> dict[str, pa.Array | Array]:
     columns: dict[str, pa.Array | Array] = {}
     places = np.unravel_index(np.arange(lattice.size), lattice.shape) if lattice.axes else ()
     for axis, index in zip(lattice.axes, places, strict=True):
-        names = _labels(axis) if isinstance(axis, LabelAxis) else pa.array(cell_names(axis))
+        values = axis.cell_values()
+        # No key may be shown: then the column is one of text all the same.
+        names = pa.array(values, None if values else pa.string())
         columns[axis.name] = pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), names)
-        if isinstance(axis, GridAxis | EdgesAxis):
-            edges = edge_array(axis.edges(), axis.time)
+        if axis.has_edges:
+            edges = axis.scale.array(axis.edges())
             columns[f"{axis.name}_lower"] = edges[index]
             columns[f"{axis.name}_upper"] = edges[index + 1]
     return columns
-
-
-def _labels(axis: LabelAxis) -> pa.Array:
-    """Labels as they are where all are of one type, else as text."""
-    import pyarrow as pa
-
-    if len({type(label) for label in axis.labels}) == 1:
-        return pa.array(list(axis.labels))
-    return pa.array([str(label) for label in axis.labels], pa.string())

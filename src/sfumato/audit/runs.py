@@ -18,7 +18,8 @@ from sfumato.answers.release import Release
 from sfumato.arrays import Array
 from sfumato.audit.laws import log_mass
 from sfumato.cube import Cube, KeyList
-from sfumato.domain import Domain, KeyAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.domain import Domain
+from sfumato.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Law
 from sfumato.mechanisms.scripts import Drawn, Script
 from sfumato.privacy.measures import CentralMeasure

@@ -19,9 +19,10 @@ from sfumato.arrays import Array
 from sfumato.audit.laws import log_mass
 from sfumato.audit.likelihoods import Loss
 from sfumato.audit.runs import Draws, Mechanism, Pair, Published, Rows, count
-from sfumato.domain import Domain, EdgesAxis, Lattice
+from sfumato.domain import Domain
 from sfumato.histogram import Histogram
 from sfumato.histogram.records import RecordBins, record_bins
+from sfumato.lattice import EdgesAxis, Lattice
 from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 from sfumato.quantiles import Quantiles

@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.data import count, source
-from sfumato.domain import Domain, GridAxis, Interval, Keys
+from sfumato.domain import Domain, Interval, Keys
 from sfumato.histogram import Histogram
 from sfumato.mechanisms.thresholds import RULES, key_law, released
 from sfumato.privacy.measures import ApproxDP, PureDP
@@ -92,8 +92,7 @@ def _cells(cells: int) -> Row:
 def _by_records(rows: int) -> Row:
     question = Histogram("x", records=1000)
     lattice = question.needs(Domain(x=Interval(0, 1))).lattice
-    (axis,) = lattice.axes
-    assert isinstance(axis, GridAxis)
+    (axis,) = lattice.grids
     cube = Cube.of_cells(lattice, axis.locate(np.random.default_rng(1).beta(2, 5, rows))[:, None])
     seconds = medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5)
     return _median("histogram by records", rows // 1000, seconds)

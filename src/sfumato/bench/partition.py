@@ -11,7 +11,8 @@ from sfumato.answers.registry import answer_of, questions, tag_of
 from sfumato.bench.generate import points
 from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.cube import Cube
-from sfumato.domain import Domain, GridAxis, Interval
+from sfumato.domain import Domain, Interval
+from sfumato.lattice import GridAxis
 from sfumato.partition.auto import AutoPartitioner
 from sfumato.partition.binary import BinaryPartitioner
 from sfumato.partition.median import MedianPartitioner

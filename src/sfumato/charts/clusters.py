@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from sfumato.arrays import Array
 from sfumato.charts import maps, scales, style
 from sfumato.charts.reduce import CONFIDENCE, Boxes
-from sfumato.domain import GridAxis, Lattice
+from sfumato.lattice import Lattice
 from sfumato.numbers import Exactly
 from sfumato.privacy.guarantee import Guarantee
 
@@ -73,9 +73,7 @@ def _order(release: Clusters) -> Array:
 
 
 def _at(release: Clusters, column: int) -> Array:
-    return scales.positions(
-        release.centers[:, column], scales.time_of(release.lattice.axes[column])
-    )
+    return release.lattice.axes[column].scale.positions(release.centers[:, column])
 
 
 # --- two axes ---------------------------------------------------------------------------------------------------------
@@ -156,21 +154,18 @@ def _ground(release: Clusters, ax: Axes | None) -> Axes:
     ):
         axis = release.lattice.axes[column]
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)
-        scales.date_axis(which, scales.time_of(axis))
+        scales.date_axis(which, axis.time)
     return ax
 
 
 def _borders(release: Clusters, ax: Axes, x: int, y: int) -> None:
     """Lines between the groups of nearest centres."""
-    ends = [(axis.lower, axis.upper) for axis in release.lattice.axes if isinstance(axis, GridAxis)]
+    ends = [axis.ends for axis in release.lattice.grids]
     across, up = (np.linspace(*ends[i], PIXELS) for i in (x, y))
     points = np.empty((PIXELS * PIXELS, 2))
     points[:, x], points[:, y] = np.tile(across, PIXELS), np.repeat(up, PIXELS)
     groups = release.predict(points).reshape(PIXELS, PIXELS)
-    across, up = (
-        scales.positions(at, scales.time_of(release.lattice.axes[i]))
-        for at, i in ((across, x), (up, y))
-    )
+    across, up = (release.lattice.axes[i].scale.positions(at) for at, i in ((across, x), (up, y)))
     for group in range(
         len(release.weights) - 1 if len(release.weights) == 2 else len(release.weights)
     ):
@@ -185,7 +180,7 @@ def _borders(release: Clusters, ax: Axes, x: int, y: int) -> None:
 def _note(release: Clusters) -> str:
     """How far a centre may be from the mean of its rows, and its weight from their number."""
     error = release.standard_error / np.array(
-        [axis.upper - axis.lower for axis in release.lattice.axes if isinstance(axis, GridAxis)]
+        [axis.upper - axis.lower for axis in release.lattice.grids]
     )
     known = error[np.isfinite(error)]
     moved = ""
@@ -203,7 +198,8 @@ def _note(release: Clusters) -> str:
 def _stems(release: Clusters, ax: Axes | None) -> Axes:
     """Weights over the places of the centres."""
     ax = ax or style.figure(320)[1]
-    axis, at = release.lattice.axes[0], _at(release, 0)
+    axis = release.lattice.grids[0]
+    at = _at(release, 0)
     half, known = release.accuracy(CONFIDENCE), release.known
     ax.errorbar(
         at[known],
@@ -224,11 +220,10 @@ def _stems(release: Clusters, ax: Axes | None) -> Axes:
             markeredgecolor=style.UNKNOWN_HATCH,
         )
     ax.axhline(0, color=style.MUTED, linewidth=0.8)
-    if isinstance(axis, GridAxis):
-        ax.set_xlim(*scales.positions(np.array([axis.lower, axis.upper]), axis.time))
+    ax.set_xlim(*axis.scale.positions(np.array(axis.ends)))
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     ax.set_ylabel("rows in the group")
-    scales.date_axis(ax.xaxis, scales.time_of(axis))
+    scales.date_axis(ax.xaxis, axis.time)
     style.count_axis(ax.yaxis)
     style.legend(ax, [] if known.all() else [_unknown_key()], _note(release))
     return ax
@@ -270,12 +265,11 @@ def _profiles(release: Clusters, ax: Axes | None) -> Axes:
 def _numbers(ax: Axes, release: Clusters, order: Array, image: AxesImage) -> None:
     for row, i in enumerate(order):
         for column, axis in enumerate(release.lattice.axes if release.known[i] else ()):
-            time = scales.time_of(axis)
             value = release.centers[i, column]
-            text = (
-                f"{value:.4g}".replace("-", "−")
-                if time is None
-                else str(np.datetime64(int(value), "D" if time == "day" else "us"))[:10]
-            )
+            if axis.time is None:
+                text = f"{value:.4g}".replace("-", "−")
+            else:
+                (text,) = axis.scale.picture_text(np.array([value]))
+                text = text[: len("2013-01-31")]
             ink = style.text_on(image.cmap(image.norm(release.scaled_centers[i, column]))[:3])
             ax.text(column, row, text, color=ink, ha="center", va="center", fontsize=7.3)

@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 from sfumato.arrays import Array
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import Noise, Table, merge, runs
-from sfumato.domain import LatticeAxis
+from sfumato.lattice import LatticeAxis
 
 MOST_SLOTS = 200  # per axis; beyond, neighbours are added up
 DIGIT = 6.5  # pixels that a digit of a cell's number takes
@@ -32,7 +32,7 @@ def draw(
         note = f"{note} Neighbouring cells are drawn as their mean.".strip()
     rows, columns = table.values.shape
     ax = ax or style.figure(_height(rows))[1]
-    upward = scales.is_interval(axes[0])
+    upward = axes[0].has_edges
     norm = Normalize(0, max(1.0, float(table.values.max())))
     style.unseen(ax)
     image = ax.imshow(

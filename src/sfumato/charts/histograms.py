@@ -26,7 +26,7 @@ from sfumato.charts.reduce import (
     sum_out,
     table_of,
 )
-from sfumato.domain import LatticeAxis
+from sfumato.lattice import LatticeAxis
 
 FEW = 6  # series that can be told apart by colour and marker
 MOST_BARS = 64  # beyond, steps with a band
@@ -72,7 +72,7 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
                 limited,
                 found,
             )
-        return _bars(picture, ax) if scales.is_interval(picture.main) else _dots(picture, ax)
+        return _bars(picture, ax) if picture.main.has_edges else _dots(picture, ax)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _as_columns(table: Table) -> Table:
 def _series(axes: tuple[LatticeAxis, ...]) -> int | None:
     """Which of two axes is told apart by colour: a short one, labels before bins, the second before the first."""
     short = [i for i in (1, 0) if axes[i].size <= FEW]
-    return min(short, key=lambda i: scales.is_interval(axes[i]), default=None)
+    return min(short, key=lambda i: axes[i].has_edges, default=None)
 
 
 # --- along an Interval ------------------------------------------------------------------------------------------------
@@ -138,9 +138,7 @@ def _bars(picture: Picture, ax: Axes | None) -> Axes:
     ax.autoscale_view(scalex=False)
     if picture.density:
         ax.set_ylabel(
-            "rows per day"
-            if scales.time_of(main)
-            else f"rows per unit of {style.plain(main.name, 30)}",
+            "rows per day" if main.time else f"rows per unit of {style.plain(main.name, 30)}",
             parse_math=False,
         )
     else:
@@ -166,10 +164,10 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
         longest = 7.2 * max(len(label) for label in scales.tick_labels(main)) + 8
         room = style.width_of(ax) - 70
         turned = scales.names_bins(main) and longest > room / len(starts)
-        apart = 20 if turned else max(longest, 95 if scales.time_of(main) else 60)
+        apart = 20 if turned else max(longest, 95 if main.time else 60)
         scales.slots(ax.xaxis, main, int(room // apart), starts, 30 if turned else 0)
         return np.arange(len(starts) + 1) - 0.5
-    scales.date_axis(ax.xaxis, scales.time_of(main))
+    scales.date_axis(ax.xaxis, main.time)
     return np.append(edges[:-1][starts], edges[-1])
 
 

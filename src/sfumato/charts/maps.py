@@ -20,8 +20,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from sfumato.arrays import Array
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import ALPHA, CONFIDENCE, Boxes, limit_note, runs
-from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
+from sfumato.lattice import LatticeAxis
 
 MOST_SLOTS = 300  # cells per axis of a regular map; beyond, neighbours are added up
 PIXELS = 600  # per axis, of a map of cells of many sizes
@@ -100,7 +100,7 @@ def _map(release: Boxes, ax: Axes | None, pair: tuple[int, int]) -> Axes:
     ax.set_aspect(aspect or "auto")
     for which, axis in ((ax.xaxis, x), (ax.yaxis, y)):
         which.set_label_text(style.plain(axis.name, 40), parse_math=False)
-        scales.date_axis(which, scales.time_of(axis))
+        scales.date_axis(which, axis.time)
     style.legend(ax, [style.unseen_key()], _map_note(release, pair, raster), columns=1)
     return ax
 
@@ -127,7 +127,7 @@ def _is(axis: LatticeAxis, words: tuple[str, ...]) -> bool:
 
 
 def _at(ends: Array, column: int, axis: LatticeAxis) -> Array:
-    return scales.positions(ends[:, column], scales.time_of(axis))
+    return axis.scale.positions(ends[:, column])
 
 
 def _height(extent: Extent, aspect: float | None) -> int:
@@ -254,7 +254,7 @@ def _log_ticks(bar: Colorbar, norm: LogNorm, narrow: bool) -> None:
 
 def _one(axis: LatticeAxis) -> str:
     """What one step of an axis is called."""
-    return "day" if scales.time_of(axis) else f"unit of {style.plain(axis.name, 20)}"
+    return "day" if axis.time else f"unit of {style.plain(axis.name, 20)}"
 
 
 def _map_note(release: Boxes, pair: tuple[int, int], raster: Raster) -> str:
@@ -307,7 +307,7 @@ def _steps(release: Boxes, ax: Axes | None) -> Axes:
     ax.set_ylabel("count" if even else f"rows per {_one(axis)}", parse_math=False)
     ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
     ax.grid(visible=False, axis="x")
-    scales.date_axis(ax.xaxis, scales.time_of(axis))
+    scales.date_axis(ax.xaxis, axis.time)
     style.count_axis(ax.yaxis)
     style.legend(ax, style.interval_keys(len(values), True), " ".join(notes))
     return ax

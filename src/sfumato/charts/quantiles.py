@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from sfumato.arrays import Array
 from sfumato.charts import scales, style
 from sfumato.charts.reduce import limit_note
-from sfumato.domain import GridAxis
+from sfumato.lattice import GridAxis
 from sfumato.numbers import Exactly
 from sfumato.privacy.guarantee import Guarantee
 
@@ -70,7 +70,7 @@ def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Ax
             if len(release.axes) > 1
             else ""
         )
-        table = scales.positions(release.table[:, 0], release.axes[0].time)
+        table = release.axes[0].scale.positions(release.table[:, 0])
         if release.labels:
             known = (
                 np.ones(table.shape, bool)
@@ -85,7 +85,7 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
     """Shares of rows below against values, from the lower to the upper bound of the axis."""
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
     axis = release.axes[0]
-    ends = scales.positions(np.array([axis.lower, axis.upper]), axis.time)
+    ends = axis.scale.positions(np.array(axis.ends))
     shares = np.array([float(q) for q in release.at])
     keys: list[Artist] = [
         Line2D([], [], marker="o", color=style.BASE, label="released quantile", markersize=5)
@@ -207,11 +207,7 @@ def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: s
     )
     ax.autoscale_view(scaley=False)
     if not known.any():
-        ax.set_xlim(
-            *scales.positions(
-                np.array([release.axes[0].lower, release.axes[0].upper]), release.axes[0].time
-            )
-        )
+        ax.set_xlim(*release.axes[0].scale.positions(np.array(release.axes[0].ends)))
     style.legend(ax, keys, note, columns=3)
     return ax
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import Lattice
+from sfumato.lattice import Lattice
 from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee
 

@@ -9,24 +9,19 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.charts.style import plain, thin
-from sfumato.domain import LabelAxis, LatticeAxis, Time, bin_names
+from sfumato.lattice import LatticeAxis
+from sfumato.times import TimeUnit
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-DAY = 86_400e6  # microseconds
 NEARLY = 1e-6
 FEW_BINS = 8  # bins up to which each has its name beside it
 OPEN = "…"  # at the outer edge of a bin that also holds what lies beyond
 BEYOND = "The bins at the ends also hold what lies beyond them."
 
 
-def positions(numbers: Array, time: Time | None) -> Array:
-    """Where numbers of a domain lie on a picture's axis; dates and times count days since 1970 there."""
-    return numbers / DAY if time == "microsecond" else numbers
-
-
-def date_axis(axis: Axis, time: Time | None) -> None:
+def date_axis(axis: Axis, time: TimeUnit | None) -> None:
     """Label an axis by dates, where its numbers count time."""
     if time is None:
         return
@@ -39,27 +34,22 @@ def date_axis(axis: Axis, time: Time | None) -> None:
 
 def edges_of(axis: LatticeAxis) -> Array | None:
     """Edges of an axis of bins of equal width, as positions; None for labels and for unequal bins, which get equal slots."""
-    if isinstance(axis, LabelAxis):
+    edges = positions_of(axis)
+    if edges is None:
         return None
-    edges = positions(axis.edges(), axis.time)
     widths = np.diff(edges)
     return edges if np.ptp(widths) <= NEARLY * widths.max() else None
 
 
 def positions_of(axis: LatticeAxis) -> Array | None:
     """Edges of an axis of bins, of whatever width, as positions; None for labels."""
-    return None if isinstance(axis, LabelAxis) else positions(axis.edges(), axis.time)
-
-
-def is_interval(axis: LatticeAxis) -> bool:
-    """Whether the axis has an order and edges."""
-    return not isinstance(axis, LabelAxis)
+    return axis.scale.positions(axis.edges()) if axis.has_edges else None
 
 
 def name_of(axis: LatticeAxis) -> str:
     """The axis' name, and a word where the picture does not keep its scale."""
     return plain(axis.name, 40) + (
-        " (bins of unequal width)" if is_interval(axis) and edges_of(axis) is None else ""
+        " (bins of unequal width)" if axis.has_edges and edges_of(axis) is None else ""
     )
 
 
@@ -70,39 +60,24 @@ def edge_labels(axis: LatticeAxis) -> list[str]:
 
 
 def _edge_texts(axis: LatticeAxis) -> list[str]:
-    if isinstance(axis, LabelAxis):
-        return []
-    edges = axis.edges()
-    if axis.time is None:
-        return [f"{edge:g}".replace("-", "−") for edge in edges]
-    return [
-        str(moment)
-        for moment in edges.astype("int64").astype(
-            "datetime64[D]" if axis.time == "day" else "datetime64[m]"
-        )
-    ]
+    return axis.scale.picture_text(axis.edges()) if axis.has_edges else []
 
 
 def cell_labels(axis: LatticeAxis, longest: int = 28) -> list[str]:
     """Names of cells as text: labels, or "a to b"; "below a" and "b and above" at the ends."""
-    if isinstance(axis, LabelAxis):
-        return [plain(label, longest) for label in axis.labels]
-    return bin_names(_edge_texts(axis), axis.time)
+    if axis.has_edges:
+        return axis.scale.bin_names(_edge_texts(axis))
+    return [plain(label, longest) for label in axis.cell_names()]
 
 
 def names_bins(axis: LatticeAxis) -> bool:
     """Whether the ticks name the cells: labels, and bins that are few; else they stand at the edges between bins."""
-    return isinstance(axis, LabelAxis) or axis.size <= FEW_BINS
+    return not axis.has_edges or axis.size <= FEW_BINS
 
 
 def tick_labels(axis: LatticeAxis) -> list[str]:
     """What stands at the ticks: names of cells, or the edges between them."""
     return cell_labels(axis) if names_bins(axis) else edge_labels(axis)
-
-
-def time_of(axis: LatticeAxis) -> Time | None:
-    """What the axis' numbers count, where it is one of dates or times."""
-    return None if isinstance(axis, LabelAxis) else axis.time
 
 
 class Turned(TypedDict, total=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from sfumato.arrays import Array
 from sfumato.charts import style
 from sfumato.numbers import Exactly
+from sfumato.times import parse
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -149,7 +149,7 @@ def _keys(names: list[str]) -> list[Artist]:
 def _times(ax: Axes, events: Sequence[str]) -> Array:
     """Where the steps lie along x: at their dates, where every event is one; else at their numbers."""
     try:
-        moments = [dt.datetime.fromisoformat(event) for event in events]
+        moments = [parse(event) for event in events]
         x: Array = date2num(moments)
     except (ValueError, TypeError):
         ax.set_xlabel("step")

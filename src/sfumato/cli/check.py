@@ -8,8 +8,9 @@ import click
 
 from sfumato.cli.options import AXIS_HELP, json_option, parse_axes
 from sfumato.cli.output import scanning
-from sfumato.domain import Domain, Lattice
+from sfumato.domain import Domain
 from sfumato.errors import UsageError
+from sfumato.lattice import Lattice
 from sfumato.publishing.plan_file import domain_of, read_plan
 
 

@@ -45,5 +45,5 @@ def quantiles(told: Publishing, at: str, by: str | None, method: str) -> None:
     Example: sfumato quantiles flights.parquet --axis delay=-60..240 --axis kind=a,b --by kind --epsilon 0.5 --budget 2
     """
     domain = told.domain()
-    names = tuple(name for name, axis in domain.items() if isinstance(axis, Interval))
+    names = tuple(domain.of_kind(Interval))
     publish(told, domain, Quantiles(names or None, at=at.split(","), by=by, method=method))

@@ -285,7 +285,8 @@ def _run(opened: Stream, plan: _Plan, *, first: int, history: bool, halt: Halt) 
     if history:
         for total in opened:
             _print(total)
-    progress, sums = Progress(before, opened.horizon), isinstance(opened.counter.value, Interval)
+    progress = Progress(before, opened.horizon)
+    sums = opened.counter.interval is not None
     for total in push_all(opened, halt.between(plan.arrivals(halt, sums=sums, first=first))):
         if total.step > before:
             before = total.step

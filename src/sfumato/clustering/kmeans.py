@@ -17,8 +17,9 @@ from sfumato.clustering import methods
 from sfumato.clustering.refine import MOST_STEPS
 from sfumato.clustering.release import KMeansRelease
 from sfumato.clustering.space import MOST_AXES, Space
-from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
+from sfumato.domain import Domain, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable, shown
+from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import settle
 from sfumato.partition.uniform import UniformPartitioner, cells_per_axis, eugkm_cells

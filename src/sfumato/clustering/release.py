@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import numpy as np
 
-from sfumato.answers.edges import edge_array
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
 from sfumato.arrays import Array
 from sfumato.clustering.error import root_mean_square, rounding
 from sfumato.clustering.lloyd import Step
 from sfumato.clustering.space import HALF, Space, nearest
-from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
+from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, sidak
 from sfumato.partition.partition import Partition
@@ -93,7 +92,7 @@ class KMeansRelease(
     def _is_whole(self) -> bool:
         """Whether the parts fit together. A file may hold anything."""
         k, d = len(self.weights), len(self.lattice.axes)
-        if not k or not d or not all(isinstance(axis, GridAxis) for axis in self.lattice.axes):
+        if not k or not d or len(self.lattice.grids) < d:
             return False
         if self.whole_centres.shape != (k * d,) or self.terms.shape != (k,):
             return False
@@ -262,7 +261,7 @@ class KMeansRelease(
 
         columns = {}
         for axis, values in zip(self.space.axes, self.centers.T, strict=True):
-            columns[axis.name] = edge_array(values, axis.time)
+            columns[axis.name] = axis.scale.array(values)
         for axis, errors in zip(self.space.axes, self.standard_error.T, strict=True):
             columns[f"{axis.name}_error"] = errors
         low, high = self.interval()

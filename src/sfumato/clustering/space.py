@@ -21,8 +21,9 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.domain import GridAxis, Lattice, finest
+from sfumato.domain import finest
 from sfumato.errors import InternalError
+from sfumato.lattice import GridAxis, Lattice
 
 HALF = 2**20
 """Steps on each side of the middle of an axis."""
@@ -40,7 +41,7 @@ class Space:
     @cached_property
     def axes(self) -> tuple[GridAxis, ...]:
         """The axes of the lattice."""
-        return tuple(axis for axis in self.lattice.axes if isinstance(axis, GridAxis))
+        return self.lattice.grids
 
     @property
     def d(self) -> int:

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from sfumato.errors import UsageError
+from sfumato.times import iso_text, wall_clock
 
 MOST_STEPS = 10**7
 LONGEST_NAMES = 2**16
@@ -119,11 +120,9 @@ class Calendar(
 
     def __post_init__(self) -> None:
         for end in ("first", "last"):
-            moment: object = getattr(self, end)
-            if isinstance(moment, dt.date):
-                msgspec.structs.force_setattr(self, end, moment.isoformat())
-        begins = _moment(self.first)
-        ends = _moment(self.last)
+            msgspec.structs.force_setattr(self, end, iso_text(getattr(self, end)))
+        begins = wall_clock(self.first)
+        ends = wall_clock(self.last)
         if begins is None or ends is None:
             raise UsageError(
                 "a calendar",
@@ -172,7 +171,7 @@ class Calendar(
 
         None for an entry outside the calendar, and for one that is not a date or time.
         """
-        moment = _moment(entry)
+        moment = wall_clock(entry)
         if moment is None:
             return None
         step_index = self._index(moment)
@@ -237,26 +236,13 @@ class ListedSteps:
         plain = entry.item() if hasattr(entry, "item") else entry
         if isinstance(plain, bool) or not isinstance(plain, str | int | dt.date):
             return None
-        name = plain.isoformat() if isinstance(plain, dt.date) else str(plain).strip()
+        name = str(iso_text(plain)).strip()
         return self._indices.get(name)
 
     def over(self, now: dt.datetime) -> int:
         """Return the number of all steps: names have no clock."""
         del now
         return len(self)
-
-
-def _moment(entry: object) -> dt.datetime | None:
-    """Read a date or time as it is written, without its offset; None where it is neither."""
-    plain = entry.item() if hasattr(entry, "item") else entry
-    if isinstance(plain, str):
-        try:
-            plain = dt.datetime.fromisoformat(plain.strip())
-        except ValueError:
-            return None
-    if isinstance(plain, dt.datetime):
-        return plain.replace(tzinfo=None)
-    return dt.datetime.combine(plain, dt.time()) if isinstance(plain, dt.date) else None
 
 
 def _timing(begins: dt.datetime, every: object) -> _Timing:

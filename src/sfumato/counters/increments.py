@@ -18,8 +18,10 @@ from typing import SupportsFloat, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
 
-from sfumato.domain import Interval, Label
+from sfumato.domain import Interval
 from sfumato.errors import DataError, UsageError
+from sfumato.lattice import Label
+from sfumato.times import iso_text
 
 Row: TypeAlias = tuple[int, int]
 """A category, by its index, and a whole number of units of the resolution."""
@@ -33,31 +35,31 @@ LARGEST_COUNT = 2**53
 LONGEST_EVENT = 1024
 
 
-def resolution_of(value: int | Interval) -> Fraction:
+def resolution_of(interval: Interval | None) -> Fraction:
     """Return the resolution of the fixed-point encoding of a counter's values.
 
-    It is 1 for events. For an Interval with a step it is the greatest common divisor of the lower
+    It is 1 for events, which have no Interval. For an Interval with a step it is the greatest common divisor of the lower
     bound and the step, so that the values on the step's lattice are encoded exactly. For any other
     Interval it is 2^-16 of the width.
     """
-    if not isinstance(value, Interval):
+    if interval is None:
         return Fraction(1)
-    low, high = (Fraction(str(end)) for end in value.numbers)
-    if value.step is None:
+    low, high = (Fraction(str(end)) for end in interval.numbers)
+    if interval.step is None:
         return (high - low) / LATTICE
-    step = Fraction(str(value.step))
+    step = Fraction(str(interval.step))
     denominator = low.denominator * step.denominator
     return Fraction(math.gcd(int(low * denominator), int(step * denominator)), denominator)
 
 
-def row_bounds(value: int | Interval, resolution: Fraction) -> tuple[int, int]:
+def row_bounds(interval: Interval | None, resolution: Fraction) -> tuple[int, int]:
     """Return the least and the largest value of one row, in units of the resolution."""
-    if not isinstance(value, Interval):
+    if interval is None:
         return 0, 1
-    low, high = (Fraction(str(end)) / resolution for end in value.numbers)
+    low, high = (Fraction(str(end)) / resolution for end in interval.numbers)
     if max(abs(low), abs(high)) > LARGEST_COUNT:
         raise UsageError(
-            f"values from {value.lower} to {value.upper}",
+            f"values from {interval.lower} to {interval.upper}",
             "they would be counted in more than 2^53 units",
             "Give bounds nearer to zero, or a step that divides the lower one",
         )
@@ -69,7 +71,8 @@ class IncrementReader:
 
     Parameters
     ----------
-    value : 1 or Interval
+    interval : Interval or None
+        The bounds of the values that are added up; None where events are counted.
     resolution : Fraction
         The unit in which values are counted.
     labels : tuple of labels, or None
@@ -79,12 +82,12 @@ class IncrementReader:
 
     def __init__(
         self,
-        value: int | Interval,
+        interval: Interval | None,
         resolution: Fraction,
         labels: tuple[Label, ...] | None,
         other: bool,
     ) -> None:
-        self.value = value
+        self._adds_values = interval is not None
         self.labels = labels
         listed: tuple[Label, ...] = () if labels is None else labels
         if other:
@@ -92,7 +95,7 @@ class IncrementReader:
         self._cells = {_key(label): cell for cell, label in enumerate(listed)}
         self._unlisted = len(listed) if other else None
         self._resolution = float(resolution)
-        self._bounds = row_bounds(value, resolution)
+        self._bounds = row_bounds(interval, resolution)
 
     @property
     def cells(self) -> int:
@@ -135,7 +138,7 @@ class IncrementReader:
         DataError
             As ``rows`` does.
         """
-        if self.labels is None and not isinstance(self.value, Interval):
+        if self.labels is None and not self._adds_values:
             count = self._count(increment)
             # Checked first, so that a wrong count does not make a list of that length.
             _check_persons(count, n_persons)
@@ -152,7 +155,7 @@ class IncrementReader:
             increment = [increment]
         if not _is_list(increment):
             raise _wrong("an increment by category is a dict, or a list with a label for each row")
-        if not isinstance(self.value, Interval):
+        if not self._adds_values:
             return [(label, 1) for label in _plain(increment)]
         rows = list(increment)
         pairs = [row for row in rows if isinstance(row, tuple | list) and len(row) == 2]
@@ -174,7 +177,7 @@ class IncrementReader:
 
     def _amounts(self, given: object) -> list[int | None]:
         """Read one count, or one value or several, in units of the resolution; None is missing."""
-        if isinstance(self.value, Interval):
+        if self._adds_values:
             return self._encoded(given)
         return [self._count(given)]
 
@@ -237,13 +240,11 @@ def event_text(event: object) -> str:
     """Return the name of an event as text; "" for None. Dates and times are in ISO form."""
     if event is None:
         return ""
-    if isinstance(event, dt.date):
-        return event.isoformat()
     plain = event.item() if hasattr(event, "item") else event
     if isinstance(plain, int) and not isinstance(plain, bool):
         return str(plain)
     if isinstance(plain, dt.date):
-        return plain.isoformat()
+        return str(iso_text(plain))
     if isinstance(plain, str) and _is_name(plain):
         return plain
     raise UsageError(

@@ -21,8 +21,9 @@ from sfumato.counters.methods import (
     errors_of_all,
     mechanism_for,
 )
-from sfumato.domain import Categories, Domain, Interval, Label
+from sfumato.domain import Categories, Domain, Interval
 from sfumato.errors import UsageError, nearest, printable, shown
+from sfumato.lattice import Label
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, settle
@@ -178,10 +179,15 @@ class Counter(
         return self.horizon if isinstance(self.horizon, int) else None
 
     @property
+    def interval(self) -> Interval | None:
+        """The Interval whose values are added up; None where events are counted."""
+        return self.value if isinstance(self.value, Interval) else None
+
+    @property
     def title(self) -> str:
         what = "events"
-        if isinstance(self.value, Interval):
-            what = f"values from {self.value.lower} to {self.value.upper}"
+        if self.interval is not None:
+            what = f"values from {self.interval.lower} to {self.interval.upper}"
         if self.by is None:
             return f"Running total of {what}"
         by = printable(self.by) if isinstance(self.by, str) else "category"
@@ -197,8 +203,8 @@ class Counter(
             raise UsageError(self.title, obstacle, "Take fewer")
         if labels is not None and self.steps is not None:
             require_numbers(f"{self.title} over {self.steps:,} steps", self.steps * cells)
-        resolution = resolution_of(self.value)
-        contribution = Contribution(unit, row_bounds(self.value, resolution))
+        resolution = resolution_of(self.interval)
+        contribution = Contribution(unit, row_bounds(self.interval, resolution))
         mechanism, used = mechanism_for(self.method, self.steps, cells, contribution, cost)
         return Settled(
             counter=self,
@@ -214,10 +220,9 @@ class Counter(
     def _axis(self, domain: Domain | None) -> Categories | None:
         if not isinstance(self.by, str):
             return self.by
-        found = None if domain is None else domain.get(self.by)
-        if isinstance(found, Categories):
-            return found
-        known = [name for name, axis in (domain or {}).items() if isinstance(axis, Categories)]
+        known = {} if domain is None else domain.of_kind(Categories)
+        if self.by in known:
+            return known[self.by]
         obstacle = f"the domain has no Categories axis of that name; {nearest(self.by, known)}"
         raise UsageError(f"by = {shown(self.by)}", obstacle, "Name one")
 
@@ -236,7 +241,7 @@ class Counter(
             mechanism=settled.mechanism,
             resolution=settled.resolution,
             settled=settled,
-            contribution=row_bounds(self.value, settled.resolution),
+            contribution=row_bounds(self.interval, settled.resolution),
         )
 
 
@@ -272,7 +277,7 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def increment_reader(self) -> IncrementReader:
         """Return what reads the stream's increments."""
-        return IncrementReader(self.counter.value, self.resolution, self.labels, self.other)
+        return IncrementReader(self.counter.interval, self.resolution, self.labels, self.other)
 
     @property
     def about(self) -> str:
@@ -295,7 +300,7 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             outside = "outside the calendar, rows that come after their step was published, rows "
         left_out = "without a value, and rows with an unlisted label, are not counted."
         sentences.append(f"Rows {outside}{left_out}")
-        if isinstance(self.counter.value, Interval):
+        if self.counter.interval is not None:
             sentences.append("Values beyond the bounds are counted at the nearer bound.")
         sentences.append("Every accuracy is about the rows counted.")
         return " ".join(sentences)

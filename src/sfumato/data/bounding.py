@@ -39,7 +39,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from sfumato.arrays import Array
 from sfumato.data import persons as people
 from sfumato.data.external_partitions import PARTS, PARTS_BITS, Parts, memory
-from sfumato.domain import DROPPED
+from sfumato.lattice import DROPPED
 from sfumato.random import bits
 
 KEY_BYTES = 32

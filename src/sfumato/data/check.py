@@ -27,20 +27,9 @@ from sfumato.data.columns import dictionary_of, numbers, of_known_types, text_of
 from sfumato.data.findings import AxisCheck, Check, QuestionCheck, Unmatched
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.reader import Losses, Progress, RowReader, with_rows
-from sfumato.domain import (
-    DROPPED,
-    Axis,
-    Categories,
-    EdgesAxis,
-    GridAxis,
-    Interval,
-    KeyAxis,
-    LabelAxis,
-    Lattice,
-    LatticeAxis,
-    grid_axis,
-)
+from sfumato.domain import grid_axis
 from sfumato.errors import DataError, without_frames
+from sfumato.lattice import DROPPED, EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice, LatticeAxis
 
 if TYPE_CHECKING:
     from sfumato.data.source import Source
@@ -92,15 +81,8 @@ def check(
 
 
 def _everything(source: Source) -> Lattice:
-    return Lattice(tuple(_axis(name, axis) for name, axis in source.domain.items()))
-
-
-def _axis(name: str, axis: Axis) -> LatticeAxis:
-    if isinstance(axis, Interval):
-        return grid_axis(name, axis, 1)
-    if isinstance(axis, Categories):
-        return LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None)
-    return KeyAxis(name)
+    one_bin = partial(grid_axis, cells=1)
+    return Lattice(tuple(axis.on_lattice(name, one_bin) for name, axis in source.domain.items()))
 
 
 class _Look:
@@ -206,11 +188,7 @@ def _watch(axis: LatticeAxis) -> _Numbers | _Labels | _Keys:
 class _Numbers:
     def __init__(self, axis: GridAxis | EdgesAxis) -> None:
         self._axis = axis
-        self._ends = (
-            (axis.lower, axis.upper)
-            if isinstance(axis, GridAxis)
-            else (axis.bounds[0], axis.bounds[-1])
-        )
+        self._ends = axis.ends
         self._missing = self._below = self._above = 0
 
     def at(self, column: pa.Array) -> Array:

@@ -24,10 +24,10 @@ import pyarrow.types as pt
 
 from sfumato.arrays import Array
 from sfumato.data.reader import Column, Columns
-from sfumato.domain import KeyAxis, LabelAxis, Time
 from sfumato.errors import DataError
+from sfumato.lattice import LabelAxis
+from sfumato.times import MICROSECONDS_A_DAY, TimeUnit
 
-MICROSECONDS_A_DAY = 86_400_000_000
 _TO_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 
@@ -47,20 +47,9 @@ def misfit(column: Column, type_: pa.DataType) -> str | None:
             if kind in ("number", "boolean", "text", "bytes", "time")
             else "ids of persons are text or integers"
         )
-    if isinstance(column, KeyAxis):
-        return (
-            None
-            if keys_kind(type_) is not None
-            else "keys are text, booleans or integers of 64 bits"
-        )
-    if isinstance(column, LabelAxis):
-        wanted = label_kinds(column)
-        return (
-            None if kind in wanted else f"its labels are declared as {' and '.join(sorted(wanted))}"
-        )
-    if column.time is not None:
-        return None if kind == "time" else "the domain declares dates or times"
-    return None if kind in ("number", "boolean") else "the domain declares numbers"
+    # Of the numbers, keys are the integers of 64 bits only.
+    fits = keys_kind(type_) is not None if column.has_keys else kind in column.value_kinds
+    return None if fits else column.declared
 
 
 def type_name(type_: pa.DataType) -> str:
@@ -82,14 +71,6 @@ def keys_kind(type_: pa.DataType) -> str | None:
     if kind == "number":
         return kind if pt.is_integer(plain) and not pt.is_uint64(plain) else None
     return kind if kind in ("text", "boolean", "null") else None
-
-
-def label_kinds(axis: LabelAxis) -> set[str]:
-    """What kinds of values the listed labels are: ``"text"``, ``"number"``, ``"boolean"``."""
-    return {
-        "boolean" if isinstance(label, bool) else "text" if isinstance(label, str) else "number"
-        for label in axis.listed
-    }
 
 
 def _kind(type_: pa.DataType) -> str:
@@ -172,7 +153,7 @@ def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
 # --- numbers ------------------------------------------------------------------------------------------------------------
 
 
-def numbers(array: pa.Array, time: Time | None) -> Array:
+def numbers(array: pa.Array, time: TimeUnit | None) -> Array:
     """Read a column as doubles, NaN where it is missing: float64 ndarray of shape (rows,), not to be written to.
 
     Parameters
@@ -198,7 +179,7 @@ def numbers(array: pa.Array, time: Time | None) -> Array:
     )  # no copy without nulls; NaN for each null
 
 
-def _times(array: pa.Array, time: Time) -> Array:
+def _times(array: pa.Array, time: TimeUnit) -> Array:
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     whole = (
         array.view(pa.int32()) if pt.is_date32(array.type) else array.view(pa.int64())

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TypeAlias
 
@@ -28,33 +28,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from sfumato.data.columns import label_kinds, text_of
+from sfumato.data.columns import text_of
 from sfumato.data.reader import Column
-from sfumato.domain import KeyAxis, LabelAxis
+from sfumato.lattice import Label
+from sfumato.times import BLANKS, field_microseconds
 
 Single: TypeAlias = Callable[[bytes], object]
 """Reads one field by itself; None where it does not parse."""
 
 MOMENT = pa.timestamp("us", "UTC")
-_BLANKS = b" \t"
 _TRUE = (b"1", b"True", b"TRUE", b"true")
 _FALSE = (b"0", b"False", b"FALSE", b"false")
 
 
 def declared(column: Column) -> pa.DataType:
     """The Arrow type of a column of text, by its declaration alone."""
-    if column is None or isinstance(column, KeyAxis):
+    if column is None or column.has_keys:
         return pa.string()
-    if isinstance(column, LabelAxis):
-        kinds = label_kinds(column)
-        return pa.string() if "text" in kinds else pa.int64() if "number" in kinds else pa.bool_()
+    if column.has_labels:
+        kinds = column.value_kinds
+        if "text" in kinds:
+            return pa.string()
+        return pa.int64() if "number" in kinds else pa.bool_()
     return pa.float64() if column.time is None else MOMENT
 
 
 def parse(texts: pa.Array, column: Column) -> pa.Array:
     """Read the fields of a column: bytes in, null where a field is missing; values out, null where it does not parse.
 
-    >>> from sfumato.domain import Interval, grid_axis
+    >>> from sfumato.domain import (Interval, grid_axis)
     >>> axis = grid_axis("x", Interval(0, 9), 3)
     >>> parse(pa.array([b"1", b" 2.5", b"two", None, b"true"]), axis).to_pylist()
     [1.0, 2.5, None, None, 1.0]
@@ -66,11 +68,9 @@ def parse(texts: pa.Array, column: Column) -> pa.Array:
         return _moments(texts)
     if pt.is_boolean(type_):
         return _mapped(texts, _boolean, type_)
-    return (
-        _whole(texts, column)
-        if isinstance(column, LabelAxis) and pt.is_integer(type_)
-        else _texts(texts)
-    )
+    if column is not None and pt.is_integer(type_):
+        return _whole(texts, column.listed)
+    return _texts(texts)
 
 
 # --- text ---------------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def _number(raw: bytes) -> float | None:
 
 
 def _decimal(raw: bytes) -> float | None:
-    raw = raw.strip(_BLANKS)
+    raw = raw.strip(BLANKS)
     if _NUMBER.fullmatch(raw):
         return float(raw)
     word = raw.lower().lstrip(b"+-") if raw[:2] not in (b"++", b"--", b"+-", b"-+") else b""
@@ -138,28 +138,28 @@ def _decimal(raw: bytes) -> float | None:
 
 def whole_number(raw: bytes | None) -> int | None:
     """Read one whole number of 64 bits."""
-    if raw is None or not _WHOLE.fullmatch(raw.strip(_BLANKS)):
+    if raw is None or not _WHOLE.fullmatch(raw.strip(BLANKS)):
         return None
     number = int(raw)
     return number if -(2**63) <= number < 2**63 else None
 
 
 def _boolean(raw: bytes) -> bool | None:
-    raw = raw.strip(_BLANKS)
+    raw = raw.strip(BLANKS)
     return raw in _TRUE if raw in _TRUE or raw in _FALSE else None
 
 
-def _whole(texts: pa.Array, axis: LabelAxis) -> pa.Array:
+def _whole(texts: pa.Array, listed: Sequence[Label]) -> pa.Array:
     """Labels that are listed as they are, and some number that is not listed for all other numbers."""
-    other = next(number for number in count() if number not in axis.listed)
+    other = next(number for number in count() if number not in listed)
 
     def single(raw: bytes) -> int | None:
         # As doubles, two long labels would meet.
-        whole = _WHOLE.fullmatch(raw.strip(_BLANKS))
+        whole = _WHOLE.fullmatch(raw.strip(BLANKS))
         number = int(raw) if whole else _decimal(raw)
         if number is None or math.isnan(number):
             return None
-        return int(number) if number in axis.listed else other
+        return int(number) if number in listed else other
 
     encoded = texts.dictionary_encode()
     numbers = pa.array([single(raw) for raw in encoded.dictionary.to_pylist()], pa.int64())
@@ -174,12 +174,6 @@ _ZONE = r"(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)"
 _CLOCK = r"[ T]([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?"
 # Days that every month has, of years that every engine knows; what lies beyond is read one by one.
 _EASY_DAY = r"[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
-_TIME = re.compile(
-    rb"([0-9]{4})-([0-9]{2})-([0-9]{2})"
-    rb"(?:[ T]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?)?"
-    rb"(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
-)
-_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _WAYS = (
     pa.date32(),
     pa.timestamp("us"),
@@ -206,7 +200,7 @@ def _moments(texts: pa.Array) -> pa.Array:
         without = pc.if_else(local, easy, None).cast(pa.string()).cast(pa.timestamp("us"))
         return pc.coalesce(with_zone, without.cast(pa.int64()).cast(MOMENT))
 
-    return _by_field(texts, pc.or_(zoned, local), bulk, microseconds)
+    return _by_field(texts, pc.or_(zoned, local), bulk, field_microseconds)
 
 
 def _cast(texts: pa.Array, type_: pa.DataType) -> list[pa.Array]:
@@ -224,49 +218,3 @@ def _in_microseconds(times: pa.Array) -> pa.Array:
     if times.type.unit == "ns":
         times = pc.floor_temporal(times, unit="microsecond").cast(pa.timestamp("us", times.type.tz))
     return times.cast(pa.int64()).cast(MOMENT)
-
-
-def microseconds(raw: bytes) -> int | None:
-    """Read one date or time: microseconds since 1970-01-01 in UTC.
-
-    >>> microseconds(b"1970-01-01T01:00:00.5+01:00")
-    500000
-    """
-    found = _TIME.fullmatch(raw.strip(_BLANKS))
-    if found is None:
-        return None
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-    if not (
-        1 <= month <= 12
-        and 1 <= day <= _MONTHS[month - 1]
-        and max(hour - 23, minute - 59, second - 59) <= 0
-    ):
-        return None
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    if (month, day) == (2, 29) and not leap:
-        return None
-    shift = _zone_seconds(found[8] or b"Z")
-    if shift is None:
-        return None
-    seconds = _days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - shift
-    return seconds * 10**6 + int((found[7] or b"").ljust(6, b"0")[:6])
-
-
-def _zone_seconds(zone: bytes) -> int | None:
-    if zone == b"Z":
-        return 0
-    digits = zone[1:].replace(b":", b"").ljust(4, b"0")
-    hours = int(digits[:2])
-    minutes = int(digits[2:])
-    if hours > 23 or minutes > 59:
-        return None
-    return (hours * 3600 + minutes * 60) * (-1 if zone[:1] == b"-" else 1)
-
-
-def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the Gregorian calendar, which is carried on to year 0 (Howard Hinnant's days_from_civil)."""
-    year -= month <= 2
-    era = year // 400
-    of_era = year - era * 400
-    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468

@@ -8,8 +8,8 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.cube import DENSE_LIMIT, Cube, KeyColumn, KeyList
-from sfumato.domain import DROPPED, KeyAxis, Label, Lattice
 from sfumato.errors import InternalError
+from sfumato.lattice import DROPPED, Label, Lattice
 
 
 def cube_of_groups(
@@ -34,7 +34,7 @@ def cube_of_groups(
     InternalError
         If a cell is not one of the axis.
 
-    >>> from sfumato.domain import LabelAxis
+    >>> from sfumato.lattice import LabelAxis
     >>> lattice = Lattice((LabelAxis("kind", ("a", "b", "c")),))
     >>> cube_of_groups(lattice, [[2, 0, -1]], [5, 3, 7]).counts.tolist()
     [3, 0, 5]
@@ -43,7 +43,7 @@ def cube_of_groups(
     keys: dict[str, KeyColumn] = {}
     columns: list[Array] = []
     for axis, column in zip(lattice.axes, cells, strict=True):
-        if isinstance(axis, KeyAxis):
+        if axis.has_keys:
             keys[axis.name], places = _placed(list(column))
             columns.append(places)
         else:

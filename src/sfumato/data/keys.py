@@ -21,8 +21,8 @@ import pyarrow.types as pt
 from sfumato.arrays import Array
 from sfumato.cube import Cube, KeyColumn, KeyList
 from sfumato.data.columns import decoded, dictionary_of
-from sfumato.domain import DROPPED, KeyAxis, Label
 from sfumato.errors import UsageError
+from sfumato.lattice import DROPPED, KeyAxis, Label
 
 Range: TypeAlias = "slice[int | None, int | None, int | None]"
 
@@ -157,16 +157,12 @@ def _text(raw: bytes | None) -> str | None:
 
 def named(cube: Cube, numbers: dict[KeyAxis, KeyNumbers]) -> Cube:
     """Give a cube whose cells are numbers of keys the keys themselves, in order."""
-    keyed = [
-        (i, numbers[axis]) for i, axis in enumerate(cube.lattice.axes) if isinstance(axis, KeyAxis)
-    ]
+    keyed = {i: numbers[KeyAxis(name)] for i, name in cube.lattice.keyed.items()}
     if not keyed or cube.coordinates is None:
         return cube
     coordinates = cube.coordinates.copy()
-    for i, each in keyed:
+    for i, each in keyed.items():
         coordinates[:, i] = each.ranks()[coordinates[:, i]]
     order = np.lexsort(coordinates.T[::-1])
-    keys = {
-        axis.name: numbers[axis].sorted for axis in cube.lattice.axes if isinstance(axis, KeyAxis)
-    }
+    keys = {cube.lattice.axes[i].name: each.sorted for i, each in keyed.items()}
     return replace(cube, counts=cube.counts[order], coordinates=coordinates[order], keys=keys)

@@ -24,9 +24,9 @@ import pyarrow.types as pt
 from sfumato.arrays import Array
 from sfumato.data.fields import declared
 from sfumato.data.reader import Column
-from sfumato.domain import KeyAxis, LabelAxis
+from sfumato.lattice import Label
+from sfumato.times import microseconds, nanoseconds
 
-_EPOCH = dt.datetime(1970, 1, 1)
 _NUMBERS = (int, float, Decimal, np.number, np.bool_)
 Single: TypeAlias = Callable[[object], object]
 """Reads one object by itself; None where it is missing or of another kind."""
@@ -43,12 +43,12 @@ def parse(objects: Sequence[object], column: Column) -> pa.Array:
 def _reader(column: Column) -> Single:
     if column is None:
         return person
-    if isinstance(column, KeyAxis):
+    if column.has_keys:
         return key
     type_ = declared(column)
-    if isinstance(column, LabelAxis) and pt.is_integer(type_):
-        return _whole(column)
-    if isinstance(column, LabelAxis):
+    if pt.is_integer(type_):
+        return _whole(column.listed)
+    if column.has_labels:
         return text if pt.is_string(type_) else _boolean
     return number if pt.is_float64(type_) else microseconds
 
@@ -86,14 +86,14 @@ def _boolean(value: object) -> bool | None:
     return bool(value) if isinstance(value, bool | np.bool_) else None
 
 
-def _whole(axis: LabelAxis) -> Single:
-    other = next(each for each in count() if each not in axis.listed)
+def _whole(listed: Sequence[Label]) -> Single:
+    other = next(each for each in count() if each not in listed)
 
     def single(value: object) -> int | None:
         near = None if isinstance(value, bool | np.bool_) else number(value)
         if near is None or math.isnan(near):
             return None
-        return _integer(value) if value in axis.listed else other
+        return _integer(value) if value in listed else other
 
     return single
 
@@ -118,26 +118,6 @@ def whole_numbers(values: Array) -> pa.Array:
     fits = values < np.uint64(2**63) if unsigned else np.abs(values) < 2.0**63
     whole = fits & (values == np.floor(values))
     return pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole)
-
-
-def nanoseconds(value: object) -> int | None:
-    """A date or time as nanoseconds since 1970-01-01 in UTC; one without a zone is read as UTC."""
-    if not isinstance(value, dt.date) or value != value:  # noqa: PLR0124 - NaT is a time that is not itself
-        return None
-    when = value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
-    finer = int(getattr(when, "nanosecond", 0))  # pandas' own times have them
-    plain = dt.datetime(
-        when.year, when.month, when.day, when.hour, when.minute, when.second, when.microsecond
-    )
-    # The calendar ends with the year 9999, also for what a zone would shift: so the offset is taken off the difference.
-    since = plain - _EPOCH - (when.utcoffset() or dt.timedelta())
-    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000 + finer
-
-
-def microseconds(value: object) -> int | None:
-    """The same in microseconds, parts of them being dropped."""
-    found = nanoseconds(value)
-    return None if found is None else found // 1000
 
 
 def person(value: object) -> str | None:

@@ -21,8 +21,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from sfumato.domain import LatticeAxis
 from sfumato.errors import UsageError
+from sfumato.lattice import LatticeAxis
 
 if TYPE_CHECKING:
     import pyarrow as pa

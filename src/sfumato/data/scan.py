@@ -20,7 +20,7 @@ from sfumato.data.columns import Labels, numbers, of_known_types
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import KeyNumbers, named
 from sfumato.data.reader import Columns, Progress, RowReader
-from sfumato.domain import DROPPED, KeyAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.lattice import DROPPED, KeyAxis, LabelAxis, Lattice, LatticeAxis
 
 CHUNK_ROWS = 2**16  # temporaries of a chunk stay in the second-level cache
 FULL = 2**32 - 1  # rows that a counter of 32 bits can hold

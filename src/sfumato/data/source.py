@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from sfumato.data.guard import guarded
 from sfumato.data.reader import Column, CountingReader, Progress, Reader, RowReader
-from sfumato.domain import Axis, Domain, KeyAxis, Lattice
+from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, UsageError, nearest
+from sfumato.lattice import Lattice
 from sfumato.privacy.unit import Neighbours, Unit
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ def source(
     relation that gives other rows, or another order, when it is run again for a second scan.
 
     >>> import numpy as np
-    >>> from sfumato.domain import Interval, Lattice, grid_axis
+    >>> from sfumato.domain import (Interval, grid_axis)
+    >>> from sfumato.lattice import Lattice
     >>> domain = Domain(age=Interval(0, 120, step=1))
     >>> src = source(np.array([[31.0], [31.5], [64.0]]), domain)
     >>> count(src, [Lattice((grid_axis("age", domain["age"], 3),))])[0].counts.tolist()
@@ -210,8 +212,9 @@ class Source:
         if (person := self.unit.person) is not None:
             memory()  # refused here, if it is no limit, and not after the charge
             self._check_ids([schema.field(person).type for schema in schemas])
-        for name in (name for name, column in columns.items() if isinstance(column, KeyAxis)):
-            self._check_keys(name, [schema.field(name).type for schema in schemas])
+        for name, column in columns.items():
+            if column is not None and column.has_keys:
+                self._check_keys(name, [schema.field(name).type for schema in schemas])
 
     def _fitting(self, table: Reader, columns: dict[str, Column]) -> pa.Schema:
         """The schema of one table, if it has each column once and of a type that fits."""

@@ -17,8 +17,9 @@ from sfumato.data.columns import misfit, numbers, plain_type
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.reader import Losses, RowReader, with_rows
 from sfumato.data.registry import open_reader
-from sfumato.domain import GridAxis, Interval, LabelAxis, grid_axis
+from sfumato.domain import Interval, grid_axis
 from sfumato.errors import DataError, nearest
+from sfumato.lattice import GridAxis, LabelAxis
 
 
 def read_numbers(

@@ -8,10 +8,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias, TypeGuard, cast
 
-from sfumato.domain import EdgesAxis, Interval, LatticeAxis, as_number, grid_axis
+from sfumato.domain import Interval, grid_axis
 from sfumato.errors import UsageError, shown
+from sfumato.lattice import EdgesAxis, LatticeAxis
 from sfumato.limits import MOST_NUMBERS
 from sfumato.numbers import Exactly, positive
+from sfumato.times import iso_text
 
 Edges: TypeAlias = Sequence[float | str]
 AxisBins: TypeAlias = int | Edges
@@ -20,7 +22,6 @@ Bins: TypeAlias = int | Sequence[AxisBins | float | str] | Mapping[str, AxisBins
 Width: TypeAlias = float | Mapping[str, float] | None
 """The width of bins as a question holds it: for all its Interval axes, or by name."""
 DEFAULT_BINS = 10
-MICROSECONDS_PER_SECOND = 10**6
 # Where a width does not divide its axis, edges are computed and stored one by one.
 MOST_EDGES = 2**20
 
@@ -132,8 +133,7 @@ def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
     """Lay bins of one width from the lower bound on. The last bin may be narrower."""
     # Exact arithmetic: in floats, three bins of width 0.1 do not end at 0.3.
     low, high = (Fraction(str(end)) for end in axis.numbers)
-    unit = MICROSECONDS_PER_SECOND if axis.time == "microsecond" else 1
-    exact_width = Fraction(str(width)) * unit
+    exact_width = Fraction(str(width)) * axis.scale.numbers_a_step
     number = math.ceil((high - low) / exact_width)
     asked = f"width = {width} for {name!r}"
     if number < 2:
@@ -150,7 +150,7 @@ def _axis_of_width(name: str, axis: Interval, width: float) -> LatticeAxis:
 
 
 def _axis_of_edges(name: str, axis: Interval, edges: Edges) -> EdgesAxis:
-    numbers = tuple(as_number(edge, axis.time, f"an edge of {name!r}") for edge in edges)
+    numbers = tuple(axis.scale.coordinate(edge, f"an edge of {name!r}") for edge in edges)
     if len(numbers) < 3:
         asked = f"{len(numbers)} edges for {name!r}"
         raise UsageError(asked, "a histogram has at least 2 bins", "Give at least three edges")
@@ -195,7 +195,7 @@ def _plain_edge(edge: object) -> float | str:
     if isinstance(plain, float) and plain.is_integer() and abs(plain) < 2**53:
         return int(plain)
     # Anything but a number or a date is refused later, when the name of the axis is known.
-    return cast("float | str", plain.isoformat() if hasattr(plain, "isoformat") else plain)
+    return cast("float | str", iso_text(plain))
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sfumato.answers.edges import cell_columns, cell_names
+from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease
 from sfumato.arrays import Array
-from sfumato.domain import EdgesAxis, GridAxis, Lattice, named_axes
+from sfumato.domain import named_axes
 from sfumato.errors import UsageError, nearest
 from sfumato.histogram import marginals, moments
+from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.mechanisms.thresholds import KeyLaw, KeyNoise
 from sfumato.numbers import Exactly, sidak
@@ -368,7 +369,7 @@ class CountsTable(CountsRelease, frozen=True, kw_only=True, eq=False):
 
         The bins at the ends also hold what lies beyond them. Their names say so: "65 and above".
         """
-        return cell_names(self.lattice.axes[self._axis_indices(axis)[0]])
+        return self.lattice.axes[self._axis_indices(axis)[0]].cell_names()
 
     def to_frame(self) -> pa.Table:
         """One row per cell: the axes, count, low, high (95%).

@@ -21,9 +21,9 @@ from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import CountsPreview
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.domain import KeyAxis, LabelAxis, Lattice
 from sfumato.errors import UsageError
 from sfumato.histogram.accuracy import histogram_accuracy
+from sfumato.lattice import LabelAxis, Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace, Law, add_noise, count_law
 from sfumato.mechanisms.thresholds import KeyLaw, Rule, key_law, released
 from sfumato.numbers import EPSILON_UNITS, Exactly
@@ -94,17 +94,17 @@ class KeysPreview(CountsPreview, frozen=True, kw_only=True):
 
 def key_axis(lattice: Lattice) -> int | None:
     """The index of the axis of keys, or None."""
-    return next((i for i, axis in enumerate(lattice.axes) if isinstance(axis, KeyAxis)), None)
+    return next(iter(lattice.keyed), None)
 
 
 def check_keys(title: str, lattice: Lattice) -> None:
     """Refuse what cannot be released: several axes of keys, or too many cells beside one."""
-    keyed = [axis.name for axis in lattice.axes if isinstance(axis, KeyAxis)]
+    keyed = list(lattice.keyed.values())
     if len(keyed) > 1:
         obstacle = f"{' and '.join(keyed)} are both axes of unknown keys"
         remedy = "Join them into one column, or declare Categories for one"
         raise UsageError(title, obstacle, remedy)
-    cells_per_key = math.prod(axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis))
+    cells_per_key = lattice.public_size
     if keyed and cells_per_key > MOST_CELLS_PER_KEY:
         obstacle = (
             f"each key would have {cells_per_key:,} cells, and the limit is {MOST_CELLS_PER_KEY:,}"

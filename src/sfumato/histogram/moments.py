@@ -29,7 +29,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import EdgesAxis, GridAxis
+from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 
 GRID = 513  # points at which an interval is looked for

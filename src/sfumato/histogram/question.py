@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,20 +13,10 @@ from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.answers.question import Question
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.domain import (
-    Categories,
-    Domain,
-    Interval,
-    KeyAxis,
-    LabelAxis,
-    Lattice,
-    LatticeAxis,
-    named_axes,
-)
+from sfumato.domain import Domain, Interval, named_axes
 from sfumato.errors import UsageError, nearest, printable, shown
 from sfumato.histogram import keys
 from sfumato.histogram.bins import (
-    AxisBins,
     Bins,
     Width,
     binned,
@@ -39,6 +28,7 @@ from sfumato.histogram.bins import (
 from sfumato.histogram.counts_table import CountsTable
 from sfumato.histogram.records import MOST_BINS, plain_records, record_bins, record_lattice
 from sfumato.histogram.records import PROOF as RECORDS_PROOF
+from sfumato.lattice import Lattice, LatticeAxis
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.thresholds import RULES, KeyLaw, Rule
@@ -101,7 +91,7 @@ class Histogram(
     With ``records``, instead:
     {records_proof}
 
-    >>> from sfumato.domain import Domain, Interval
+    >>> from sfumato.domain import (Domain, Interval)
     >>> Histogram("age", bins=4).needs(Domain(age=Interval(0, 100))).lattice.shape
     (4,)
     """
@@ -149,19 +139,18 @@ class Histogram(
         if self.records is not None:
             lattice = record_lattice(self.title, domain, names)
             return Needs(lattice, min(lattice.size, MOST_BINS))
-        intervals = [name for name in names if isinstance(domain[name], Interval)]
+        intervals = [name for name in names if name in domain.of_kind(Interval)]
         bins = by_axis(self.bins, intervals)
         widths = widths_by_axis(self.width, intervals)
-        lattice = Lattice(
-            tuple(_lattice_axis(domain, name, bins.get(name), widths.get(name)) for name in names)
-        )
+
+        def lay_bins(name: str, axis: Interval) -> LatticeAxis:
+            return binned(name, axis, bins.get(name), widths.get(name))
+
+        lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in names))
         keys.check_keys(self.title, lattice)
         if keys.key_axis(lattice) is None:
             require_numbers(self.title, lattice.size)
-        public_cells = math.prod(
-            axis.size for axis in lattice.axes if not isinstance(axis, KeyAxis)
-        )
-        return Needs(lattice, public_cells)
+        return Needs(lattice, lattice.public_size)
 
     @property
     def title(self) -> str:
@@ -256,17 +245,6 @@ Histogram.examples = (
     Histogram("x", records=2),
     Histogram("x", records=2, rows=4),
 )
-
-
-def _lattice_axis(
-    domain: Domain, name: str, bins: AxisBins | None, width: float | None
-) -> LatticeAxis:
-    axis = domain[name]
-    if isinstance(axis, Categories):
-        return LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None)
-    if isinstance(axis, Interval):
-        return binned(name, axis, bins, width)
-    return KeyAxis(name)
 
 
 class HistogramRelease(

@@ -41,8 +41,9 @@ import numpy as np
 from sfumato.answers.preview import CountsPreview
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.domain import Domain, EdgesAxis, GridAxis, Lattice, fine_lattice
+from sfumato.domain import Domain, fine_lattice
 from sfumato.errors import UsageError, shown
+from sfumato.lattice import EdgesAxis, GridAxis, Lattice
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.mechanisms.ranks import Ranks, nested, rank_sensitivity
 from sfumato.mechanisms.selection import RankLaw
@@ -340,8 +341,7 @@ def record_bins(
     lattice: Lattice, records: int, stated: int | None, unit: Unit, cost: CentralMeasure
 ) -> RecordBins:
     """How the only axis of a lattice is divided into bins of about so many rows."""
-    (axis,) = lattice.axes
-    assert isinstance(axis, GridAxis)
+    (axis,) = lattice.grids
     return RecordBins(axis, records, stated, unit, without_delta(cost))
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import GridAxis, as_number
 from sfumato.errors import UsageError, nearest
+from sfumato.lattice import GridAxis
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -122,5 +122,5 @@ def _coordinates(end: ArrayLike, axis: GridAxis) -> Array:
     if np.ndim(end) > 0 and axis.time is None:
         return np.asarray(end, dtype=float)
     given = np.asarray(end, dtype=object)
-    numbers = [as_number(value, axis.time, axis.name) for value in given.reshape(-1)]
+    numbers = [axis.scale.coordinate(value, axis.name) for value in given.reshape(-1)]
     return np.array(numbers).reshape(given.shape)

@@ -15,8 +15,9 @@ import numpy as np
 from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.arrays import Array
-from sfumato.domain import Domain, Lattice
+from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
+from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import count_law
 from sfumato.numbers import Exactly, fraction, positive, settle
 from sfumato.partition.draft import Draft

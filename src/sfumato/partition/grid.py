@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import DROPPED, GridAxis, Lattice
 from sfumato.errors import UsageError
+from sfumato.lattice import DROPPED, GridAxis, Lattice
 
 BLOCK = 2**22
 """How many numbers are held at once while ranges are counted."""
@@ -63,7 +63,7 @@ class Grid:
     @cached_property
     def axes(self) -> tuple[GridAxis, ...]:
         """The axes of the lattice."""
-        return tuple(axis for axis in self.lattice.axes if isinstance(axis, GridAxis))
+        return self.lattice.grids
 
     @cached_property
     def positions(self) -> tuple[Array, ...]:

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from sfumato.answers.preview import Preview
 from sfumato.arrays import Array
-from sfumato.domain import Domain, Lattice
+from sfumato.domain import Domain
 from sfumato.errors import UsageError, shown
+from sfumato.lattice import Lattice
 from sfumato.mechanisms.jointexp import JointLaw, joint_slack
 from sfumato.mechanisms.ranks import Ranks, nested
 from sfumato.numbers import decimal

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import numpy as np
 
-from sfumato.answers.edges import edge_array
 from sfumato.answers.estimate import Estimate, error_probability
 from sfumato.answers.release import CountsRelease
 from sfumato.arrays import Array
-from sfumato.domain import GridAxis, Lattice
 from sfumato.errors import UsageError
+from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import DiscreteLaplace, Law
 from sfumato.mechanisms.sums import exact_half_width
 from sfumato.numbers import Exactly, sidak
@@ -99,7 +98,7 @@ class Partition(
     def _is_whole(self) -> bool:
         """Whether the parts fit together. A file may hold anything."""
         axes = self.lattice.axes
-        if not axes or not all(isinstance(axis, GridAxis) for axis in axes) or not self.laws:
+        if not axes or len(self.lattice.grids) < len(axes) or not self.laws:
             return False
         # The geometry raises by itself where the boxes do not cover the domain once.
         shape = (self.geometry.cells,)
@@ -394,8 +393,8 @@ class Partition(
         low, high = self.interval()
         columns = {}
         for i, axis in enumerate(self.geometry.axes):
-            columns[f"{axis.name}_lower"] = edge_array(self.lower[:, i], axis.time)
-            columns[f"{axis.name}_upper"] = edge_array(self.upper[:, i], axis.time)
+            columns[f"{axis.name}_lower"] = axis.scale.array(self.lower[:, i])
+            columns[f"{axis.name}_upper"] = axis.scale.array(self.upper[:, i])
         return pa.table(columns | {"count": self.counts, "low": low, "high": high})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:

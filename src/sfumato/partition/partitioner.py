@@ -9,8 +9,9 @@ import msgspec
 
 from sfumato.answers.counts import Needs
 from sfumato.answers.question import Question
-from sfumato.domain import Domain, Lattice, fine_lattice, named_axes
+from sfumato.domain import Domain, fine_lattice, named_axes
 from sfumato.errors import printable
+from sfumato.lattice import Lattice
 from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.partition.partition import Partition
 

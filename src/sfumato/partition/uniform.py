@@ -13,8 +13,9 @@ from sfumato.answers.counts import Counts
 from sfumato.answers.preview import CountsPreview, Preview
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.domain import Domain, Lattice, finest
+from sfumato.domain import Domain, finest
 from sfumato.errors import UsageError, shown
+from sfumato.lattice import Lattice
 from sfumato.limits import MOST_PARTITION_CELLS
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import positive, settle

@@ -18,8 +18,8 @@ from sfumato.answers.loading import stored_releases
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
 from sfumato.data import Source, snapshot
-from sfumato.domain import Lattice
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
+from sfumato.lattice import Lattice
 from sfumato.ledger import Hold
 from sfumato.privacy.measures import CentralMeasure, Money
 from sfumato.publishing.account import PublisherAccount

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from sfumato.cube import Cube
 from sfumato.data import Source, count
 from sfumato.data.bounding import fresh_key
-from sfumato.domain import Lattice
 from sfumato.errors import DataError
 from sfumato.forking import renewed_in_children
+from sfumato.lattice import Lattice
 from sfumato.random.bits import Bits
 
 if TYPE_CHECKING:

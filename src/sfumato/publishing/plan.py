@@ -9,8 +9,9 @@ import msgspec
 
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.cube import DENSE_LIMIT
-from sfumato.domain import Domain, Lattice
+from sfumato.domain import Domain
 from sfumato.errors import UsageError
+from sfumato.lattice import Lattice
 from sfumato.limits import require_plan
 from sfumato.numbers import GivenNumbers, fraction, positive
 from sfumato.privacy.allocation import share

@@ -12,17 +12,9 @@ import numpy as np
 
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
-from sfumato.domain import (
-    Categories,
-    Domain,
-    GridAxis,
-    LabelAxis,
-    Lattice,
-    LatticeAxis,
-    fine_lattice,
-    named_axes,
-)
+from sfumato.domain import Categories, Domain, fine_lattice, named_axes
 from sfumato.errors import UsageError, printable
+from sfumato.lattice import GridAxis, Lattice, LatticeAxis
 from sfumato.mechanisms.noise import Law, add_noise, count_law
 from sfumato.numbers import Exactly, Numbers, decimal, probability, settle
 from sfumato.privacy.allocation import share
@@ -89,7 +81,7 @@ class Quantiles(
     ---------
     {proof}
 
-    >>> from sfumato.domain import Domain, Interval
+    >>> from sfumato.domain import (Domain, Interval)
     >>> Quantiles("age", at=[0.5, 0.9]).needs(Domain(age=Interval(0, 120, step=1))).lattice.shape
     (120,)
     """
@@ -156,8 +148,7 @@ class Quantiles(
                 f"it is declared as {type(axis).__name__}",
                 "Divide the rows by a Categories axis",
             )
-        labels = LabelAxis(name, axis.all_labels, axis.other is not None, axis.missing is not None)
-        return Lattice((labels, *grid.axes))
+        return Lattice((axis.label_axis(name), *grid.axes))
 
     @property
     def title(self) -> str:

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import numpy as np
 
-from sfumato.answers.edges import edge_array
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
 from sfumato.arrays import Array
-from sfumato.domain import GridAxis, Label, LabelAxis, Lattice
 from sfumato.errors import UsageError
+from sfumato.lattice import GridAxis, Label, LabelAxis, Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, decimal
 from sfumato.quantiles.axis_method import AxisMethod
 from sfumato.quantiles.preview import ALPHA, rows_needed
 from sfumato.quantiles.rank_error import half_width
+from sfumato.scale import NUMBERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,7 +149,7 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     @property
     def axes(self) -> tuple[GridAxis, ...]:
         """The axes whose quantiles these are."""
-        return tuple(axis for axis in self.lattice.axes if isinstance(axis, GridAxis))
+        return self.lattice.grids
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -272,12 +272,12 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
             columns["axis"] = [self.axes[i].name for i in axis]
         columns["quantile"] = np.array([float(q) for q in self.at])[quantile]
         # A column has one type. Values of axes with different units of time stay plain numbers.
-        times = {each.time for each in self.axes}
-        time = times.pop() if len(times) == 1 else None
+        scales = {each.scale for each in self.axes}
+        scale = scales.pop() if len(scales) == 1 else NUMBERS
         low, high = self.cells()
-        columns["value"] = edge_array(self.table.reshape(-1), time)
-        columns["cell_low"] = edge_array(low.reshape(-1), time)
-        columns["cell_high"] = edge_array(high.reshape(-1), time)
+        columns["value"] = scale.array(self.table.reshape(-1))
+        columns["cell_low"] = scale.array(low.reshape(-1))
+        columns["cell_high"] = scale.array(high.reshape(-1))
         columns["rank_error"] = self.accuracy().reshape(-1)
         if self.rows is not None:
             columns["rows"] = self.rows[label]

@@ -8,7 +8,7 @@ from sfumato.audit.runs import Mechanism, Rows, of_counts
 from sfumato.audit.subjects.subject import LINE, PURE, UNITS, Subject, less_noise
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
-from sfumato.domain import GridAxis, Lattice
+from sfumato.lattice import GridAxis, Lattice
 from sfumato.partition.uniform import UniformPartitioner
 from sfumato.privacy.measures import ZCDP, CentralMeasure
 from sfumato.privacy.unit import Unit

@@ -8,8 +8,9 @@ from itertools import product
 
 from sfumato.audit.runs import Mechanism, Published, Rows, count
 from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, less_noise, of
-from sfumato.domain import MOST_KEYS, Domain, Interval, Keys
+from sfumato.domain import Domain, Interval, Keys
 from sfumato.histogram import Histogram
+from sfumato.lattice import MOST_KEYS
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law
 from sfumato.privacy.measures import ApproxDP
 from sfumato.privacy.unit import Neighbours, Unit

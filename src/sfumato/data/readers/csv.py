@@ -24,8 +24,8 @@ from sfumato.data.fields import declared, parse
 from sfumato.data.guard import check_file
 from sfumato.data.reader import Column, Columns, Losses, RowReader
 from sfumato.data.readers import csvrows
-from sfumato.domain import Label, LabelAxis
 from sfumato.errors import DataError
+from sfumato.lattice import Label
 
 MISSING: tuple[str, ...] = tuple(csv.ConvertOptions().null_values)
 HEAD_BYTES = 2**16
@@ -155,7 +155,7 @@ def _names_persons(column: Column) -> bool:
 
 
 def _listed(column: Column) -> tuple[Label, ...]:
-    return column.listed if isinstance(column, LabelAxis) else ()
+    return () if column is None else column.listed
 
 
 def _rows(

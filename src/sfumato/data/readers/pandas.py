@@ -12,7 +12,6 @@ from sfumato.arrays import Array
 from sfumato.data.fields import declared
 from sfumato.data.objects import parse, whole_numbers
 from sfumato.data.reader import BATCH_ROWS, Column, Columns, RowReader
-from sfumato.domain import KeyAxis
 
 S_co = TypeVar("S_co", covariant=True)
 
@@ -95,7 +94,8 @@ class PandasFrame(RowReader):
 
         So pandas holds whole numbers beside a missing or a huge one.
         """
-        return isinstance(column, KeyAxis) and self._frame[name].dtype in (np.float64, np.uint64)
+        has_keys = column is not None and column.has_keys
+        return has_keys and self._frame[name].dtype in (np.float64, np.uint64)
 
     def rows(self) -> int | None:
         """Number of rows."""

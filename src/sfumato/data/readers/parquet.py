@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 
 from sfumato.data.guard import check_file
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
-from sfumato.domain import LabelAxis
 
 
 class ParquetFile(RowReader):
@@ -48,10 +47,6 @@ class ParquetFile(RowReader):
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Read row group by row group; labels and ids keep the file's dictionary form."""
-        coded = [
-            name
-            for name, column in columns.items()
-            if column is None or isinstance(column, LabelAxis)
-        ]
+        coded = [name for name, column in columns.items() if column is None or column.has_labels]
         with self._open(coded) as file:
             yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=True)

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.domain import DROPPED, GridAxis, Lattice
 from sfumato.errors import UsageError
+from sfumato.lattice import DROPPED, GridAxis, Lattice
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Tree:
     @cached_property
     def axes(self) -> tuple[GridAxis, ...]:
         """The axes of the lattice."""
-        return tuple(axis for axis in self.lattice.axes if isinstance(axis, GridAxis))
+        return self.lattice.grids
 
     def corners(self) -> tuple[Array, Array]:
         """Lower and upper ends of every cell: two float64 ndarrays of shape (cells, d)."""

@@ -1,0 +1,479 @@
+"""The lattice on a domain: the finite set of public cells that rows are counted in.
+
+A question asks for a ``Lattice`` on some axes of a domain; the lattice sends each row to one cell.
+Nothing here ever sees a true count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+import msgspec
+
+from sfumato.errors import InternalError, UsageError
+from sfumato.scale import AxisKind, Scale, ValueKind, scale_of
+from sfumato.times import TimeUnit
+
+if TYPE_CHECKING:
+    from sfumato.arrays import Array
+
+Label: TypeAlias = "str | int | bool"
+LARGEST_BOUND = 1e100
+MOST_KEYS = 2**40
+DROPPED = -1  # the cell of a row that the declared policy drops
+
+
+class AxisCells(msgspec.Struct, frozen=True):
+    """What the four kinds of axes of a lattice have in common, and what most of them do not have."""
+
+    has_edges: ClassVar[bool] = False
+    has_labels: ClassVar[bool] = False
+    has_keys: ClassVar[bool] = False
+
+    @property
+    def kind(self) -> AxisKind:
+        """Whether its values are numbers, dates, times, labels or keys."""
+        raise NotImplementedError
+
+    @property
+    def value_kinds(self) -> frozenset[ValueKind]:
+        """What kinds of values a column may hold that is counted along it."""
+        raise NotImplementedError
+
+    @property
+    def declared(self) -> str:
+        """What the domain says of its values, for messages."""
+        raise NotImplementedError
+
+    @property
+    def listed(self) -> tuple[Label, ...]:
+        """The labels that stand for themselves, where it is an axis of labels."""
+        return ()
+
+    @property
+    def scale(self) -> Scale:
+        """What its numbers stand for, where it has edges."""
+        raise InternalError("Labels and keys have no scale.")
+
+    def edges(self) -> Array:
+        """Bounds of the cells, where it has edges: float64 ndarray of shape (cells + 1,)."""
+        raise InternalError("Labels and keys have no edges.")
+
+    def cell_names(self) -> list[str]:
+        """Name the cells: labels, or "a to b" for bins; an axis of keys names none."""
+        return []
+
+    def cell_values(self) -> list[Label]:
+        """What a column of a table holds for each cell: a label as it is where all are of one type, else its name."""
+        return list(self.cell_names())
+
+
+class BinnedCells(AxisCells, frozen=True):
+    """What axes of numbers, dates and times have in common: bins between edges."""
+
+    has_edges: ClassVar[bool] = True
+
+    @property
+    def kind(self) -> AxisKind:
+        return self.scale.kind
+
+    @property
+    def value_kinds(self) -> frozenset[ValueKind]:
+        return self.scale.value_kinds
+
+    @property
+    def declared(self) -> str:
+        return f"the domain declares {self.scale.declared}"
+
+    def cell_names(self) -> list[str]:
+        return self.scale.bin_names(self.scale.text(self.edges()))
+
+
+class GridAxis(
+    BinnedCells, frozen=True, tag="grid", omit_defaults=True, forbid_unknown_fields=True
+):
+    """Equal cells between two bounds.
+
+    ``time`` says what the numbers count, if they are dates or times. ``step`` is the distance between the values that occur, the
+    first of which is ``lower``; None: any number occurs.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    cells: int
+    time: TimeUnit | None = None
+    snap: bool = False
+    missing: float | None = None
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_stride(self.name, self.step, self.upper - self.lower)
+        if not (self.cells >= 1 and -LARGEST_BOUND <= self.lower < self.upper <= LARGEST_BOUND):
+            raise UsageError(
+                f"axis {self.name!r}",
+                "it needs at least one cell between finite bounds",
+                "Lay it over a wider Interval",
+            )
+
+    @property
+    def scale(self) -> Scale:
+        return scale_of(self.time)
+
+    @property
+    def size(self) -> int:
+        return self.cells
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The public bounds."""
+        return self.lower, self.upper
+
+    @property
+    def nudge(self) -> float:
+        """How far, in cells, a value may lie below an edge and still open the cell: the rounding of decimal steps."""
+        return snap_of(self.lower, self.upper, self.cells) if self.snap else 0.0
+
+    def edges(self) -> Array:
+        """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
+        return self.points(range(self.cells + 1))
+
+    def extremes(self) -> tuple[Array, Array]:
+        """The least and the largest value that each cell can hold: float64 ndarrays of shape (cells,).
+
+        Without a step they are its edges. With one they are the first and the last step in the cell: one value where cells are
+        steps. A value beyond the bounds counts as the nearest of all steps.
+        """
+        import numpy as np
+
+        edges = self.edges()
+        if self.step is None:
+            return edges[:-1], edges[1:]
+        natural = msgspec.structs.replace(self, cells=round((self.upper - self.lower) / self.step))
+        if natural.cells == self.cells:
+            return edges[:-1], edges[:-1]
+        exact = object if self.cells * natural.cells >= 2**62 else np.int64
+        first = np.asarray(
+            -(-np.arange(self.cells + 1).astype(exact) * natural.cells // self.cells),
+            dtype=np.int64,
+        )
+        inner = np.arange(1, self.cells)
+        # Where an edge lies within the kernel's rounding above a step, the kernel puts that step into the cell above.
+        first[1:-1] -= self.locate(natural.points(np.maximum(first[1:-1] - 1, 0))) >= inner
+        return _stepped(edges, first, natural.points(first[:-1]), natural.points(first[1:] - 1))
+
+    def points(self, index: Sequence[int] | Array) -> Array:
+        """Where lattice points lie: float64 ndarray like ``index``; the two ends are exact.
+
+        A point belongs to the cell that it opens, as the kernel sees it: where rounding puts the nearest double below, the
+        least one that the kernel puts right is taken.
+        """
+        import numpy as np
+
+        index = np.asarray(index)
+        at = np.asarray(self.lower + index * (self.upper - self.lower) / self.cells)
+        low = (index < self.cells) & (self.locate(at) < index)
+        if low.any():
+            at[low] = self._least(at[low], index[low])
+        return np.asarray(np.where(index == self.cells, self.upper, at))
+
+    def _least(self, below: Array, index: Array) -> Array:
+        """Bisect for the least doubles in the given cells; rounding is off by at most 4 ulp of the largest bound."""
+        import numpy as np
+
+        above = below + 8 * np.spacing(max(abs(self.lower), abs(self.upper)))
+        for _ in range(64):
+            middle = below + (above - below) / 2
+            right = self.locate(middle) >= index
+            above, below = np.where(right, middle, above), np.where(right, below, middle)
+        return np.asarray(above)
+
+    def locate(self, values: Array) -> Array:
+        """Send float64 values to cells, int64; NaN is dropped.
+
+        This is the one kernel: floor((x - lower) * cells / (upper - lower)), clamped, in IEEE doubles without fused multiply-add.
+        Where the axis has a step of its own (``snap``), ``nudge`` is added before the floor: 0.57 lies on the lattice of cents,
+        but (0.57 - 0) * 10000 / 100 is 56.99999999999999, and its cell is the 57th.
+        """
+        import numpy as np
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = np.multiply(
+                values - self.lower if self.lower else values, self.cells
+            )  # x - 0 is x, to the last bit
+            if self.upper - self.lower != 1:
+                scaled /= self.upper - self.lower
+            if self.snap:
+                scaled += self.nudge
+            np.clip(scaled, 0, self.cells - 1, out=scaled)  # truncation is floor from here on
+            cells = scaled.astype(np.int64)
+        if scaled.size and np.isnan(
+            scaled.max()
+        ):  # what is missing stays NaN up to here, and nothing else becomes NaN
+            cells[np.isnan(values)] = _cell_of_missing(self)
+        return cells
+
+    def refines(self, other: LatticeAxis) -> bool:
+        """Whether each cell of ``other`` is a union of cells of this axis, to the last bit of the kernel.
+
+        Doubling the number of cells is exact in IEEE arithmetic; other ratios may round a value on an edge differently.
+        """
+        if not isinstance(other, GridAxis) or self.cells % other.cells:
+            return False
+        ratio = self.cells // other.cells
+        same = msgspec.structs.replace(self, cells=other.cells) == other
+        return same and ratio & (ratio - 1) == 0
+
+
+class EdgesAxis(
+    BinnedCells, frozen=True, tag="edges", omit_defaults=True, forbid_unknown_fields=True
+):
+    """Cells between given edges; values outside the first and last edge are clamped to the end cells.
+
+    ``step`` is the distance between the values that occur, one of which is ``origin``; None: any number occurs.
+    """
+
+    name: str
+    bounds: tuple[float, ...]
+    time: TimeUnit | None = None
+    missing: float | None = None
+    step: float | None = None
+    origin: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_stride(
+            self.name, self.step, max(map(abs, self.bounds), default=0.0) + abs(self.origin)
+        )
+
+    @property
+    def scale(self) -> Scale:
+        return scale_of(self.time)
+
+    @property
+    def size(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The first and the last edge."""
+        return self.bounds[0], self.bounds[-1]
+
+    def edges(self) -> Array:
+        """Bounds of the cells: float64 ndarray of shape (cells + 1,)."""
+        import numpy as np
+
+        return np.array(self.bounds)
+
+    def extremes(self) -> tuple[Array, Array]:
+        """The least and the largest value that each cell can hold, as for ``GridAxis``: float64 ndarrays of shape (cells,)."""
+        import numpy as np
+
+        edges = self.edges()
+        if self.step is None:
+            return edges[:-1], edges[1:]
+        steps = (edges - self.origin) / self.step
+        rounding = 4 * np.spacing(np.abs(edges).max()) / self.step + np.abs(steps) * 2.0**-50
+        whole = np.rint(steps)
+        first = np.where(
+            np.abs(steps - whole) <= np.minimum(rounding, 0.25), whole, np.ceil(steps)
+        ).astype(np.int64)
+        return _stepped(
+            edges,
+            first,
+            self.origin + first[:-1] * self.step,
+            self.origin + (first[1:] - 1) * self.step,
+        )
+
+    def locate(self, values: Array) -> Array:
+        """Send float64 values to cells, int64; NaN is dropped."""
+        import numpy as np
+
+        cells = np.searchsorted(np.array(self.bounds[1:-1]), values, side="right").astype(np.int64)
+        if (gone := np.isnan(values)).any():
+            cells[gone] = _cell_of_missing(self)
+        return cells
+
+    def refines(self, other: LatticeAxis) -> bool:
+        return self == other
+
+
+class LabelAxis(
+    AxisCells, frozen=True, tag="labels", omit_defaults=True, forbid_unknown_fields=True
+):
+    """One cell per label; with ``missing`` the last cell takes missing values, with ``other`` the one before every unlisted value."""
+
+    name: str
+    labels: tuple[Label, ...]
+    other: bool = False
+    missing: bool = False
+    has_labels: ClassVar[bool] = True
+    time: ClassVar[TimeUnit | None] = None
+
+    @property
+    def kind(self) -> AxisKind:
+        return "label"
+
+    @property
+    def value_kinds(self) -> frozenset[ValueKind]:
+        return frozenset(map(_value_kind, self.listed))
+
+    @property
+    def declared(self) -> str:
+        return f"its labels are declared as {' and '.join(sorted(self.value_kinds))}"
+
+    def cell_names(self) -> list[str]:
+        return [str(label) for label in self.labels]
+
+    def cell_values(self) -> list[Label]:
+        one_type = len(set(map(type, self.labels))) == 1
+        return list(self.labels) if one_type else list(self.cell_names())
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    @property
+    def listed(self) -> tuple[Label, ...]:
+        """The labels that stand for themselves."""
+        return self.labels[: len(self.labels) - self.other - self.missing]
+
+    @property
+    def missing_cell(self) -> int:
+        """Where missing values go."""
+        return self.size - 1 if self.missing else DROPPED
+
+    def lookup(self, values: Sequence[object]) -> Array:
+        """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``."""
+        import numpy as np
+
+        cell = {label_key(label): i for i, label in enumerate(self.listed)}
+        unlisted, gone = len(self.listed) if self.other else DROPPED, self.missing_cell
+        return np.array(
+            [gone if is_missing(v) else cell.get(label_key(v), unlisted) for v in values],
+            dtype=np.int64,
+        )
+
+    def refines(self, other: LatticeAxis) -> bool:
+        return self == other
+
+
+class KeyAxis(AxisCells, frozen=True, tag="keys", forbid_unknown_fields=True):
+    """One cell per key, whatever the keys turn out to be: a cube that has such an axis names them, and no release has one."""
+
+    name: str
+    has_keys: ClassVar[bool] = True
+    time: ClassVar[TimeUnit | None] = None
+
+    @property
+    def kind(self) -> AxisKind:
+        return "key"
+
+    @property
+    def value_kinds(self) -> frozenset[ValueKind]:
+        return frozenset({"text", "boolean", "number"})
+
+    @property
+    def declared(self) -> str:
+        return "keys are text, booleans or integers of 64 bits"
+
+    @property
+    def size(self) -> int:
+        """More cells than keys can be told apart: how many there are is nobody's business."""
+        return MOST_KEYS
+
+    def refines(self, other: LatticeAxis) -> bool:
+        return self == other
+
+
+LatticeAxis: TypeAlias = GridAxis | EdgesAxis | LabelAxis | KeyAxis
+
+
+class Lattice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A finite set of public cells: the product of its axes, the last one running fastest."""
+
+    axes: tuple[LatticeAxis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells, as an exact integer."""
+        return math.prod(self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.axes)
+
+    @property
+    def grids(self) -> tuple[GridAxis, ...]:
+        """The axes of equal cells: all of them, on the lattice of a partition, of quantiles or of clusters."""
+        return tuple(axis for axis in self.axes if isinstance(axis, GridAxis))
+
+    @property
+    def keyed(self) -> dict[int, str]:
+        """The axes of keys: their names by their positions."""
+        return {at: axis.name for at, axis in enumerate(self.axes) if axis.has_keys}
+
+    @property
+    def public_size(self) -> int:
+        """Number of cells beside the keys, which nobody knows beforehand."""
+        return math.prod(axis.size for axis in self.axes if not axis.has_keys)
+
+    def refines(self, other: Lattice) -> bool:
+        """Whether every cell of ``other`` is exactly a union of cells of this lattice."""
+        return len(self.axes) == len(other.axes) and all(
+            a.refines(b) for a, b in zip(self.axes, other.axes, strict=True)
+        )
+
+
+def _cell_of_missing(axis: GridAxis | EdgesAxis) -> int:
+    import numpy as np
+
+    return DROPPED if axis.missing is None else int(axis.locate(np.array([axis.missing]))[0])
+
+
+def _check_stride(name: str, step: float | None, width: float) -> None:
+    """Refuse a step that no Interval of this width could have."""
+    if step is not None and not (0 < step < math.inf and width / step <= 2.0**52):
+        raise UsageError(
+            f"axis {name!r}",
+            "its step is not one that doubles can count",
+            "Load a file that release.save wrote",
+        )
+
+
+def _stepped(edges: Array, first: Array, lowest: Array, highest: Array) -> tuple[Array, Array]:
+    """The values given, but the edges of cells that hold no step: such a cell holds only what lies between two steps."""
+    import numpy as np
+
+    held = first[:-1] < first[1:]
+    return np.where(held, lowest, edges[:-1]), np.where(held, highest, edges[1:])
+
+
+def snap_of(lower: float, upper: float, cells: int) -> float:
+    """Bound, in cells, how far rounding can push a decimal lattice point below itself.
+
+    Four ulp of the larger bound for the point and the subtraction, and 2^-50 of the position for
+    product and quotient. It doubles exactly with the number of cells, so refinement stays exact.
+    """
+    return cells * (4 * math.ulp(max(abs(lower), abs(upper))) / (upper - lower) + 2.0**-50)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value is None or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def label_key(value: object) -> object:
+    """Tell True from 1, but not numpy's 1 from Python's."""
+    return (bool, value) if isinstance(value, bool) else value
+
+
+def _value_kind(label: Label) -> ValueKind:
+    if isinstance(label, bool):
+        return "boolean"
+    return "text" if isinstance(label, str) else "number"
