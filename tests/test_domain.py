@@ -1,19 +1,15 @@
-"""Public axes, and the one kernel that sends rows to cells."""
+"""Public axes as people declare them."""
 
 import datetime as dt
 import math
-from fractions import Fraction
+from functools import partial
 
-import msgspec
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
 
 from sfumato.domain import Categories, Domain, Interval, Keys, fine_lattice, grid_axis
 from sfumato.errors import BoundsRequired, UsageError
-from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice
-from sfumato.scale import DATES, NUMBERS
+from sfumato.lattice import KeyAxis, LabelAxis
 
 
 @pytest.mark.parametrize(
@@ -69,14 +65,8 @@ def test_dates_and_times():
     day = Interval(dt.datetime(2013, 1, 1), "2013-01-02T00:00", step=dt.timedelta(hours=1))
     assert (day.time, day.natural_cells) == ("microsecond", 24)
     east = dt.timezone(dt.timedelta(hours=2))
-    assert (
-        Interval(dt.datetime(2013, 1, 1, 2, tzinfo=east), dt.datetime(2013, 1, 2)).numbers[0]
-        == day.numbers[0]
-    )
-    assert DATES.coordinate(dt.date(1970, 1, 2), "x") == 1.0
-    for wrong in ("word", None, dt.date(2013, 1, 1)):
-        with pytest.raises(UsageError):
-            NUMBERS.coordinate(wrong, "x")
+    from_the_east = Interval(dt.datetime(2013, 1, 1, 2, tzinfo=east), dt.datetime(2013, 1, 2))
+    assert from_the_east.numbers[0] == day.numbers[0]
 
 
 @pytest.mark.parametrize("labels", [[], ["a", "a"], "ab", [1.5], [None]], ids=repr)
@@ -85,21 +75,6 @@ def test_categories_that_make_no_sense(labels):
         Categories(labels)
     with pytest.raises(UsageError):
         Categories(["a", "else"], other="else")
-
-
-def test_labels_are_looked_up_by_value_and_kind():
-    axis = LabelAxis("k", ("a", 1, True, "else"), other=True)
-    assert axis.lookup(["a", 1, np.int64(1), True, "b", None, math.nan, 2]).tolist() == [
-        0,
-        1,
-        1,
-        2,
-        3,
-        -1,
-        -1,
-        3,
-    ]
-    assert LabelAxis("k", ("a",)).lookup(["b", None, "a"]).tolist() == [-1, -1, 0]
 
 
 def test_selecting_axes():
@@ -118,187 +93,9 @@ def test_selecting_axes():
     assert hash(domain) == hash(Domain(dict(domain)))
 
 
-# --- the kernel -------------------------------------------------------------------------------------------------------------
-
-
-def ieee(value: Fraction) -> Fraction | float:
-    """Round a rational to the nearest double, ties to even; past the largest one to infinity."""
-    try:
-        return Fraction(float(value))
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def reference(x: float, lower: float, upper: float, cells: int) -> int:
-    """The kernel in rationals, rounded after each of its three operations."""
-    if math.isnan(x):
-        return -1
-    if math.isinf(x):
-        return cells - 1 if x > 0 else 0
-    scaled = ieee(Fraction(x) - Fraction(lower))
-    if isinstance(scaled, Fraction):
-        scaled = ieee(scaled * cells)
-    if isinstance(scaled, Fraction):
-        scaled = ieee(scaled / ieee(Fraction(upper) - Fraction(lower)))
-    if isinstance(scaled, float):
-        return cells - 1 if scaled > 0 else 0
-    return min(max(math.floor(scaled), 0), cells - 1)
-
-
-BOUNDS = st.floats(-1e100, 1e100)
-CELLS = st.integers(1, 2**20)
-
-
-@st.composite
-def axes(draw, cells=CELLS):
-    lower, upper = sorted(
-        (
-            draw(BOUNDS | st.integers(-1000, 1000).map(float)),
-            draw(BOUNDS | st.integers(-1000, 1000).map(float)),
-        )
-    )
-    assume(lower < upper)
-    return GridAxis("x", lower, upper, draw(cells))
-
-
-@st.composite
-def axis_and_values(draw):
-    axis = draw(axes())
-    at = axis.points(
-        np.array(draw(st.lists(st.integers(0, axis.cells), max_size=8)), dtype=np.int64)
-    )
-    near = [np.nextafter(at, np.inf), np.nextafter(at, -np.inf)]
-    anything = draw(st.lists(st.floats() | st.floats(axis.lower, axis.upper), max_size=8))
-    return axis, np.concatenate([at, *near, np.array(anything, dtype=float)])
-
-
-@given(axis_and_values())
-@example(
-    (
-        GridAxis("x", 0.0, 1.0, 10),
-        np.array([0.3, 0.1 * 3, 1.0, -0.0, 5e-324, math.inf, -math.inf, math.nan, 1e308, -1e308]),
-    )
-)
-def test_the_kernel_bit_for_bit(case):
-    axis, values = case
-    before = values.copy()
-    got = axis.locate(values)
-    assert got.dtype == np.int64
-    assert got.tolist() == [
-        reference(x, axis.lower, axis.upper, axis.cells) for x in values.tolist()
-    ]
-    assert values.tobytes() == before.tobytes()
-
-
-@given(axis_and_values(), st.integers(0, 12))
-def test_refinement_is_exact_to_the_last_bit(case, doublings):
-    coarse, values = case
-    fine = msgspec.structs.replace(coarse, cells=coarse.cells * 2**doublings)
-    assert fine.refines(coarse)
-    found = fine.locate(values)
-    assert np.where(found < 0, -1, found >> doublings).tolist() == coarse.locate(values).tolist()
-
-
-def test_only_doublings_refine():
-    axis = GridAxis("x", 0.0, 1.0, 12)
-    assert not axis.refines(GridAxis("x", 0.0, 1.0, 4))
-    assert axis.refines(GridAxis("x", 0.0, 1.0, 3))
-    assert not axis.refines(GridAxis("x", 0.0, 2.0, 3))
-    assert not axis.refines(GridAxis("y", 0.0, 1.0, 3))
-    assert not axis.refines(EdgesAxis("x", (0.0, 1.0)))
-
-
-@given(axes(st.integers(1, 5000)))
-def test_printed_edges_increase_and_end_at_the_bounds(axis):
-    edges = axis.edges()
-    assert (edges[0], edges[-1]) == (axis.lower, axis.upper)
-    assume(
-        (axis.upper - axis.lower) / axis.cells
-        > 4 * np.spacing(max(abs(axis.lower), abs(axis.upper)))
-    )
-    assert np.all(np.diff(edges) > 0)
-
-
-BOXES = [(-180.0, 180.0), (0.0, 1.0), (0.1, 0.7), (-74.3, -73.7), (0.0, 121.0)]
-
-
-@pytest.mark.parametrize(("lower", "upper"), BOXES)
-def test_printed_edges_are_the_kernels_to_rounding(lower, upper):
-    slack = 4 * np.spacing(max(abs(lower), abs(upper)))
-    for cells in range(1, 400):
-        axis, own = GridAxis("x", lower, upper, cells), np.arange(cells)
-        assert (axis.locate(axis.edges()[:-1] + slack) == own).all()
-        assert (axis.locate(axis.edges()[1:] - slack) == own).all()
-
-
-@pytest.mark.parametrize(("lower", "upper"), BOXES)
-def test_a_printed_edge_belongs_to_the_cell_that_it_opens(lower, upper):
-    """Half-open cells [a, b) as printed: the kernel and the printed edges agree on the edges themselves."""
-    wrong = 0
-    for cells in range(1, 200):
-        axis = GridAxis("x", lower, upper, cells)
-        wrong += int((axis.locate(axis.edges()[:-1]) != np.arange(cells)).sum())
-    assert wrong == 0
-
-
-@given(
-    st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=10, unique=True).map(sorted),
-    st.lists(st.floats(), max_size=10),
-)
-def test_given_edges(edges, values):
-    axis = EdgesAxis("x", tuple(edges))
-    values = np.array(values + edges)
-    for x, cell in zip(values.tolist(), axis.locate(values).tolist(), strict=True):
-        if math.isnan(x):
-            assert cell == -1
-        else:
-            assert cell == 0 or edges[cell] <= x
-            assert cell == axis.size - 1 or x < edges[cell + 1]
-
-
 def test_default_lattices():
     assert fine_lattice({"x": Interval(0, 1)}).shape == (2**20,)
     assert fine_lattice({"x": Interval(0, 1), "y": Interval(0, 24, step=1)}).shape == (2**12, 24)
-    lattice = Lattice((grid_axis("x", Interval(0, 1), 4), LabelAxis("k", ("a", "b"))))
-    assert (lattice.shape, lattice.size, lattice.names) == ((4, 2), 8, ("x", "k"))
-    assert lattice.refines(Lattice((grid_axis("x", Interval(0, 1), 2), LabelAxis("k", ("a", "b")))))
-    assert not lattice.refines(Lattice((grid_axis("x", Interval(0, 1), 2),)))
-
-
-@pytest.mark.parametrize(
-    ("lower", "upper", "step"),
-    [
-        (0, 1, 0.01),
-        (0, 10, 0.1),
-        (0, 100, 0.01),
-        (0, 1000, 0.01),
-        (0.05, 1.05, 0.01),
-        (-5, 5, 0.01),
-        (-74.3, -73.7, 0.001),
-        (0, 121, 1),
-    ],
-)
-def test_decimal_steps_lie_in_the_cells_that_they_open(lower, upper, step):
-    """Cents typed by people, read as doubles: every one in its own cell, and the edge printed is the cent itself."""
-    interval = Interval(lower, upper, step=step)
-    axis = grid_axis("x", interval, interval.natural_cells)
-    typed = np.array(
-        [
-            float(Fraction(str(lower)) + i * Fraction(str(step)))
-            for i in range(interval.natural_cells)
-        ]
-    )
-    assert (axis.locate(typed) == np.arange(interval.natural_cells)).all()
-    assert (axis.locate(axis.edges()[:-1]) == np.arange(interval.natural_cells)).all()
-    assert np.abs(axis.edges()[:-1] - typed).max() <= 2 * np.spacing(max(abs(lower), abs(upper)))
-
-
-def test_hours_of_two_centuries_lie_in_their_own_cells():
-    interval = Interval("1900-01-01T00:00", "2100-01-01T00:00", step=3600)
-    axis = grid_axis("t", interval, interval.natural_cells)
-    hours = np.random.default_rng(1).integers(0, interval.natural_cells, 100_000)
-    assert (axis.locate(interval.numbers[0] + hours * 3.6e9) == hours).all()
-    assert (axis.locate(interval.numbers[0] + hours * 3.6e9 + 3.59e9) == hours).all()
 
 
 def test_a_step_finer_than_doubles_is_refused():
@@ -306,11 +103,19 @@ def test_a_step_finer_than_doubles_is_refused():
         Interval(10**9, 10**9 + 1, step=1e-7)
 
 
-@pytest.mark.parametrize("cells", [4, 100, 4096])
-def test_a_snapping_axis_refines_exactly(cells):
-    interval = Interval(0, cells, step=1)
-    coarse, fine = grid_axis("x", interval, cells), grid_axis("x", interval, 8 * cells)
-    values = np.random.default_rng(2).random(200_000) * cells
-    values[:50_000] = np.nextafter(np.round(values[:50_000]), -np.inf)
-    assert fine.refines(coarse)
-    assert (fine.locate(values) // 8 == coarse.locate(values)).all()
+BINS = partial(grid_axis, cells=4)
+
+
+def test_each_kind_of_axis_lays_its_own_cells():
+    assert Interval(0, 8).on_lattice("x", BINS) == grid_axis("x", Interval(0, 8), 4)
+    labels = Categories(["a"], other="else", missing="not known")
+    laid = labels.on_lattice("k", BINS)
+    assert laid == LabelAxis("k", ("a", "else", "not known"), other=True, missing=True)
+    assert Keys().on_lattice("s", BINS) == KeyAxis("s")
+
+
+def test_axes_of_one_kind():
+    domain = Domain(x=Interval(0, 1), k=Categories(["a"]), s=Keys())
+    assert [*domain.of_kind(Interval)] == ["x"]
+    assert [*domain.of_kind(Categories)] == ["k"]
+    assert [*domain.of_kind(Keys)] == ["s"]

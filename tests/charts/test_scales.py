@@ -1,0 +1,38 @@
+"""Axes of a domain on axes of a picture."""
+
+import numpy as np
+
+from sfumato.charts import scales
+from sfumato.domain import Interval, grid_axis
+from sfumato.lattice import EdgesAxis, LabelAxis
+
+DAY = grid_axis("at", Interval("2013-01-01T00:00", "2013-01-02T00:00", step=3600), 4)
+
+
+def test_bins_of_an_axis_of_times_are_named_by_their_times():
+    assert scales.cell_labels(DAY) == [
+        "before 2013-01-01T06:00",
+        "2013-01-01T06:00 to 2013-01-01T12:00",
+        "2013-01-01T12:00 to 2013-01-01T18:00",
+        "2013-01-01T18:00 and later",
+    ]
+    middle = scales.edge_labels(DAY)[1:-1]
+    assert middle == ["2013-01-01T06:00", "2013-01-01T12:00", "2013-01-01T18:00"]
+
+
+def test_times_lie_at_parts_of_a_day():
+    assert np.diff(scales.edges_of(DAY)).tolist() == [0.25] * 4
+
+
+def test_only_bins_of_equal_width_keep_their_scale():
+    uneven = EdgesAxis("x", (0.0, 1.0, 10.0))
+    assert scales.edges_of(uneven) is None
+    assert scales.positions_of(uneven).tolist() == [0.0, 1.0, 10.0]
+    assert scales.name_of(uneven) == "x (bins of unequal width)"
+
+
+def test_labels_have_no_positions():
+    axis = LabelAxis("k", ("a", "b"))
+    assert scales.positions_of(axis) is None
+    assert scales.edge_labels(axis) == []
+    assert scales.tick_labels(axis) == ["a", "b"]
