@@ -27,7 +27,8 @@ from sfumato.privacy.measures import (
 from sfumato.privacy.unit import Unit
 from sfumato.publishing.plan import Plan
 
-ROUNDS = 8  # in which shares of delta follow shares of epsilon
+# Shares of delta follow shares of epsilon, and what a question needs depends on its delta.
+ROUNDS = 8
 
 
 class Within(msgspec.Struct, frozen=True):
@@ -65,22 +66,28 @@ class Within(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Wish:
-    """A question, where it is asked, and how accurate its answer is to be."""
+class AccuracyRequest:
+    """A question, where it is asked, and how accurate its answer must be."""
 
     question: AnyQuestion
     domain: Domain
     unit: Unit
     rows: int | None
-    wish: Within
+    accuracy: Within
 
     def preview(self, cost: CentralMeasure) -> Preview:
-        """What the question says of itself at a cost."""
+        """What the question would publish at a cost, and how accurately."""
         return self.question.preview(self.domain, self.unit, cost, self.rows)
 
     def half_width(self, cost: CentralMeasure, simultaneous: bool | None = None) -> float:
-        """The largest half-width at a cost, with the wished confidence."""
-        together = self.wish.simultaneous if simultaneous is None else simultaneous
+        """The largest half-width at a cost, with the confidence that is requested.
+
+        Raises
+        ------
+        UsageError
+            If the question cannot state its accuracy beforehand.
+        """
+        together = self.accuracy.simultaneous if simultaneous is None else simultaneous
         preview = self.preview(cost)
         if not preview.states_accuracy:
             raise UsageError(
@@ -88,16 +95,28 @@ class Wish:
                 "it cannot say beforehand how accurate its answer would be",
                 "Leave it out",
             )
-        return float(preview.accuracy(self.wish.confidence, together))
+        return float(preview.accuracy(self.accuracy.confidence, together))
 
-    def met(self, cost: CentralMeasure) -> bool:
-        """Whether the answer would be as accurate as wished."""
-        return self.half_width(cost) <= self.wish.half_width
+    def is_met(self, cost: CentralMeasure) -> bool:
+        """Whether the answer would be as accurate as requested."""
+        return self.half_width(cost) <= self.accuracy.half_width
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A measure of cost, counted in whole units."""
+    """A measure of cost, counted in the whole units of the ledger.
+
+    Attributes
+    ----------
+    name : {"pure", "approx", "zcdp"}
+    letter : {"epsilon", "rho"}
+    units : int
+        How many units an epsilon, or rho, of 1 is.
+    most : int
+        The largest cost that a ledger can hold, in units.
+    delta : Fraction
+        The delta of every cost, 0 unless it is "approx".
+    """
 
     name: str
     letter: str
@@ -118,14 +137,12 @@ class Kind:
         if slack and measure == "zcdp":
             raise rho_with_delta()
         kind = _KINDS[measure]
-        return (
-            Kind("approx", kind.letter, kind.units, kind.most, ApproxDP(1, slack).delta)
-            if slack
-            else kind
-        )
+        if not slack:
+            return kind
+        return Kind("approx", kind.letter, kind.units, kind.most, ApproxDP(1, slack).delta)
 
     def cost(self, units: int) -> CentralMeasure:
-        """So many units as a cost."""
+        """The cost of this many units."""
         level = Fraction(units, self.units)
         match self.name:
             case "zcdp":
@@ -135,16 +152,15 @@ class Kind:
         return PureDP(level)
 
     def level(self, cost: CentralMeasure) -> Fraction:
-        """A cost as a number: its epsilon or rho."""
+        """The epsilon or rho of a cost."""
         return Fraction(cost.rho if isinstance(cost, ZCDP) else cost.epsilon)
 
     def between(self, low: Fraction, high: Fraction, points: int) -> list[CentralMeasure]:
         """Costs from low to high, evenly spaced in logarithms."""
-        ends = max(float(low), 1 / self.units), min(float(high), self.most / self.units)
-        units = [
-            min(max(round(level * self.units), 1), self.most)
-            for level in np.geomspace(*ends, points).tolist()
-        ]
+        least = max(float(low), 1 / self.units)
+        largest = min(float(high), self.most / self.units)
+        levels = np.geomspace(least, largest, points).tolist()
+        units = [min(max(round(level * self.units), 1), self.most) for level in levels]
         return [self.cost(each) for each in dict.fromkeys(units)]
 
 
@@ -165,64 +181,85 @@ def kind_of(cost: CentralMeasure) -> Kind:
             return _KINDS["pure"]
 
 
-def shared(plan: Plan, asked: Sequence[Wish], kind: Kind) -> Plan:
-    """Solve the shares: each question's is what it needs alone. Shares that the plan states are kept.
+def with_shares(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> Plan:
+    """Give each question of a plan the share that it needs by itself; shares that the plan states are kept.
 
-    Delta is divided by the same shares, and what a question needs depends on its delta; so a few rounds go back and forth.
+    Delta is divided by the same shares, and what a question needs depends on its delta. So shares
+    and needs are computed in turn, until they agree.
     """
-    if plan.shares is not None or len(asked) == 1:
+    if plan.shares is not None or len(requests) == 1:
         return plan
-    weights = [1] * len(asked)
+    weights = [1] * len(requests)
     for _ in range(ROUNDS if kind.delta else 1):
         costs = Plan(plan.questions, weights).costs(kind.cost(kind.units))
-        found = [least_alone(one, kind_of(cost)) for one, cost in zip(asked, costs, strict=True)]
+        found = [
+            least_alone(request, kind_of(cost))
+            for request, cost in zip(requests, costs, strict=True)
+        ]
         if found == weights:
             break
         weights = found
     return Plan(plan.questions, weights)
 
 
-def least_alone(one: Wish, kind: Kind) -> int:
-    """The least units at which one question is as accurate as wished."""
-    return least(lambda units: one.met(kind.cost(units)), kind.units, kind.most, str(one.wish))
+def least_alone(request: AccuracyRequest, kind: Kind) -> int:
+    """The least units at which one question is as accurate as requested."""
+
+    def is_met(units: int) -> bool:
+        return request.is_met(kind.cost(units))
+
+    return least(is_met, kind.units, kind.most, str(request.accuracy))
 
 
-def least_total(plan: Plan, asked: Sequence[Wish], kind: Kind) -> int:
-    """The least units at which every question of a plan with these shares is as accurate as wished."""
+def least_total(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> int:
+    """The least units at which every question of a plan with these shares is as accurate as requested."""
 
-    def met(units: int) -> bool:
-        return all(
-            one.met(cost) for one, cost in zip(asked, plan.costs(kind.cost(units)), strict=True)
-        )
+    def are_met(units: int) -> bool:
+        costs = plan.costs(kind.cost(units))
+        return all(request.is_met(cost) for request, cost in zip(requests, costs, strict=True))
 
+    # The shares are what each question needs by itself, so their sum is close to the answer.
     start = kind.units if plan.shares is None else max(1, int(sum(plan.weights)))
-    return least(met, start, kind.most, "; ".join(dict.fromkeys(str(one.wish) for one in asked)))
+    accuracies = dict.fromkeys(str(request.accuracy) for request in requests)
+    return least(are_met, start, kind.most, "; ".join(accuracies))
 
 
-def least(met: Callable[[int], bool], start: int, most: int, wish: str) -> int:
-    """The least units that are enough: they are, and one less is not.
+def least(is_met: Callable[[int], bool], start: int, most: int, accuracy: str) -> int:
+    """Search the least units that are enough: these are, and one unit less is not.
 
-    A refusal counts as not enough; if nothing is, the first refusal is raised, or ``Infeasible``.
+    Parameters
+    ----------
+    is_met : function of units
+        Whether they are enough. If it refuses them with a ``SfumatoError``, they are not.
+    start : int
+        Where the search begins.
+    most : int
+        The largest units there are.
+    accuracy : str
+        What is requested, for the message.
+
+    Raises
+    ------
+    Infeasible
+        If not even the most are enough. If some units were refused, the first refusal instead.
     """
     refusals: list[SfumatoError] = []
 
     def enough(units: int) -> bool:
         try:
-            return met(units)
+            return is_met(units)
         except SfumatoError as refusal:
             refusals.append(refusal)
             return False
 
     low, high = _bracket(enough, min(start, most), most)
+    if high > most and refusals:
+        raise refusals[0]
     if high > most:
-        raise (
-            refusals[0]
-            if refusals
-            else Infeasible(
-                f"an answer {wish}",
-                "no cost that a ledger can count is enough for it",
-                "Allow a larger half-width, or ask for fewer cells",
-            )
+        raise Infeasible(
+            f"an answer {accuracy}",
+            "no cost that a ledger can count is enough for it",
+            "Allow a larger half-width, or ask for fewer cells",
         )
     while high - low > 1:
         middle = (low + high) // 2
@@ -231,7 +268,13 @@ def least(met: Callable[[int], bool], start: int, most: int, wish: str) -> int:
 
 
 def _bracket(enough: Callable[[int], bool], start: int, most: int) -> tuple[int, int]:
-    """Units that are not enough, or 0, and units that are, or more than there can be; by doubling or halving."""
+    """Enclose the least units by doubling or halving.
+
+    Returns
+    -------
+    tuple of two int
+        Units that are not enough, or 0, and units that are; ``most + 1`` if none are.
+    """
     if not enough(start):
         low, high = start, min(2 * start, most)
         while not enough(high):
@@ -239,6 +282,7 @@ def _bracket(enough: Callable[[int], bool], start: int, most: int) -> tuple[int,
                 return most, most + 1
             low, high = high, min(2 * high, most)
         return low, high
+    # The start is often the answer itself: then one more look is enough.
     if start > 1 and not enough(start - 1):
         return start - 1, start
     low, high = start // 2, start

@@ -122,7 +122,7 @@ def _met_alone(part: Part) -> bool:
 
 
 def _up(value: float) -> str:
-    """Print a half-width or a risk, rounded up: a relaxed wish must be met by what is quoted."""
+    """Print a half-width or a risk, rounded up: a relaxed request must be met by what is quoted."""
     return (
         f"{value:,.0f}" if value == round(value) else rounded(value, 3 if value < 1 else 6, up=True)
     )

@@ -21,11 +21,11 @@ class Part(msgspec.Struct, frozen=True):
     cells : int or None
         How many numbers it releases, at the floor.
     accuracy : Within
-        What is wished for.
+        What is requested.
     floor : PureDP, ApproxDP or ZCDP
         What it needs for that: its share of the plan's floor.
     at_ceiling, each_at_ceiling : float or None
-        The half-width at the ceiling: as wished for, and number by number. None: the question
+        The half-width at the ceiling: as requested, and number by number. None: the question
         refuses that cost.
     half_widths : tuple of float or None
         Along ``Window.costs``.

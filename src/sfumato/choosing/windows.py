@@ -1,7 +1,8 @@
-"""The window: the least cost that is accurate enough, the largest that is safe enough, and what to relax if there is none.
+"""The window: from the least cost that is accurate enough to the largest that is safe enough.
 
-The floor is found by previews alone: each question says how accurate it would be at a cost, in whole units of the ledger. The
-ceiling follows from the promise, so it holds for every question and for all of them together, whatever noise they add.
+The floor is found by previews alone: each question states how accurate it would be at a cost. The
+ceiling follows from the guarantee. So it holds for every question, and for all of them together,
+whatever noise they add.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sfumato.answers.question import AnyQuestion
-from sfumato.choosing import explanation as words
-from sfumato.choosing.costs import Kind, Wish, Within, least_total, shared
+from sfumato.choosing.costs import AccuracyRequest, Kind, Within, least_total, with_shares
+from sfumato.choosing.explanation import explain
 from sfumato.choosing.span import Part, Span
 from sfumato.domain import Axis, Domain
 from sfumato.errors import SfumatoError, UsageError
@@ -30,7 +31,7 @@ BEYOND = 8  # how far the picture goes below and above the window
 
 
 class Window(Span, frozen=True, tag="window"):
-    """Between accurate enough and safe enough. Made from public things only: no data was touched, nothing was spent.
+    """Between accurate enough and safe enough. It is computed from public things only, and spends nothing.
 
     Attributes
     ----------
@@ -43,7 +44,7 @@ class Window(Span, frozen=True, tag="window"):
     worlds : Worlds, int or None
         For a disclosure risk.
     floor_cost : PureDP, ApproxDP or ZCDP
-        The least cost at which every question is as accurate as wished; one unit less is not enough.
+        The least cost at which every question is as accurate as requested; one unit less is not.
     ceiling_cost : PureDP, ApproxDP or ZCDP
         The largest cost within the risk.
     risk_at_floor : float
@@ -54,10 +55,10 @@ class Window(Span, frozen=True, tag="window"):
 
     def explain(self) -> str:
         """Say in sentences what the window is, and, if it is empty, what to relax and by how much."""
-        return words.explain(self)
+        return explain(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw error and risk along cost, each as a share of what is allowed, on a matplotlib Axes; return the Axes."""
+        """Draw error and risk along cost, each as a share of what is allowed, and return the matplotlib Axes."""
         from sfumato.charts import windows
 
         return windows.draw(self, ax)
@@ -78,20 +79,22 @@ def window(
     measure: str = "pure",
     delta: Exactly = 0,
 ) -> Window:
-    """Which epsilon is accurate enough and safe enough? Touches no data, spends nothing.
+    """Which epsilon is accurate enough and safe enough? Touches no data and spends nothing.
 
     Parameters
     ----------
     question : question, list of questions, or Plan
-        The shares of several are solved so that each meets its wish; those of a Plan that states shares are kept.
+        Several share the cost so that each is as accurate as requested; shares that a Plan states are
+        kept.
     domain : Domain
     unit : Unit
     accuracy : Within, or one a question
     risk : Risk
-        It is read for the promise of all questions together.
+        It is read for the guarantee of all questions together.
     worlds : (records, size), Choice, Choices or int; for ``Risk(disclosure=...)``
-        Which data sets are possible: any ``size`` of so many persons; those of a universe (of several, the strictest); or how
-        many, any two of them neighbours. What ``choose`` computed for *its* query is not used: see Notes.
+        Which data sets are possible: any ``size`` of so many records; those of a universe (of several,
+        the strictest); or how many there are, any two of them neighbours. What ``choose`` computed for
+        *its* query is not used: see Notes.
     rows : int or None
         Your own public guess of the number of rows, for what depends on it.
     measure : {"pure", "zcdp"}
@@ -106,42 +109,51 @@ def window(
     Raises
     ------
     Infeasible
-        If no cost is accurate enough, or none is safe enough. A floor above the ceiling raises nothing: ``feasible`` is false.
+        If no cost is accurate enough, or none is safe enough. A floor above the ceiling raises nothing:
+        then ``feasible`` is false.
 
     Notes
     -----
-    Lee and Clifton's epsilon holds for one query whose noise follows its sensitivity over the universe. A histogram at the
-    same epsilon tells two worlds apart better: two persons exchanged move two counts. So the ceiling here is what the promise
-    itself says about the worlds.
+    Lee and Clifton's epsilon holds for one query whose noise follows its sensitivity over the
+    universe. A histogram at the same epsilon tells two worlds apart better: two persons exchanged move
+    two counts. So the ceiling here is what the guarantee itself says about the worlds.
 
-    The floor is found by doubling and halving, then by bisection. If a question's accuracy does not improve with every unit
-    (a grid that becomes finer as epsilon grows), the floor is still accurate enough and one unit less is not, but an
-    even smaller cost may be.
+    The floor is found by doubling and halving, then by bisection. If a question's accuracy does not
+    improve with every unit (a grid that becomes finer as epsilon grows), the floor is still accurate
+    enough and one unit less is not, but an even smaller cost may be.
 
     >>> from sfumato.domain import Interval
     >>> from sfumato.histogram import Histogram
     >>> ages = Domain(age=Interval(0, 100, step=2))
-    >>> wish = Within(20, confidence=0.95, simultaneous=True)
-    >>> found = window(Histogram("age"), domain=ages, unit=Unit(), accuracy=wish, risk=Risk(prior=0.01, posterior=0.05))
+    >>> found = window(
+    ...     Histogram("age"),
+    ...     domain=ages,
+    ...     unit=Unit(),
+    ...     accuracy=Within(20, confidence=0.95, simultaneous=True),
+    ...     risk=Risk(prior=0.01, posterior=0.05),
+    ... )
     >>> found.floor, found.ceiling, found.feasible
     (0.335061611, 1.65068087, True)
     """
-    plan, space = as_plan(question), domain if isinstance(domain, Domain) else Domain(domain)
+    plan = as_plan(question)
+    if not isinstance(domain, Domain):
+        domain = Domain(domain)
     known = _read_worlds(worlds, unit, risk)
-    wishes = _wishes(plan, accuracy)
+    accuracies = _accuracies(plan, accuracy)
     kind = Kind.of(measure, delta)
-    asked = [
-        Wish(q, space, unit, rows, wish) for q, wish in zip(plan.questions, wishes, strict=True)
+    requests = [
+        AccuracyRequest(each, domain, unit, rows, within)
+        for each, within in zip(plan.questions, accuracies, strict=True)
     ]
-    solved = shared(plan, asked, kind)
-    floor = kind.cost(least_total(solved, asked, kind))
+    plan = with_shares(plan, requests, kind)
+    floor = kind.cost(least_total(plan, requests, kind))
     ceiling = risk.largest(kind.cost(1), worlds=known)
-    ends = kind.level(floor), kind.level(ceiling)
+    ends = (kind.level(floor), kind.level(ceiling))
     costs = kind.between(min(ends) / BEYOND, max(ends) * BEYOND, POINTS)
-    parts = tuple(_part(i, solved, one, (floor, ceiling), costs) for i, one in enumerate(asked))
+    parts = [_part(i, plan, each, (floor, ceiling), costs) for i, each in enumerate(requests)]
     return Window(
-        plan=solved,
-        parts=parts,
+        plan=plan,
+        parts=tuple(parts),
         unit=unit,
         risk=risk,
         worlds=known,
@@ -156,22 +168,22 @@ def window(
 def _part(
     i: int,
     plan: Plan,
-    asked: Wish,
+    request: AccuracyRequest,
     ends: tuple[CentralMeasure, CentralMeasure],
     costs: Sequence[CentralMeasure],
 ) -> Part:
     def half_width(total: CentralMeasure, simultaneous: bool | None = None) -> float | None:
         try:
-            return asked.half_width(plan.costs(total)[i], simultaneous)
+            return request.half_width(plan.costs(total)[i], simultaneous)
         except SfumatoError:  # the question refuses this cost
             return None
 
     floor, ceiling = ends
-    preview = asked.preview(plan.costs(floor)[i])
+    preview = request.preview(plan.costs(floor)[i])
     return Part(
         question=preview.question,
         cells=preview.cells,
-        accuracy=asked.wish,
+        accuracy=request.accuracy,
         floor=plan.costs(floor)[i],
         at_ceiling=half_width(ceiling),
         each_at_ceiling=half_width(ceiling, False),
@@ -179,9 +191,10 @@ def _part(
     )
 
 
-def _wishes(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]:
+def _accuracies(plan: Plan, accuracy: Within | Sequence[Within]) -> list[Within]:
+    """The accuracy that is requested of each question."""
     given = [accuracy] * len(plan.questions) if isinstance(accuracy, Within) else accuracy
-    if not isinstance(given, Sequence) or not all(isinstance(wish, Within) for wish in given):
+    if not isinstance(given, Sequence) or not all(isinstance(each, Within) for each in given):
         raise UsageError(
             "the accuracy of a window",
             "it is not a Within",

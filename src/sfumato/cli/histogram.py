@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 import msgspec
 
-from sfumato.choosing.costs import Kind, Wish, Within, least_alone
+from sfumato.choosing.costs import AccuracyRequest, Kind, Within, least_alone
 from sfumato.cli.options import (
     INTEGER,
     charged_option,
@@ -139,7 +139,7 @@ def _solved(question: Histogram, domain: Domain, wanted: _Wanted, told: Publishi
     confidence = float(positive(wanted.confidence, "confidence"))
     within = Within(accuracy, confidence, wanted.simultaneous)
     unit = Unit(told.rows_per_person, told.neighbours)
-    cost = kind.cost(least_alone(Wish(question, domain, unit, None, within), kind))
+    cost = kind.cost(least_alone(AccuracyRequest(question, domain, unit, None, within), kind))
     talk(
         f"The least cost for an accuracy of {wanted.accuracy} with {confidence:.0%} confidence: {cost}."
     )
