@@ -22,6 +22,44 @@ GROUPS = {"sfumato.questions", "sfumato.readers"}  # of entry points
 FIGURES = sorted((ROOT / "docs" / "figures").glob("*.svg"))
 PATH = re.compile(r"[A-Za-z_][\w/]*(?:/|\.py\b|\.pyi\b)")
 
+# Folders whose tests hold for the library as a whole, or for the helpers of tests.
+APART = {"conformance", "red", "support", "trust", "typing"}
+# Tests beside them that do so, too.
+WHOLE = {
+    "additions",
+    "architecture",
+    "bad_input",
+    "coverage",
+    "documents",
+    "hostile_text",
+    "interrupts",
+    "known",
+    "outputs",
+    "processes",
+    "public_names",
+    "statements",
+}
+# Rooms whose tests do not yet name their modules.
+NOT_YET = {
+    "audit",
+    "cli",
+    "clustering",
+    "data",
+    "demo",
+    "histogram",
+    "ledger",
+    "local",
+    "partition",
+    "random",
+    "risk",
+    "streaming",
+    "test_publisher.py",
+    "test_streams.py",
+    "test_streams_killed.py",
+    "test_upgrading.py",
+    "test_verifying.py",
+}
+
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_every_file_that_a_page_names_is_there(page):
@@ -81,3 +119,40 @@ def test_no_module_imports_itself_by_way_of_others():
 def test_a_cycle_is_noticed():
     with pytest.raises(CycleError, match="'a'"):
         TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
+
+
+def without_a_module(tests, package):
+    """Tests of a room that name none of its modules; one beside the rooms names a module at the top."""
+    for test in sorted(tests.rglob("test_*.py")):
+        room, *_ = parts = test.relative_to(tests).parts
+        if room in APART or (len(parts) == 1 and test.stem.removeprefix("test_") in WHOLE):
+            continue
+        module = package.joinpath(*parts[:-1], test.stem.removeprefix("test_"))
+        if not (module.with_suffix(".py").exists() or (module / "__init__.py").exists()):
+            yield "/".join(parts)
+
+
+def test_every_test_names_a_module():
+    strays = list(without_a_module(ROOT / "tests", PACKAGE))
+    assert [stray for stray in strays if stray.split("/")[0] not in NOT_YET] == []
+
+
+def test_a_test_that_names_no_module_is_noticed(tmp_path):
+    tests = tmp_path / "tests"
+    package = tmp_path / "package"
+    for path in (
+        package / "room" / "table.py",
+        package / "door.py",
+        package / "room" / "tree" / "__init__.py",
+        tests / "room" / "test_table.py",
+        tests / "room" / "test_tree.py",
+        tests / "room" / "test_chair.py",
+        tests / "room" / "tree" / "test_table.py",
+        tests / "test_door.py",
+        tests / "test_house.py",
+        tests / "trust" / "test_anything.py",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    strays = ["room/test_chair.py", "room/tree/test_table.py", "test_house.py"]
+    assert list(without_a_module(tests, package)) == strays
