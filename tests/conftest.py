@@ -1,4 +1,4 @@
-"""Shared by all tests: hypothesis profiles, patience with slow machines, and where long evidence is written."""
+"""What all tests share: profiles of hypothesis, patience, and where evidence is written."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ def _commit() -> str:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Write which long tests ran, how they ended, how long they took and for which commit; those that did not run now keep their line."""
+    """Write which long tests ran, how they ended, how long they took and for which commit.
+
+    Those that did not run now keep their line.
+    """
     folder: Path | None = config.getoption("--evidence")
     if folder is None:
         return

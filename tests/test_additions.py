@@ -1,4 +1,7 @@
-"""What an addition to the library takes: one file with the thing and one line in the registry, beside its tests and its page."""
+"""What an addition to the library takes.
+
+It takes one file with the thing and one line in the registry, beside its tests and its page.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ from sfumato.answers.release import Release
 from sfumato.partition.binary import BinaryPartitioner
 
 
-class HalvesPartitioner(BinaryPartitioner, frozen=True, tag="halves", omit_defaults=True, forbid_unknown_fields=True):
+class HalvesPartitioner(
+    BinaryPartitioner, frozen=True, tag="halves", omit_defaults=True, forbid_unknown_fields=True
+):
     """Where are they, in two halves?"""
 
     depth: int = 1
@@ -49,8 +54,9 @@ def printed(*words):
 def planned(tag, **fields):
     return type(from_plain({"type": tag, **fields}, AnyQuestion)).__name__
 
+added = ("HalvesPartitioner", "Tally", "TallyRelease")
 print(json.dumps({
-    "public": [name for name in sf.__all__ if name in ("HalvesPartitioner", "Tally", "TallyRelease")],
+    "public": [name for name in sf.__all__ if name in added],
     "planned": [planned("halves", axes="x"), planned("tally", axis="x")],
     "help": printed("--help"),
     "methods": printed("partition", "--help"),
@@ -64,8 +70,8 @@ print(json.dumps({
 def test_a_partitioner_and_a_question_take_one_file_and_one_line_each(tmp_path: Path) -> None:
     """With its tests and its page a partitioner takes 4 files.
 
-    A question in a room of its own takes 6: the door names its release, and pyproject.toml the floor of its room.
-    docs/cli.md follows by itself: `make docs` writes it.
+    A question in a room of its own takes 6: the door names its release, and pyproject.toml the
+    floor of its room. docs/cli.md follows by itself: `make docs` writes it.
     """
     copy = tmp_path / "sfumato"
     shutil.copytree(HERE, copy, ignore=shutil.ignore_patterns("*.parquet", "__pycache__"))

@@ -1,4 +1,4 @@
-"""The pages about how the package is built and extended name what is there, and the drawings show what they say."""
+"""How the package is built: its pages, drawings, imports and tests agree with the code."""
 
 from __future__ import annotations
 
@@ -122,7 +122,10 @@ def test_a_cycle_is_noticed():
 
 
 def without_a_module(tests, package):
-    """Tests of a room that name none of its modules; one beside the rooms names a module at the top."""
+    """Tests of a room that name none of its modules.
+
+    A test beside the rooms names a module at the top.
+    """
     for test in sorted(tests.rglob("test_*.py")):
         room, *_ = parts = test.relative_to(tests).parts
         if room in APART or (len(parts) == 1 and test.stem.removeprefix("test_") in WHOLE):

@@ -1,4 +1,7 @@
-"""Each wrong input gets a typed error of three parts, spends nothing, and quotes no value of the data."""
+"""Each wrong input gets a typed error of three parts.
+
+It spends nothing, and quotes no value of the data.
+"""
 
 from __future__ import annotations
 
@@ -212,7 +215,10 @@ def test_a_ledger_from_another_version(tmp_path: Path) -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """A child process that may not write files beyond a size: the ledger refuses, and the parent finds it whole."""
+    """A child process that may not write files beyond a size.
+
+    The ledger refuses, and the parent finds it whole.
+    """
     data = np.random.default_rng(0).random((10, 1))
     domain = sf.Domain(x=sf.Interval(0, 1))
     child = os.fork()

@@ -76,7 +76,10 @@ def test_nearest():
     ("code", "left"), [(0, 0), (143, 143), (None, 1), ("87654321", 1), (31_973, 1)]
 )
 def test_a_program_that_is_told_to_end_ends(code: object, left: int) -> None:
-    """As by a signal handler in the middle of a scan; what an engine says by it is not passed on."""
+    """As by a signal handler in the middle of a scan.
+
+    What an engine says by it is not passed on.
+    """
 
     @without_frames
     def ends() -> None:

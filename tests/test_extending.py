@@ -1,4 +1,7 @@
-"""What docs/extending.md adds from outside: a question and a partitioner, released, stored, drawn, planned and asked."""
+"""What docs/extending.md adds from outside.
+
+A question and a partitioner, released, stored, drawn, planned and asked.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,10 @@ def test_the_answer_is_what_the_counts_say(followed):
 
 
 def test_the_intervals_hold_the_true_shares_as_often_as_they_say(followed):
-    """The noise is exact and the interval a union bound, so of 400 draws at 80% far more than 280 hold: P(fewer) < 1e-6."""
+    """Of 400 intervals at 80% more than 280 hold: P(fewer) < 1e-6.
+
+    The noise is exact, and the interval is a union bound.
+    """
     table = followed.visits
     late = np.array(
         [
@@ -255,7 +261,10 @@ def test_an_answer_that_cannot_be_read_back_is_not_stored_and_can_be_mended(tmp_
 
 
 def test_the_reader_counts_what_the_file_does(followed):
-    """The rows of the database are those of the file, so at a cost that leaves no noise the answers are the same."""
+    """The rows of the database are those of the file.
+
+    So at a cost that leaves no noise the answers are the same.
+    """
     asked = [followed.question, sf.Histogram(["ward", "wait"], bins={"wait": 24})]
     found = []
     for data in ("visits.parquet", followed.address):
@@ -276,7 +285,10 @@ def test_the_reader_keeps_the_contract_of_all_readers(followed):
 
 
 def test_the_reader_shows_no_value_of_another_type(followed, tmp_path):
-    """SQLite holds text in a column of numbers; such a value is missing, and its row is not counted."""
+    """SQLite holds text in a column of numbers.
+
+    Such a value is missing, and its row is not counted.
+    """
     with sqlite3.connect(tmp_path / "odd.db") as database:
         database.execute("CREATE TABLE t (wait REAL)")
         database.executemany("INSERT INTO t VALUES (?)", [(1.0,), ("secret",), (None,), (5,)])

@@ -1,6 +1,9 @@
-"""What others wrote, such as labels, names of columns and saved files, neither steers a terminal nor stalls or breaks a run.
+"""What others wrote neither steers a terminal nor stalls or breaks a run.
 
-Work is bounded by sizes, never measured by the clock: what is looked at is how long the numbers are that reach exact arithmetic.
+Others write labels, names of columns and saved files.
+
+Work is bounded by sizes, never measured by the clock: what is looked at is how long the numbers are
+that reach exact arithmetic.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ def _bad(text: str) -> list[str]:
     return [c for c in text if c in BAD]
 
 
-# --- the terminal -----------------------------------------------------------------------------------------------------
+# --- the terminal ---------------------------------------------------------------------------------
 
 
 def test_one_function_escapes_what_steers() -> None:
@@ -182,7 +185,7 @@ def test_what_python_prints_steers_no_terminal() -> None:
         assert not any(line.startswith("fake") for line in text.splitlines())
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 NO_NUMBERS = [
     "0_5",
@@ -233,7 +236,10 @@ LONG = [
 
 @pytest.mark.parametrize("number", LONG, ids=range(len(LONG)))
 def test_numbers_too_long_to_work_with_never_reach_exact_arithmetic(number: Any) -> None:
-    """Decimal("1e9999999") has one digit, and as a Fraction ten million: the exponent is looked at first."""
+    """Decimal("1e9999999") has one digit, and as a Fraction ten million.
+
+    The exponent is looked at first.
+    """
     for name in ("epsilon", "rho", "delta"):
         with pytest.raises(UsageError):
             sf.preview(
@@ -313,7 +319,7 @@ def test_what_is_shown_of_a_parameter_is_short() -> None:
         assert len(shown(value)) < 250
 
 
-# --- plans ------------------------------------------------------------------------------------------------------------
+# --- plans ----------------------------------------------------------------------------------------
 
 PLAN = (Path(__file__).parent.parent / "examples" / "flights.toml").read_text("utf-8")
 PLANS = {
@@ -540,11 +546,14 @@ def test_only_refusals_come_out_of_any_parser(
     evidence("parsers", tried)
 
 
-# --- saved releases and reports ---------------------------------------------------------------------------------------
+# --- saved releases and reports -------------------------------------------------------------------
 
 
 def test_every_structure_of_a_file_refuses_unknown_fields() -> None:
-    """What a file says and no version reads would be lost without a word: a misspelt limit, or a claim."""
+    """What a file says and no version reads would be lost without a word.
+
+    It may be a misspelt limit, or a claim.
+    """
     seen: set[type] = set()
 
     def walk(kind: Any) -> None:
@@ -613,7 +622,7 @@ def test_a_line_without_an_end_is_read_in_pieces() -> None:
     assert found[1] == b"next\n"
 
 
-# --- noise that repeats -----------------------------------------------------------------------------------------------
+# --- noise that repeats ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,10 @@ def test_previews_say_how_many_rows_it_takes() -> None:
 
 
 def test_the_median_of_a_small_group_is_not_known_in_the_flights() -> None:
-    """F9 has 682 delays, and the limit of 12 a rank error of more than that: its median was drawn at 144 minutes, and is 0.5 or so."""
+    """F9 has 682 delays, and the limit of 12 a rank error of more than that.
+
+    Its median was drawn at 144 minutes, and is 0.5 or so.
+    """
     from sfumato.demo import flights_domain, flights_path
 
     source = sf.source(flights_path(), flights_domain(), person="tailnum", rows_per_person=12)

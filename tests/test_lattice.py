@@ -126,7 +126,10 @@ def test_printed_edges_are_the_kernels_to_rounding(lower, upper):
 
 @pytest.mark.parametrize(("lower", "upper"), BOXES)
 def test_a_printed_edge_belongs_to_the_cell_that_it_opens(lower, upper):
-    """Half-open cells [a, b) as printed: the kernel and the printed edges agree on the edges themselves."""
+    """Cells are half-open, [a, b), as they are printed.
+
+    The kernel and the printed edges agree on the edges themselves.
+    """
     wrong = 0
     for cells in range(1, 200):
         axis = GridAxis("x", lower, upper, cells)
@@ -163,7 +166,10 @@ def test_given_edges(edges, values):
     ],
 )
 def test_decimal_steps_lie_in_the_cells_that_they_open(lower, upper, step):
-    """Cents typed by people, read as doubles: every one in its own cell, and the edge printed is the cent itself."""
+    """Cents are typed by people and read as doubles.
+
+    Every one lies in its own cell, and the edge printed is the cent itself.
+    """
     interval = Interval(lower, upper, step=step)
     axis = grid_axis("x", interval, interval.natural_cells)
     typed = np.array(

@@ -92,7 +92,10 @@ def test_a_counter_is_refused_for_steps_times_categories() -> None:
 
 
 def test_the_least_that_a_number_takes_fits_the_store() -> None:
-    """A histogram of the largest size fits the longest value of SQLite whatever its counts are: 20 digits and a comma each."""
+    """A histogram of the largest size fits the longest value of SQLite whatever its counts are.
+
+    Each takes 20 digits and a comma at most.
+    """
     assert len(str(-(2**63))) + 1 == 21
     assert MOST_NUMBERS < MOST_STORED
     assert MOST_STORED * 21 <= 10**9
@@ -104,9 +107,13 @@ import numpy as np, sfumato as sf
 kind, n = sys.argv[1], int(sys.argv[2])
 start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 names = ["x"] if kind == "histogram" else ["x", "y"]
-src = sf.source(np.random.default_rng(0).random((1000, len(names))), sf.Domain({name: sf.Interval(0, 1) for name in names}), name="doc")
-asked = {"histogram": lambda: sf.Histogram("x", bins=n), "grid": lambda: sf.UniformPartitioner(partitions=n),
-         "tree": lambda: sf.BinaryPartitioner(depth=n.bit_length() - 1)}[kind]()
+domain = sf.Domain({name: sf.Interval(0, 1) for name in names})
+src = sf.source(np.random.default_rng(0).random((1000, len(names))), domain, name="doc")
+asked = {
+    "histogram": lambda: sf.Histogram("x", bins=n),
+    "grid": lambda: sf.UniformPartitioner(partitions=n),
+    "tree": lambda: sf.BinaryPartitioner(depth=n.bit_length() - 1),
+}[kind]()
 with tempfile.TemporaryDirectory() as folder:
     publisher = sf.Publisher(src, ledger=os.path.join(folder, "b.db"), account="a", budget="1")
     release = publisher.release(asked, epsilon="0.000001")
@@ -121,7 +128,10 @@ with tempfile.TemporaryDirectory() as folder:
 
 @pytest.mark.deep
 def test_the_largest_answers_fit_a_laptop(evidence: Callable[[str, object], None]) -> None:
-    """At the limit, with noise of scale 10^6: 3 GB at most from the scan to the file that was read back, and a tenth of a blob."""
+    """At the limit, with noise of scale 10^6.
+
+    It takes 3 GB at most from the scan to the file that was read back, and a tenth of a blob.
+    """
     found = {}
     for kind, size in (
         ("histogram", MOST_NUMBERS),

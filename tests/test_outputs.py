@@ -1,4 +1,7 @@
-"""What version 0.2 wrote before its inside was rebuilt: the same outputs, and files that still open."""
+"""What version 0.2 wrote before its inside was rebuilt.
+
+The outputs are the same, and the files still open.
+"""
 
 from __future__ import annotations
 

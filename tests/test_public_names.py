@@ -21,11 +21,15 @@ def test_the_door_is_sorted_and_every_name_opens() -> None:
 
 
 DOCUMENTED = """
-    Domain Interval Categories Keys source Publisher preview load report Plan ApproxDP ZCDP PureDP MetricDP Unit
-    Histogram Mean Sum Variance Quantiles UniformPartitioner AdaptiveGridPartitioner PrivTreePartitioner AutoPartitioner BinaryPartitioner
-    MedianPartitioner MultiQuantilePartitioner Shares KMeans BPM MultivariateLaplace PrivateKMeans Counter Calendar
+    Domain Interval Categories Keys source Publisher preview load report Plan ApproxDP ZCDP PureDP
+    MetricDP Unit
+    Histogram Mean Sum Variance Quantiles UniformPartitioner AdaptiveGridPartitioner
+    PrivTreePartitioner AutoPartitioner BinaryPartitioner
+    MedianPartitioner MultiQuantilePartitioner Shares KMeans BPM MultivariateLaplace PrivateKMeans
+    Counter Calendar
     risk choose window Within Risk histogram_accuracy histogram_epsilon testing
-    SfumatoError UsageError BoundsRequired Infeasible BudgetExceeded DataError LedgerError InternalError
+    SfumatoError UsageError BoundsRequired Infeasible BudgetExceeded DataError LedgerError
+    InternalError
 """
 ANNOTATED = """
     Source Receipt Ledger Account Question Release Preview Estimate Guarantee Stream Choice Window
@@ -46,7 +50,10 @@ def test_what_the_documents_call_and_what_users_annotate_is_public() -> None:
 
 
 def test_the_stub_and_the_modules_agree() -> None:
-    """Type checkers read the stub, and Python imports what it names: each class is the one of that name."""
+    """Type checkers read the stub, and Python imports what it names.
+
+    Each class is the one of that name.
+    """
     for name, place in listed("__init__").items():
         found = imported(place)
         assert getattr(sf, name) is found
@@ -77,7 +84,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     ],
 )
 def test_nothing_heavy_is_imported_until_it_is_used(code: str) -> None:
-    probe = f"{code}\nimport sys; print(sorted({{'numpy','scipy','pyarrow','matplotlib','rich','msgspec','duckdb'}} & set(sys.modules)))"
+    heavy = {"numpy", "scipy", "pyarrow", "matplotlib", "rich", "msgspec", "duckdb"}
+    probe = f"{code}\nimport sys; print(sorted({heavy} & set(sys.modules)))"
     out = subprocess.run(
         [sys.executable, "-c", probe], capture_output=True, text=True, check=True
     ).stdout
@@ -89,7 +97,8 @@ def test_publishing_needs_no_plotting_library() -> None:
         "import sys, numpy as np, sfumato as sf\n"
         "src = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 1)), name='t')\n"
         "with sf.Publisher(src, budget='1') as pub: pub.release(sf.Histogram('x'), epsilon='1')\n"
-        "print(sorted({'matplotlib', 'polars', 'duckdb', 'scipy.stats', 'jinja2'} & set(sys.modules)))"
+        "heavy = {'matplotlib', 'polars', 'duckdb', 'scipy.stats', 'jinja2'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     out = subprocess.run(
         [sys.executable, "-c", probe], capture_output=True, text=True, check=True

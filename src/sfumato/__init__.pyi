@@ -1,4 +1,7 @@
-"""The public names, and where each of them is: read when a name is first used, and by type checkers."""
+"""The public names, and where each of them is.
+
+It is read by type checkers, and by the package when a name is first used.
+"""
 
 from . import risk as risk
 from . import testing as testing

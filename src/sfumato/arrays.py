@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 Array: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[Any]]
 """An ndarray of any shape and dtype: the same type as the bare ``np.ndarray``.
 
-A checker that refuses an explicit ``Any`` refuses the bare name wherever it stands, and this one here only.
+A checker that refuses an explicit ``Any`` refuses the bare name wherever it stands, and this one
+here only.
 """
 
 
 def as_floats(values: object) -> NDArray[np.float64]:
-    """Read doubles as numpy does; values that are none give an empty array, which checks of shape refuse.
+    """Read doubles as numpy does; anything else gives an empty array.
+
+    Callers refuse an empty array when they check its shape, without a word of what was given.
 
     What numpy says of such values may quote them, and no message of ours does.
 

@@ -54,7 +54,8 @@ class Cube:
     coordinates : int64 ndarray of shape (occupied, axes), or None when dense
         Sorted, distinct.
     keys : dict
-        Of each axis of keys: the keys, sorted and distinct, in whose order its cells stand. True data, like the counts.
+        Of each axis of keys: the keys, sorted and distinct, in whose order its cells stand. True
+        data, like the counts.
     """
 
     lattice: Lattice
@@ -103,7 +104,10 @@ class Cube:
         return int(self.counts.sum())
 
     def __add__(self, other: Cube) -> Cube:
-        """Add the cube of another part of the table; each person's rows must have been bounded over both."""
+        """Add the cube of another part of the table.
+
+        Each person's rows must have been bounded over both parts together.
+        """
         if self.lattice != other.lattice:
             raise InternalError("Cubes on different lattices cannot be added.")
         if self.coordinates is None or other.coordinates is None:
@@ -131,7 +135,7 @@ class Cube:
         return replace(self, coordinates=coordinates, keys=keys)
 
     def serves(self, lattice: Lattice) -> bool:
-        """Whether its rows can be given on another lattice: where its own refines that one exactly."""
+        """Whether its lattice refines another exactly, so that ``on`` can give its rows there."""
         return self.lattice.refines(lattice)
 
     def on(self, lattice: Lattice) -> Cube:
@@ -165,13 +169,17 @@ class Cube:
         return Cube(lattice, dense)
 
     def binned(self, edges: list[Array]) -> Array:
-        """Counts in the boxes of a product grid whose edges are lattice points, ``[a, b)``: int64 ndarray of its shape."""
+        """Counts in the boxes of a grid whose edges are lattice points: int64 ndarray.
+
+        A box holds its lower edges, not its upper ones.
+        """
         into = [
             np.searchsorted(edge, np.arange(axis.size), side="right") - 1
             for axis, edge in zip(self.lattice.axes, edges, strict=True)
         ]
         shape = tuple(len(edge) - 1 for edge in edges)
-        # The new axes only carry a size here: a grid's own edges stay with the partition that owns them.
+        # The new axes only carry a size here: a grid's own edges stay with the partition that owns
+        # them.
         boxes = Lattice(
             tuple(
                 GridAxis(axis.name, 0.0, 1.0, size)

@@ -40,27 +40,32 @@ Binning: TypeAlias = "Callable[[str, Interval], LatticeAxis]"
 class Interval(
     msgspec.Struct, frozen=True, tag="interval", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Which numbers, dates or times can occur: a public range, never the data's own minimum and maximum.
+    """Which numbers, dates or times can occur: a public range.
 
-    Values outside are clamped to the nearest end; rows with a missing value (null or NaN) are dropped, or counted at a stated
-    value. Infinities clamp.
+    Choose it from public knowledge, never from the minimum and maximum of the data.
+
+    Values outside are clamped to the nearest end; rows with a missing value (null or NaN) are
+    dropped, or counted at a stated value. Infinities clamp.
 
     Parameters
     ----------
     lower, upper : int, float, date, datetime or ISO text ("2013-01-01", "2013-01-01T06:00")
-        Public bounds, ``lower < upper``. Cells are half-open, ``[a, b)``, the last one closed: the integers 0 to 120 are
-        ``Interval(0, 121, step=1)``. A datetime without a zone is read as UTC.
+        Public bounds, ``lower < upper``. Cells are half-open, ``[a, b)``, the last one closed: the
+        integers 0 to 120 are ``Interval(0, 121, step=1)``. A datetime without a zone is read as
+        UTC.
     step : int, float, timedelta or None
-        Natural width of a cell, if there is one: 1 for integers, ``timedelta(hours=1)``; a date's is one day.
-        It must divide ``upper - lower``. For dates a number means days, for times seconds.
+        Natural width of a cell, if there is one: 1 for integers, ``timedelta(hours=1)``; a date's
+        is one day. It must divide ``upper - lower``. For dates a number means days, for times
+        seconds.
     missing : like the bounds, or None
-        What stands in for a missing value, within the bounds; None drops the row. An end of the axis that no value
-        reaches gives missing values a bin of their own.
+        What stands in for a missing value, within the bounds; None drops the row. An end of the
+        axis that no value reaches gives missing values a bin of their own.
 
     Raises
     ------
     UsageError
-        If the bounds are not finite, not ordered, not of one kind, the step does not divide them, or ``missing`` is outside.
+        If the bounds are not finite, not ordered, not of one kind, the step does not divide them,
+        or ``missing`` is outside.
 
     >>> Interval(0, 24, step=1).natural_cells
     24
@@ -152,12 +157,12 @@ class Interval(
 
     @property
     def time(self) -> TimeUnit | None:
-        """``"day"`` for dates, ``"microsecond"`` for times, None for numbers: the unit of ``numbers``."""
+        """The unit of ``numbers``: "day" for dates, "microsecond" for times, None for numbers."""
         return unit_of(self.lower)
 
     @property
     def numbers(self) -> tuple[float, float]:
-        """The bounds as floats: as they are, days since 1970-01-01, or microseconds since then in UTC."""
+        """The bounds as floats; of dates and times, days or microseconds since 1970-01-01."""
         return number_of(self.lower), number_of(self.upper)
 
     @property
@@ -253,13 +258,15 @@ class Categories(
 
 
 class Keys(msgspec.Struct, frozen=True, tag="keys", forbid_unknown_fields=True):
-    """Values that are not known beforehand, such as names of shops: a key must be paid for before it is shown.
+    """Values that are not known beforehand, such as names of shops.
+
+    A key must be paid for before it is shown.
 
     The column holds text, integers or booleans; rows with a missing value are dropped.
     """
 
     def on_lattice(self, name: str, binning: Binning) -> LatticeAxis:
-        """The cells along this axis, of the name given: one per key, whatever the keys turn out to be."""
+        """The cells along this axis, of the name given: one per key, whatever they are."""
         return KeyAxis(name)
 
 
@@ -272,7 +279,8 @@ class Domain(Mapping[str, "Axis"]):
     >>> domain = Domain(lon=Interval(-180, 180), lat=Interval(-90, 90), kind=Categories(["a", "b"]))
     >>> list(domain)
     ['lon', 'lat', 'kind']
-    >>> domain == Domain({"lon": Interval(-180, 180), "lat": Interval(-90, 90), "kind": Categories(["a", "b"])})
+    >>> axes = {"lon": domain["lon"], "lat": domain["lat"], "kind": domain["kind"]}
+    >>> domain == Domain(axes)
     True
     """
 
@@ -310,7 +318,8 @@ class Domain(Mapping[str, "Axis"]):
                 raise BoundsRequired(
                     f"axis {name!r} as {type(axis).__name__}",
                     "an axis has public bounds or labels, and they are never read off the data",
-                    f'Write {name}=Interval(lower, upper), {name}=Categories(["a", "b"]) or {name}=Keys()',
+                    f"Write {name}=Interval(lower, upper), "
+                    f'{name}=Categories(["a", "b"]) or {name}=Keys()',
                 )
 
     def __getitem__(self, name: str) -> Axis:
@@ -328,7 +337,8 @@ class Domain(Mapping[str, "Axis"]):
         return hash(frozenset(self._axes.items()))  # as for any mapping, the order does not count
 
     def __repr__(self) -> str:
-        return f"Domain({', '.join(f'{printable(name)}={axis!r}' for name, axis in self._axes.items())})"
+        axes = [f"{printable(name)}={axis!r}" for name, axis in self._axes.items()]
+        return f"Domain({', '.join(axes)})"
 
     def select(self, axes: str | Sequence[str] | None) -> tuple[str, ...]:
         """Resolve an ``axes`` argument: a name, a list of names, or None for all Interval axes."""
@@ -395,7 +405,11 @@ def named_axes(axes: object) -> tuple[str, ...]:
 
 
 def grid_axis(name: str, interval: Interval, cells: int, *, snap: bool = False) -> GridAxis:
-    """Lay equal cells over an interval; ``snap`` if their edges are decimal numbers although the interval has no step."""
+    """Lay equal cells over an interval.
+
+    With ``snap`` their edges are taken as decimal numbers although the interval has no step, so
+    that a value on an edge opens the cell above it.
+    """
     low, high = interval.numbers
     return GridAxis(
         name,
@@ -415,7 +429,10 @@ def finest(axes: int) -> int:
 
 
 def fine_lattice(intervals: Mapping[str, Interval]) -> Lattice:
-    """The default lattice of partitions and quantiles; a step's own lattice is taken where it is coarser."""
+    """The default lattice of partitions and quantiles.
+
+    An axis whose own steps are fewer than the default cells has a cell for each step.
+    """
     cells = finest(len(intervals))
     return Lattice(
         tuple(
@@ -432,7 +449,7 @@ def _is_positive(step: object) -> bool:
 
 
 def _is_writable(label: Label) -> bool:
-    """Whether a file can hold the label: text without lone surrogates, or an integer that columns and JSON hold."""
+    """Whether a file can hold the label: valid Unicode, or an integer of 64 bits."""
     if not isinstance(label, str):
         return -(2**63) <= label < 2**64
     return label.isascii() or not any("\ud800" <= c <= "\udfff" for c in label)

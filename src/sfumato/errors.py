@@ -1,4 +1,6 @@
-"""The error tree. Every message has three parts: what was asked, what stands in the way, what to do next.
+"""The error tree.
+
+Every message has three parts: what was asked, what stands in the way, what to do next.
 
 SfumatoError
  +- UsageError          a parameter or a plan is wrong                      exit 2
@@ -30,8 +32,9 @@ _JOINERS = "\u200c\u200d"  # part of words in Persian and Indian scripts, and of
 def printable(text: str) -> str:
     """Write what would break a line, steer a terminal or hide in it as its escape.
 
-    Control characters, line and paragraph separators, bidirectional marks and overrides, invisible format characters and lone
-    surrogates: whoever chose a label or the name of a column must not choose what the terminal does.
+    Control characters, line and paragraph separators, bidirectional marks and overrides, invisible
+    format characters and lone surrogates: whoever chose a label or the name of a column must not
+    choose what the terminal does.
 
     >>> printable("a\\tb")
     'a\\\\tb'
@@ -75,10 +78,10 @@ def shown(value: object) -> str:
 
 
 class SfumatoError(Exception):
-    """A refusal with a reason: ``asked``, ``obstacle`` and ``remedy`` are its three sentences, without full stops.
+    """A refusal with a reason: ``asked``, ``obstacle`` and ``remedy``, without full stops.
 
-    No part may hold a value of the data or a fact about them that was not paid for: names of columns, parameters,
-    paths and public bounds only.
+    No part may hold a value of the data or a fact about them that was not paid for: names of
+    columns, parameters, paths and public bounds only.
     """
 
     exit_code = 1
@@ -104,7 +107,7 @@ class BoundsRequired(UsageError):
 
 
 class Infeasible(UsageError):
-    """No setting satisfies the request; the remedy says which constraint to relax, and by how much."""
+    """No setting satisfies the request; the remedy says what to relax, and by how much."""
 
 
 class BudgetExceeded(SfumatoError):
@@ -153,11 +156,13 @@ class SfumatoWarning(UserWarning):
 
 
 def without_frames(function: Callable[P, T]) -> Callable[P, T]:
-    """Let a public function raise its errors without the frames below it, and unforeseen ones without their words.
+    """Wrap a public function so that its errors carry nothing of the data.
 
-    The frames' local variables hold rows and true counts, and tools that report errors store local variables; what an
-    engine says of a value may quote it. Nothing else is lost: our own messages stay whole, and a fault of ours names
-    its place.
+    An error loses the frames below the public call. An unforeseen one loses its text, too.
+
+    The frames' local variables hold rows and true counts, and tools that report errors store local
+    variables; what an engine says of a value may quote it. Nothing else is lost: our own messages
+    stay whole, and a fault of ours names its place.
     """
 
     @functools.wraps(function)
@@ -190,12 +195,12 @@ def _fault(error: BaseException) -> str:
 
 
 def bare(error: BaseException) -> None:
-    """Take from an error its frames, and the errors behind it, whose texts may quote what they met."""
+    """Remove an error's frames, and the errors behind it, whose texts may quote the data."""
     error.__traceback__ = error.__cause__ = error.__context__ = None
 
 
 def place_of(error: BaseException) -> str:
-    """The kind of an unforeseen error and where it came from; its own text might quote data, so it is left out."""
+    """The kind of an unforeseen error and its place; its text is left out, as it may quote data."""
     import traceback
     from pathlib import Path
 

@@ -1,7 +1,9 @@
-"""What a question, a partitioner, a reader or a store of your own is written with. docs/extending.md shows each at work.
+"""What a question, partitioner, reader or store of your own is written with.
 
-The contracts come first, then the parts that answers are made of. Everything here is imported from where it is
-defined; nothing is defined here.
+docs/extending.md shows each at work.
+
+The contracts come first, then the parts that answers are made of. Everything here is imported from
+where it is defined; nothing is defined here.
 """
 
 from sfumato.answers.counts import Counts, Needs

@@ -26,7 +26,11 @@ DROPPED = -1  # the cell of a row that the declared policy drops
 
 
 class AxisCells(msgspec.Struct, frozen=True):
-    """What the four kinds of axes of a lattice have in common, and what most of them do not have."""
+    """What the four kinds of axes of a lattice have in common.
+
+    What a kind does not have, such as the edges of labels, is absent here and added by the kind
+    that has it.
+    """
 
     has_edges: ClassVar[bool] = False
     has_labels: ClassVar[bool] = False
@@ -66,7 +70,10 @@ class AxisCells(msgspec.Struct, frozen=True):
         return []
 
     def cell_values(self) -> list[Label]:
-        """What a column of a table holds for each cell: a label as it is where all are of one type, else its name."""
+        """What a column of a table holds for each cell.
+
+        These are the labels where all are of one type, else the names of the cells.
+        """
         return list(self.cell_names())
 
 
@@ -96,8 +103,8 @@ class GridAxis(
 ):
     """Equal cells between two bounds.
 
-    ``time`` says what the numbers count, if they are dates or times. ``step`` is the distance between the values that occur, the
-    first of which is ``lower``; None: any number occurs.
+    ``time`` says what the numbers count, if they are dates or times. ``step`` is the distance
+    between the values that occur, the first of which is ``lower``; None: any number occurs.
     """
 
     name: str
@@ -133,7 +140,10 @@ class GridAxis(
 
     @property
     def nudge(self) -> float:
-        """How far, in cells, a value may lie below an edge and still open the cell: the rounding of decimal steps."""
+        """How far below an edge, in cells, a value may lie and still open the cell.
+
+        It makes up for the rounding of decimal steps.
+        """
         return snap_of(self.lower, self.upper, self.cells) if self.snap else 0.0
 
     def edges(self) -> Array:
@@ -141,10 +151,11 @@ class GridAxis(
         return self.points(range(self.cells + 1))
 
     def extremes(self) -> tuple[Array, Array]:
-        """The least and the largest value that each cell can hold: float64 ndarrays of shape (cells,).
+        """The least and largest value that each cell can hold: float64 ndarrays of shape (cells,).
 
-        Without a step they are its edges. With one they are the first and the last step in the cell: one value where cells are
-        steps. A value beyond the bounds counts as the nearest of all steps.
+        Without a step they are its edges. With one they are the first and the last step in the
+        cell: one value where cells are steps. A value beyond the bounds counts as the nearest of
+        all steps.
         """
         import numpy as np
 
@@ -160,15 +171,16 @@ class GridAxis(
             dtype=np.int64,
         )
         inner = np.arange(1, self.cells)
-        # Where an edge lies within the kernel's rounding above a step, the kernel puts that step into the cell above.
+        # Where an edge lies within the kernel's rounding above a step, the kernel puts that step
+        # into the cell above.
         first[1:-1] -= self.locate(natural.points(np.maximum(first[1:-1] - 1, 0))) >= inner
         return _stepped(edges, first, natural.points(first[:-1]), natural.points(first[1:] - 1))
 
     def points(self, index: Sequence[int] | Array) -> Array:
         """Where lattice points lie: float64 ndarray like ``index``; the two ends are exact.
 
-        A point belongs to the cell that it opens, as the kernel sees it: where rounding puts the nearest double below, the
-        least one that the kernel puts right is taken.
+        A point belongs to the cell that it opens, as the kernel sees it: where rounding puts the
+        nearest double below, the least one that the kernel puts right is taken.
         """
         import numpy as np
 
@@ -180,7 +192,10 @@ class GridAxis(
         return np.asarray(np.where(index == self.cells, self.upper, at))
 
     def _least(self, below: Array, index: Array) -> Array:
-        """Bisect for the least doubles in the given cells; rounding is off by at most 4 ulp of the largest bound."""
+        """Find the least double in each of the given cells, by bisection.
+
+        Rounding is off by at most 4 ulp of the largest bound, so the double lies within 8 of them.
+        """
         import numpy as np
 
         above = below + 8 * np.spacing(max(abs(self.lower), abs(self.upper)))
@@ -193,9 +208,10 @@ class GridAxis(
     def locate(self, values: Array) -> Array:
         """Send float64 values to cells, int64; NaN is dropped.
 
-        This is the one kernel: floor((x - lower) * cells / (upper - lower)), clamped, in IEEE doubles without fused multiply-add.
-        Where the axis has a step of its own (``snap``), ``nudge`` is added before the floor: 0.57 lies on the lattice of cents,
-        but (0.57 - 0) * 10000 / 100 is 56.99999999999999, and its cell is the 57th.
+        This is the one kernel: floor((x - lower) * cells / (upper - lower)), clamped, in IEEE
+        doubles without fused multiply-add. Where the axis has a step of its own (``snap``),
+        ``nudge`` is added before the floor: 0.57 lies on the lattice of cents, but (0.57 - 0) *
+        10000 / 100 is 56.99999999999999, and its cell is the 57th.
         """
         import numpy as np
 
@@ -216,9 +232,10 @@ class GridAxis(
         return cells
 
     def refines(self, other: LatticeAxis) -> bool:
-        """Whether each cell of ``other`` is a union of cells of this axis, to the last bit of the kernel.
+        """Whether each cell of ``other`` is a union of cells of this axis, to the last bit.
 
-        Doubling the number of cells is exact in IEEE arithmetic; other ratios may round a value on an edge differently.
+        Doubling the number of cells is exact in IEEE arithmetic; other ratios may round a value on
+        an edge differently.
         """
         if not isinstance(other, GridAxis) or self.cells % other.cells:
             return False
@@ -230,9 +247,10 @@ class GridAxis(
 class EdgesAxis(
     BinnedCells, frozen=True, tag="edges", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Cells between given edges; values outside the first and last edge are clamped to the end cells.
+    """Cells between given edges; values beyond them are clamped to the end cells.
 
-    ``step`` is the distance between the values that occur, one of which is ``origin``; None: any number occurs.
+    ``step`` is the distance between the values that occur, one of which is ``origin``; None: any
+    number occurs.
     """
 
     name: str
@@ -267,7 +285,10 @@ class EdgesAxis(
         return np.array(self.bounds)
 
     def extremes(self) -> tuple[Array, Array]:
-        """The least and the largest value that each cell can hold, as for ``GridAxis``: float64 ndarrays of shape (cells,)."""
+        """The least and largest value that each cell can hold: float64 ndarrays of shape (cells,).
+
+        As for ``GridAxis``.
+        """
         import numpy as np
 
         edges = self.edges()
@@ -302,7 +323,11 @@ class EdgesAxis(
 class LabelAxis(
     AxisCells, frozen=True, tag="labels", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """One cell per label; with ``missing`` the last cell takes missing values, with ``other`` the one before every unlisted value."""
+    """One cell per label.
+
+    With ``missing`` the last cell takes missing values. With ``other`` the last cell, or the one
+    before that of missing values, takes every unlisted value.
+    """
 
     name: str
     labels: tuple[Label, ...]
@@ -360,7 +385,11 @@ class LabelAxis(
 
 
 class KeyAxis(AxisCells, frozen=True, tag="keys", forbid_unknown_fields=True):
-    """One cell per key, whatever the keys turn out to be: a cube that has such an axis names them, and no release has one."""
+    """One cell per key, whatever the keys turn out to be.
+
+    A cube that has such an axis names the keys. No release has one: it names the keys that were
+    selected as labels.
+    """
 
     name: str
     has_keys: ClassVar[bool] = True
@@ -410,7 +439,7 @@ class Lattice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def grids(self) -> tuple[GridAxis, ...]:
-        """The axes of equal cells: all of them, on the lattice of a partition, of quantiles or of clusters."""
+        """The axes of equal cells: all axes of a partition, of quantiles or of clusters."""
         return tuple(axis for axis in self.axes if isinstance(axis, GridAxis))
 
     @property
@@ -447,7 +476,10 @@ def _check_stride(name: str, step: float | None, width: float) -> None:
 
 
 def _stepped(edges: Array, first: Array, lowest: Array, highest: Array) -> tuple[Array, Array]:
-    """The values given, but the edges of cells that hold no step: such a cell holds only what lies between two steps."""
+    """Use the edges instead for cells that hold no step.
+
+    Such a cell holds only what lies between two steps.
+    """
     import numpy as np
 
     held = first[:-1] < first[1:]

@@ -1,8 +1,12 @@
-"""How large an answer may be: a limit that follows from the domain and the question, so that it can refuse before the charge.
+"""How large an answer may be.
 
-A release holds integers. Measured at the limits, noise of scale 10^6, with counting, noise, JSON, storing, reading back and saving:
-120 bytes of memory for each number of a histogram, 210 for each cell of a grid, 620 for each cell of a tree (``make deep``
-repeats it). JSON takes 8, 8 and 42 bytes of them, and at most 21 for a number: 20 digits and a comma.
+The limits follow from the domain and the question alone, so that what is too large is refused
+before the charge.
+
+A release holds integers. Measured at the limits, noise of scale 10^6, with counting, noise, JSON,
+storing, reading back and saving: 120 bytes of memory for each number of a histogram, 210 for each
+cell of a grid, 620 for each cell of a tree (``make deep`` repeats it). JSON takes 8, 8 and 42 bytes
+of them, and at most 21 for a number: 20 digits and a comma.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 from sfumato.errors import UsageError
 
 MOST_NUMBERS = 2**24
-"""Of one answer: at 120 bytes each 2 GB of memory, which a laptop has to spare; as JSON at most 350 MB."""
+"""Of one answer: at 120 bytes each, 2 GB of memory; as JSON at most 350 MB."""
 
 MOST_PARTITION_CELLS = 2**22
 """Of one partition: at 620 bytes each 2.6 GB."""
@@ -41,7 +45,8 @@ def require_plan(asked: str, numbers: int, counted: int) -> None:
     Raises
     ------
     UsageError
-        If its answers may hold more numbers than the ledger stores at once, or its scan would fill too many cells.
+        If its answers may hold more numbers than the ledger stores at once, or its scan would fill
+        too many cells.
     """
     if numbers > MOST_STORED:
         obstacle = (

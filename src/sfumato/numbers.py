@@ -1,6 +1,7 @@
 """Numbers at the edge: a Fraction in, integer units out; costs round up, limits round down.
 
-Money is counted in integers: epsilon in units of 1e-9, delta in units of 1e-18, rho in units of 1e-12.
+Money is counted in integers: epsilon in units of 1e-9, delta in units of 1e-18, rho in units of
+1e-12.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ RHO_UNITS = 10**12
 SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)  # what is safely a double
 
 
-# Work on a number grows with its digits, so the digits are bounded before anything is converted: 400 are more than any parameter
-# has, and an exponent of 999 is beyond every double. A Fraction that was computed may be as long as text of both kinds together.
+# Work on a number grows with its digits, so the digits are bounded before anything is converted:
+# 400 are more than any parameter has, and an exponent of 999 is beyond every double. A Fraction
+# that was computed may be as long as text of both kinds together.
 MOST_DIGITS = 400
 MOST_EXPONENT = 999
 MOST_BITS = 4700  # of numerator and denominator: 10^(400 + 999) has 4,648
@@ -109,7 +111,10 @@ def _of_decimal(value: Decimal) -> Fraction | None:
 
 
 def _read(text: str) -> Fraction | None:
-    """Read a decimal or a ratio in ASCII digits; Python's own readers take underscores and the digits of every script."""
+    """Read a decimal or a ratio in ASCII digits.
+
+    Python's own readers also take underscores and the digits of every script.
+    """
     plain = text.strip()
     if len(plain) > MOST_DIGITS or not (_DECIMAL.fullmatch(plain) or _RATIO.fullmatch(plain)):
         return None
@@ -167,7 +172,10 @@ def probability(value: Exactly, name: str) -> Fraction:
 
 
 def sidak(alpha: float, cells: int) -> float:
-    """The error probability per cell at which ``cells`` independent intervals all hold with probability 1 - alpha."""
+    """The error probability of each of ``cells`` independent intervals.
+
+    At this probability all of them hold together with probability 1 - alpha.
+    """
     return -math.expm1(math.log1p(-alpha) / max(cells, 1))
 
 
@@ -178,9 +186,13 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]
 
 
 def settle(fields: msgspec.Struct) -> None:
-    """Let fields that equal their default be the default itself, for files leave a default out by identity.
+    """Replace fields that equal their default by the default object itself.
 
-    So the same question has the same bytes, and the same key in the ledger, whether or not its defaults were written out.
+    msgspec omits a field only when it *is* the default object. So equal values have one encoding,
+    and one key in the ledger.
+
+    So the same question has the same bytes, and the same key in the ledger, whether or not its
+    defaults were written out.
     """
     for field in _fields(type(fields)):
         value: object = getattr(fields, field.name)
@@ -199,7 +211,9 @@ def units_down(value: Fraction, units: int) -> int:
 
 
 def split(total: int, weights: list[Fraction]) -> list[int]:
-    """Share whole units in proportion to weights; each share is floored and the last positive one takes the rest.
+    """Share whole units in proportion to weights.
+
+    Each share is rounded down, and the last one above 0 takes the rest.
 
     >>> split(10, [Fraction(1), Fraction(1), Fraction(1)])
     [3, 3, 4]
@@ -218,7 +232,7 @@ def split(total: int, weights: list[Fraction]) -> list[int]:
 
 
 def decimal(value: Fraction, digits: int = 6) -> str:
-    """Print an exact number shortly: all of it where it terminates early, else a few significant digits.
+    """Print an exact number shortly: all digits where they are few, else the first ones.
 
     >>> decimal(Fraction(1, 10)), decimal(Fraction(1, 3)), decimal(Fraction(3))
     ('0.1', '0.333333', '3')
@@ -240,7 +254,9 @@ def _scientific(value: Fraction, digits: int) -> str:
 
 
 def rounded(value: Fraction | float, digits: int, *, up: bool) -> str:
-    """Print a number above 0 in so many digits, rounded so that what is quoted holds too: floors up, ceilings down.
+    """Print a number above 0 in a few digits, rounded so that what is quoted holds too.
+
+    A floor is rounded up, a ceiling down.
 
     >>> rounded(1.650680762, 4, up=False), rounded(Fraction("0.335061608"), 4, up=True)
     ('1.65', '0.3351')

@@ -1,6 +1,7 @@
 """The registry of questions, one line each, in the order in which commands show them.
 
-A comment behind a name is the short help of its command, where the command is made from the question.
+A comment behind a name is the short help of its command, where the command is made from the
+question.
 """
 
 from .histogram import Histogram as Histogram

@@ -76,7 +76,7 @@ class Scale:
         return None
 
     def step(self, step: object) -> object:
-        """Write a step as files hold it: a number, which for a length of time counts seconds or days."""
+        """Write a step as files hold it: for a length of time the number of seconds or days."""
         plain: object = step.item() if hasattr(step, "item") else step
         if isinstance(plain, dt.timedelta):
             return plain_number(self._length(plain))
@@ -88,7 +88,7 @@ class Scale:
         return step.total_seconds()
 
     def array(self, numbers: Array) -> Array:
-        """Numbers as an array that a frame shows well: float64, or datetime64 for dates and times."""
+        """Numbers as a frame shows them well: float64, or datetime64 for dates and times."""
         return numbers
 
     def text(self, numbers: Array) -> list[str]:
@@ -180,7 +180,7 @@ def scale_of(unit: TimeUnit | None) -> Scale:
     return _BY_UNIT[unit]
 
 
-# --- bounds as files hold them ----------------------------------------------------------------------------------------
+# --- bounds as files hold them --------------------------------------------------------------------
 
 
 def plain_bound(bound: object) -> int | float | str:

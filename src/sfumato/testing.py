@@ -1,4 +1,7 @@
-"""For tests of your own code: noise that repeats. What is released or reported under it is stamped as not private."""
+"""Noise that repeats, for tests of your own code.
+
+What is released or reported under it is stamped as not private.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ from sfumato.random.seeded import PublicSeed
 
 @contextmanager
 def deterministic(seed: int) -> Iterator[None]:
-    """Draw all noise from a public seed while the block runs. Voids every guarantee made in it, and says so.
+    """Draw all noise from a public seed while the block runs.
 
-    Releases and streams are stamped in their guarantee. Local reports are stamped in their label, in files as well, and a collector
-    made outside the block refuses them; ``PrivateKMeans`` fitted in it says so in ``guarantee_``. An array that ``perturb`` returns
-    holds no stamp: the mechanism's ``guarantee`` says "not private" as long as the block runs.
+    Every guarantee made in the block is void, and says so.
+
+    Releases and streams are stamped in their guarantee. Local reports are stamped in their label,
+    in files as well, and a collector made outside the block refuses them; ``PrivateKMeans`` fitted
+    in it says so in ``guarantee_``. An array that ``perturb`` returns holds no stamp: the
+    mechanism's ``guarantee`` says "not private" as long as the block runs.
 
     >>> import numpy as np, sfumato as sf
     >>> src = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 4)), name="doc")

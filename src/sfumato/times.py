@@ -18,7 +18,7 @@ MICROSECOND = dt.timedelta(microseconds=1)
 MICROSECONDS_A_SECOND = 10**6
 MICROSECONDS_A_DAY = 86_400 * MICROSECONDS_A_SECOND
 
-# --- Python's own dates and times -------------------------------------------------------------------------------------
+# --- Python's own dates and times -----------------------------------------------------------------
 
 
 def iso_text(value: object) -> object:
@@ -69,7 +69,10 @@ def number_of(text: str) -> float:
 
 
 def wall_clock(entry: object) -> dt.datetime | None:
-    """Read a date, a time or an ISO text as it is written, without regard to its zone; None for anything else."""
+    """Read a date, a time or an ISO text as it is written: its zone is passed over.
+
+    None for anything else.
+    """
     plain = entry.item() if hasattr(entry, "item") else entry
     if isinstance(plain, str):
         try:
@@ -106,7 +109,7 @@ def microseconds(value: object) -> int | None:
     return None if found is None else found // 1000
 
 
-# --- fields of text files ---------------------------------------------------------------------------------------------
+# --- fields of text files -------------------------------------------------------------------------
 
 BLANKS = b" \t"
 _FIELD = re.compile(

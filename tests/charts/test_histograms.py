@@ -1,4 +1,7 @@
-"""What is drawn is what was released: the geometry of error bars equals the release's own intervals."""
+"""What is drawn is what was released.
+
+The geometry of error bars equals the release's own intervals.
+"""
 
 import numpy as np
 import pytest
@@ -178,7 +181,7 @@ def test_svg_is_deterministic_and_small(histogram):
 
 @pytest.mark.parametrize("axis", ["delay", "day"])
 def test_bins_by_records_show_rows_per_width(by_records, axis):
-    """The area of a bar is its count, and its error bar is the release's interval over the bin's width."""
+    """The area of a bar is its count, its error bar the interval over the bin's width."""
     release = by_records(axis)
     ax = release.plot()
     bars = next(p for p in ax.patches if isinstance(p, StepPatch)).get_data()

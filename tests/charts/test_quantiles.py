@@ -1,4 +1,7 @@
-"""Pictures of quantiles: a curve, a curve with a band, boxes; nothing is drawn that was not released."""
+"""Pictures of quantiles: a curve, a curve with a band, boxes.
+
+Nothing is drawn that was not released.
+"""
 
 import numpy as np
 import pytest

@@ -15,10 +15,8 @@ def test_what_is_said():
         "Ceiling",
         "Feasible",
     ]
-    assert (
-        "epsilon = 0.3351 is the least at which all 50 numbers are within +-20, all at once with 95% confidence"
-        in text
-    )
+    within = "within +-20, all at once with 95% confidence"
+    assert f"epsilon = 0.3351 is the least at which all 50 numbers are {within}" in text
     assert (
         "epsilon = 1.65 is the largest that leaves a belief of at most 0.05 from a prior of 0.01"
         in text

@@ -1,4 +1,7 @@
-"""Red team: nothing unpaid is reachable from a release, in an engine's failure or in the ledger's bytes; keys keep their word."""
+"""Red team: nothing unpaid is reachable, and keys keep their word.
+
+The attacks look at releases, at an engine's failure and at the ledger's bytes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Partitions, clusters and streams from outside: wrong input ends in an error of three parts, and what cannot be done is not paid for."""
+"""Partitions, clusters and streams from outside.
+
+Wrong input ends in an error of three parts, and what cannot be done is not paid for.
+"""
 
 import warnings
 from pathlib import Path

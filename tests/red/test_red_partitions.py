@@ -1,4 +1,7 @@
-"""Partitions, quantiles and clusters at the ends of their parameters: nothing is charged that cannot be answered, nothing false is said."""
+"""Partitions, quantiles and clusters at the ends of their parameters.
+
+Nothing is charged that cannot be answered, nothing false is said.
+"""
 
 import warnings
 

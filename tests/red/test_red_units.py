@@ -41,7 +41,10 @@ def counted(
 
 @pytest.mark.parametrize("kind", PERSONS)
 def test_a_person_in_several_batches_is_one_person(kind: str, tmp_path: Path) -> None:
-    """Every row is a batch of its own: two persons keep one row each, and the row without a person is dropped."""
+    """Every row is a batch of its own.
+
+    Two persons keep one row each, and the row without a person is dropped.
+    """
     type_, ids = PERSONS[kind]
     column = pa.chunked_array([pa.array([one], type=type_) for one in ids])
     table = pa.table({"x": pa.chunked_array([pa.array([1.0])] * len(ids)), "p": column})

@@ -1,1 +1,4 @@
-"""Tools that the tests share: each is itself tested against mechanisms that are known to be broken."""
+"""Tools that the tests share.
+
+Each is itself tested against mechanisms that are known to be broken.
+"""

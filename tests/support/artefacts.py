@@ -1,7 +1,10 @@
-"""Everything that a run lets others see, byte by byte, and a world in which nothing but the table may differ between two runs.
+"""Everything that a run lets others see, byte by byte.
 
-In a world the ids are a sequence, the clock is the test's own, and the files lie at the same paths. From the moment at which data are
-read, the clock goes as fast as the world says: so whatever reads it afterwards shows in which of two worlds it was read.
+Two runs stand in one world: nothing but the table may differ between them.
+
+In a world the ids are a sequence, the clock is the test's own, and the files lie at the same paths.
+From the moment at which data are read, the clock goes as fast as the world says: so whatever reads
+it afterwards shows in which of two worlds it was read.
 """
 
 from __future__ import annotations
@@ -42,7 +45,11 @@ LEDGER = "budget.db"
 
 
 class Clock:
-    """Time as the test wants it: each public call begins at an hour of its own, and time goes at the world's pace once data were read."""
+    """Time as the test wants it.
+
+    Each public call begins at an hour of its own. Once data are read, time goes at the world's
+    pace.
+    """
 
     def __init__(self, pace: float) -> None:
         self._pace, self._now, self._calls, self._seen = pace, START, 0, False
@@ -93,7 +100,10 @@ class World:
         return self.folder / name
 
     def call(self, name: str, action: Callable[[], Any]) -> Any:
-        """Run one public call and keep what it returned, printed, logged, warned of or raised. Returns None if it raised."""
+        """Run one public call and keep what it returned, printed, logged, warned of or raised.
+
+        Returns None if it raised.
+        """
         self._clock.begin()
         self._steps += 1
         with _overheard() as said:
@@ -141,7 +151,10 @@ def world(folder: Path, tape: Tape, pace: float) -> Iterator[World]:
 def both(
     folder: Path, lay: Callable[[World, int], Any], run: Callable[[World, Any], None]
 ) -> tuple[Artefacts, Artefacts]:
-    """Run the same twice, on the tables that ``lay`` lays as its first and its second, with the mechanisms' outputs forced equal."""
+    """Run the same twice, on two tables, with the mechanisms' outputs forced equal.
+
+    ``lay`` lays the first table, then the second.
+    """
     tape, seen = Tape(), []
     for which, pace in enumerate((1.0, 7.0)):
         with world(folder, tape, pace) as here:
@@ -167,7 +180,10 @@ def differences(one: Artefacts, other: Artefacts) -> list[str]:
 
 
 def assert_same(pair: tuple[Artefacts, Artefacts]) -> Artefacts:
-    """Fail with a line for each artefact in which two runs differ; else return what both have shown."""
+    """Fail with a line for each artefact in which two runs differ.
+
+    If they differ in none, return what both have shown.
+    """
     found = differences(*pair)
     if found:
         pytest.fail(
@@ -187,7 +203,10 @@ def _place(one: bytes, other: bytes) -> str:
 
 
 def public_part(folder: Path) -> Artefacts:
-    """The ledger as an auditor sees it: the names of its files, and all that is in its main file but no secret."""
+    """The ledger as an auditor sees it.
+
+    He sees the names of its files, and all of its main file, but no secret.
+    """
     if not folder.exists():
         return {}
     names = sorted(
@@ -199,7 +218,7 @@ def public_part(folder: Path) -> Artefacts:
     return found
 
 
-# --- what a call shows ------------------------------------------------------------------------------------------------------
+# --- what a call shows ----------------------------------------------------------------------------
 
 
 def _faces(thing: Any, name: str = "returned") -> Iterator[tuple[str, bytes]]:
@@ -259,7 +278,10 @@ def _overheard() -> Iterator[Artefacts]:
 
 
 class _Records(logging.Handler):
-    """What is logged, at any level and by anyone but matplotlib's search for fonts; addresses in memory say nothing."""
+    """What is logged, at any level and by anyone but matplotlib's search for fonts.
+
+    Addresses in memory say nothing.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -282,11 +304,14 @@ def _told(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__ or error.__context__
 
 
-# --- what is fixed ----------------------------------------------------------------------------------------------------------
+# --- what is fixed --------------------------------------------------------------------------------
 
 
 def _fix_ids(patch: pytest.MonkeyPatch) -> None:
-    """Random names become a sequence. The noise's own bits stay random: no artefact may depend on them but by a mechanism."""
+    """Random names become a sequence.
+
+    The noise's own bits stay random: no artefact may depend on them but by a mechanism.
+    """
     number = iter(range(10**9))
 
     def some(size: int | None = None) -> bytes:
@@ -305,7 +330,10 @@ def _fix_ids(patch: pytest.MonkeyPatch) -> None:
 
 
 def _fix_clock(patch: pytest.MonkeyPatch, clock: Clock) -> None:
-    """All that tells the time in the library asks the test's clock; where data are counted, the clock hears of it."""
+    """All that tells the time in the library asks the test's clock.
+
+    Where data are counted, the clock hears of it.
+    """
 
     class Like(type):
         def __instancecheck__(cls, thing: object) -> bool:
@@ -347,7 +375,10 @@ class _Shim:
 
 
 def _modules() -> Iterable[Any]:
-    """All modules of the library; those that are imported late, too, since they would bind the wrong clock."""
+    """All modules of the library.
+
+    Those that are imported late are among them, since they would bind the wrong clock.
+    """
     for found in pkgutil.walk_packages(sf.__path__, "sfumato."):
         if not found.name.startswith(("sfumato.__main__", "sfumato.bench", "sfumato.sklearn")):
             importlib.import_module(found.name)

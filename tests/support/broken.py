@@ -1,6 +1,9 @@
-"""Mechanisms that are known to be broken, each with the detector that must notice it, and the sound ones that must pass.
+"""Mechanisms that are known to be broken, each with the detector that must notice it.
 
-Every fault here has been published by somebody. All claim ``CLAIM`` for ``UNIT`` on the axis 0 to 3, in three cells.
+The sound ones, which must pass, stand beside them.
+
+Every fault here has been published by somebody. All claim ``CLAIM`` for ``UNIT`` on the axis 0 to
+3, in three cells.
 """
 
 from __future__ import annotations
@@ -37,8 +40,9 @@ FIRST_DRAWS = (0, 10, 40)
 class Twin:
     """A mechanism, the unit it claims, and what must notice it: None for a sound one.
 
-    ``exceeds``: the largest likelihood ratio is above the claim, finitely. ``unreachable``: an output of one data set cannot come
-    from its neighbour. ``not additive``: the exact audit refuses.
+    ``exceeds``: the largest likelihood ratio is above the claim, finitely. ``unreachable``: an
+    output of one data set cannot come from its neighbour. ``not additive``: the exact audit
+    refuses.
     """
 
     name: str
@@ -100,7 +104,10 @@ def only_where_someone_is(rows: Rows, noise: Any) -> Published:
 
 
 def noise_of_numpy(rows: Rows, noise: Any) -> Published:
-    """Noise from somewhere else, which no recorded law describes; rounded, so that only its origin shows."""
+    """Noise from somewhere else, which no recorded law describes.
+
+    It is rounded, so that only its origin shows.
+    """
     counts = _counts(rows)
     return published_counts(
         np.round(counts + np.random.default_rng().laplace(scale=0.5, size=counts.size))
@@ -127,7 +134,10 @@ def shares_above_the_cost(rows: Rows, noise: Any) -> Published:
 
 
 def float_laplace(true: int) -> Callable[[Any], float]:
-    """Floating-point inversion of 12 bits, added to a count: the low-order bits of the sum tell counts apart (Mironov 2012)."""
+    """Floating-point inversion of 12 bits, added to a count.
+
+    The low-order bits of the sum tell counts apart (Mironov 2012).
+    """
 
     def run(bits: Any) -> float:
         word = int(bits.words(1)[0]) >> 52
@@ -138,7 +148,10 @@ def float_laplace(true: int) -> Callable[[Any], float]:
 
 
 def integer_noise(true: int) -> Callable[[Any], int]:
-    """A sound relation of ``float_laplace`` at 12 bits: its outputs for neighbouring counts overlap, but for the ends."""
+    """A sound relation of ``float_laplace`` at 12 bits.
+
+    Its outputs for neighbouring counts overlap, but for the ends.
+    """
 
     def run(bits: Any) -> int:
         word = int(bits.words(1)[0]) >> 52

@@ -1,4 +1,7 @@
-"""Is a planted value to be seen anywhere? Searches what objects print and pickle, and what calls log, warn of and raise."""
+"""Is a planted value to be seen anywhere?
+
+The search covers what objects print and pickle, and what calls log, warn of and raise.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class Sighting:
 
 
 def forms(canary: Canary) -> set[bytes]:
-    """How a value may look: as text in several ways, and as the bytes that numpy and pickle store."""
+    """How a value may look: as text in several ways, and as bytes of numpy and pickle."""
     if isinstance(canary, str):
         return {canary.encode(), canary.encode("utf-16-le"), canary.encode().hex().encode()}
     seen = {str(canary), repr(canary), f"{canary:,}", f"{canary:g}", f"{canary:.6g}"}
@@ -48,7 +51,10 @@ def forms(canary: Canary) -> set[bytes]:
 
 
 def sightings(canary: Canary, *things: Any) -> list[Sighting]:
-    """Search everything that objects show of themselves: repr, str, format, JSON and pickle, where each is allowed."""
+    """Search everything that objects show of themselves.
+
+    These are repr, str, format, JSON and pickle, where each is allowed.
+    """
     found = []
     for thing in things:
         for where, shown in _faces(thing):
@@ -61,7 +67,10 @@ def sightings(canary: Canary, *things: Any) -> list[Sighting]:
 
 
 def overheard(canary: Canary, call: Callable[[], Any]) -> list[Sighting]:
-    """Run a call and search what it prints, logs, warns of and raises (with causes and contexts), and what it returns."""
+    """Run a call, and search what it returns, prints, logs, warns of and raises.
+
+    Errors are searched with their causes and contexts.
+    """
     out, log = io.StringIO(), io.StringIO()
     handler, root = logging.StreamHandler(log), logging.getLogger()
     level = root.level

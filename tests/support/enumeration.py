@@ -1,4 +1,7 @@
-"""Every bit string a sampler can read, to some depth: its output law as exact fractions, instead of a histogram of draws."""
+"""Every bit string a sampler can read, to some depth.
+
+They give its output law as exact fractions, where draws would give a histogram.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,9 @@ class OutOfBits(Exception):
 class ReplayBits:
     """Bits that replay a finite string of 0 and 1.
 
-    Each 64-bit word takes ``len(places)`` bits of the string and puts them at those places, 63 being the highest; all other
-    bits are 0. A sampler that looks at the chosen places only cannot tell these words from uniform ones.
+    Each 64-bit word takes ``len(places)`` bits of the string and puts them at those places, 63
+    being the highest; all other bits are 0. A sampler that looks at the chosen places only cannot
+    tell these words from uniform ones.
     """
 
     private = False
@@ -48,7 +52,10 @@ class ReplayBits:
 
 
 def high_places(width: int) -> tuple[int, ...]:
-    """The highest ``width`` places of a word, highest first: what a sampler that shifts right looks at."""
+    """The highest ``width`` places of a word, highest first.
+
+    A sampler that shifts right looks at these.
+    """
     return tuple(range(63, 63 - width, -1))
 
 

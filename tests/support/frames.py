@@ -1,4 +1,7 @@
-"""What an exception carries out of a call: its frames with their local variables, those behind it, and what threads leave."""
+"""What an exception carries out of a call.
+
+It carries its frames with their local variables, the exceptions behind it, and those of threads.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,8 @@ from typing import Any
 import sfumato
 
 ROOT = str(Path(sfumato.__file__).parent)
-PASSED = (
-    "guarded",
-    "<genexpr>",
-)  # the guard itself holds what the caller gave, as the caller does; generators are entered to be closed
+# The guard itself holds what the caller gave, as the caller does; generators are entered to close.
+PASSED = ("guarded", "<genexpr>")
 
 
 @dataclass
@@ -77,7 +78,10 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def escaped(call: Callable[[], object]) -> Escaped:
-    """Run a call, and keep the exceptions that come out of it, that its threads leave, or that Python can only report."""
+    """Run a call, and keep every exception of it.
+
+    Some come out of the call, some are left by its threads, some Python can only report.
+    """
     found = Escaped()
     before = threading.excepthook, sys.unraisablehook
     threading.excepthook = lambda args: (
@@ -104,7 +108,8 @@ class Fault:
     make : callable
         Makes the exception.
     after, before : str
-        Entries count once a function named ``after`` was entered, and until one named ``before`` is; "": all of them.
+        Entries count once a function named ``after`` was entered, and until one named ``before``
+        is; "": all of them.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""A folder that holds an installed package, and processes beside it: its module, and the metadata that an installer writes."""
+"""A folder that holds an installed package, and processes beside it.
+
+The folder has the package's module, and the metadata that an installer writes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ import contextlib, io, json, sys
 from sfumato.cli import run
 found = []
 for words in json.loads(sys.argv[1]):
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(words)
     found.append([code, out.getvalue(), err.getvalue()])
 print(json.dumps(found))
@@ -45,7 +49,10 @@ def python(folder: Path, code: str, *words: str, site: str = "site") -> str:
 
 
 def sfumato(folder: Path, *commands: list[str], site: str = "site") -> list[tuple[int, str, str]]:
-    """Run command lines, one after another, beside installed packages: exit codes, stdout and stderr."""
+    """Run command lines, one after another, beside installed packages.
+
+    Return their exit codes, stdout and stderr.
+    """
     return [
         tuple(found) for found in json.loads(python(folder, RUN, json.dumps(commands), site=site))
     ]

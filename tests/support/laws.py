@@ -12,7 +12,10 @@ from sfumato.privacy.unit import Unit
 
 
 def loss(law: Law, unit: Unit) -> Fraction:
-    """Epsilon, or rho, that counts of disjoint cells cost under this noise: L1 / scale, L2^2 / (2 sigma^2)."""
+    """Epsilon, or rho, that counts of disjoint cells cost under this noise.
+
+    It is L1 / scale, or L2^2 / (2 sigma^2).
+    """
     if isinstance(law, DiscreteGaussian):
         return Fraction(unit.rows_per_person**2 * (2 if unit.neighbours == "replace" else 1)) / (
             2 * law.sigma_squared

@@ -1,7 +1,9 @@
-"""What every kind of question says and answers under public bits: the outputs that a rebuild must not change.
+"""What every kind of question says and answers under public bits.
 
-``python tests/support/outputs.py tests/fixtures/v0_2/outputs.json`` writes them. The file there was written by version
-0.2 before its inside was rebuilt.
+A rebuild must not change these outputs.
+
+``python tests/support/outputs.py tests/fixtures/v0_2/outputs.json`` writes them. The file there was
+written by version 0.2 before its inside was rebuilt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Pages as a reader follows them: files that they show are written, Python runs, commands are given."""
+"""Pages as a reader follows them.
+
+Files that they show are written, Python runs, commands are given.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,16 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 def files(page: Path) -> list[tuple[str, str]]:
-    """The files that a page shows: blocks that begin with a comment that holds a name, and nothing else."""
+    """The files that a page shows.
+
+    They are the blocks that begin with a comment that holds a name, and nothing else.
+    """
     found = [(FILE.match(text), text) for _, text in blocks(page)]
     return [(file[1], text) for file, text in found if file is not None]
 
 
 def follow(page: Path, folder: Path) -> dict[str, Any]:
-    """Write each file that a block begins with the name of, run the other Python, and return its names."""
+    """Write the files that a page shows, run its other Python, and return the names there."""
     names: dict[str, Any] = {}
     for language, text in blocks(page):
         file = FILE.match(text)
@@ -48,7 +54,10 @@ def commands(page: Path) -> list[list[str]]:
 
 @contextmanager
 def outside(folder: Path) -> Iterator[None]:
-    """Find modules in a folder, and forget them, and the questions and readers that they registered, when the block ends."""
+    """Find modules in a folder while the block runs.
+
+    Then forget them, and the questions and readers that they registered.
+    """
     known, modules = dict(registry._outside), set(sys.modules)
     readers = list(data_registry._outside)
     sys.path.insert(0, str(folder))

@@ -58,7 +58,10 @@ def trees(draw, most_axes=6, most_splits=12):
 
 
 def spent_on_paths(release, unit):
-    """What the counts on every path from the root to a cell cost, as a person who adds all rows there pays: Fractions."""
+    """What the counts on every path from the root to a cell cost, as Fractions.
+
+    It is the cost to a person who adds all rows in that cell.
+    """
     tree = release.geometry
     own = [Fraction(0)] * len(tree.axis)
     which = np.zeros(len(tree.leaves), int) if release.which is None else release.which

@@ -1,4 +1,7 @@
-"""Data for tests of quantiles: a domain with every kind of axis, the methods, and cells from counts."""
+"""Data for tests of quantiles.
+
+They are a domain with every kind of axis, the methods, and cells from counts.
+"""
 
 import numpy as np
 

@@ -1,10 +1,14 @@
-"""Two runs whose mechanisms say the same: what still differs between them did not pass through noise.
+"""Two runs whose mechanisms say the same.
 
-The first run records what every mechanism puts out, in order. The second run gets the same outputs again, whatever its table holds. A
-count or a sum is replayed as a noisy number, a selection as its outcome: an edge, a label, yes or no. So everything that a reader can
-see must be equal in both runs, or it depends on the data in a way that nobody paid for.
+What still differs between them did not pass through noise.
 
-The mechanisms of the second run still run, and what they draw is thrown away: what they warn of, log or raise is part of the test.
+The first run records what every mechanism puts out, in order. The second run gets the same outputs
+again, whatever its table holds. A count or a sum is replayed as a noisy number, a selection as its
+outcome: an edge, a label, yes or no. So everything that a reader can see must be equal in both
+runs, or it depends on the data in a way that nobody paid for.
+
+The mechanisms of the second run still run, and what they draw is thrown away: what they warn of,
+log or raise is part of the test.
 """
 
 from __future__ import annotations
@@ -44,7 +48,10 @@ ROOMS = (
 
 
 class DivergedError(AssertionError):
-    """The second run asked its mechanisms for something else: how they are called depends on the data."""
+    """The second run asked its mechanisms for something else.
+
+    How they are called depends on the data.
+    """
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,10 @@ class Call:
 
 
 class Tape:
-    """The outputs of all mechanisms of a run, in order; ``asked`` says what the present run asked for."""
+    """The outputs of all mechanisms of a run, in order.
+
+    ``asked`` says what the present run asked for.
+    """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -94,9 +104,11 @@ class Tape:
         run : callable
             The mechanism itself.
         out : callable
-            From what the mechanism returned to its outcome, which holds nothing of the table but what is published.
+            From what the mechanism returned to its outcome, which holds nothing of the table but
+            what is published.
         back : callable
-            From what the mechanism returned in this run, and the outcome of the first, to what the caller gets.
+            From what the mechanism returned in this run, and the outcome of the first, to what the
+            caller gets.
         """
         if self._inside:  # a mechanism that uses another one: the outer one is what is published
             return run()
@@ -118,7 +130,8 @@ class Tape:
         self._next += 1
         if (call.mechanism, call.public) != (mechanism, repr(public)):
             raise self.diverged(
-                f"the first run asked {call.mechanism} for {call.public}, the second asks {mechanism} for {public}"
+                f"the first run asked {call.mechanism} for {call.public}, "
+                f"the second asks {mechanism} for {public}"
             )
         return back(returned, call.output)
 
@@ -164,7 +177,10 @@ def _noisy(tape: Tape, original: Any) -> Any:
 
 
 def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
-    """The double of the selection of keys: the outcome is the keys by name, since their places depend on keys that nobody sees."""
+    """The double of the selection of keys.
+
+    The outcome is the keys by name, since their places depend on keys that nobody sees.
+    """
     original, shown = thresholds.released, keys.select_and_count
     held: list[Any] = []
 
@@ -184,7 +200,8 @@ def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
         places = np.array([place for place, key in enumerate(everyone) if key in said], np.int64)
         if len(places) < len(said):
             raise tape.diverged(
-                "a key that was shown in the first run is in no row of the second: choose other tables"
+                "a key that was shown in the first run is in no row of the second: "
+                "choose other tables"
             )
         return places, np.array([said[everyone[place]] for place in places], np.int64)
 
@@ -196,7 +213,10 @@ def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
 
 
 def _selections(tape: Tape, patch: pytest.MonkeyPatch) -> None:
-    """Doubles of the selections of edges. A law keeps its public parameters only in part, so they are noted when it is made."""
+    """Doubles of the selections of edges.
+
+    A law keeps its public parameters only in part, so they are noted when it is made.
+    """
     asked: dict[int, object] = {}
 
     def remembered(law: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Exact (epsilon, delta) audits of the selection of keys, and selections that are known to be broken.
+"""Exact (epsilon, delta) audits of the selection of keys, and broken selections.
 
-A selection is run by the production code under a script: chosen integers stand for the noise of each key that occurs, and their
-probabilities come from the law's formula as the paper has it, computed here. All noise values of the law are enumerated, so the
-output law is whole up to what ``REACH`` cuts off, which is counted against the mechanism.
+A selection is run by the production code under a script: chosen integers stand for the noise of
+each key that occurs, and their probabilities come from the law's formula as the paper has it,
+computed here. All noise values of the law are enumerated, so the output law is whole up to what
+``REACH`` cuts off, which is counted against the mechanism.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ def masses(law: KeyLaw) -> dict[int, float]:
 
 
 def outputs(count: int, law: KeyLaw, select: Select = released) -> dict[Output, float]:
-    """The law of what is published of one key that so many rows have: nothing, or its noisy count."""
+    """The law of what is published of one key that so many rows have.
+
+    It is nothing, or the noisy count.
+    """
     found: defaultdict[Output, float] = defaultdict(float)
     for value, mass in masses(law).items() if count else ((0, 1.0),):
         places, values = select(np.array([count]), law, Scripted((value,)))
@@ -60,14 +64,17 @@ def outputs(count: int, law: KeyLaw, select: Select = released) -> dict[Output, 
 
 
 def excess(one: dict[Output, float], other: dict[Output, float], epsilon: float) -> float:
-    """The least delta for which P(one) <= e^epsilon P(other) + delta, over all sets of outputs of one key."""
+    """The least delta with P(one) <= e^epsilon P(other) + delta for all sets of outputs."""
     return math.fsum(
         max(0.0, mass - math.exp(epsilon) * other.get(output, 0.0)) for output, mass in one.items()
     )
 
 
 def _losses(one: dict[Output, float], other: dict[Output, float]) -> list[tuple[float, float]]:
-    """Probabilities of one key's outputs under both, outputs of equal likelihood ratio taken together: that loses nothing."""
+    """Probabilities of one key's outputs under both laws.
+
+    Outputs of equal likelihood ratio are taken together, which loses nothing.
+    """
     grouped: defaultdict[float, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for output in one.keys() | other.keys():
         a, b = one.get(output, 0.0), other.get(output, 0.0)
@@ -78,7 +85,10 @@ def _losses(one: dict[Output, float], other: dict[Output, float]) -> list[tuple[
 
 
 def neighbours(rows: int, relation: str, keys: int, most: int) -> Iterator[tuple[Counts, Counts]]:
-    """All pairs of counts that one person's rows tell apart: on top of up to ``most`` rows of others per key, in every way."""
+    """All pairs of counts that one person's rows tell apart.
+
+    They stand on top of up to ``most`` rows of others per key, in every way.
+    """
     own = [
         placed
         for size in range(rows + 1)
@@ -98,7 +108,10 @@ def _plus(others: Counts, placed: tuple[int, ...]) -> Counts:
 def worst(
     law: KeyLaw, pairs: Iterator[tuple[Counts, Counts]], epsilon: float, select: Select = released
 ) -> float:
-    """The largest delta that is truly spent at this epsilon, both ways; keys draw their noise independently."""
+    """The largest delta that is truly spent at this epsilon, both ways.
+
+    Keys draw their noise independently.
+    """
     each = lru_cache(lambda count: outputs(count, law, select))
     losses = lru_cache(lambda a, b: _losses(each(a), each(b)))
 
@@ -113,7 +126,7 @@ def worst(
     return max(max(spent(a, b), spent(b, a)) for a, b in pairs)
 
 
-# --- selections that are known to be broken -------------------------------------------------------------------------------
+# --- selections that are known to be broken -------------------------------------------------------
 
 
 def shows_empty_keys(counts: np.ndarray, law: KeyLaw, noise: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -135,5 +148,8 @@ def forgets_the_threshold_of_equality(
 
 
 def continuous_threshold(epsilon: float, delta: float) -> int:
-    """The textbook's threshold for continuous noise, used with discrete noise: 1 + ln(1 / (2 delta)) / epsilon."""
+    """The textbook's threshold for continuous noise, used with discrete noise.
+
+    It is 1 + ln(1 / (2 delta)) / epsilon.
+    """
     return math.ceil(1 + math.log(1 / (2 * delta)) / epsilon)

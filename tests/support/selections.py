@@ -1,4 +1,7 @@
-"""Selections as the papers state them, by enumeration: the laws that production is compared with, and broken ones that must be caught."""
+"""Selections as the papers state them, by enumeration.
+
+Production is compared with these laws, and broken ones must be caught.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ def tuples(edges: range, m: int, distinct: bool = False) -> np.ndarray:
 
 
 def utilities(cells: Cells, at: list[Fraction], chosen: np.ndarray) -> np.ndarray:
-    """-sum |n(o_j) - n(o_(j-1)) - n (q_j - q_(j-1))| for each tuple: float64 ndarray of shape (k,)."""
+    """-sum |n(o_j) - n(o_(j-1)) - n (q_j - q_(j-1))| for each tuple.
+
+    It is a float64 ndarray of shape (k,).
+    """
     below = np.concatenate([[0], np.cumsum(cells)])
     n = below[-1]
     ranks = np.concatenate(
@@ -56,7 +62,10 @@ def single(
 def flipped(
     cells: Cells, q: Fraction, epsilon: float, sensitivity: float, edges: range
 ) -> np.ndarray:
-    """ln P of each edge under permute-and-flip: the integral over t of p_o times the product of (1 - t p) over all others."""
+    """ln P of each edge under permute-and-flip.
+
+    P is the integral over t of p_o times the product of (1 - t p) over all others.
+    """
     below = np.concatenate([[0], np.cumsum(cells)])[list(edges)]
     gaps = np.abs(below - float(q) * sum(cells))
     p = np.exp(-epsilon / (2 * sensitivity) * (gaps - gaps.min()))
@@ -69,7 +78,10 @@ def flipped(
 def closed_at_both_ends(
     cells: Cells, q: Fraction, epsilon: float, sensitivity: float, edges: range
 ) -> np.ndarray:
-    """Broken: a group's interval is closed at both ends, so that an edge at an occupied cell collects the weights of both its groups."""
+    """Broken: a group's interval is closed at both ends.
+
+    So an edge at an occupied cell collects the weights of both its groups.
+    """
     below = np.concatenate([[0], np.cumsum(cells)])
     weights = np.zeros(len(below))
     for n in np.unique(below):
@@ -82,9 +94,15 @@ def closed_at_both_ends(
 
 WIDE = 2**20
 PLACES = (5, 12, WIDE - 20, WIDE - 9)
-"""Occupied cells of an axis of 2^20: nearly all edges lie between the second and the third, which is where losses are largest."""
+"""Occupied cells of an axis of 2^20.
+
+Nearly all edges lie between the second and the third, which is where losses are largest.
+"""
 BETWEEN = (*PLACES, WIDE)
-"""One edge of each group of equal n(o), whatever the counts: the others of a group are as likely."""
+"""One edge of each group of equal n(o), whatever the counts.
+
+The others of a group are as likely.
+"""
 
 
 def data_sets(cells: int, most: int) -> Iterator[Cells]:

@@ -1,10 +1,13 @@
-"""Statistical checks that know their own power: a check too weak to notice the stated near miss is refused, not passed.
+"""Statistical checks that know their own power.
 
-Each check answers one question, "could these draws come from this law?", with a false alarm once in 10^9 by default. Before
-it looks at the draws it computes how likely it would be to notice a near miss (by default a scale wrong by 5 %), and raises
-``TooFewDraws`` where that is below 999 in 1,000.
+A check too weak to notice the stated near miss is refused, not passed.
 
-Noticing a 5 % wrong scale takes about 35,000 draws of |x|, a 1 % one about 900,000; in a chi-square over all values more.
+Each check answers one question, "could these draws come from this law?", with a false alarm once in
+10^9 by default. Before it looks at the draws it computes how likely it would be to notice a near
+miss (by default a scale wrong by 5 %), and raises ``TooFewDraws`` where that is below 999 in 1,000.
+
+Noticing a 5 % wrong scale takes about 35,000 draws of |x|, a 1 % one about 900,000; in a chi-square
+over all values more.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ def check_scale(
     Raises
     ------
     TooFewDraws
-        If a scale wrong by the factor ``near_miss``, up or down, would be noticed with probability below ``POWER``.
+        If a scale wrong by the factor ``near_miss``, up or down, would be noticed with probability
+        below ``POWER``.
     AssertionError
         If the draws do not fit.
     """
@@ -69,7 +73,9 @@ def check_scale(
 def check_law(
     draws: np.ndarray, law: Law, *, near_miss: Law | None = None, false_alarm: float = FALSE_ALARM
 ) -> None:
-    """Check all values against the law, by a chi-square test over values merged until each cell expects 25 draws.
+    """Check all values against the law, by a chi-square test.
+
+    Values are merged until each cell expects 25 draws.
 
     ``near_miss`` is the wrong law that must be noticed; None: the same law, 5 % wider.
 
@@ -107,7 +113,8 @@ def check_coverage(
     Parameters
     ----------
     near_miss : float
-        A coverage off by this much, up or down, must be noticed. Where ``expected + near_miss`` reaches 1 only down counts.
+        A coverage off by this much, up or down, must be noticed. Where ``expected + near_miss``
+        reaches 1 only down counts.
     false_alarm : float
         Four standard errors are 6.3e-5.
 
@@ -130,7 +137,7 @@ def check_coverage(
 
 
 def clopper_pearson(hits: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """An interval for a probability that holds with at least this confidence (Clopper and Pearson 1934)."""
+    """An interval for a probability, at least at this confidence (Clopper and Pearson 1934)."""
     alpha = 1 - confidence
     low = 0.0 if hits == 0 else float(stats.beta.ppf(alpha / 2, hits, trials - hits + 1))
     high = 1.0 if hits == trials else float(stats.beta.isf(alpha / 2, hits + 1, trials - hits))
@@ -145,7 +152,10 @@ def _absolute_moments(law: Law) -> tuple[float, float]:
 
 
 def _cells(expected: np.ndarray) -> np.ndarray:
-    """Where cells start when values are merged, in order, until each expects enough; what is left at the end joins the last."""
+    """Where cells start when values are merged, in order, until each expects enough.
+
+    What is left at the end joins the last.
+    """
     starts, held = [0], 0.0
     for i, mass in enumerate(expected):
         if held >= LEAST_EXPECTED:
@@ -160,7 +170,8 @@ def _cells(expected: np.ndarray) -> np.ndarray:
 def _require(power: float, what: str) -> None:
     if not power >= POWER:
         raise TooFewDraws(
-            f"{what} would notice the near miss with probability {power:.4f} only; {POWER} is needed"
+            f"{what} would notice the near miss with probability {power:.4f} only; "
+            f"{POWER} is needed"
         )
 
 

@@ -1,4 +1,7 @@
-"""A question as a package of its own would define it: it is copied into one, and installed, by ``installed``."""
+"""A question as a package of its own would define it.
+
+It is copied into one, and installed, by ``installed``.
+"""
 
 from __future__ import annotations
 

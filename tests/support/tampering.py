@@ -1,4 +1,7 @@
-"""Someone with the ledger's file in hand: what they can do to it, and what a verification then says."""
+"""Someone with the ledger's file in hand.
+
+Here is what they can do to it, and what a verification then says.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def unguarded(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def verified_after(path: Path, statements: str, edited: Path | None = None) -> Verification:
-    """What a verification of a ledger finds after some statements in its file, or in another one."""
+    """What a verification finds after some statements in a ledger's file, or in another one."""
     with unguarded(edited or path) as db:
         for statement in statements.split(";"):
             db.execute(statement)

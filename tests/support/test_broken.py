@@ -54,7 +54,10 @@ def test_the_retry_loop_spends_more_than_it_claims():
 
 
 def test_low_order_bits_tell_counts_apart():
-    """Of floating-point noise almost no output of a count can come from its neighbour; of integer noise nearly all can."""
+    """Of floating-point noise almost no output of a count can come from its neighbour.
+
+    Of integer noise nearly all can.
+    """
     for mechanism, shared in ((float_laplace, False), (integer_noise, True)):
         one, other = (masses(mechanism(true), 12, high_places(12))[0] for true in (0, 1))
         common = sum(mass for output, mass in one.items() if output in other)

@@ -1,4 +1,7 @@
-"""Quantiles of tied rows, by enumeration: rows are dealt one by one, and weights are summed over all edges of sub-cells."""
+"""Quantiles of tied rows, by enumeration.
+
+Rows are dealt one by one, and weights are summed over all edges of sub-cells.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,10 @@ def halving(
     chosen: np.ndarray,
     flips: bool,
 ) -> np.ndarray:
-    """ln P of pairs of edges: the second quantile first, on all rows, then the first among the rows below it."""
+    """ln P of pairs of edges.
+
+    The second quantile is chosen first, on all rows, then the first one among the rows below it.
+    """
     first, second = at
     law = selections.flipped if flips else selections.single
     outer = law(

@@ -1,15 +1,21 @@
-"""Processes of tests: all are started, awaited and killed here, by their own progress and never by the clock.
+"""Processes of tests: all are started, awaited and killed here.
+
+They are awaited by their own progress, never by the clock.
 
 A worker that is to die has a fate, which says where in its own work it dies:
 
-* ``AfterStatement(n)``: once SQLite has carried out its n-th statement. Exact; statements that found the file busy do not count.
-* ``AtByte(path, n)``: in the middle of the first write that would let a file, or any other, grow beyond n bytes more than that file
-  has when the worker begins; what fits is written. Exact where no other process writes to the file. Where others may shorten it
-  meanwhile, a latest statement says when the worker dies in any case.
-* ``SoonAfter(n)``: its n-th statement is reported to the parent, which kills it wherever it is by then. It never comes past its
-  statement n + ROOM, so that a slow parent changes where it dies, and never whether.
+* ``AfterStatement(n)``: once SQLite has carried out its n-th statement. Exact; statements that
+  found the file busy do not count.
+* ``AtByte(path, n)``: in the middle of the first write that would let a file, or any other, grow
+  beyond n bytes more than that file has when the worker begins; what fits is written. Exact where
+  no other process writes to the file. Where others may shorten it meanwhile, a latest statement
+  says when the worker dies in any case.
+* ``SoonAfter(n)``: its n-th statement is reported to the parent, which kills it wherever it is by
+  then. It never comes past its statement n + ROOM, so that a slow parent changes where it dies, and
+  never whether.
 
-A worker whose fate never came ends with an exit code that `Worker.join` refuses: a test knows how many it has killed.
+A worker whose fate never came ends with an exit code that `Worker.join` refuses: a test knows how
+many it has killed.
 """
 
 from __future__ import annotations
@@ -30,7 +36,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 FORK = multiprocessing.get_context("fork")
-HANG = 1800.0  # seconds until a test that hangs is given up: only ever ends a hang, and never decides an outcome
+# Seconds until a test that hangs is given up. It only ends a hang, and never decides an outcome.
+HANG = 1800.0
 ROOM = 12  # statements between the report of a worker and the place where it waits for its death
 MISSED = 3  # exit code of a worker that should have died and came to its end
 
@@ -109,7 +116,10 @@ def limit_files(size: int | None) -> None:
 
 
 def watch(notice: Callable[[int], object]) -> None:
-    """Call with 1, 2, ... whenever SQLite has carried out a statement of this thread; what it refused does not count."""
+    """Call with 1, 2, ... whenever SQLite has carried out a statement of this thread.
+
+    What it refused does not count.
+    """
     done = 0
 
     def look(_: FrameType, event: str, called: Any) -> None:

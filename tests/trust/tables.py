@@ -1,4 +1,7 @@
-"""Pairs of tables that differ in one person, in every way in which a person can differ, and every form in which a table can lie."""
+"""Pairs of tables that differ in one person, in every way in which a person can differ.
+
+Each pair comes in every form in which a table can lie.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,10 @@ Lay = Callable[[Path, list[Row], int], Any]
 
 
 def rows_of(pair: tuple[list[Row], list[Row]], which: int) -> list[Row]:
-    """One table of a pair: the person's rows stand in the middle of one, and at the beginning of the other."""
+    """One table of a pair.
+
+    The person's rows stand in the middle of one, and at the beginning of the other.
+    """
     own = pair[which]
     return [*own, *OTHERS] if which else [*OTHERS[:20], *own, *OTHERS[20:]]
 
@@ -110,7 +116,7 @@ def arrow(rows: list[Row]) -> pa.Table:
 
 
 def parquet(folder: Path, rows: list[Row], which: int) -> Path:
-    """One file; the second has other row groups, another encoding, another size and another time."""
+    """One file; the second has other row groups, encoding, size and time."""
     path = folder / "table.parquet"
     if which:
         pq.write_table(

@@ -1,4 +1,7 @@
-"""The doubles of ``support.replay`` stand at every place where truth meets noise, and the questions tried are all there are."""
+"""The doubles of ``support.replay`` stand at every place where truth meets noise.
+
+The questions that are tried are all there are.
+"""
 
 from __future__ import annotations
 

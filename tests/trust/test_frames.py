@@ -1,4 +1,7 @@
-"""What fails after a charge carries neither rows nor true counts: not in its words, not in its frames, not in what is behind it."""
+"""What fails after a charge carries neither rows nor true counts.
+
+They are not in its words, not in its frames, and not in what is behind it.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,10 @@ KINDS: dict[str, Callable[[], BaseException]] = {
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Rows of which every fact is a canary: a value, a name, the number of rows, and the numbers of rows of two labels."""
+    """Rows of which every fact is a canary.
+
+    The facts are a value, a name, the number of rows, and the rows of each of two labels.
+    """
     path = tmp_path_factory.mktemp("canary") / "table.parquet"
     who = np.arange(ROWS).astype(str).astype(object)
     who[::2] = NAME
@@ -154,7 +160,10 @@ def test_every_question(table: Path, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["plain", "key press"])
 def test_before_the_charge_and_while_storing(table: Path, tmp_path: Path, kind: str) -> None:
-    """Frames are left behind from the first to the last: a file is looked at before the charge, too."""
+    """Frames are left behind from the first to the last.
+
+    A file is looked at before the charge, too.
+    """
     act = partial(release, table, tmp_path, PURE["known"], "who")
     assert sum(map(clean, tried(act, kind, 12, "release", "close"))) > 6
 
@@ -186,7 +195,10 @@ def test_a_stream(tmp_path: Path, method: Any, kind: str) -> None:
 
 
 def test_progress_that_raises(table: Path, tmp_path: Path) -> None:
-    """The user's own function may raise: its own frame is the user's, and what is below it is not to be seen."""
+    """The user's own function may raise.
+
+    Its own frame is the user's, and what is below it is not to be seen.
+    """
 
     def stop(done: int, total: int | None) -> None:
         raise KeyboardInterrupt
@@ -200,8 +212,11 @@ def test_the_command_line(table: Path, tmp_path: Path, kind: str) -> None:
     """In one process: what is printed, and what comes out of ``cli.run``."""
     plan = tmp_path / "plan.toml"
     plan.write_text(
-        f'[source]\npath = {str(table)!r}\n[domain]\nx = {{ type = "interval", lower = 0, upper = 16, step = 1 }}\n'
-        '[budget]\naccount = "plan"\nepsilon = "1000"\n[release]\nepsilon = "1"\n[[questions]]\ntype = "histogram"\naxes = ["x"]\n',
+        f"[source]\npath = {str(table)!r}\n"
+        '[domain]\nx = { type = "interval", lower = 0, upper = 16, step = 1 }\n'
+        '[budget]\naccount = "plan"\nepsilon = "1000"\n'
+        '[release]\nepsilon = "1"\n'
+        '[[questions]]\ntype = "histogram"\naxes = ["x"]\n',
         encoding="utf-8",
     )
 
@@ -219,7 +234,7 @@ def test_the_command_line(table: Path, tmp_path: Path, kind: str) -> None:
 
 
 def test_nothing_is_left_for_the_post_mortem(table: Path, tmp_path: Path) -> None:
-    """What ``pdb.pm()`` and error reporters read of the last exception of an interactive session."""
+    """What ``pdb.pm()`` and error reporters read of a session's last exception."""
     with publisher(table, tmp_path) as pub, Fault(40, KINDS["ordinary"], CHARGED):
         found = escaped(lambda: pub.release(PURE["known"], epsilon=1))
     clean(found)

@@ -1,7 +1,10 @@
-"""Nothing but what the mechanisms said: two tables that differ in one person give the same artefacts to the last byte.
+"""Nothing but what the mechanisms said is to be seen.
 
-The mechanisms' outputs are forced equal (``support.replay``), and everything that a release lets others see is compared
-(``support.artefacts``). Necessary, not sufficient: that the outputs themselves are private is shown by the audits.
+Two tables that differ in one person give the same artefacts to the last byte.
+
+The mechanisms' outputs are forced equal (``support.replay``), and everything that a release lets
+others see is compared (``support.artefacts``). Necessary, not sufficient: that the outputs
+themselves are private is shown by the audits.
 """
 
 from __future__ import annotations
@@ -56,7 +59,8 @@ KEYED: dict[str, Any] = {
     for rule in ("truncated-geometric", "threshold", "stability")
 } | {"keys beside": sf.Histogram(["shop", "kind"])}
 
-# Questions that are not tried above by name are tried by their examples, which are over the axis "x".
+# Questions that are not tried above by name are tried by their examples, which are over the axis
+# "x".
 TRIED = {type(question) for question in [*PURE.values(), *KEYED.values()]}
 PURE |= {
     f"{tag_of(kind)}, example {i}": question

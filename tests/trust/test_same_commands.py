@@ -1,4 +1,7 @@
-"""The command line: what it prints, writes and returns is the same for two tables that differ in one person."""
+"""What the command line prints, writes and returns for two tables is the same.
+
+The tables differ in one person.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ axes = ["y"]
 
 
 def commands(here: World, table: Path) -> None:
-    """Every command that releases, with all that it may write, and every command that shows what was released."""
+    """Every command that releases, and every command that shows what was released.
+
+    Those that release write all that they may write.
+    """
     book = ("--ledger", here.ledger)
     here.command("init", table)
     here.command(

@@ -1,4 +1,7 @@
-"""Streams: increments that differ in one person give the same artefacts, when the machines publish the same."""
+"""Increments of streams that differ in one person give the same artefacts.
+
+The mechanisms publish the same for both.
+"""
 
 from __future__ import annotations
 

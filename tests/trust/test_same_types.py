@@ -1,4 +1,7 @@
-"""Frames whose types are made from their values: one person's value decides nothing about how others are read."""
+"""Frames whose types are made from their values.
+
+One person's value decides nothing about how others are read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A search for leaks by chance: tables, persons, forms, units and questions are drawn, and two runs are compared."""
+"""A search for leaks by chance.
+
+Tables, persons, forms, units and questions are drawn, and two runs are compared.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The comparison notices a leak in every kind of artefact: here are libraries that leak, one fact in one place each."""
+"""The comparison notices a leak in every kind of artefact.
+
+Here are libraries that leak, one fact in one place each.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""The attack on receipts of version 0.1, which told the size of the data file, run against today's artefacts.
+"""The attack on receipts of version 0.1, run against today's artefacts.
 
-Two files, of 5,000 and 5,001 rows, with the same time of modification, are released over 20 fresh ledgers each. A field that depends on
-the file and on nothing else is equal within one file and differs between the two. And a search over sizes and times, with the form of
-the label known, is to find nothing that hashes to what is printed.
+Those receipts told the size of the data file.
+
+Two files, of 5,000 and 5,001 rows, with the same time of modification, are released over 20 fresh
+ledgers each. A field that depends on the file and on nothing else is equal within one file and
+differs between the two. And a search over sizes and times, with the form of the label known, is to
+find nothing that hashes to what is printed.
 """
 
 from __future__ import annotations
@@ -51,7 +54,10 @@ bins = 4
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every leaf of a JSON value, with where it is; texts also piece by piece, since a piece may carry what the rest hides."""
+    """Every leaf of a JSON value, with where it is.
+
+    Texts also piece by piece, since a piece may carry what the rest hides.
+    """
     if isinstance(value, dict):
         for name, part in value.items():
             yield from flat(part, f"{path}.{name}")
@@ -79,7 +85,7 @@ def lines(name: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def telling(runs: list[list[Fields]]) -> set[str]:
-    """Fields that are one thing in all runs on the first file, and another one in all runs on the second."""
+    """Fields that are one value in all runs on the first file, another on the second."""
     names = set.union(*(set(run) for runs_of_one in runs for run in runs_of_one))
     seen = {
         name: [{run.get(name, "missing") for run in runs_of_one} for runs_of_one in runs]
@@ -100,7 +106,10 @@ def laid(folder: Path, rows: int) -> Path:
 
 
 def one_run(folder: Path, number: int, page: bool = False) -> tuple[Fields, sf.Release]:
-    """All fields of what one fresh ledger shows of a release: by Python, by the command line, in JSON, in the log, on pages."""
+    """All fields of what one fresh ledger shows of a release.
+
+    They come from Python, the command line, JSON, the log, and pages.
+    """
     plan, out, book = folder / "plan.toml", folder / "out", folder / f"{number:02d}.db"
     plan.write_text(PLAN, encoding="utf-8")
     with sf.Publisher(
@@ -186,7 +195,10 @@ def test_no_field_of_a_page_tells_the_files_apart(
 
 
 def candidates(path: str, sizes: range, times: range) -> Iterator[bytes]:
-    """What version 0.1 hashed: the account, the question, its cost, the domain, the unit and the label of the source."""
+    """What version 0.1 hashed.
+
+    It was the account, the question, its cost, the domain, the unit and the label of the source.
+    """
     src = sf.source(np.empty((0, 1)), DOMAIN)
     asked = [msgspec.structs.replace(QUESTION, axes=("x",))]
     for time in times:

@@ -1,5 +1,8 @@
 # pyright: strict
-"""What a user gets wrong, one mistake a line: a type checker reports these lines and no others. Never run."""
+"""What a user gets wrong, one mistake a line: a type checker reports these lines and no others.
+
+Never run.
+"""
 
 from __future__ import annotations
 

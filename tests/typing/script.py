@@ -29,7 +29,7 @@ people = sf.source("people.parquet", domain, person="id", rows_per_person=4)
 assert_type(people, sf.Source)
 
 
-# --- the library's own questions --------------------------------------------------------------------------------------
+# --- the library's own questions ------------------------------------------------------------------
 
 with sf.Publisher(people, ledger="budget.db", account="people", budget="3") as publisher:
     assert_type(publisher, sf.Publisher)
@@ -61,7 +61,7 @@ partitioners = [
 ]
 assert_type(partitioners, list[sf.Partition])
 
-# --- answers ----------------------------------------------------------------------------------------------------------
+# --- answers --------------------------------------------------------------------------------------
 
 assert_type(histogram.values, np.ndarray)
 assert_type(histogram.accuracy(0.95, simultaneous=True), np.ndarray)
@@ -81,7 +81,7 @@ assert_type(loaded, sf.Release)
 if isinstance(loaded, sf.HistogramRelease):
     print(loaded.lattice.names, loaded.cell_names("age"))
 
-# --- before anything is spent -----------------------------------------------------------------------------------------
+# --- before anything is spent ---------------------------------------------------------------------
 
 question = sf.Histogram("age", bins=10)
 assert_type(sf.preview(question, domain=domain, unit=people.unit, epsilon="1"), sf.Preview)
@@ -101,7 +101,7 @@ assert_type(window, sf.Window)
 choice = sf.choose(np.array([1.0, 2.0, 3.0, 10.0]), size=3, query="mean", risk="1/3")
 sf.report([histogram, partition, *several, window], "report.html")
 
-# --- running totals ---------------------------------------------------------------------------------------------------
+# --- running totals -------------------------------------------------------------------------------
 
 with publisher.open(sf.Counter(horizon=365), epsilon="1", key="visits") as stream:
     assert_type(stream, sf.Stream)
@@ -112,7 +112,7 @@ with publisher.open(sf.Counter(horizon=365), epsilon="1", key="visits") as strea
 aggregator = TreeAggregator(GaussianNoiseGenerator(4.0))
 noise, state = aggregator.get_cumsum_and_update(aggregator.init_state())
 
-# --- no trusted curator -----------------------------------------------------------------------------------------------
+# --- no trusted curator ---------------------------------------------------------------------------
 
 bpm = sf.BPM(epsilon=2, L=0.3, dimension=2)
 reports = bpm.perturb(np.zeros((10, 2)))
@@ -121,7 +121,7 @@ assert_type(local, sf.PrivateKMeans)
 assert_type(local.predict(np.zeros((3, 2))), np.ndarray)
 
 
-# --- a question of one's own ------------------------------------------------------------------------------------------
+# --- a question of one's own ----------------------------------------------------------------------
 
 
 class TotalRelease(

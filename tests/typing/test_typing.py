@@ -1,4 +1,6 @@
-"""A user's script as two type checkers and an editor see it: ``mypy --strict`` and ``basedpyright``, strict by its first line.
+"""A user's script as two type checkers and an editor see it.
+
+``mypy --strict`` and ``basedpyright``, strict by its first line.
 
 The package is found as an installed one is: by the path of the interpreter and its ``py.typed``.
 """
@@ -39,7 +41,10 @@ BASEDPYRIGHT = ("basedpyright", "--pythonpath", sys.executable, "--level", "erro
 
 @pytest.fixture(scope="module", params=[MYPY, BASEDPYRIGHT], ids=["mypy", "basedpyright"])
 def reported(request, tmp_path_factory):
-    """What one run of a checker reports of the scripts here and of the modules on the page about extending, by file and line."""
+    """What a checker reports, by file and line.
+
+    It reads the scripts here, and the modules on the page about extending.
+    """
     folder = tmp_path_factory.mktemp("typing")
     for script in ("script.py", "mistakes.py"):
         shutil.copy(HERE / script, folder)

@@ -1,1 +1,1 @@
-"""What is asked and what is answered: the question, what it may ask of the data, its preview and its release."""
+"""Questions, what they may ask of the data, their previews and their releases."""

@@ -28,7 +28,7 @@ def from_bytes(data: bytes, kind: type[T]) -> T:
 
 
 def from_plain(plain: object, kind: type[T]) -> T:
-    """Turn plain dicts and lists, as TOML gives them, into frozen values; unknown fields are refused."""
+    """Turn dicts and lists, as TOML gives them, into frozen values, refusing unknown fields."""
     return msgspec.convert(plain, kind, dec_hook=_decode)
 
 

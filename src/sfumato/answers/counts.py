@@ -18,8 +18,8 @@ class Needs(msgspec.Struct, frozen=True):
     lattice : Lattice
         The cells in which rows are counted.
     numbers : int
-        How many numbers the answer may hold at most; with keys, how many for each key that is shown.
-        It is checked before the charge, so that what was paid for can be stored.
+        How many numbers the answer may hold at most; with keys, how many for each key that is
+        shown. It is checked before the charge, so that what was paid for can be stored.
     """
 
     lattice: Lattice
@@ -29,9 +29,9 @@ class Needs(msgspec.Struct, frozen=True):
 class Counts(Protocol):
     """The counted data, as a question that is being answered may see them.
 
-    Every call counts exactly the same rows of the same persons, so that the contribution bound holds
-    over all of them together. A ``Cube`` is the simplest implementation: it serves every lattice that
-    its own refines.
+    Every call counts exactly the same rows of the same persons, so that the contribution bound
+    holds over all of them together. A ``Cube`` is the simplest implementation: it serves every
+    lattice that its own refines.
     """
 
     @property

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 def cell_columns(lattice: Lattice) -> dict[str, pa.Array | Array]:
     """The cells of a lattice as columns of a table, the last axis running fastest.
 
-    An axis of labels is one column, ``name``. An axis of bins is three: ``name`` says which values are in the bin, such as
-    "65 and above"; ``name_lower`` and ``name_upper`` are its edges, which the bins at the ends reach beyond.
+    An axis of labels is one column, ``name``. An axis of bins is three: ``name`` says which values
+    are in the bin, such as "65 and above"; ``name_lower`` and ``name_upper`` are its edges, which
+    the bins at the ends reach beyond.
     """
     import pyarrow as pa
 

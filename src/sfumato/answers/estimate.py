@@ -15,7 +15,9 @@ LEAST = Fraction(1, 10**9)  # the smallest probability of error that intervals a
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A number, or an array of them, with an interval: the truth lies in [low, high] with probability ``confidence``.
+    """A number, or an array of them, with an interval.
+
+    The truth lies in [low, high] with probability ``confidence``.
 
     Attributes
     ----------

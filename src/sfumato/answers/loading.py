@@ -1,4 +1,7 @@
-"""Reading releases from files and from the ledger. What a file holds never decides what is imported."""
+"""Read releases from files and from the ledger.
+
+What a file holds never decides what is imported.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def stored_releases(data: bytes) -> list[Release]:
 
 
 def unknown_kind(data: bytes) -> str | None:
-    """The kind of release that a file says it holds, if nothing that is registered has that name."""
+    """The kind of release that a file names, if no registered one has that name."""
     try:
         tag = msgspec.json.decode(data, type=_Tagged).type
     except UNREADABLE:
@@ -80,9 +83,10 @@ def unregistered(kind: str) -> tuple[str, str]:
 
 
 def _release(data: bytes) -> Release:
-    """Decode a release; a field that no release has is refused, for it would be lost without a word.
+    """Decode a release; an unknown field is refused, since it would be lost in silence.
 
-    What ``--json`` prints is a release and, beside it, what follows from the release for people: that is not read.
+    What ``--json`` prints is a release and, beside it, what follows from the release for people:
+    that is not read.
     """
     try:
         release = from_bytes(data, registry.release_type())

@@ -1,4 +1,4 @@
-"""What can be asked: a frozen value that names what it needs, previews itself and answers itself."""
+"""What can be asked: a frozen value that previews and answers itself."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
 
     ``Question[HistogramRelease]`` is a question whose answer is a ``HistogramRelease``.
 
-    A subclass is a frozen msgspec Struct with a ``tag`` of its own, which names it in TOML and JSON,
-    and ``forbid_unknown_fields=True``. Everything that decides its answer, data and noise aside, is a
-    field. It implements what raises ``NotImplementedError`` here, and is made known by
+    A subclass is a frozen msgspec Struct with a ``tag`` of its own, which names it in TOML and
+    JSON, and ``forbid_unknown_fields=True``. Everything that decides its answer, data and noise
+    aside, is a field. It implements what raises ``NotImplementedError`` here, and is made known by
     ``sfumato.answers.registry.register``. docs/extending.md has a worked example.
 
     Attributes
@@ -39,8 +39,8 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         Why the answer keeps its promise. A line ``{proof}`` in the docstring of the subclass is
         replaced by this text, so that it is written once.
     examples : tuple of Question
-        Small questions of this kind over one numeric axis named "x", with bounds 0 and 3 and step 1:
-        the contract tests and the audit ask them.
+        Small questions of this kind over one numeric axis named "x", with bounds 0 and 3 and step
+        1: the contract tests and the audit ask them.
     """
 
     proof: ClassVar[Proof]
@@ -56,14 +56,18 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         raise NotImplementedError
 
     def as_in_files(self) -> Self:
-        """The same question as a file gives it back: 4 is 4.0 where a field is a float, and a list is a tuple."""
+        """The same question as a file gives it back.
+
+        There 4 is 4.0 where a field is a float, and a list is a tuple. So a question and its stored
+        form are equal.
+        """
         if not _finite(list(msgspec.structs.asdict(self).values())):
             obstacle = "a number in it is not finite, and no file can hold it"
             raise UsageError(self.title, obstacle, "Give finite numbers")
         return from_bytes(to_bytes(self), type(self))
 
     def canonical(self, domain: Domain) -> Self:
-        """The same question as every way to write it shares: a field ``axes`` holds them by name."""
+        """One form for all ways to write the same question: a field ``axes`` holds their names."""
         fields = msgspec.structs.asdict(self)
         if "axes" not in fields:
             return self
@@ -91,8 +95,8 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> R_co:
         """Answer from counts, spending exactly ``cost``.
 
-        Nothing about the true counts may decide anything but the distribution of the noisy numbers in
-        the release. All noise is drawn from ``noise``, through ``sfumato.mechanisms``.
+        Nothing about the true counts may decide anything but the distribution of the noisy numbers
+        in the release. All noise is drawn from ``noise``, through ``sfumato.mechanisms``.
         """
         raise NotImplementedError
 
@@ -106,7 +110,9 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
         proof: Proof | None = None,
         slack: str = EXACT,
     ) -> Guarantee:
-        """What an answer at this cost promises, with what it assumes; noise from a public seed promises nothing.
+        """State what an answer at this cost promises, and what it assumes.
+
+        Noise from a public seed promises nothing.
 
         Parameters
         ----------

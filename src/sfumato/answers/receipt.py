@@ -8,14 +8,14 @@ import msgspec
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Where a release stands in the ledger.
 
-    Nothing in it depends on the data: key (unless the user named it) and digest are random, and the time is that of the
-    charge, before a row was read.
+    Nothing in it depends on the data: key (unless the user named it) and digest are random, and the
+    time is that of the charge, before a row was read.
 
     Attributes
     ----------
     account, key, digest : str
-        ``digest`` is a random number that stands for question, cost, unit, source and account. What it stands for is
-        known to the ledger's secrets only.
+        ``digest`` is a random number that stands for question, cost, unit, source and account. What
+        it stands for is known to the ledger's secrets only.
     entry : int
         Sequence number of the charge in the ledger.
     entry_hash : str
@@ -31,7 +31,8 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     version : str
         Of the library.
     signature, signer : str
-        An Ed25519 signature of the release without it, and the public key, where the ledger has one; else "".
+        An Ed25519 signature of the release without it, and the public key, where the ledger has
+        one; else "".
     """
 
     account: str

@@ -120,14 +120,15 @@ def answer_of(question: type[Question[Release]]) -> type[Release]:
 
 
 def register(question: Q) -> Q:
-    """Make a question from outside known, so that it can be asked, stored, loaded and written in plans.
+    """Make a question of your own known, so that it can be asked, stored, loaded and planned.
 
     Use it as a decorator. Defining the class again, as in a notebook, replaces it.
 
     Raises
     ------
     UsageError
-        If the class does not implement ``Question``, or its tag or that of its release is another's.
+        If the class does not implement ``Question``, or its tag or that of its release is
+        another's.
     """
     answer = answer_of(question)
     for kind in (question, answer):

@@ -1,1 +1,4 @@
-"""Arrays in, figures out: one house style, one file per kind of picture. The only place that imports matplotlib."""
+"""Pictures of releases: one style, one file per kind of picture.
+
+Nothing else imports matplotlib.
+"""

@@ -1,4 +1,4 @@
-"""Pictures of clusters: centres on a map of two axes, weights along one, a table of profiles over more."""
+"""Pictures of clusters: along one axis, on a map of two, as a table of profiles over more."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def _at(release: Clusters, column: int) -> Array:
     return release.lattice.axes[column].scale.positions(release.centers[:, column])
 
 
-# --- two axes ---------------------------------------------------------------------------------------------------------
+# --- two axes -------------------------------------------------------------------------------------
 
 
 def _map(release: Clusters, ax: Axes | None) -> Axes:
-    """Centres over the noisy density, where cells were counted, with the borders between their groups."""
+    """Draw centres with the borders between their groups, over the noisy density if counted."""
     shaded = release.partition is not None
     ax = maps.draw(release.partition, ax) if release.partition is not None else _ground(release, ax)
     x, y = maps.pair_of(release.lattice.names)
@@ -188,11 +188,15 @@ def _note(release: Clusters) -> str:
         share = style.number(float(f"{100 * np.median(known):.2g}"))
         moved = f"The standard error of centres is {share}% of an axis (median); "
     half = release.accuracy(CONFIDENCE)
-    weights = f"of {release.guarantee.unit.counted}, weights hold within ±{style.number(int(half.max()))} with 95% confidence each."
+    largest = style.number(int(half.max()))
+    weights = (
+        f"of {release.guarantee.unit.counted}, "
+        f"weights hold within ±{largest} with 95% confidence each."
+    )
     return f"{moved}{weights} {release.unknowns}".strip()
 
 
-# --- one axis, and many -----------------------------------------------------------------------------------------------
+# --- one axis, and many ---------------------------------------------------------------------------
 
 
 def _stems(release: Clusters, ax: Axes | None) -> Axes:

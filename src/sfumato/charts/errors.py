@@ -21,12 +21,15 @@ def draw_errors(
     *,
     unit: str = "standard deviation of the total",
 ) -> Axes:
-    """Draw the standard deviation of a running total at each step, one line a method, on a logarithmic axis of steps.
+    """Draw the standard deviation of a running total at each step, one line for each method.
+
+    The axis of steps is logarithmic.
 
     Parameters
     ----------
     deviations : dict of float ndarrays of shape (steps,), by label
-        At most six, all of one length. Long ones are thinned to the largest and the least value of each stretch.
+        At most six, all of one length. Long ones are thinned to the largest and the least value of
+        each stretch.
     ax : Axes, optional
         None: on a new figure, ``ax.figure``.
     unit : str
@@ -76,7 +79,10 @@ def draw_errors(
 
 
 def _envelope(values: Array) -> tuple[Array, Array, Array]:
-    """Least and largest value over stretches of steps that grow with the step; the steps that stand for them."""
+    """Thin a line: the least and largest value over stretches, and their steps.
+
+    Stretches grow with the step, as the axis is logarithmic.
+    """
     steps = len(values)
     if steps <= 256:
         return values, values, np.arange(1, steps + 1)

@@ -1,4 +1,7 @@
-"""Tables of shades: counts over two axes, darker where there are more, with the number in each cell where it fits."""
+"""Pictures of counts over two axes: darker where there are more rows.
+
+Each cell holds its number where it fits.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ def draw(
     note: str = "",
     counted: str = "the rows counted",
 ) -> Axes:
-    """Draw counts over two axes: the first one runs down, or up where it has a scale; the second one runs right."""
+    """Draw counts over two axes, the second one to the right.
+
+    The first one runs down, or up where it has a scale.
+    """
     starts = tuple(runs(axis.size, MOST_SLOTS) for axis in axes)
     table = merge(table, starts, law)
     if table.values.size < axes[0].size * axes[1].size:
@@ -96,4 +102,7 @@ def _numbers(ax: Axes, table: Table, norm: Normalize) -> None:
 def _reach(table: Table) -> str:
     """What the shades do not show: how far off each number may be."""
     each, every = (style.number(np.ceil(x.max())) for x in (table.half, table.half_all))
-    return f"each count is within ±{each} of the truth with 95% confidence; all {table.values.size:,} at once within ±{every}."
+    return (
+        f"each count is within ±{each} of the truth with 95% confidence; "
+        f"all {table.values.size:,} at once within ±{every}."
+    )

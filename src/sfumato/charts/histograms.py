@@ -1,7 +1,8 @@
 """Pictures of histograms: bars, dots and steps with their error bars, and tables of shades.
 
-Thick lines are the 95% intervals of the counts one by one, thin lines the wider ones that hold all at once. Negative
-counts are drawn as they are: they are noise around a small truth, and cutting them off would bias what one sees.
+Thick lines are the 95% intervals of the counts one by one, thin lines the wider ones that hold all
+at once. Negative counts are drawn as they are: they are noise around a small truth, and cutting
+them off would bias what one sees.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     found = selection is not None  # labels that were not known beforehand
     note = "" if selection is None else _told(selection, axes)
     if len(axes) > 2:
-        note = f"{note} Added up over {', '.join(style.plain(axis.name) for axis in axes[2:])}.".strip()
+        others = ", ".join(style.plain(axis.name) for axis in axes[2:])
+        note = f"{note} Added up over {others}.".strip()
         table, axes = sum_out(table, (0, 1), release.noise), axes[:2]
     limited = f"{note} {limit_note(release.guarantee)}".strip()
     with style.house():
@@ -77,7 +79,7 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
 
 @dataclass(frozen=True)
 class Picture:
-    """What is drawn along one axis: a table with a row per cell of ``main`` and a column per cell of ``series``."""
+    """What is drawn: a row for each cell of ``main``, a column for each cell of ``series``."""
 
     main: LatticeAxis
     series: LatticeAxis | None
@@ -96,7 +98,10 @@ def _told(selection: Selection, axes: tuple[LatticeAxis, ...]) -> str:
     if not all(axis.size for axis in axes):
         return f"No {style.plain(axes[0].name)} had enough rows to be shown."
     rows = selection.count_kept(0.95)
-    return f"A key with {rows:,} rows counted is shown with probability 95%; one with fewer may be missing."
+    return (
+        f"A key with {rows:,} rows counted is shown with probability 95%; "
+        "one with fewer may be missing."
+    )
 
 
 def _as_columns(table: Table) -> Table:
@@ -105,12 +110,15 @@ def _as_columns(table: Table) -> Table:
 
 
 def _series(axes: tuple[LatticeAxis, ...]) -> int | None:
-    """Which of two axes is told apart by colour: a short one, labels before bins, the second before the first."""
+    """Which of two axes gets the colours: a short one.
+
+    Labels come before bins, and the second axis before the first.
+    """
     short = [i for i in (1, 0) if axes[i].size <= FEW]
     return min(short, key=lambda i: axes[i].has_edges, default=None)
 
 
-# --- along an Interval ------------------------------------------------------------------------------------------------
+# --- along an Interval ----------------------------------------------------------------------------
 
 
 def _bars(picture: Picture, ax: Axes | None) -> Axes:
@@ -275,7 +283,7 @@ def _apart(wanted: list[float], gap: float) -> list[float]:
     return [float(y) for y in result]
 
 
-# --- along Categories -------------------------------------------------------------------------------------------------
+# --- along Categories -----------------------------------------------------------------------------
 
 
 def _dots(picture: Picture, ax: Axes | None) -> Axes:
@@ -286,7 +294,8 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
         labels = [labels[i] for i in kept]
         table = mapped(table, lambda x: x[kept])
         note = picture.noted(
-            f"The {MOST_LABELS} largest of {main.size:,}, in the order of the {'keys' if picture.keys else 'domain'}."
+            f"The {MOST_LABELS} largest of {main.size:,}, "
+            f"in the order of the {'keys' if picture.keys else 'domain'}."
         )
     rows, number = table.values.shape
     ax = ax or style.figure(118 + rows * max(24, 13 * number + 6))[1]

@@ -1,7 +1,8 @@
 """Pictures of partitions: maps shaded by density, and steps with bands along one axis.
 
-Where the 95% interval of a count reaches 0, nothing is shown to be there: such cells are hatched, not shaded. The cells are
-one small picture inside the SVG, so that a map of fifty thousand of them stays compact.
+Where the 95% interval of a count reaches 0, nothing is shown to be there: such cells are hatched,
+not shaded. The cells are one small picture inside the SVG, so that a map of fifty thousand of them
+stays compact.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = No
     ax : matplotlib Axes or None
         None: on a new figure, ``ax.figure``.
     axes : two names, or None
-        Which axes to draw, the one that runs right first. None: longitude and latitude where there are any, else the first two.
+        Which axes to draw, the one that runs right first. None: longitude and latitude where there
+        are any, else the first two.
 
     Returns
     -------
@@ -69,12 +71,12 @@ def draw(release: Boxes, ax: Axes | None = None, axes: Sequence[str] | None = No
         return _map(release, ax, (names.index(axes[0]), names.index(axes[1])))
 
 
-# --- two axes ---------------------------------------------------------------------------------------------------------
+# --- two axes -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Raster:
-    """Density and significance on a grid of pixels, rows from low to high: two ndarrays of shape (rows, columns)."""
+    """Density and significance of each pixel, rows from low to high: two ndarrays."""
 
     density: Array
     seen: Array
@@ -115,7 +117,10 @@ def _area(corners: Corners, geographic: bool) -> Array:
 
 
 def pair_of(names: tuple[str, ...]) -> tuple[int, int]:
-    """Which axis runs right and which runs up: longitude and latitude where there are any, else the first two."""
+    """Which axis runs right and which runs up.
+
+    Longitude and latitude where there are any, else the first two.
+    """
     lower = [name.lower() for name in names]
     x = next((i for i, name in enumerate(lower) if name in LONGITUDE), None)
     y = next((i for i, name in enumerate(lower) if name in LATITUDE), None)
@@ -141,7 +146,10 @@ def _height(extent: Extent, aspect: float | None) -> int:
 
 
 def _product(release: Boxes, corners: Corners, areas: Array) -> Raster | None:
-    """The cells themselves, where they are a product of edges, neighbours added up where there are many; None where they are not."""
+    """The cells themselves, where they are a product of edges; else None.
+
+    Where there are too many cells, neighbours are added up.
+    """
     (x, x_end), (y, y_end) = corners
     edges = [np.append(np.unique(y), y_end.max()), np.append(np.unique(x), x_end.max())]
     shape = tuple(len(edge) - 1 for edge in edges)
@@ -168,7 +176,10 @@ def _add(part: Array, starts: list[Array]) -> Array:
 
 
 def _slots(edges: Array) -> Array:
-    """Which slice each row of the picture shows: one row per slice where they are even, else as many pixels as each is wide."""
+    """Which slice each row of pixels shows.
+
+    Slices of equal width get one row each, others as many rows as they are wide.
+    """
     even = np.linspace(edges[0], edges[-1], len(edges))
     if np.abs(edges - even).max() <= REGULAR * (even[1] - even[0]):
         return np.arange(len(edges) - 1)
@@ -177,7 +188,10 @@ def _slots(edges: Array) -> Array:
 
 
 def _painted(release: Boxes, corners: Corners, area: Array, stacked: bool) -> Raster:
-    """Boxes of any size painted on pixels; where further axes stack them, what lies over a pixel is added up."""
+    """Paint boxes of any size on pixels.
+
+    Where boxes lie above each other along further axes, what lies over a pixel is added up.
+    """
     (left, right), (bottom, top) = (_pixels(lower, upper) for lower, upper in corners)
     density, seen = np.zeros((PIXELS, PIXELS)), np.zeros((PIXELS, PIXELS), bool)
     squares, finest = (np.zeros((PIXELS, PIXELS)) for _ in range(2))  # of 1 / area over each pixel
@@ -204,7 +218,10 @@ def _pixels(lower: Array, upper: Array) -> tuple[list[int], list[int]]:
 
 
 def _half(release: Boxes, effective: Array) -> Array:
-    """Half-widths of weighted sums of counts, by the widest law of their noise; ``effective``: the sums of the squared weights."""
+    """Half-widths of weighted sums of counts, by the widest law of their noise.
+
+    ``effective`` holds the sums of the squared weights.
+    """
     return np.asarray(release.noise.sum_half_width(effective, ALPHA))
 
 
@@ -263,12 +280,13 @@ def _map_note(release: Boxes, pair: tuple[int, int], raster: Raster) -> str:
     notes.append(limit_note(release.guarantee))
     notes += ["Neighbouring cells are drawn as their mean."] if raster.merged else []
     notes.append(
-        "Cells are judged one by one: of those that are empty, at most 1 in 40 on average is shaded."
+        "Cells are judged one by one: "
+        "of those that are empty, at most 1 in 40 on average is shaded."
     )
     return " ".join(note for note in notes if note)
 
 
-# --- one axis ---------------------------------------------------------------------------------------------------------
+# --- one axis -------------------------------------------------------------------------------------
 
 
 def _steps(release: Boxes, ax: Axes | None) -> Axes:

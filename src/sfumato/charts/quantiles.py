@@ -1,7 +1,8 @@
 """Pictures of quantiles: a cumulative curve with a band, or boxes side by side.
 
-A box runs from the first to the third quartile where these were asked for, else over the middle of what was asked; its line is the
-median, its whiskers reach the outermost quantiles. All of them are released values: nothing is drawn that was not paid for.
+A box runs from the first to the third quartile where these were asked for, else over the middle of
+what was asked; its line is the median, its whiskers reach the outermost quantiles. All of them are
+released values: nothing is drawn that was not paid for.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Ax
 
     Parameters
     ----------
-    release : QuantilesRelease, or anything with its ``axes``, ``labels``, ``at``, ``table`` and ``accuracy``
+    release : QuantilesRelease, or anything that ``Answer`` describes
     ax : Axes or None
         None: on a new figure, ``ax.figure``.
     rows : int or None
@@ -134,7 +135,10 @@ def _room(values: Array, ends: Array) -> tuple[float, float]:
 
 
 def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: str) -> Axes:
-    """One box per label, in the order of the domain. A row is hatched where something is not known, and only what is known is drawn."""
+    """Draw one box per label, in the order of the domain.
+
+    A row is hatched where something is not known, and only what is known is drawn.
+    """
     labels = [
         style.plain(label, 18 if style.is_narrow(ax) else style.LONGEST_LABEL)
         for label in release.labels
@@ -144,7 +148,10 @@ def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: s
         labels, table, known = labels[:MOST_BOXES], table[:MOST_BOXES], known[:MOST_BOXES]
     ax = ax or style.figure(118 + max(3, len(labels)) * 30)[1]
     reach = int(np.max(release.accuracy("0.95", True)))
-    ranks = f"Ranks are among {release.guarantee.unit.counted}, and off by at most {style.number(reach)} (95%, all at once)."
+    ranks = (
+        f"Ranks are among {release.guarantee.unit.counted}, "
+        f"and off by at most {style.number(reach)} (95%, all at once)."
+    )
     note = f"{note} {ranks}".strip()
     low, middle, high = _parts(release.at)
     at, drawn = np.arange(len(labels), dtype=float), np.where(known, table, np.nan)
@@ -202,9 +209,8 @@ def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: s
     if not known.all():
         keys.append(style.unknown_key())
     _dress(ax, release.axes[0], labels)
-    ax.use_sticky_edges = (
-        False  # a box that begins at the least value drawn does not touch the frame
-    )
+    # A box that begins at the least value drawn shall not touch the frame.
+    ax.use_sticky_edges = False
     ax.autoscale_view(scaley=False)
     if not known.any():
         ax.set_xlim(*release.axes[0].scale.positions(np.array(release.axes[0].ends)))

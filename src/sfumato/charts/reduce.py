@@ -1,4 +1,4 @@
-"""Sums before drawing: too many cells for a picture, or too many axes, are added up, and their intervals with them.
+"""Add up counts before drawing, where there are too many cells or axes for a picture.
 
 Sums of released numbers are post-processing. Their intervals come from the noise's own law.
 """
@@ -21,7 +21,7 @@ ALPHA = 0.05
 
 
 class Noise(Protocol):
-    """What a picture needs to know of the noise on each count: two-sided half-widths, of one and of sums."""
+    """The noise on each count: two-sided half-widths of one count, and of sums."""
 
     def half_width(self, alpha: float) -> int: ...
     def sum_half_width(self, effective: Array, alpha: float) -> Array: ...
@@ -42,7 +42,10 @@ class Counted(Protocol):
     def values(self) -> Array: ...
     @property
     def noise(self) -> Noise | None:
-        """Of the noise on each count; None where it decided which counts are here, and sums of them have no law."""
+        """The noise on each count.
+
+        None where the noise decided which counts are here: then sums of them have no law.
+        """
 
     @property
     def selection(self) -> Selection | None:
@@ -61,7 +64,10 @@ class Counted(Protocol):
 
 
 class Boxes(Protocol):
-    """What a picture of a partition needs to know of it. ``noise`` is the widest law of the noise on a count."""
+    """What a picture of a partition needs to know of it.
+
+    ``noise`` is the widest law of the noise on a count.
+    """
 
     @property
     def lattice(self) -> Lattice: ...
@@ -88,7 +94,7 @@ class Table:
     Attributes
     ----------
     values, half, half_all : ndarray of equal shape
-        Counts, and the half-widths of their 95 % intervals, one by one and all at once.
+        Counts, and the half-widths of their 95% intervals, one by one and all at once.
     terms : ndarray of the same shape
         How many released numbers each is the sum of.
     down, down_all : ndarray of the same shape, or None
@@ -132,7 +138,7 @@ def table_of(release: Counted) -> Table:
 
 
 def limit_note(guarantee: Guarantee, what: str = "Counts") -> str:
-    """Which rows a picture is of, where persons have a limit; else "": then it leaves out no rows of anybody."""
+    """Which rows a picture is of, where a person's rows are limited; else ""."""
     return "" if guarantee.unit.person is None else f"{what} are of {guarantee.unit.counted}."
 
 
@@ -150,7 +156,10 @@ def mapped(table: Table, change: Callable[[Array], Array]) -> Table:
 
 
 def sum_out(table: Table, keep: tuple[int, ...], law: Noise | None) -> Table:
-    """Add up all axes but some, which keep their order; counts whose sums have no law stay as they are."""
+    """Add up all axes but some, which keep their order.
+
+    Counts whose sums have no law stay as they are.
+    """
     rest = tuple(i for i in range(table.values.ndim) if i not in keep)
     if law is None or not rest:
         return table
@@ -160,8 +169,8 @@ def sum_out(table: Table, keep: tuple[int, ...], law: Noise | None) -> Table:
 def merge(table: Table, starts: Sequence[Array], law: Noise | None) -> Table:
     """Put the mean of neighbours in their place; along each axis, runs of them begin at ``starts``.
 
-    Means rather than sums, so that the last run, which may be shorter, does not look like a fall. Counts whose sums have no
-    law stay as they are.
+    Means rather than sums, so that the last run, which may be shorter, does not look like a fall.
+    Counts whose sums have no law stay as they are.
     """
     if law is None or all(
         len(at) == size for at, size in zip(starts, table.values.shape, strict=True)
@@ -181,12 +190,15 @@ def _add_runs(x: Array, starts: Sequence[Array]) -> Array:
 
 
 def runs(size: int, most: int) -> Array:
-    """Where runs of neighbours begin when ``size`` cells are to become at most ``most``: int64 ndarray."""
+    """Where runs of neighbours begin, so that ``size`` cells become at most ``most``."""
     return np.arange(0, size, -(-size // most))
 
 
 def _with_intervals(values: Array, terms: Array, law: Noise) -> Table:
-    """Half-widths of sums of disjoint sets of cells, whose noises are independent; of single cells, as they were."""
+    """Half-widths of sums over disjoint sets of cells, whose noise is independent.
+
+    A set of one cell keeps the half-width of one count.
+    """
     distinct, where = np.unique(terms, return_inverse=True)
     halves = []
     for alpha in (ALPHA, sidak(ALPHA, values.size)):

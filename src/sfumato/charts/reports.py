@@ -1,4 +1,4 @@
-"""Pictures of local reports: density against radius, the choice of L, and clusters before and after the noise."""
+"""Pictures of local reports: their density, the choice of L, and clusters found in them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,11 @@ def draw_sweep(
     auto: float,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw, over L, the share of reports that carry a signal, the share inside the ball, and the best variance over the real one."""
+    """Draw over L what decides its choice.
+
+    The curves are the share of reports that carry a signal, the share inside the ball, and the
+    least variance over the variance at L.
+    """
     with style.house():
         ax = ax or style.figure(340)[1]
         curves = {
@@ -95,7 +99,9 @@ def draw_clusters(
     points: Array | None = None,
     others: Array | None = None,
 ) -> Axes | Array:
-    """Draw reports with the centres found in them, in the first two axes; true points in a panel beside them, where they are given.
+    """Draw reports with the centres found in them, in the first two axes.
+
+    True points, where they are given, get a panel beside them.
 
     Parameters
     ----------

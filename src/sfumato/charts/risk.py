@@ -1,4 +1,4 @@
-"""Pictures of a risk against epsilon: the bounds and the epsilon they allow, and the success of an attacker."""
+"""Pictures of risk against epsilon: bounds, and the success of an attacker."""
 
 from __future__ import annotations
 

@@ -33,7 +33,10 @@ def date_axis(axis: Axis, time: TimeUnit | None) -> None:
 
 
 def edges_of(axis: LatticeAxis) -> Array | None:
-    """Edges of an axis of bins of equal width, as positions; None for labels and for unequal bins, which get equal slots."""
+    """Edges of bins of equal width, as positions.
+
+    None for labels and for bins of unequal width, which get equal slots.
+    """
     edges = positions_of(axis)
     if edges is None:
         return None
@@ -54,7 +57,10 @@ def name_of(axis: LatticeAxis) -> str:
 
 
 def edge_labels(axis: LatticeAxis) -> list[str]:
-    """Edges of bins as text, for equal slots; the outer ones are open, since the bins there hold what lies beyond."""
+    """Edges of bins as text, for equal slots.
+
+    The outer ones are open, since the bins there also hold what lies beyond.
+    """
     edges = _edge_texts(axis)
     return [OPEN, *edges[1:-1], OPEN] if edges else []
 
@@ -71,7 +77,10 @@ def cell_labels(axis: LatticeAxis, longest: int = 28) -> list[str]:
 
 
 def names_bins(axis: LatticeAxis) -> bool:
-    """Whether the ticks name the cells: labels, and bins that are few; else they stand at the edges between bins."""
+    """Whether ticks name the cells; else they stand at the edges between bins.
+
+    They name labels, and bins where these are few.
+    """
     return not axis.has_edges or axis.size <= FEW_BINS
 
 
@@ -96,7 +105,9 @@ def turned(angle: float) -> Turned:
 def slots(
     which: Axis, axis: LatticeAxis, most: int, starts: Array | None = None, angle: float = 0
 ) -> None:
-    """Tick an axis whose cells stand in equal slots 0, 1, 2, ...: labels at their middle, edges between them.
+    """Place the ticks of an axis whose cells stand in equal slots 0, 1, 2, ...
+
+    Labels stand at the middle of slots, edges between them.
 
     Parameters
     ----------

@@ -40,7 +40,9 @@ class Running(Protocol):
 
 
 def draw(release: Running, ax: Axes | None = None) -> Axes:
-    """Draw running totals with their bands, and under them how wide the bands are: beside large totals they cannot be seen.
+    """Draw running totals with their bands, and below them the width of the bands.
+
+    Beside large totals the bands are too narrow to be seen.
 
     Parameters
     ----------
@@ -147,7 +149,7 @@ def _keys(names: list[str]) -> list[Artist]:
 
 
 def _times(ax: Axes, events: Sequence[str]) -> Array:
-    """Where the steps lie along x: at their dates, where every event is one; else at their numbers."""
+    """Where the steps lie along x: at their dates if every event is one, else at their numbers."""
     try:
         moments = [parse(event) for event in events]
         x: Array = date2num(moments)

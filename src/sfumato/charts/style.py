@@ -1,5 +1,7 @@
-"""One house style: quiet grid, colours that the colour-blind can tell apart, text that is dark enough to read, and SVG
-that is the same to the last byte for the same figure.
+"""One style for all pictures, and their SVG.
+
+The grid is quiet, the colour-blind can tell the colours apart, text is dark enough to read, and the
+same figure gives the same SVG to the last byte.
 
 Figures are made without pyplot: no global state, no window, nothing to close.
 """
@@ -101,7 +103,10 @@ def house() -> Iterator[None]:
 
 @contextmanager
 def sized(width: int) -> Iterator[None]:
-    """Make figures of this width, in pixels, within a block: ``WIDE`` for a page, ``NARROW`` for a phone."""
+    """Make figures of this width in pixels while the block runs.
+
+    ``WIDE`` is for a page, ``NARROW`` for a phone.
+    """
     token = _width.set(width)
     try:
         yield
@@ -135,7 +140,7 @@ def panels_of(given: Panels) -> list[Axes]:
 
 
 def width_of(ax: Axes | None) -> float:
-    """Width of the figure that is drawn on, in pixels; of the one that would be made, where there is none yet."""
+    """Width in pixels of the figure that is drawn on, or of the one that would be made."""
     return float(_width.get() if ax is None else figure_of(ax).get_figwidth() * PIXELS)
 
 
@@ -188,7 +193,7 @@ def count_axis(axis: Axis) -> None:
 def legend(
     ax: Axes, handles: Sequence[Artist], note: str = "", columns: int = 3, wrap: int | None = None
 ) -> Legend:
-    """Put a legend above the axes, with a note as its title, in lines of at most ``wrap`` letters."""
+    """Put a legend above the axes, with a note as its title, in lines of ``wrap`` letters."""
     narrow = is_narrow(ax)
     made = ax.legend(
         handles=list(handles),
@@ -210,7 +215,7 @@ def legend(
 
 
 def colour_bar(ax: Axes, image: ScalarMappable, label: str) -> Colorbar:
-    """Put a colour bar beside a picture, as tall as it; under it, where there is only a phone's room."""
+    """Put a colour bar beside a picture, or below it on a narrow figure."""
     if is_narrow(ax):
         bar = ax.figure.colorbar(image, ax=ax, location="bottom", aspect=30, pad=0.03)
     else:
@@ -271,7 +276,10 @@ def steps(
     half_all: Array | None,
     colour: str = BASE,
 ) -> None:
-    """Steps, with the intervals as a band, and the wider ones, where they are given, as a paler one."""
+    """Draw steps with their intervals as a band.
+
+    Wider intervals, where they are given, are a paler band.
+    """
     for reach, shade, label in ((half_all, 0.14, "_simultaneous"), (half, 0.26, "_individual")):
         if reach is not None:
             ax.stairs(
@@ -319,7 +327,7 @@ def text_on(background: ColorType | Array) -> str:
     return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, ground))
 
 
-# --- SVG --------------------------------------------------------------------------------------------------------------
+# --- SVG ------------------------------------------------------------------------------------------
 
 
 def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> str:
@@ -357,10 +365,14 @@ def svg(fig: Figure, title: str, description: str, *, name: str = "chart") -> st
     body = re.sub(r"\s*\n\s*", "\n", body).strip()
     width, height = (round(inches * PIXELS) for inches in fig.get_size_inches())
     head = (
-        f'<svg role="img" aria-labelledby="{name}-title {name}-desc" viewBox="0 0 {width * 72 / PIXELS:g} {height * 72 / PIXELS:g}" '
+        f'<svg role="img" aria-labelledby="{name}-title {name}-desc" '
+        f'viewBox="0 0 {width * 72 / PIXELS:g} {height * 72 / PIXELS:g}" '
         f'width="{width}" height="{height}" style="stroke-linejoin: round; stroke-linecap: butt">'
     )
-    told = f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-desc">{escape(description)}</desc>'
+    told = (
+        f'<title id="{name}-title">{escape(title)}</title>\n'
+        f'<desc id="{name}-desc">{escape(description)}</desc>'
+    )
     return f"{head}\n{told}\n{body}\n</svg>"
 
 
@@ -384,8 +396,8 @@ def png(fig: Figure) -> bytes:
 def save(fig: Figure, path: Path) -> None:
     """Write a figure into a file whose ending names the format: the same bytes for the same figure.
 
-    A picture says by itself when it was drawn. Beside a receipt, which says when the charge was made, that would tell how long the data
-    took to read.
+    A picture says by itself when it was drawn. Beside a receipt, which says when the charge was
+    made, that would tell how long the data took to read.
     """
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with (
@@ -396,5 +408,5 @@ def save(fig: Figure, path: Path) -> None:
 
 
 def thin(size: int, most: int) -> Array:
-    """Which of ``size`` evenly spaced positions get a label: at most ``most`` of them, int64 ndarray."""
+    """Which of ``size`` even positions get a label, at most ``most`` of them: int64 ndarray."""
     return np.arange(0, size, max(1, -(-size // max(most, 1))))

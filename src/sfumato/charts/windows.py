@@ -1,4 +1,4 @@
-"""The window between accurate enough and safe enough: error and risk along the cost, each as a share of what is allowed."""
+"""Pictures of a window: error and risk along the cost, each as a share of what is allowed."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Between(Protocol):
 
 
 def draw(window: Between, ax: Axes | None = None) -> Axes:
-    """Draw a window: what is at or below the line of 1 is allowed, and the band is where everything is.
+    """Draw a window: what lies at or below 1 is allowed, and in the band everything does.
 
     Parameters
     ----------

@@ -32,7 +32,9 @@ ROUNDS = 8
 
 
 class Within(msgspec.Struct, frozen=True):
-    """How accurate is accurate enough? Each number within ``half_width`` of the truth, with this confidence.
+    """How accurate is accurate enough?
+
+    Each number lies within ``half_width`` of the truth, with this confidence.
 
     Parameters
     ----------
@@ -182,7 +184,9 @@ def kind_of(cost: CentralMeasure) -> Kind:
 
 
 def with_shares(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> Plan:
-    """Give each question of a plan the share that it needs by itself; shares that the plan states are kept.
+    """Give each question of a plan the share that it needs by itself.
+
+    Shares that the plan states are kept.
 
     Delta is divided by the same shares, and what a question needs depends on its delta. So shares
     and needs are computed in turn, until they agree.
@@ -212,7 +216,7 @@ def least_alone(request: AccuracyRequest, kind: Kind) -> int:
 
 
 def least_total(plan: Plan, requests: Sequence[AccuracyRequest], kind: Kind) -> int:
-    """The least units at which every question of a plan with these shares is as accurate as requested."""
+    """The least units at which every question of a plan is as accurate as requested."""
 
     def are_met(units: int) -> bool:
         costs = plan.costs(kind.cost(units))

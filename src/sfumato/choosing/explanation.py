@@ -1,4 +1,7 @@
-"""What a window says: sentences that can be quoted, and, where it is empty, what to relax and by how much."""
+"""A window in sentences that can be quoted.
+
+Where the window is empty, they say what to relax, and by how much.
+"""
 
 from __future__ import annotations
 
@@ -20,27 +23,29 @@ def explain(found: Span) -> str:
         f"It rests on: {found.plan.title}, for {found.unit}; accuracy is of {found.unit.counted}.",
         *_floor(found, kind),
     ]
-    lines += [
-        f"Ceiling: {named(kind, kind.level(found.ceiling_cost))} is the largest that leaves {found.risk}{_worlds(found)}."
-    ]
+    ceiling = named(kind, kind.level(found.ceiling_cost))
+    left = f"{found.risk}{_worlds(found)}"
+    lines += [f"Ceiling: {ceiling} is the largest that leaves {left}."]
     return "\n".join([*lines, *(_open(found) if found.feasible else [])])
 
 
 def _floor(found: Span, kind: Kind) -> list[str]:
     level = named(kind, kind.level(found.floor_cost), up=True)
     if len(found.parts) == 1:
-        return [
-            f"Floor: {level} is the least at which {_subject(found.parts[0])} {found.parts[0].accuracy}."
-        ]
-    shares = [
-        f"  {part.question}: {_subject(part)} {part.accuracy}, for {named(kind_of(part.floor), kind.level(part.floor), up=True)}."
-        for part in found.parts
-    ]
-    return [f"Floor: {level} is the least at which every question is accurate enough:", *shares]
+        (part,) = found.parts
+        return [f"Floor: {level} is the least at which {_subject(part)} {part.accuracy}."]
+    lines = [f"Floor: {level} is the least at which every question is accurate enough:"]
+    for part in found.parts:
+        share = named(kind_of(part.floor), kind.level(part.floor), up=True)
+        lines.append(f"  {part.question}: {_subject(part)} {part.accuracy}, for {share}.")
+    return lines
 
 
 def named(kind: Kind, level: Fraction, up: bool = False) -> str:
-    """Print a cost in four digits: a floor rounded up, a ceiling down, so that what is quoted holds as well."""
+    """Print a cost in four digits, rounded so that what is quoted holds too.
+
+    A floor is rounded up, a ceiling down.
+    """
     return f"{kind.letter} = {rounded(level, DIGITS, up=up)}" + (
         f" (delta = {decimal(kind.delta)})" if kind.delta else ""
     )
@@ -57,7 +62,8 @@ def _worlds(found: Span) -> str:
         return ""
     if isinstance(found.worlds, int):
         return f", of {found.worlds:,} worlds"
-    return f", of the worlds in which {found.worlds.size:,} of {found.worlds.records:,} records are the data"
+    size, records = found.worlds.size, found.worlds.records
+    return f", of the worlds in which {size:,} of {records:,} records are the data"
 
 
 def _decided(found: Span) -> list[str]:
@@ -76,9 +82,8 @@ def _open(found: Span) -> list[str]:
     ]
     for part in found.parts:
         if part.at_ceiling is not None and part.at_ceiling > part.accuracy.half_width:
-            lines += [
-                f"  Not all of it: at the ceiling, {part.question} is within +-{_up(part.at_ceiling)} only."
-            ]
+            width = f"+-{_up(part.at_ceiling)}"
+            lines += [f"  Not all of it: at the ceiling, {part.question} is within {width} only."]
     return lines
 
 
@@ -92,28 +97,26 @@ def _reached(found: Span) -> str:
 def _empty(found: Span) -> list[str]:
     """Every single thing that would open the window."""
     kind = found.kind
-    floor, ceiling = (
-        named(kind, kind.level(found.floor_cost), up=True),
-        named(kind, kind.level(found.ceiling_cost)),
-    )
+    floor = named(kind, kind.level(found.floor_cost), up=True)
+    ceiling = named(kind, kind.level(found.ceiling_cost))
     lines = [
-        "Decision: none. Empty: what is accurate enough is not safe enough, until one of these is relaxed:"
+        "Decision: none. Empty: what is accurate enough is not safe enough, "
+        "until one of these is relaxed:"
     ]
-    of = " for {}".format if len(found.parts) > 1 else lambda _: ""
-    wider = [
-        f"+-{_up(part.at_ceiling)} instead of +-{part.accuracy.half_width:,.6g}{of(part.question)}"
-        for part in found.parts
-        if part.at_ceiling is not None
-    ]
+    wider = []
+    for part in found.parts:
+        if part.at_ceiling is None:
+            continue
+        of = f" for {part.question}" if len(found.parts) > 1 else ""
+        wider.append(f"+-{_up(part.at_ceiling)} instead of +-{part.accuracy.half_width:,.6g}{of}")
     if wider:
         lines += [f"  accuracy: {'; '.join(wider)}, at {ceiling};"]
     if all(part.accuracy.simultaneous and _met_alone(part) for part in found.parts):
         lines += ["  confidence: each number by itself instead of all at once, at the same cost;"]
     lines += [f"  risk: {_up(found.risk_at_floor)} instead of {found.risk.limit:.6g}, at {floor};"]
     if found.unit.rows_per_person > 1:
-        lines += [
-            f"  the unit: fewer rows per person than {found.unit.rows_per_person:,}; noise grows with them."
-        ]
+        limit = f"{found.unit.rows_per_person:,}"
+        lines += [f"  the unit: fewer rows per person than {limit}; noise grows with them."]
     return [*lines[:-1], lines[-1].rstrip(";.") + "."]
 
 

@@ -117,7 +117,10 @@ def _one(
 
 
 def _present(records: ArrayLike) -> ArrayLike:
-    """The records that are numbers; what is no array of numbers is left for ``risk.choose`` to refuse."""
+    """The records that are numbers.
+
+    What is no array of numbers is left as it is, for ``risk.choose`` to refuse.
+    """
     try:
         array = np.asarray(records)
         numbers = array.astype(float) if array.dtype.kind in "iufO" and array.ndim == 1 else None

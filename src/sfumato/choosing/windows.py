@@ -31,12 +31,15 @@ BEYOND = 8  # how far the picture goes below and above the window
 
 
 class Window(Span, frozen=True, tag="window"):
-    """Between accurate enough and safe enough. It is computed from public things only, and spends nothing.
+    """The costs that are accurate enough and safe enough.
+
+    It is computed from public things only, and spends nothing.
 
     Attributes
     ----------
     plan : Plan
-        The questions, with shares that give each what it needs: publish it at any cost within the window.
+        The questions, with shares that give each what it needs: publish it at any cost within the
+        window.
     parts : tuple of Part
         One a question.
     unit : Unit
@@ -54,11 +57,11 @@ class Window(Span, frozen=True, tag="window"):
     """
 
     def explain(self) -> str:
-        """Say in sentences what the window is, and, if it is empty, what to relax and by how much."""
+        """Say what the window is and, if it is empty, what to relax and by how much."""
         return explain(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw error and risk along cost, each as a share of what is allowed, and return the matplotlib Axes."""
+        """Draw error and risk along cost, each as a share of what is allowed; return the Axes."""
         from sfumato.charts import windows
 
         return windows.draw(self, ax)
@@ -84,17 +87,17 @@ def window(
     Parameters
     ----------
     question : question, list of questions, or Plan
-        Several share the cost so that each is as accurate as requested; shares that a Plan states are
-        kept.
+        Several share the cost so that each is as accurate as requested; shares that a Plan states
+        are kept.
     domain : Domain
     unit : Unit
     accuracy : Within, or one a question
     risk : Risk
         It is read for the guarantee of all questions together.
     worlds : (records, size), Choice, Choices or int; for ``Risk(disclosure=...)``
-        Which data sets are possible: any ``size`` of so many records; those of a universe (of several,
-        the strictest); or how many there are, any two of them neighbours. What ``choose`` computed for
-        *its* query is not used: see Notes.
+        Which data sets are possible: any ``size`` of so many records; those of a universe (of
+        several, the strictest); or how many there are, any two of them neighbours. What ``choose``
+        computed for *its* query is not used: see Notes.
     rows : int or None
         Your own public guess of the number of rows, for what depends on it.
     measure : {"pure", "zcdp"}
@@ -109,18 +112,18 @@ def window(
     Raises
     ------
     Infeasible
-        If no cost is accurate enough, or none is safe enough. A floor above the ceiling raises nothing:
-        then ``feasible`` is false.
+        If no cost is accurate enough, or none is safe enough. A floor above the ceiling raises
+        nothing: then ``feasible`` is false.
 
     Notes
     -----
     Lee and Clifton's epsilon holds for one query whose noise follows its sensitivity over the
-    universe. A histogram at the same epsilon tells two worlds apart better: two persons exchanged move
-    two counts. So the ceiling here is what the guarantee itself says about the worlds.
+    universe. A histogram at the same epsilon tells two worlds apart better: two persons exchanged
+    move two counts. So the ceiling here is what the guarantee itself says about the worlds.
 
     The floor is found by doubling and halving, then by bisection. If a question's accuracy does not
-    improve with every unit (a grid that becomes finer as epsilon grows), the floor is still accurate
-    enough and one unit less is not, but an even smaller cost may be.
+    improve with every unit (a grid that becomes finer as epsilon grows), the floor is still
+    accurate enough and one unit less is not, but an even smaller cost may be.
 
     >>> from sfumato.domain import Interval
     >>> from sfumato.histogram import Histogram
