@@ -73,21 +73,20 @@ class Cube:
             A negative entry drops its row.
         """
         kept = cells[(cells != DROPPED).all(axis=1)] if len(cells) else cells
-        if lattice.size <= DENSE_LIMIT:
-            flat = (
-                np.ravel_multi_index(tuple(kept.T), lattice.shape)
-                if len(kept)
-                else np.zeros(0, np.int64)
-            )
-            return cls(
-                lattice, np.bincount(flat, minlength=lattice.size).astype(np.int64, copy=False)
-            )
-        return cls._sparse(lattice, kept, np.ones(len(kept), np.int64))
+        if lattice.size > DENSE_LIMIT:
+            return cls._sparse(lattice, kept, np.ones(len(kept), np.int64))
+        flat = np.zeros(0, np.int64)
+        if len(kept):
+            flat = np.ravel_multi_index(tuple(kept.T), lattice.shape)
+        counts = np.bincount(flat, minlength=lattice.size)
+        return cls(lattice, counts.astype(np.int64, copy=False))
 
     @classmethod
     def _sparse(cls, lattice: Lattice, coordinates: Array, weights: Array) -> Cube:
+        # lexsort sorts by its last key first, so cells come out with the last axis running fastest.
         order = np.lexsort(coordinates.T[::-1])
-        coordinates, weights = coordinates[order], weights[order]
+        coordinates = coordinates[order]
+        weights = weights[order]
         first = np.ones(len(coordinates), bool)
         first[1:] = (coordinates[1:] != coordinates[:-1]).any(axis=1)
         starts = np.flatnonzero(first)
@@ -117,21 +116,22 @@ class Cube:
         return self._plus(other)
 
     def _plus(self, other: Cube) -> Cube:
-        both = np.concatenate([_placed(self), _placed(other)])
-        return replace(
-            Cube._sparse(self.lattice, both, np.concatenate([self.counts, other.counts])),
-            keys=self.keys,
-        )
+        coordinates = np.concatenate([_coordinates(self), _coordinates(other)])
+        counts = np.concatenate([self.counts, other.counts])
+        return replace(Cube._sparse(self.lattice, coordinates, counts), keys=self.keys)
 
     def _renamed(self, other: Cube) -> Cube:
         """The same cube with the keys of both, in one order."""
-        coordinates = _placed(self).copy()
+        coordinates = _coordinates(self).copy()
         keys: dict[str, KeyColumn] = {}
         for i, name in self.lattice.keyed.items():
-            own, theirs = plain_keys(self.keys[name]), plain_keys(other.keys[name])
+            own = plain_keys(self.keys[name])
+            theirs = plain_keys(other.keys[name])
+            # Sorted, so that neither part nor the order of parts can be told from the cube.
             keys[name] = KeyList(sorted({*own, *theirs}))
-            place = {key: at for at, key in enumerate(keys[name].to_pylist())}
-            coordinates[:, i] = np.array([place[key] for key in own], np.int64)[coordinates[:, i]]
+            index = {key: at for at, key in enumerate(keys[name].to_pylist())}
+            new_index = np.array([index[key] for key in own], np.int64)
+            coordinates[:, i] = new_index[coordinates[:, i]]
         return replace(self, coordinates=coordinates, keys=keys)
 
     def serves(self, lattice: Lattice) -> bool:
@@ -144,11 +144,11 @@ class Cube:
             return self
         if not self.serves(lattice):
             raise InternalError("This cube cannot be counted again on a finer lattice.")
-        pairs = zip(self.lattice.axes, lattice.axes, strict=True)
-        into = [
-            np.arange(len(self.keys[a.name]) if a.has_keys else a.size) // (a.size // b.size)
-            for a, b in pairs
-        ]
+        into = []
+        for fine, coarse in zip(self.lattice.axes, lattice.axes, strict=True):
+            # Of an axis of keys only the keys that are there are cells of the cube.
+            cells = len(self.keys[fine.name]) if fine.has_keys else fine.size
+            into.append(np.arange(cells) // (fine.size // coarse.size))
         return replace(self.group(into, lattice), keys=self.keys)
 
     def group(self, into: list[Array], lattice: Lattice) -> Cube:
@@ -178,14 +178,9 @@ class Cube:
             for axis, edge in zip(self.lattice.axes, edges, strict=True)
         ]
         shape = tuple(len(edge) - 1 for edge in edges)
-        # The new axes only carry a size here: a grid's own edges stay with the partition that owns
-        # them.
-        boxes = Lattice(
-            tuple(
-                GridAxis(axis.name, 0.0, 1.0, size)
-                for axis, size in zip(self.lattice.axes, shape, strict=True)
-            )
-        )
+        # Only the sizes of these axes matter here: a grid's edges stay with the partition.
+        sizes = zip(self.lattice.names, shape, strict=True)
+        boxes = Lattice(tuple(GridAxis(name, 0.0, 1.0, size) for name, size in sizes))
         return self.group(into, boxes).counts.reshape(shape)
 
     def __repr__(self) -> str:
@@ -203,7 +198,7 @@ def plain_keys(keys: KeyColumn) -> list[Label]:
     return keys.to_pylist()
 
 
-def _placed(cube: Cube) -> Array:
+def _coordinates(cube: Cube) -> Array:
     assert cube.coordinates is not None
     return cube.coordinates
 

@@ -88,7 +88,9 @@ class SfumatoError(Exception):
 
     def __init__(self, asked: str, obstacle: str, remedy: str) -> None:
         super().__init__(asked, obstacle, remedy)
-        self.asked, self.obstacle, self.remedy = asked, obstacle, remedy
+        self.asked = asked
+        self.obstacle = obstacle
+        self.remedy = remedy
 
     def __str__(self) -> str:
         # The parts name columns, labels and paths, which others may have chosen.
@@ -126,7 +128,9 @@ class BudgetExceeded(SfumatoError):
         account: str = "",
     ) -> None:
         super().__init__(asked, obstacle, remedy)
-        self.requested, self.remaining, self.account = requested, remaining, account
+        self.requested = requested
+        self.remaining = remaining
+        self.account = account
 
 
 class DataError(SfumatoError):
@@ -217,13 +221,12 @@ def nearest(name: object, known: Iterable[str]) -> str:
     "there are 'carrier', 'hour'"
     """
     words = [str(word) for word in known]
-    # The search takes time in proportion to both lengths.
-    close = difflib.get_close_matches(
-        (name if isinstance(name, str) else shown(name))[:LONGEST_SHOWN], words, n=1
-    )
+    # The search takes time in proportion to both lengths, so what was written is cut.
+    wrong = name if isinstance(name, str) else shown(name)
+    close = difflib.get_close_matches(wrong[:LONGEST_SHOWN], words, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
+    if not words:
+        return "there are none"
     listed = ", ".join(repr(word) for word in words[:12])
-    return (
-        f"there are {listed}" + (", ..." if len(words) > 12 else "") if words else "there are none"
-    )
+    return f"there are {listed}" + (", ..." if len(words) > 12 else "")

@@ -1,7 +1,7 @@
-"""Numbers at the edge: a Fraction in, integer units out; costs round up, limits round down.
+"""Exact numbers: what people write is read as a Fraction, and the ledger counts whole units.
 
-Money is counted in integers: epsilon in units of 1e-9, delta in units of 1e-18, rho in units of
-1e-12.
+Epsilon is counted in units of 1e-9, delta in units of 1e-18, rho in units of 1e-12. Costs round up,
+limits round down.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ else:
 EPSILON_UNITS = 10**9
 DELTA_UNITS = 10**18
 RHO_UNITS = 10**12
-SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)  # what is safely a double
-
+# What is safely a double.
+SMALLEST = Fraction(1, 10**300)
+LARGEST = Fraction(10**300)
 
 # Work on a number grows with its digits, so the digits are bounded before anything is converted:
 # 400 are more than any parameter has, and an exponent of 999 is beyond every double. A Fraction
@@ -181,18 +182,15 @@ def sidak(alpha: float, cells: int) -> float:
 
 @cache
 def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """The fields of a class, which take longer to find than all else that is done to a question."""
+    """The fields of a class. To find them takes longer than all else that is done to a question."""
     return msgspec.structs.fields(kind)
 
 
 def settle(fields: msgspec.Struct) -> None:
     """Replace fields that equal their default by the default object itself.
 
-    msgspec omits a field only when it *is* the default object. So equal values have one encoding,
-    and one key in the ledger.
-
-    So the same question has the same bytes, and the same key in the ledger, whether or not its
-    defaults were written out.
+    msgspec omits a field only when it *is* the default object. So the same question has the same
+    bytes, and the same key in the ledger, whether or not its defaults were written out.
     """
     for field in _fields(type(fields)):
         value: object = getattr(fields, field.name)
@@ -226,6 +224,8 @@ def split(total: int, weights: list[Fraction]) -> list[int]:
             "Give a positive share to each question",
         )
     shares = [math.floor(total * w / weight) for w in weights]
+    # Rounded down, shares add up to at most the total. What is left goes to one of them, so that
+    # they add up to it exactly: nothing is lost, and nothing is spent twice.
     last = max(i for i, w in enumerate(weights) if w > 0)
     shares[last] += total - sum(shares)
     return shares
@@ -262,5 +262,6 @@ def rounded(value: Fraction | float, digits: int, *, up: bool) -> str:
     ('1.65', '0.3351')
     """
     exact = Fraction(value)
-    grain = Fraction(10) ** (math.floor(math.log10(exact)) + 1 - digits)
-    return f"{float((math.ceil if up else math.floor)(exact / grain) * grain):.{digits}g}"
+    last_digit = Fraction(10) ** (math.floor(math.log10(exact)) + 1 - digits)
+    steps = math.ceil(exact / last_digit) if up else math.floor(exact / last_digit)
+    return f"{float(steps * last_digit):.{digits}g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import re
 import tomllib
@@ -20,6 +19,7 @@ from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure, measure_of
 from sfumato.privacy.unit import Neighbours
 from sfumato.publishing.plan import Plan
+from sfumato.times import iso_text
 
 LONGEST_PLAN = 2**22  # bytes: room for a hundred thousand labels
 
@@ -192,4 +192,4 @@ def _isoformat(plain: object) -> object:
         return {key: _isoformat(value) for key, value in plain.items()}
     if isinstance(plain, list):
         return [_isoformat(value) for value in plain]
-    return plain.isoformat() if isinstance(plain, dt.date) else plain
+    return iso_text(plain)
