@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ledger.adding import add_one, open_stream
 from sfumato.ledger import Book, Ledger, open_ledger
 from sfumato.ledger.memory import MemoryStore
 
@@ -22,12 +23,12 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture(params=["file", "memory", "plain"])
 def ledger(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
     """A ledger with one account of 1000 units: in SQLite, or in plain containers."""
-    plain = request.param == "plain"
-    with (
-        Book(MemoryStore())
-        if plain
-        else open_ledger(path if request.param == "file" else None) as book
-    ):
+    kinds: dict[str, Callable[[], Book]] = {
+        "file": lambda: open_ledger(path),
+        "memory": lambda: open_ledger(None),
+        "plain": lambda: Book(MemoryStore()),
+    }
+    with kinds[request.param]() as book:
         book.open_account("trips", "marbles", TOTAL)
         yield book
 
@@ -43,3 +44,36 @@ def release() -> Callable[..., bytes]:
             return hold.store(payload)
 
     return run
+
+
+@pytest.fixture
+def charged_path(path: Path, release: Callable[..., bytes]) -> Path:
+    """A closed ledger of 11 entries.
+
+    It has two accounts, the answered keys a and b (entries 2 to 4 and 5 to 7), a lease that was
+    ended and one that runs.
+    """
+    with open_ledger(path) as ledger:
+        ledger.open_account("trips", "marbles", TOTAL)
+        release(ledger, "a", b"first answer")
+        release(ledger, "b", b"second answer")
+        ledger.open_account("visits", "marbles", (50, 0))
+        with ledger.reserve("trips", "c", "digest", (100, 0), "left without an answer"):
+            pass
+        ledger.reserve("trips", "d", "digest", (200, 0), "still at work")
+        assert ledger.verify().ok
+        assert ledger.verify().entries == 11
+    return path
+
+
+@pytest.fixture
+def stream_path(path: Path) -> Path:
+    """A closed ledger with a stream of five steps (entry 2); three of them count a person."""
+    with open_ledger(path) as ledger:
+        ledger.open_account("trips", "marbles", TOTAL)
+        stream = open_stream(ledger)
+        for number in range(5):
+            tokens = [] if number % 2 else [b"someone"]
+            assert stream.take(f"e{number}", add_one, tokens)[1]
+        assert ledger.verify().ok
+    return path

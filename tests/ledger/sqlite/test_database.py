@@ -1,4 +1,4 @@
-"""The file itself: its mode, its version, and everything that can stand in its way."""
+"""The file of a ledger: who may open it, what a full disk leaves, and what is no ledger."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sfumato.ledger.sqlite import database
 
 
 def in_child(action, *, user: int | None = None) -> int:
-    """Run an action in a forked process, as another user if wanted; 0 if it ended without an exception."""
+    """Run an action in a forked process, perhaps as another user; 0 if it raised nothing."""
     child = os.fork()
     if child == 0:
         try:

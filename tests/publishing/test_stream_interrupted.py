@@ -1,4 +1,4 @@
-"""Interrupts at every point at which Python looks for one, signal handlers, and threads that share a stream."""
+"""Interrupts at every point at which Python looks for one, signal handlers, and threads."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ def opened(
 
 
 class Interrupted:
-    """Calls something, with a KeyboardInterrupt at the n-th entry into, or return from, a function that our code calls.
+    """Calls an action, with a KeyboardInterrupt at the n-th entry into, or return from, our code.
 
-    Python looks for signals there and at jumps backward; a profiler is told of the former, and what it raises is raised there.
+    Python looks for signals there, and at jumps backward. A profiler is called at the former, and
+    what it raises is raised there.
     """
 
     def __init__(self, at: int) -> None:
@@ -93,9 +94,10 @@ def free(stream: Stream) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupt_anywhere_leaves_a_stream_that_goes_on(tmp_path: Path, kind: str) -> None:
-    """What is shown is on disk, no step has two noises, and nobody waits for a lock that is not given back."""
+    """What is shown is on disk, no step has two noises, and no lock is left behind."""
     setting = {"ledger": tmp_path / "b.db", **KINDS[kind]}
-    path, person = setting["ledger"], setting.get("person")
+    path = setting["ledger"]
+    person = setting.get("person")
     publisher, stream = opened(path, setting["counter"], person)
     shown: dict[str, float] = {}
     days = np.datetime64("2000-01-01") + np.arange(7000)
@@ -187,7 +189,7 @@ def test_a_signal_handler_is_refused_while_its_own_thread_uses_the_ledger(
 def test_a_signal_handler_that_pushes_between_store_and_total(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then the ledger is free, and the handler's step is the next; neither total is that of another step."""
+    """The ledger is free then, and the handler's step is the next; no total is another step's."""
     _, stream = opened(tmp_path / "b.db", sf.Counter(9, method="toeplitz"))
     plain, nested = stream._published._estimate, []
 

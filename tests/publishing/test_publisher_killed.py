@@ -1,10 +1,10 @@
-"""Many processes, one account, each killed at many places in its work: never over the total, no half-written release."""
+"""Many processes, one account, each killed at many places in its work.
+
+The total is never passed, and no release is half written.
+"""
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from support.workers import AfterStatement, AtByte, Fate, SoonAfter
 told = pytest.mark.skipif(
     not process_identity.current(), reason="this system does not tell who has died"
 )
+
+
 DOMAIN = sf.Domain(x=sf.Interval(0, 1))
 POINTS = np.random.default_rng(3).random((1_000, 1))
 STEP = "0.01"
@@ -42,17 +44,15 @@ def work(ledger: Path, worker: int, attempts: int) -> None:
 
 
 def fate(ledger: Path, number: int) -> Fate:
-    """One fate after another: of each kind, at places all over the first 53 statements, or 53 kilobytes, of a life."""
-    place = 1 + number * 7 % 53
-    return (
-        AfterStatement(place),
-        SoonAfter(place),
-        AtByte(Path(f"{ledger}-wal"), 1000 * place, 53),
-    )[number % 3]
+    """One fate after another: of each kind, spread over the first 53 statements or kilobytes."""
+    at = 1 + number * 7 % 53
+    log = Path(f"{ledger}-wal")
+    fates = (AfterStatement(at), SoonAfter(at), AtByte(log, 1000 * at, 53))
+    return fates[number % 3]
 
 
 def storm(ledger: Path, *, total: str, attempts: int, at_once: int, lives: int) -> dict[str, int]:
-    """Run workers against one account; each dies several times, and is started again until it comes to its end."""
+    """Run workers against one account; each is killed several times, and started again."""
     sf.Publisher(
         sf.source(POINTS, DOMAIN, name="shared"), ledger=ledger, account="a", budget=total
     ).close()
@@ -70,7 +70,8 @@ def inspect(path: Path, total: int) -> dict[str, int]:
     """What the ledger says after the storm."""
     with open_ledger(path) as ledger:
         assert ledger.verify().ok, ledger.verify().faults
-        account, entries = ledger.account("a"), list(ledger.log("a"))
+        account = ledger.account("a")
+        entries = list(ledger.log("a"))
         reserved = {entry.key for entry in entries if entry.kind == "reserve"}
         stored = {entry.key for entry in entries if entry.kind == "store"}
         assert account.spent[0] <= total
@@ -102,9 +103,8 @@ def inspect(path: Path, total: int) -> dict[str, int]:
 @told
 def test_a_small_storm(tmp_path: Path) -> None:
     storm(tmp_path / "b.db", total="0.5", attempts=80, at_once=4, lives=3)
-    assert (
-        inspect(tmp_path / "b.db", 500_000_000)["reserved"] == 50
-    )  # the account was spent to the last unit
+    found = inspect(tmp_path / "b.db", 500_000_000)
+    assert found["reserved"] == 50, "the account is spent to the last unit"
 
 
 @told
@@ -116,34 +116,3 @@ def test_eight_processes_two_thousand_attempts(
     found = inspect(tmp_path / "b.db", 15_000_000_000)
     assert found["reserved"] == 1_500
     evidence("processes", {**run, **found})
-
-
-def test_a_child_does_not_wait_for_threads_that_it_does_not_have(tmp_path: Path) -> None:
-    """A thread of the parent is counting, and another one is pushing, at the moment of the fork."""
-    source = sf.source(np.zeros((3, 1)), sf.Domain(x=sf.Interval(0, 4)), name="n")
-    publisher = sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="9")
-    stream = publisher.open(sf.Counter(9), epsilon="1", key="s")
-    stream.push(1)
-    held, done = threading.Barrier(2), threading.Event()
-
-    def hold() -> None:
-        with publisher._answering.counting.lock, stream._lock:
-            held.wait()
-            done.wait()
-
-    other = threading.Thread(target=hold)
-    other.start()
-    held.wait()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(60)  # only ever ends a hang
-        try:
-            publisher.release(sf.Histogram("x"), epsilon="1", key="k")
-            os._exit(0 if stream.push(1).step == 2 and len(stream.history().values) == 2 else 1)
-        finally:
-            os._exit(1)
-    code = os.waitpid(child, 0)[1]
-    done.set()
-    other.join()
-    assert code == 0
-    assert publisher.release(sf.Histogram("x"), epsilon="1", key="k").replayed

@@ -1,4 +1,4 @@
-"""Many processes and threads on one ledger, and some of them killed at many places in their work."""
+"""Many processes and threads on one ledger, some of them killed at many places in their work."""
 
 from __future__ import annotations
 
@@ -139,8 +139,9 @@ def published(place: Path, name: int) -> list[tuple[str, str]]:
 
 
 def work(place: Path, name: int, tasks: int, early: bool = False) -> None:
-    """Release one key after another until the account refuses, beginning with the first that was not shown.
+    """Release one key after another until the account refuses.
 
+    The first key is the first that was not shown in an earlier life.
     A broken worker is ``early``: it shows an answer before the ledger has it.
     """
     done = {key for key, _ in published(place, name)}
@@ -159,9 +160,8 @@ def work(place: Path, name: int, tasks: int, early: bool = False) -> None:
                     answer = hold.store(answer)
             except BudgetExceeded:
                 break
-            except (
-                LedgerError
-            ) as error:  # killed twice at this key: its charge stands, and it stays shut
+            except LedgerError as error:
+                # The worker was killed twice at this key: its charge stands, and it stays shut.
                 if "choose another key" not in str(error):
                     raise
                 continue
@@ -179,7 +179,9 @@ def judge(place: Path, names: int) -> None:
     """Compare what was shown with what the ledger holds."""
     shown = dict(pair for name in range(names) for pair in published(place, name))
     with open_ledger(place / "budget.db") as ledger:
-        found, account, entries = ledger.verify(), ledger.account("trips"), list(ledger.log())
+        found = ledger.verify()
+        account = ledger.account("trips")
+        entries = list(ledger.log())
         assert found.ok, found.faults
         stored = {entry.key: entry.payload_hash for entry in entries if entry.kind == "store"}
         charged = [entry.key for entry in entries if entry.kind == "reserve"]
@@ -200,17 +202,19 @@ def judge(place: Path, names: int) -> None:
 @told
 @pytest.mark.parametrize("early", [False, True])
 def test_a_worker_killed_after_each_of_its_statements(tmp_path, early):
-    """Of opening the ledger and of two releases; a worker that shows answers before the ledger has them is found out."""
+    """They are those of opening the ledger and of two releases.
+
+    Control: a worker that shows answers before the ledger has them is found out.
+    """
     with open_ledger(tmp_path / "budget.db") as ledger:
         ledger.open_account("trips", "marbles", (300, 101))
         release = statements(
             lambda: ledger.reserve("trips", "0-0", "digest of 0-0", (3, 1), "").store(b"noisy")
         )
     opening = statements(lambda: open_ledger(tmp_path / "budget.db").close())
-    places = range(1, opening + 2 * release + 1)
-    assert storm(
-        [partial(work, tmp_path, 0, 100, early)], [[AfterStatement(place) for place in places]]
-    ) == len(places)
+    fates = [AfterStatement(number) for number in range(1, opening + 2 * release + 1)]
+    deaths = storm([partial(work, tmp_path, 0, 100, early)], [fates])
+    assert deaths == len(fates)
     if early:
         with pytest.raises(AssertionError, match="is stored, byte for byte"):
             judge(tmp_path, 1)
@@ -219,11 +223,11 @@ def test_a_worker_killed_after_each_of_its_statements(tmp_path, early):
 
 
 def fate(path: Path, number: int) -> Fate:
-    """One fate after another: of each kind, at places all over the first 59 statements, or 59 kilobytes, of a life."""
-    place = 1 + number * 7 % 59
-    return (AfterStatement(place), SoonAfter(place), AtByte(Path(f"{path}-wal"), 1000 * place, 59))[
-        number % 3
-    ]
+    """One fate after another: of each kind, spread over the first 59 statements or kilobytes."""
+    at = 1 + number * 7 % 59
+    log = Path(f"{path}-wal")
+    fates = (AfterStatement(at), SoonAfter(at), AtByte(log, 1000 * at, 59))
+    return fates[number % 3]
 
 
 @told

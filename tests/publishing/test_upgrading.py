@@ -19,8 +19,10 @@ from sfumato.ledger import open_ledger
 from sfumato.publishing.upgrading import upgrade_ledger
 from support.tampering import secrets_of, unguarded
 
-BEFORE = Path(__file__).parent / "fixtures" / "v0_1"
+BEFORE = Path(__file__).parents[1] / "fixtures" / "v0_1"
 MODIFIED = 1_760_000_000_123_456_789
+
+
 DOMAIN = sf.Domain(
     ward=sf.Categories(["A", "B", "C"]),
     age=sf.Interval(0, 100, step=1),
@@ -192,10 +194,10 @@ def test_what_cannot_be_upgraded_is_refused_and_leaves_nothing(tmp_path: Path, b
     assert not list(tmp_path.glob("target*"))
 
 
-# --- odd histories ---------------------------------------------------------------------------------------------------------
-
 NUMBER = sf.Domain(x=sf.Interval(0, 4))
 SINGLE = sf.source(np.zeros((3, 1)), NUMBER, name="n")
+
+
 PERSONS = sf.source(
     pa.table({"x": [1.0, 2.0], "who": [1, 1]}), NUMBER, person="who", rows_per_person=5, name="n"
 )

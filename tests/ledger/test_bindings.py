@@ -1,0 +1,100 @@
+"""What an account is bound to, and the ceiling of a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.ledger import bindings, journal, open_ledger
+from sfumato.privacy.unit import Unit
+
+DOMAIN = sf.Domain(x=sf.Interval(0, 4))
+ROWS = sf.source(np.zeros((3, 1)), DOMAIN, name="n")
+NAMELESS = sf.source(np.zeros((3, 1)), DOMAIN)
+PERSONS = sf.source(pa.table({"x": [1.0, 2.0], "who": [1, 1]}), DOMAIN, person="who", name="n")
+HISTOGRAM = sf.Histogram("x")
+
+
+def opened(
+    path: Path, source: sf.Source = ROWS, account: str = "a", **options: object
+) -> sf.Publisher:
+    return sf.Publisher(source, ledger=path, account=account, **({"budget": "9"} | options))
+
+
+def test_an_account_for_nameless_data_does_not_pass_by_a_ceiling(path):
+    """Its charges are not among those that the ceiling adds up."""
+    with opened(path, account="named", ceiling="1") as publisher:
+        publisher.release(HISTOGRAM, epsilon="1")
+    with opened(path, NAMELESS) as publisher:
+        publisher.release(HISTOGRAM, epsilon="1/2")
+    with opened(path) as publisher:
+        for key in ("1", "2"):
+            with pytest.raises(sf.UsageError, match="ceiling"):
+                publisher.release(HISTOGRAM, epsilon="1", key=key)
+        with pytest.raises(sf.UsageError, match="ceiling"):
+            publisher.open(sf.Counter(4), epsilon="1")
+        assert publisher.account.spent == (500_000_000, 0)
+
+
+def test_a_ceiling_that_cannot_be_kept_is_refused(path):
+    with opened(path, NAMELESS) as publisher:
+        publisher.release(HISTOGRAM, epsilon="1")
+    with opened(path, ceiling="1") as publisher, pytest.raises(sf.UsageError, match="ceiling"):
+        publisher.release(HISTOGRAM, epsilon="1/2", key="k")
+
+
+def test_a_ceiling_holds_from_the_moment_when_it_is_stated(path):
+    """A refusal, or a rival that charges first, does not undo it."""
+    with opened(path, ceiling="1") as publisher, opened(path) as rival:
+        for each in (rival, publisher):
+            with pytest.raises(sf.BudgetExceeded) as refusal:
+                each.release(HISTOGRAM, epsilon="2")
+            assert (refusal.value.requested, refusal.value.remaining) == (2, 1)
+        with opened(path, ceiling="2") as other, pytest.raises(sf.UsageError, match="ceiling"):
+            other.release(HISTOGRAM, epsilon="1")
+        assert publisher.ledger.verify().ok
+
+
+def test_a_column_called_row_is_not_a_row(path):
+    names = [
+        "row",
+        "person of at most 3 rows",
+        "a, replaced by another",
+        "who\n",
+        "who\\n",
+        "'who'",
+    ]
+    units = [Unit(), Unit(3), *(Unit(person=name) for name in names)]
+    assert len({unit.protects for unit in units}) == len(units)
+    table = pa.table({"x": [1.0, 2.0], "row": [1, 1]})
+    with opened(path) as publisher:
+        publisher.release(HISTOGRAM, epsilon="1")
+    with pytest.raises(sf.UsageError, match="do not add up"):
+        opened(path, sf.source(table, DOMAIN, person="row", rows_per_person=5, name="n"))
+
+
+@pytest.mark.parametrize("ask", ["release", "open"])
+def test_a_charge_that_is_taken_over_binds_its_account(path, monkeypatch, ask):
+    """An older version may have left one: without an answer, and its account not bound."""
+    with open_ledger(path) as ledger:
+        ledger.open_account("a", "pure", (9 * 10**9, 0))
+        monkeypatch.setattr(bindings, "fix", lambda *_: None)
+        publisher = opened(path, PERSONS)
+        monkeypatch.setattr(
+            journal, "store_answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        questions = {
+            "release": lambda p: p.release(HISTOGRAM, epsilon="1", key="k"),
+            "open": lambda p: p.open(sf.Counter(4), epsilon="1", key="k"),
+        }
+        with pytest.raises(KeyboardInterrupt):
+            questions[ask](publisher)
+        monkeypatch.undo()
+        opened(path).release(HISTOGRAM, epsilon="1")
+        assert ledger.account("a").protects == "one row, added or removed"
+        with pytest.raises(sf.UsageError, match="do not add up"):
+            questions[ask](publisher)

@@ -1,0 +1,161 @@
+"""The data are counted once, under one choice of rows, in one state."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.data import Source, count
+
+POINTS = np.random.default_rng(5).random((500, 2))
+DOMAIN = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1))
+
+
+def table(name: str | None = "points", **unit: object) -> Source:
+    return sf.source(POINTS, DOMAIN, name=name, **unit)  # type: ignore[arg-type]
+
+
+PEOPLE = pa.table({"x": POINTS[:, 0], "y": POINTS[:, 1], "who": np.arange(500) % 100})
+
+
+def people(limit: int = 2, name: str | None = "points", **unit: Any) -> Source:
+    return sf.source(PEOPLE, DOMAIN, **({"person": "who"} | unit), rows_per_person=limit, name=name)
+
+
+def test_a_plan_scans_once_and_charges_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": POINTS[:, 0], "y": POINTS[:, 1]}), path)
+    scans = []
+    monkeypatch.setattr(
+        "sfumato.publishing.counting.count",
+        lambda src, lattices, *rest, **named: (
+            scans.append(len(lattices)) or count(src, lattices, *rest, **named)
+        ),
+    )
+    with sf.Publisher(sf.source(path, DOMAIN), budget="1") as publisher:
+        plan = sf.Plan(
+            [sf.Histogram("x", bins=8), sf.Histogram("x", bins=16), sf.Histogram("y")],
+            shares=[1, 1, 2],
+        )
+        answers = publisher.release(plan, epsilon="0.4")
+        assert scans == [2]  # 8 bins are unions of 16
+        assert [float(a.guarantee.measure.epsilon) for a in answers] == [0.1, 0.1, 0.2]
+        assert publisher.remaining == Fraction(3, 5)
+        assert [a.receipt.part for a in answers if a.receipt] == ["1 of 3", "2 of 3", "3 of 3"]
+        publisher.release(sf.Histogram("x", bins=4), epsilon="0.1")
+        assert scans == [2]  # the cube at hand serves it
+
+
+def test_a_plan_of_one_lattice_refined_by_another_counts_alike() -> None:
+    with sf.testing.deterministic(1), sf.Publisher(table(), budget="2") as publisher:
+        both = publisher.release(
+            [sf.Histogram("x", bins=8), sf.Histogram("x", bins=16)], epsilon="1"
+        )
+        assert [a.guarantee.private for a in both] == [False, False]
+
+
+def test_a_map_finer_than_the_lattice_is_counted_again_on_its_own_cells() -> None:
+    many = sf.source(np.random.default_rng(1).random((1_500_000, 2)), DOMAIN, name="many")
+    with sf.Publisher(many, budget="2") as publisher:
+        partition = publisher.release(sf.UniformPartitioner(), epsilon="1")
+    assert len(partition.counts) > 256**2
+    width = partition.upper[:, 0] - partition.lower[:, 0]
+    assert np.allclose(width, width[0])
+    assert abs(partition.counts.sum() - 1_500_000) < 12 * np.sqrt(2 * len(partition.counts))
+
+
+def test_a_second_scan_keeps_the_same_rows_of_each_person(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a table that did not change; one in memory may have, between two releases."""
+    keys = []
+    monkeypatch.setattr(
+        "sfumato.publishing.counting.count",
+        lambda *rest, key: keys.append(key) or count(*rest, key=key),
+    )
+    pq.write_table(pa.table({"x": POINTS[:, 0]}), tmp_path / "x.parquet")
+    for src in (sf.source(tmp_path / "x.parquet", sf.Domain(x=sf.Interval(0, 1))), table()):
+        with sf.Publisher(src, budget="1") as publisher:
+            for bins in (3, 7):
+                publisher.release(sf.Histogram("x", bins=bins), epsilon="0.1")
+        with sf.Publisher(src, budget="1") as another:
+            another.release(sf.Histogram("x", bins=3), epsilon="0.1")
+    assert keys[0] == keys[1] != keys[2]
+    assert len(set(keys)) == 5
+    assert len(keys[0]) == 32
+
+
+def test_a_table_changed_in_place_is_counted_anew() -> None:
+    rows = np.zeros((1_000, 1))
+    with sf.Publisher(
+        sf.source(rows, sf.Domain(x=sf.Interval(0, 10)), name="t"), budget="20"
+    ) as publisher:
+        publisher.release(sf.Histogram("x", bins=2), epsilon="5")
+        rows[:] = 9
+        changed = publisher.release(sf.Histogram("x", bins=4), epsilon="5")
+    assert changed.values[3] > 900
+
+
+def test_threads_may_share_a_publisher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread changes another one's counts, or choice of rows, in the middle of an answer."""
+    people = pa.table({"x": POINTS[:, 0], "who": np.arange(500) % 100})
+    source = sf.source(
+        people, sf.Domain(x=sf.Interval(0, 1)), person="who", rows_per_person=2, name="people"
+    )
+    publisher = sf.Publisher(source, budget=100)
+    failed: list[Exception] = []
+    counting = publisher._answering.counting
+    cached = counting._cached
+
+    def slow(lattice: object) -> object:
+        time.sleep(0.002)  # for others to come in between; none need come
+        return cached(lattice)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(counting, "_cached", slow)
+
+    def ask(who: int) -> None:
+        for i in range(6):
+            try:
+                publisher.release(sf.Histogram("x", bins=2 + i), epsilon="0.1", key=f"{who} {i}")
+            except Exception as error:
+                failed.append(error)
+
+    threads = [threading.Thread(target=ask, args=(who,)) for who in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert publisher.remaining == 100 - 24 * Fraction(1, 10)
+
+
+def test_a_file_that_changes_between_charge_and_scan_gives_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer would be stored for the earlier state, and returned when that one is put back."""
+    file = tmp_path / "t.csv"
+    file.write_text("x\n1\n")
+    os.utime(file, ns=(10**18, 10**18))
+    source = sf.source(file, sf.Domain(x=sf.Interval(0, 4)))
+    with sf.Publisher(source, ledger=tmp_path / "b.db", account="a", budget="9") as publisher:
+        reserve = publisher.ledger.reserve
+
+        def change_then_reserve(*arguments: Any, **options: Any) -> Any:
+            file.write_text("x\n1\n1\n")
+            return reserve(*arguments, **options)
+
+        monkeypatch.setattr(publisher.ledger, "reserve", change_then_reserve)
+        with pytest.raises(sf.DataError, match="changed while it was read"):
+            publisher.release(sf.Histogram("x"), epsilon="1")
