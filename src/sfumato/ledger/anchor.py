@@ -61,6 +61,7 @@ class Anchor:
                     continue
                 obstacle = "it holds a line that is not an anchor's"
                 raise LedgerError(self.label, obstacle, "Name the file that this ledger wrote")
+            # Several processes append, so a lower number may come later.
             if found["entry"]:
                 entry = max(entry, (int(found["entry"]), found["digest"]))
             else:
@@ -93,6 +94,7 @@ class Anchor:
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, MODE)
             try:
+                # One write in append mode: lines of several processes do not mix.
                 os.write(handle, text)
                 os.fsync(handle)
             finally:

@@ -67,6 +67,7 @@ class Charges:
             return past[-1]
         first = past[0] if past else mine
         assert first is not None
+        # The charge is durable by now. If the anchor cannot be written, there is no answer yet.
         if mine is not None:
             self._parts.anchor_last_entry()
         stored = self._hand_out(first) if mine is None else None
@@ -104,6 +105,8 @@ class Charges:
         def charged(key: str) -> bool:
             return bool(rows.of_key(account, key))
 
+        # The name is on disk before the charge is. A name without a charge may be given again; a
+        # charge without a name would be spent in vain, because nobody could find its answer.
         secrets = self._parts.secrets()
         failure: UsageError | LedgerError
         try:
@@ -171,6 +174,8 @@ class Charges:
         past, payload = self._store.reading(lambda rows: _sound_answer(rows, first))
         if payload is None:
             raise refusals.damaged_answer(first)
+        # Entered before the caller has the answer, so that what was seen is never more than what
+        # the log says.
         if not _has(past, "hand"):
             self._store.writing(lambda rows: _hand_once(rows, first))
             self._parts.anchor_last_entry()

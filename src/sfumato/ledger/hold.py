@@ -51,6 +51,7 @@ class Hold:
                 "the ledger stores bytes",
                 "Encode the answer first",
             )
+        # Once something is stored, a second answer would be a second draw under one charge.
         if self.stored is None:
             self.stored = self._store(payload)
         return self.stored

@@ -45,6 +45,7 @@ class Draft:
 def append(rows: PublicRows, draft: Draft) -> Entry:
     """Number, date, balance and chain an entry, and write it."""
     tip = rows.tip(draft.account)
+    # In the order of the fields of an entry, which is also the order in which they are hashed.
     fields = (
         tip.sequence + 1,
         draft.account,
@@ -113,5 +114,7 @@ def cap(rows: PublicRows, account: str, data: str, rule: str, amount: Amount) ->
 
 def store_answer(rows: PublicRows, draft: Draft, payload: bytes) -> None:
     """Write an answer, and the entry that a draft of the kind ``store`` makes for it."""
+    # The entry holds the answer's hash, and so does every hash after it: an answer that was paid
+    # for cannot be exchanged without breaking the chain.
     stored = append(rows, replace(draft, payload_hash=payload_digest(payload)))
     rows.add_answer(stored.sequence, payload)

@@ -191,6 +191,7 @@ class MemorySecretRows(SecretRows):
         return self._derived.get((account, tag))
 
     def keep(self, account: str, name: NameRow, *, derived: bool) -> None:
+        # What SQL's INSERT OR REPLACE does: rows that would clash with the new one give way.
         former = [self._names.get((account, name.key))]
         if derived:
             former.append(self._derived.get((account, name.tag)))
@@ -314,6 +315,7 @@ class _Turn(Generic[C]):
     def _replace(self, action: Callable[[C], T]) -> T:
         staged = self._rows.copy()
         found = action(staged)
+        # The one assignment by which the transaction takes effect.
         self._rows = staged
         return found
 

@@ -54,6 +54,7 @@ class Secrets:
         self.store = store
         if create:
             store.writing(lambda rows: _settle(rows, identity))
+        # Checked even if they were made just now: another process may have filled them first.
         values = store.reading(lambda rows: rows.values())
         if values.get("identity") != identity.encode():
             store.close()
@@ -97,6 +98,7 @@ class Secrets:
             found = self.store.reading(lambda rows: rows.of_tag(account, tag))
         else:
             found = self.store.reading(lambda rows: rows.of_key(account, key))
+        # These secrets are older than the book, or another ledger's: they never heard of the key.
         if found is None and key is not None and charged(key):
             raise Unknown
         if found is not None and found.tag == tag:
@@ -109,6 +111,7 @@ class Secrets:
 
     def tag(self, account: str, asked: str) -> bytes:
         """The HMAC under which a question is kept."""
+        # As JSON, no two pairs of texts run together into one.
         text = json.dumps([account, asked], ensure_ascii=True)
         return hmac.digest(self._secret, text.encode("ascii"), hashlib.sha256)
 
@@ -124,6 +127,7 @@ class Secrets:
     def value(self, name: str, make: Callable[[], bytes] | None = None) -> bytes | None:
         """One of the values kept here, made now if it is missing and can be made."""
 
+        # Looked for and made in one transaction: two processes would otherwise make two keys.
         def settle(rows: SecretRows) -> bytes | None:
             value = rows.values().get(name)
             if value is None and make is not None:

@@ -61,6 +61,7 @@ class StreamRecord:
         self.spec = spec
         self.secret = secret
         self._store = store
+        # Hashed once: these two are part of every seal, and neither spec nor secret ever changes.
         self._spec_digest = opened(spec, secret)
         self._over_digest = opened(spec, b"")
 
@@ -101,6 +102,7 @@ class StreamRecord:
             taken = self._store.singly(lambda rows: self._try(rows, event, work))
         if taken is None:
             taken = self._store.writing(lambda rows: self._insist(rows, event, work, person_tokens))
+        # What the last step wiped is still in the log of the store, until that is cut.
         if taken.over:
             self._store.forget()
         return taken.step, taken.fresh

@@ -56,6 +56,7 @@ class PublisherAccount:
         self.name = "default" if account is None else account
         self.binding = Binding(source.unit.protects, source.name or "")
         found = self._find_or_open(total)
+        # An account for others is refused here already, and not only when it is charged.
         self.ledger.fits(found, self.binding)
         self._rule = found.rule
         if most is not None:

@@ -80,6 +80,7 @@ class Counting:
         needed = _finest(missing)
         if needed:
             self._cubes += count(self._source, needed, progress, key=self._row_choice_key)
+            # The label is read again after the scan: the file may have been written to meanwhile.
             if self._counted is None or self._counted.label != self._source.label:
                 self._counted = None
                 raise DataError(

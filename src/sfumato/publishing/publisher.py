@@ -284,6 +284,8 @@ class Publisher:
         planned = self._planned(plan, asked_cost(epsilon=epsilon, delta=delta, rho=rho))
         # What the schema shows to be unreadable is refused before the charge.
         self.source.require(planned.lattices)
+        # The state of the data that the charge is for. If it is another one when the data are
+        # counted, nothing is published.
         planned = replace(planned, label=self.source.label)
         with self._reserved(planned, key, fresh=fresh) as hold:
             replayed = hold.stored is not None
@@ -380,6 +382,7 @@ class Publisher:
         """
         domain = self.source.domain
         costs = plan.costs(cost)
+        # A question may need less than its part, such as one that needs no delta.
         used = [
             question.preview(domain, self.source.unit, part).cost
             for question, part in zip(plan.questions, costs, strict=True)

@@ -87,6 +87,7 @@ class _Reader:
         return self._decoded(payload, releases_type())
 
     def _decoded(self, payload: bytes, kind: type[T]) -> T:
+        # Raised outside the except block: that error quotes the answer.
         try:
             return from_bytes(payload, kind)
         except UNREADABLE:

@@ -114,6 +114,8 @@ class Database:
 
     def atomic(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Run one transaction that writes: durable when this returns, undone if it raises."""
+        # The lock for writing is taken at once, so nothing that the action reads can change before
+        # it writes: two charges cannot both see the same balance.
         return self._alone(partial(self._transaction, "BEGIN IMMEDIATE", action))
 
     def reading(self, action: Callable[[sqlite3.Connection], T]) -> T:
@@ -287,6 +289,7 @@ class Database:
         try:
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            # A file whose name is not on disk may be gone after a loss of power, charges included.
             handle = os.open(folder, os.O_RDONLY)
             try:
                 os.fsync(handle)
@@ -348,7 +351,7 @@ class Database:
         """Write the tables and rules of an empty file, once, however many processes try."""
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Another process may have made them since the first look.
+            # Another process may have made them since the first look, which took no lock.
             if not self._version(connection):
                 for statement in statements(script(self.kind)):
                     connection.execute(statement)
@@ -382,6 +385,7 @@ class Database:
         """Close the connection; closing twice is harmless."""
         with self._lock:
             self._closed = True
+            # A child process must not close a connection that it shares with its parent.
             if self._connection is not None and (self.path is None or self._pid == os.getpid()):
                 self._connection.close()
                 self._connection = None

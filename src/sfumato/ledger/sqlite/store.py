@@ -58,6 +58,7 @@ class SQLiteStore(Store):
     def secrets(self, *, create: bool) -> SecretStore:
         path = beside(self.database.path)
         if path is None:
+            # Opened again, it has the same rows, as a file would.
             self._in_memory = self._in_memory or SQLiteSecretStore(None, create=True)
             return self._in_memory
         if not create and not os.path.lexists(path):
