@@ -270,10 +270,8 @@ def test_a_forger_who_computes_all_hashes_anew_must_also_keep_the_books(charged_
 
 def test_a_whole_rewrite_is_found_only_with_a_copy_kept_outside(charged_path):
     with open_ledger(charged_path) as ledger:
-        receipt, head = (
-            next(entry for entry in ledger.log() if entry.sequence == 2),
-            ledger.verify().head,
-        )
+        receipt = next(entry for entry in ledger.log() if entry.sequence == 2)
+        head = ledger.verify().head
     with unguarded(charged_path) as db:
         db.execute("UPDATE entries SET note = 'rewritten' WHERE sequence = 2")
         rechain(db)

@@ -31,7 +31,8 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         assert seconds > 0
         self.seconds += seconds
-        happens, self.meanwhile = self.meanwhile, None
+        happens = self.meanwhile
+        self.meanwhile = None
         if happens is not None:
             happens()
 

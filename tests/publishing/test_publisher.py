@@ -47,11 +47,13 @@ def people(limit: int = 2, name: str | None = "points", **unit: Any) -> Source:
 def test_another_question_cost_limit_or_account_is_paid_anew(tmp_path: Path, change: str) -> None:
     with sf.Publisher(people(), ledger=tmp_path / "b.db", account="a", budget="1") as publisher:
         first = publisher.release(sf.Histogram("x"), epsilon="0.25")
-    src, account = people(limit=3 if change == "limit" else 2), "b" if change == "account" else "a"
-    with sf.Publisher(src, ledger=tmp_path / "b.db", account=account, budget="1") as publisher:
+    source = people(limit=3 if change == "limit" else 2)
+    account = "b" if change == "account" else "a"
+    question = sf.Histogram("y" if change == "question" else "x")
+    epsilon = "0.125" if change == "cost" else "0.25"
+    with sf.Publisher(source, ledger=tmp_path / "b.db", account=account, budget="1") as publisher:
         before = publisher.account.spent
-        question = sf.Histogram("y") if change == "question" else sf.Histogram("x")
-        second = publisher.release(question, epsilon="0.125" if change == "cost" else "0.25")
+        second = publisher.release(question, epsilon=epsilon)
         assert publisher.account.spent > before
         assert not second.replayed
     assert first.receipt != second.receipt
@@ -130,20 +132,18 @@ def test_the_order_of_the_domain_is_part_of_what_is_asked() -> None:
     """An array's columns are the axes in order: another order is another table."""
     ledger = open_ledger(None)
     array = np.column_stack([np.full(500, 1.0), np.full(500, 99.0)])
-    a, b = sf.Interval(0, 100), sf.Interval(0, 100)
-    first = sf.Publisher(
-        sf.source(array, sf.Domain(a=a, b=b), name="n"), ledger=ledger, account="x", budget="20"
-    )
-    second = sf.Publisher(
-        sf.source(array, sf.Domain(b=b, a=a), name="n"), ledger=ledger, account="x", budget="20"
-    )
+    percent = sf.Interval(0, 100)
     question = sf.Histogram("a", bins=2)
-    assert (
-        first.release(question, epsilon="5").values[0]
-        > 400
-        > first.release(question, epsilon="5").values[1]
-    )
-    assert second.release(question, epsilon="5").values[1] > 400
+
+    def values(domain: sf.Domain) -> np.ndarray:
+        source = sf.source(array, domain, name="n")
+        publisher = sf.Publisher(source, ledger=ledger, account="x", budget="20")
+        return publisher.release(question, epsilon="5").values
+
+    first = values(sf.Domain(a=percent, b=percent))
+    second = values(sf.Domain(b=percent, a=percent))
+    assert first[0] > 400 > first[1]
+    assert second[1] > 400
     ledger.close()
 
 

@@ -92,7 +92,8 @@ def test_questions_of_version_0_1_replay_unpaid(book: Path, rows: Path) -> None:
     for name, release in asked.items():
         assert release.replayed
         assert without_receipt(release) == without_receipt(old(name))
-        now, then = release.receipt, old(name).receipt
+        now = release.receipt
+        then = old(name).receipt
         assert now is not None
         assert then is not None
         assert then.digest not in to_bytes(release).decode()
@@ -156,7 +157,8 @@ def test_nothing_of_the_old_digests_or_finished_secrets_is_in_the_copy(book: Pat
             for (spec,) in db.execute("SELECT spec FROM streams")
         ]
     secret = msgspec.json.decode(spec)["secret"]
-    public, private = book.read_bytes(), secrets_of(book).read_bytes()
+    public = book.read_bytes()
+    private = secrets_of(book).read_bytes()
     for digest, key in charges:
         assert digest.encode() not in public + private
         if key.startswith(digest[:32]):

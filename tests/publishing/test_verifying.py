@@ -196,7 +196,8 @@ def test_a_receipt_that_names_no_entry_is_not_believed(
 def test_a_signature_has_one_form(saved: dict[str, Path]) -> None:
     release = sf.load(saved["histogram"])
     assert release.receipt is not None
-    signer, signature = release.receipt.signer, release.receipt.signature
+    signer = release.receipt.signer
+    signature = release.receipt.signature
     for other in (
         signature.upper(),
         f" {signature}",

@@ -28,17 +28,24 @@ def exported(ledger: Book) -> dict[str, object]:
         with its entry.
     """
     entries = list(ledger.log())
-    charges = [entry.sequence for entry in entries if entry.kind == "reserve"]
-    answers = {str(number): ledger.answer(number) for number in charges}
-    streams = {str(number): ledger.steps(number) for number in charges}
-    steps = {number: stream.since(None) for number, stream in streams.items() if stream is not None}
+    answers: dict[str, str] = {}
+    steps: dict[str, list[dict[str, object]]] = {}
+    for entry in entries:
+        if entry.kind != "reserve":
+            continue
+        answer = ledger.answer(entry.sequence)
+        if answer is not None:
+            answers[str(entry.sequence)] = answer.decode()
+        stream = ledger.steps(entry.sequence)
+        if stream is not None:
+            steps[str(entry.sequence)] = [_step(step) for step in stream.since(None)]
     return {
         "format": FORMAT,
         "version": VERSION,
         "accounts": [_account(account) for account in ledger.accounts()],
         "entries": [dataclasses.asdict(entry) for entry in entries],
-        "answers": {number: text.decode() for number, text in answers.items() if text is not None},
-        "steps": {number: [_step(step) for step in taken] for number, taken in steps.items()},
+        "answers": answers,
+        "steps": steps,
         "signer": ledger.signer(),
     }
 

@@ -45,6 +45,7 @@ class Draft:
 def append(rows: PublicRows, draft: Draft) -> Entry:
     """Number, date, balance and chain an entry, and write it."""
     tip = rows.tip(draft.account)
+    spent = (tip.spent[0] + draft.cost[0], tip.spent[1] + draft.cost[1])
     # In the order of the fields of an entry, which is also the order in which they are hashed.
     fields = (
         tip.sequence + 1,
@@ -56,7 +57,7 @@ def append(rows: PublicRows, draft: Draft) -> Entry:
         draft.cost,
         draft.note,
         draft.payload_hash,
-        (tip.spent[0] + draft.cost[0], tip.spent[1] + draft.cost[1]),
+        spent,
         draft.until,
         draft.holder,
         tip.hash,

@@ -16,8 +16,8 @@ PROC = Path("/proc")
 def current() -> str:
     """The identity of this process; "" where the system does not tell.
 
-    It has the form PLACE/NUMBER/START. The start tells this process from a later one of the same
-    number, and the place from processes of other machines, boots and containers.
+    It has the form NAMESPACE/NUMBER/START. The start tells this process from a later one of the
+    same number, the namespace from processes of other machines, boots and containers.
     """
     return _identity(os.getpid())
 
@@ -25,11 +25,11 @@ def current() -> str:
 @lru_cache(maxsize=4)
 def _identity(pid: int) -> str:
     started = _started(pid)
-    place = _place()
-    return f"{place}/{pid}/{started}" if place and started else ""
+    namespace = _namespace()
+    return f"{namespace}/{pid}/{started}" if namespace and started else ""
 
 
-def _place() -> str:
+def _namespace() -> str:
     """This boot of this machine, and the namespace of its process numbers."""
     try:
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -53,9 +53,9 @@ def ended(identity: str) -> bool:
     >>> ended(current()), ended("")
     (False, False)
     """
-    place, _, started = identity.rpartition("/")
-    place, _, number = place.rpartition("/")
-    if not place or not number.isdigit() or place != _place():
+    without_start, _, started = identity.rpartition("/")
+    namespace, _, number = without_start.rpartition("/")
+    if not namespace or not number.isdigit() or namespace != _namespace():
         return False
     # Signal 0 is not sent; it only asks whether there is such a process.
     try:

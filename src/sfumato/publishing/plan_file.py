@@ -173,7 +173,7 @@ def _toml(data: bytes, asked: str) -> object:
         obstacle = "a number in it is too long to be read"
     except RecursionError:
         obstacle = "brackets in it are nested too deeply"
-    raise UsageError(asked, obstacle, "Correct that place")
+    raise UsageError(asked, obstacle, "Correct the plan there")
 
 
 def _in_folder(spec: PlanFile, folder: Path) -> PlanFile:

@@ -114,12 +114,12 @@ def upgrade(old: str | Path, new: str | Path, reader: Reader) -> Upgraded:
 def _opened(old: str | Path) -> sqlite3.Connection:
     """The old ledger in memory, with the tables that the last of the old versions had."""
     label = f"the ledger {str(old)!r}"
-    place = os.path.realpath(old)
-    if not os.path.lexists(place):
+    path = os.path.realpath(old)
+    if not os.path.lexists(path):
         raise LedgerError(label, "there is no such file", "Check the path")
     memory = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        with closing(sqlite3.connect(f"file:{quote(place)}?mode=ro", uri=True)) as file:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as file:
             file.backup(memory)
         application = memory.execute("PRAGMA application_id").fetchone()[0]
         version = memory.execute("PRAGMA user_version").fetchone()[0]
