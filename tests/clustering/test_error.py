@@ -19,6 +19,8 @@ from support.statistics import covers
 
 Method = Literal["privtree", "eugkm", "dplloyd"]
 WITHIN = 1.96  # standard errors, for 95 %
+UNDECLARED = sf.Interval(-1, 1)
+DECLARED = sf.Interval(-1, 1.25, step=0.25)
 
 
 def mixture(n: int, d: int, k: int, seed: int) -> np.ndarray:
@@ -40,10 +42,6 @@ def skewed(n: int, d: int, k: int, seed: int) -> np.ndarray:
 def lattice_points(n: int, d: int, k: int, seed: int) -> np.ndarray:
     """Values rounded to quarters, on an axis that was not declared to have a step."""
     return np.round(mixture(n, d, k, seed) * 4) / 4
-
-
-UNDECLARED = sf.Interval(-1, 1)
-DECLARED = sf.Interval(-1, 1.25, step=0.25)
 
 
 def counted(points: np.ndarray, question: sf.KMeans, axis: sf.Interval = UNDECLARED) -> Cube:

@@ -22,6 +22,15 @@ SPACE = sf.Domain(
 )  # three axes have a sparse cube, which is quick
 METHODS = ["auto", "eugkm", "dplloyd", "privtree"]
 CENTRES = np.array([[2.0, -0.5], [8.0, 0.5], [3.0, 0.6]])
+ODD = {
+    "no rows": np.zeros((0, 2)),
+    "all missing": np.full((5, 2), np.nan),
+    "one row": np.array([[5.0, 0.0]]),
+    "all equal": np.full((300, 2), 0.5),
+    "all outside": np.full((300, 2), 1e30),
+    "infinite": np.array([[np.inf, -np.inf]] * 50),
+    "a constant axis": np.stack([np.linspace(0, 10, 400), np.zeros(400)], axis=1),
+}
 
 
 def points(n, seed=0):
@@ -181,17 +190,6 @@ def test_auto_takes_a_grid_where_rows_are_few():
     )
     assert "eugkm" in few.notes[-1]
     assert "privtree" in many.notes[-1]
-
-
-ODD = {
-    "no rows": np.zeros((0, 2)),
-    "all missing": np.full((5, 2), np.nan),
-    "one row": np.array([[5.0, 0.0]]),
-    "all equal": np.full((300, 2), 0.5),
-    "all outside": np.full((300, 2), 1e30),
-    "infinite": np.array([[np.inf, -np.inf]] * 50),
-    "a constant axis": np.stack([np.linspace(0, 10, 400), np.zeros(400)], axis=1),
-}
 
 
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD)

@@ -8,17 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.audit.runs import Rescanned, Scripted, count
+from sfumato.audit.likelihoods import pure_loss, renyi_loss
+from sfumato.audit.runs import Rescanned, Scripted, count, neighbours, of_question
 from sfumato.domain import Categories, Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.mechanisms.noise import DiscreteLaplace, count_law
-from sfumato.partition.uniform import MOST_CELLS, UniformPartitioner, eugkm_cells
+from sfumato.partition.uniform import MOST_CELLS, UniformPartitioner, cells_per_axis, eugkm_cells
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
 
 PLANE = Domain(x=Interval(0, 10), y=Interval(-1, 1), kind=Categories(["a"]))
 ONE = PureDP(1)
+LINE = Domain(x=Interval(0, 3, step=1))
+SQUARE = Domain(x=Interval(0, 2, step=1), y=Interval(0, 2, step=1))
+ROWS_ON_LINE = ((0.5,), (1.0,), (3.0,))
+ROWS_ON_SQUARE = ((0.0, 0.0), (2.0, 0.0), (1.0, 1.0))
+UNITS = [
+    Unit(rows_per_person=r, neighbours=neighbours)
+    for r in (1, 3)
+    for neighbours in ("add-remove", "replace")
+]
+RULE = UniformPartitioner(theta=1)
+NINE_CELLS = UniformPartitioner(partitions=9)
+FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 100)
 
 
 @pytest.mark.parametrize(
@@ -165,3 +178,42 @@ def test_shares_are_a_fiftieth_and_the_rest_and_none_is_needed_under_replace():
         DiscreteLaplace(Fraction(2)),
         DiscreteLaplace(Fraction(2)),
     )
+
+
+@given(st.floats(0, 1e12), st.integers(1, 22))
+def test_cells_along_axes_are_enough_and_not_too_many(aim, d):
+    m = min(max(1, int(np.ceil(aim ** (1 / d)))), int((2**22) ** (1 / d) + 1e-9))
+    cells = cells_per_axis(m, d, aim)
+    assert np.prod(cells, dtype=float) <= 4 * max(aim, 1)
+    assert np.prod(cells, dtype=float) >= min(aim, float(m) ** d) * (1 - 1e-9)
+    assert d > 2 or cells == [m] * d
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize(
+    ("domain", "universe"), [(LINE, ROWS_ON_LINE), (SQUARE, ROWS_ON_SQUARE)], ids=["line", "square"]
+)
+def test_the_grid_spends_its_epsilon_and_no_more(domain, universe, unit):
+    given = pure_loss(
+        of_question(NINE_CELLS, domain, unit, PureDP("2")), neighbours(universe, unit, others=0)
+    ).loss
+    assert given <= 2 * (1 + 1e-9)
+    assert given == pytest.approx(2, rel=0.01)
+    others = 1 if unit.rows_per_person == 1 else 0
+    noisy = pure_loss(
+        of_question(RULE, domain, unit, PureDP("2")),
+        neighbours(universe, unit, others),
+        FIRST_DRAWS,
+    ).loss
+    assert noisy <= 2 * (1 + 1e-9)
+    assert noisy == pytest.approx(2, rel=0.01)
+
+
+@pytest.mark.parametrize("unit", UNITS[:2], ids=str)
+def test_the_grid_spends_its_rho_and_no_more(unit):
+    mechanism = of_question(RULE, LINE, unit, ZCDP("0.5"))
+    rho = renyi_loss(
+        mechanism, neighbours(ROWS_ON_LINE, unit, others=0), alphas=(1.5, 2, 8), decides=True
+    ).loss
+    assert rho <= 0.5 * (1 + 1e-9)
+    assert rho >= 0.5 * 0.97

@@ -1,29 +1,22 @@
 """Every partitioner as a question: bad input, files, many axes, little data, intervals that hold."""
 
-from fractions import Fraction
-
-import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.answers.codec import from_bytes, from_plain, to_bytes
 from sfumato.answers.loading import load
 from sfumato.answers.question import AnyQuestion
-from sfumato.audit.runs import count
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval, fine_lattice
 from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
-from sfumato.mechanisms.sums import exact_half_width, half_widths, spread
 from sfumato.partition.partition import Partition
-from sfumato.partition.uniform import cells_per_axis
 from sfumato.privacy.allocation import Shares
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
 from support.canary import sightings
+from support.partitions import answer
 
 PLANE = Domain(x=Interval(0, 1), y=Interval(0, 1))
 SMALL = Domain(x=Interval(0, 16, step=1), y=Interval(0, 16, step=1))
@@ -38,12 +31,6 @@ EVERY = [
     sf.PrivTreePartitioner(),
 ]
 CROWD = tuple(map(tuple, (np.random.default_rng(5).random((2000, 2)) ** 3).tolist()))
-
-
-def answer(question, domain, rows, cost=ONE, unit=Unit(), seed="p"):  # noqa: B008
-    return question.answer(
-        count(rows, question.needs(domain).lattice), unit, cost, PublicSeed(seed)
-    )
 
 
 @pytest.mark.parametrize("question", EVERY, ids=lambda q: q.title)
@@ -176,83 +163,6 @@ def test_nothing_of_the_data_shows():
         assert not [s for s in sightings(7919, p) if s.where in ("repr", "str")]
 
 
-def covered(question, cost, ranges, truth, runs):
-    """Over fresh noise: how often each interval holds, and how often all of them do."""
-    cube = count(((3.5, 3.5),) * 50, question.needs(SMALL).lattice)
-    each, every = np.zeros(len(truth)), 0
-    for seed in range(runs):
-        p = question.answer(cube, Unit(), cost, PublicSeed(seed))
-        found = p.count(**ranges)
-        each += (found.low <= truth) & (truth <= found.high)
-        found = p.count(**ranges, simultaneous=True)
-        every += bool(((found.low <= truth) & (truth <= found.high)).all())
-    return each / runs, every / runs
-
-
-ALIGNED = {
-    "x": (np.array([0.0, 4, 0, 8]), np.array([16.0, 8, 4, 16])),
-    "y": (0, 8),
-}  # whole cells of a tree of fixed shape
-HELD = np.array([50, 0, 50, 0])
-
-
-@pytest.mark.parametrize("cost", [ONE, ZCDP("0.5")], ids=str)
-def test_intervals_of_aligned_ranges_hold(cost):
-    each, every = covered(sf.BinaryPartitioner(depth=4), cost, ALIGNED, HELD, 120)
-    floor = 0.95 - 4 * np.sqrt(0.95 * 0.05 / 120)
-    assert (each >= floor).all()
-    assert every >= floor
-
-
-@pytest.mark.deep
-def test_intervals_of_aligned_ranges_hold_ten_thousand_times(evidence):
-    figures = {}
-    for cost, runs in ((ONE, 10_000), (ZCDP("0.5"), 2_000)):
-        each, every = covered(sf.BinaryPartitioner(depth=4), cost, ALIGNED, HELD, runs)
-        floor = 0.95 - 4 * np.sqrt(0.95 * 0.05 / runs)
-        figures[str(cost)] = {"trials": runs, "individual": each.tolist(), "simultaneous": every}
-        assert (each >= floor).all()
-        assert every >= floor
-    each, _ = covered(
-        Halved(), ONE, ALIGNED, HELD, 1_000
-    )  # a mechanism that states half of its noise is found out
-    assert (each < 0.95 - 4 * np.sqrt(0.95 * 0.05 / 1_000)).any()
-    evidence("coverage_of_ranges", figures)
-
-
-class Halved:
-    """A broken twin: it states the noise of twice the cost that it pays."""
-
-    def __init__(self):
-        self.question = sf.BinaryPartitioner(depth=4)
-        self.needs = self.question.needs
-
-    def answer(self, cube, unit, cost, noise):
-        wide = self.question.answer(cube, unit, PureDP(cost.epsilon / 2), noise)
-        narrow = self.question.answer(cube, unit, cost, noise)
-        return msgspec.structs.replace(narrow, noisy=wide.noisy, inner=wide.inner)
-
-
-def test_laws_of_sums():
-    laws = [
-        DiscreteLaplace(Fraction(3)),
-        DiscreteLaplace(Fraction(10)),
-        DiscreteGaussian(Fraction(9)),
-    ]
-    for law in laws:
-        assert exact_half_width([(law, 1)], 0.05) == law.half_width(0.05)
-    draws = sum(law.sample(40_000, PublicSeed(str(law))) for law in laws)
-    k = exact_half_width([(law, 1) for law in laws], 0.05)
-    assert abs((np.abs(draws) <= k).mean() - 0.95) < 0.01
-    bound = half_widths(
-        np.array([sum(spread(law) for law in laws)]), [(law, 1.0) for law in laws], 0.05
-    )[0]
-    assert k <= bound < 2.5 * k
-    p = answer(sf.BinaryPartitioner(depth=3), SMALL, ())
-    assert p.half_width([0]) == p.accuracy()[0]
-    assert p.half_width() > p.half_width([0, 1]) > p.half_width([0]) > p.half_width([]) == 0
-
-
 @pytest.mark.parametrize(
     "question",
     [sf.UniformPartitioner(), sf.UniformPartitioner(partitions=3), sf.AdaptiveGridPartitioner()],
@@ -263,12 +173,3 @@ def test_grids_over_many_axes_have_about_as_many_cells_as_they_aim_at(question):
     wide = Domain({f"x{i}": Interval(0, 1) for i in range(20)})
     for rows in ((), 30 * ((0.5,) * 20,)):
         assert len(answer(question, wide, rows).counts) <= 2000
-
-
-@given(st.floats(0, 1e12), st.integers(1, 22))
-def test_cells_along_axes_are_enough_and_not_too_many(aim, d):
-    m = min(max(1, int(np.ceil(aim ** (1 / d)))), int((2**22) ** (1 / d) + 1e-9))
-    cells = cells_per_axis(m, d, aim)
-    assert np.prod(cells, dtype=float) <= 4 * max(aim, 1)
-    assert np.prod(cells, dtype=float) >= min(aim, float(m) ** d) * (1 - 1e-9)
-    assert d > 2 or cells == [m] * d

@@ -1,7 +1,6 @@
-"""What every path spends: the whole cost, to the last unit, wherever splitting stops."""
+"""Trees of a fixed depth: what their levels, cuts and cells spend."""
 
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -9,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.audit.runs import Scripted, count
+from sfumato.audit.runs import count
 from sfumato.domain import Domain, Interval
 from sfumato.partition import median, multi_quantile
-from sfumato.privacy.allocation import Shares, of_units, tree_levels, units_of
+from sfumato.privacy.allocation import Shares, of_units, tree_levels
 from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random import PublicSeed
 from support.partition_growth import spent_on_paths
+from support.partitions import whole
 
 PLANE = Domain(x=Interval(0, 8, step=1), y=Interval(0, 8, step=1))
 UNITS = [
@@ -26,57 +26,6 @@ UNITS = [
 ]
 COSTS = [PureDP("1.000000007"), ZCDP("0.123456789012")]
 ROWS = tuple(map(tuple, (np.random.default_rng(3).random((60, 2)) ** 2 * 8).tolist()))
-
-
-def whole(cost):
-    return cost.rho if isinstance(cost, ZCDP) else cost.epsilon
-
-
-@pytest.mark.parametrize(
-    ("unit", "cost", "allocation"),
-    [
-        (UNITS[0], COSTS[0], "geometric"),
-        (UNITS[3], COSTS[1], "uniform"),
-        (UNITS[1], COSTS[0], [3, 0, 2, 1]),
-        (UNITS[2], COSTS[1], [1, 1, 0, 0]),
-    ],
-    ids=str,
-)
-def test_binary_paths_spend_the_cost_for_every_stop_pattern(unit, cost, allocation):
-    """The tests of the first nodes are forced to every pattern of stops in turn."""
-    stop = None if not isinstance(allocation, str) else 1
-    question = sf.BinaryPartitioner(
-        depth=3,
-        stop_below=stop,
-        allocation=allocation,
-        shares=Shares(release=2, partition=1, threshold=3),
-    )
-    for pattern in product((-(10**6), 10**6), repeat=7) if stop else [()]:
-        release = question.answer(
-            count(ROWS, question.needs(PLANE).lattice), unit, cost, Scripted(pattern)
-        )
-        assert set(spent_on_paths(release, unit)) == {whole(cost)}
-        assert release.units == units_of(cost)
-        assert set(release.spent.tolist()) == {float(whole(cost))}
-
-
-QUESTIONS = [
-    sf.AdaptiveGridPartitioner(),
-    sf.AutoPartitioner(),
-    sf.BinaryPartitioner(depth=5, stop_below=4),
-    sf.BinaryPartitioner(depth=0),
-]
-
-
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("cost", COSTS, ids=str)
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.title)
-def test_paths_of_counts_spend_the_cost(question, cost, unit):
-    domain = Domain(x=Interval(0, 64, step=1), y=Interval(0, 8, step=1))
-    release = question.answer(
-        count(ROWS, question.needs(domain).lattice), unit, cost, PublicSeed("x")
-    )
-    assert set(spent_on_paths(release, unit)) == {whole(cost)}
 
 
 @pytest.mark.parametrize("cost", COSTS, ids=str)
@@ -120,24 +69,6 @@ def test_each_selection_runs_at_the_share_of_its_level(monkeypatch, question, mo
     shares = {Fraction(units, 10**9) / halves for units in question.levels(PureDP(1)).partition}
     assert {epsilon for epsilon, _, _ in asked} == shares
     assert {each[1:] for each in asked} == {("add-remove", unit.rows_per_person)}
-
-
-@pytest.mark.parametrize("cost", COSTS, ids=str)
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("many", [1, 300], ids=["one block", "many blocks"])
-def test_privtree_spends_the_rest_on_its_tests(many, unit, cost):
-    question = sf.PrivTreePartitioner()
-    release = question.answer(
-        count(many * ROWS, question.needs(PLANE).lattice), unit, cost, PublicSeed(5)
-    )
-    assert len(release.inner.node) > 1 if many > 1 else release.inner.node[0] == 0
-    tests = Fraction(16 * (units_of(cost) // 64), 10**12 if isinstance(cost, ZCDP) else 10**9)
-    assert {spent + tests for spent in spent_on_paths(release, unit)} == {whole(cost)}
-    law, delta = question.test_law(cost, unit)
-    per_row = 4 if unit.neighbours == "replace" else 3
-    epsilon = unit.rows_per_person * per_row / law.scale
-    assert (epsilon**2 / 2 if isinstance(cost, ZCDP) else epsilon) <= tests
-    assert delta >= float(law.scale) * np.log(2)
 
 
 @given(
