@@ -183,9 +183,9 @@ def write(figures: dict[str, dict[str, dict[str, object]]]) -> None:
 
 
 def _against(figures: dict[str, dict[str, dict[str, object]]]) -> list[str]:
-    """Geometric means over the three sizes, as ratios to the figures that were to be reached."""
+    """Geometric means over the three sizes, as ratios to the target figures."""
     lines = [
-        "Ratio to the figures that were to be reached, geometric mean over the three sizes (largest single cell in brackets):",
+        "Ratio to the target figures, geometric mean over the three sizes (largest single cell in brackets):",
         "",
     ]
     lines += [

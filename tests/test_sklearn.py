@@ -1,4 +1,4 @@
-"""The estimator: scikit-learn's manners where they are harmless, refusals where they would tell of rows."""
+"""The estimator: scikit-learn's manners where they are harmless, and refusals elsewhere."""
 
 import pickle
 

@@ -58,9 +58,9 @@ class KMeans(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[mis
 
     Guarantee
     ---------
-    As ``sf.KMeans``, for each fit. The costs of fits add up, and a fit beyond ``budget`` is refused.
-    ``predict`` and ``transform`` are functions of the centres and of the points given to them. Applied
-    to the private rows, their answers are facts about private rows.
+    As ``sf.KMeans``, for each fit. The costs of fits add up, and a fit beyond ``budget`` is
+    refused. ``predict`` and ``transform`` are functions of the centres and of the points given to
+    them. Applied to the private rows, their answers are facts about private rows.
 
     >>> rows = np.array([[1.0], [1.5], [8.0], [9.0]] * 100)
     >>> model = KMeans(2, epsilon=1, bounds=(0, 10)).fit(rows)

@@ -1,4 +1,4 @@
-"""The standard error of centres is about the mean of the rows nearest to each, and holds it as often as it should."""
+"""The standard error is about the mean of the nearest rows, and covers it as often as it says."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def counted(points: np.ndarray, question: sf.KMeans, axis: sf.Interval = UNDECLA
 class Found(NamedTuple):
     """Of one release, for centres whose weight can be told from 0: ndarrays of shape (centres, d).
 
-    Centre less the mean of the rows nearest to it; its standard error; that of the noise alone; what
-    rounded values may add.
+    Centre less the mean of the rows nearest to it; its standard error; that of the noise alone;
+    what rounded values may add.
     """
 
     off: np.ndarray
@@ -95,7 +95,10 @@ def errors(points: np.ndarray, cube: Cube, question: sf.KMeans, epsilon: str, no
 def test_the_mean_of_the_nearest_rows_is_within_two_standard_errors(
     method: Literal["privtree", "eugkm"], rows: int, trials: int
 ) -> None:
-    """One coordinate of each release, in turn: these are independent. With the noise alone the tree's holds six times in ten."""
+    """One coordinate of each release, in turn: these are independent.
+
+    With the noise alone, the interval of the tree holds six times in ten.
+    """
     points, question = mixture(rows, 2, 5, 7), sf.KMeans(5, method=method)
     cube, noise = counted(points, question), PublicSeed(f"centres {method}")
     held, noise_alone = 0, 0
@@ -136,7 +139,10 @@ def test_so_they_are_for_laplace_noise_that_is_taken_for_wider() -> None:
 
 
 def test_half_a_cell_counts_but_not_where_cells_are_steps() -> None:
-    """Without noise to speak of, what is left is the lattice's: 1/16 of the side on 16 cells, nothing on 16 steps."""
+    """With hardly any noise, the error of the lattice remains.
+
+    It is 1/16 of the side on 16 cells, and nothing on 16 steps.
+    """
     rng = np.random.default_rng(2)
     values = rng.integers(0, 16, (5_000, 1)).astype(float)
     found = []
@@ -158,7 +164,7 @@ def test_half_a_cell_counts_but_not_where_cells_are_steps() -> None:
 
 
 def test_the_derivative_is_that_of_the_difference() -> None:
-    """The variance of the estimated offset is what repeated noise on the partition's counts shows."""
+    """Repeated noise on the counts of the partition shows the variance of the estimated offset."""
     points = mixture(3_000, 2, 5, 3)
     question = sf.KMeans(3, method="privtree")
     release = question.answer(
@@ -190,7 +196,10 @@ def test_the_derivative_is_that_of_the_difference() -> None:
 
 
 def test_a_grid_of_many_empty_cells_says_how_far_they_draw_its_centres() -> None:
-    """Counts cut at 0 leave noise in the empty corner, and the centre there is off by four standard errors of the noise alone."""
+    """Counts cut at 0 leave noise in the empty corner.
+
+    The centre there is off by four standard errors of the noise alone.
+    """
     points, question = skewed(10_000, 2, 4, 101), sf.KMeans(4, method="eugkm")
     cube, noise = counted(points, question), PublicSeed("empty cells")
     found = [errors(points, cube, question, "1", noise) for _ in range(20)]

@@ -32,7 +32,7 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize(("radius", "d"), [(1, 1), (1000, 2), (2**24, 20)])
 def test_the_noise_spends_the_cost(unit, radius, d):
-    """By every move of one person that matters: exactly in Fractions, never above, and nearly all of it."""
+    """Every move of one person that matters costs at most the budget, and one costs all of it."""
     r = unit.rows_per_person
     sums, counts = step_laws(PureDP("0.7"), unit, radius, d)
     rows = r * (2 if unit.neighbours == "replace" else 1)  # as many rows come or go
@@ -45,7 +45,10 @@ def test_the_noise_spends_the_cost(unit, radius, d):
 
 
 def test_the_split_is_the_papers():
-    """Of a step's epsilon the count takes (4 d rho^2)^(1/3) for 1 of each sum: the common code has it the other way round."""
+    """Of a step's epsilon the count takes (4 d rho^2)^(1/3) for 1 of each sum.
+
+    Common code of the field has these the wrong way round.
+    """
     sums, counts = step_laws(PureDP(1), Unit(), 10, 10)
     assert float(sums.scale * counts.scale**-1) == pytest.approx(
         10 * (4 * 10 * 0.225**2) ** (1 / 3) / 10, rel=1e-6
@@ -60,7 +63,7 @@ def test_a_cost_with_delta_is_a_fault_of_ours():
 
 @pytest.mark.parametrize(("rows", "steps"), [(-5, 2), (0, 2), (1000, 2), (5000, 4), (10**12, 7)])
 def test_how_many_steps(rows, steps):
-    """sqrt(500 * 5^3 * (2 + 0.405^(1/3))^3) = 1134: at epsilon 1 a step for each 1134 rows, from 2 to 7."""
+    """A step takes 1134 rows at epsilon 1: sqrt(500 * 5^3 * (2 + 0.405^(1/3))^3) = 1134."""
     assert steps_for(rows, 5, 2, 1) == steps
 
 

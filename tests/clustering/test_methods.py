@@ -1,4 +1,4 @@
-"""What each way to centres truly spends on all small neighbours, by the production code; and that broken ones are found out."""
+"""What each method spends on all small neighbours, by the production code; faults are caught."""
 
 from fractions import Fraction
 
@@ -92,7 +92,7 @@ def test_concentrated_lloyd():
         assert 0.98 * 8 <= found <= 8 * (1 + 1e-9)
 
 
-# --- broken twins -----------------------------------------------------------------------------------------------------
+# --- broken mechanisms
 
 
 def swapped(cost, unit, radius, d):

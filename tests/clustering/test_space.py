@@ -1,4 +1,4 @@
-"""Whole numbers that rows are clustered in: exact, symmetric, and blind to where a row stands in memory."""
+"""Whole numbers that rows are clustered in: exact, symmetric, and independent of memory."""
 
 import numpy as np
 import pytest
@@ -92,7 +92,7 @@ def test_one_cell_on_an_axis():
 
 
 def test_values_with_steps_stand_where_they_are():
-    """Ages are whole numbers at the lower edge of their step; a centre must not be half a year off."""
+    """Ages are whole numbers at the lower edge of their step: no centre is half a year off."""
     from sfumato.clustering import KMeans
 
     domain = Domain(age=Interval(0, 128, step=1), hour=Interval(0, 24, step=1))

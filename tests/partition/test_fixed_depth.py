@@ -55,7 +55,7 @@ def test_paths_with_choices_spend_the_rest_on_them(question, cost, unit):
     ids=["median", "multi-quantile"],
 )
 def test_each_selection_runs_at_the_share_of_its_level(monkeypatch, question, module, name, unit):
-    """What a path pays for a cut is what the cut is chosen at: half of it, as add-remove, under replace."""
+    """A cut is chosen at what its path pays: under replace at half of it, as add-remove."""
     made = getattr(module, name)
     asked = []
 

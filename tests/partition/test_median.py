@@ -26,7 +26,7 @@ ALONE = Shares(release="1/1000", partition=1, threshold=0)
 
 
 class Forced:
-    """Makes the production code choose given cuts, and adds up the logarithms of their probabilities."""
+    """Makes the production code choose given cuts, and adds up their log-probabilities."""
 
     def __init__(self, monkeypatch, cuts):
         self.cuts, self.at, self.log = cuts, 0, 0.0

@@ -22,7 +22,7 @@ UNITS = [
 @pytest.mark.parametrize("cost", [PureDP("1.000000007"), ZCDP("0.5")], ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_joint_cuts_spend_their_level_and_no_more(monkeypatch, cost, unit):
-    """Every node chooses for one added or removed person: under replace at half of its level's share."""
+    """Every node chooses as under add-remove: under replace at half of its level's share."""
     seen, law = [], multi_quantile.JointLaw
     monkeypatch.setattr(
         multi_quantile,

@@ -249,7 +249,7 @@ def test_intervals_of_aligned_ranges_hold_ten_thousand_times(evidence):
 
 
 class Halved:
-    """A broken twin: it states the noise of twice the cost that it pays."""
+    """A broken mechanism: it states the noise of twice the cost that it pays."""
 
     def __init__(self):
         self.question = sf.BinaryPartitioner(depth=4)

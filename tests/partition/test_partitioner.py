@@ -1,4 +1,4 @@
-"""Every partitioner as a question: bad input, files, many axes, little data, intervals that hold."""
+"""Every partitioner as a question: bad input, files, many axes, and little data."""
 
 import numpy as np
 import pytest

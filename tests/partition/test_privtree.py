@@ -50,7 +50,10 @@ def test_privtree_spends_the_rest_on_its_tests(many, unit, cost):
 
 
 class Answers(Scripted):
-    """Draws of the tests from a list, and of counts from another, then no noise; tells tests by their law."""
+    """Gives the tests draws from one list, and counts draws from another, then no noise.
+
+    It tells tests by their law.
+    """
 
     def __init__(self, law, tests, first=()):
         super().__init__()
@@ -76,7 +79,10 @@ def grown(question, domain, unit, rows, cost, tests, first):
 
 
 def answers(question, domain, unit, rows, cost, first=()):
-    """Every tree that can come out, with its log-probability: the least noise at which each box is split is searched for."""
+    """Every tree that can come out, with its log-probability.
+
+    The least noise at which each box is split is found by bisection.
+    """
     law, _ = question.test_law(cost, unit)
     found = []
 
@@ -148,7 +154,10 @@ def test_privtree_in_blocks(unit):
 
 
 def test_a_head_start_that_is_read_off_the_data_is_found_out():
-    """With this draw it is the one more row that makes a head start, while the counts that are shown are taken to be the same."""
+    """With this draw, one more row makes a head start.
+
+    The counts that are shown are taken to be the same.
+    """
     more, fewer = ((3.5,),), ()
     loss = privtree_loss(
         sf.PrivTreePartitioner(), FOUR, Unit(), CLAIM, [(more, fewer), (fewer, more)], (900, 0, 28)
@@ -157,7 +166,10 @@ def test_a_head_start_that_is_read_off_the_data_is_found_out():
 
 
 def path_loss(question, rows, cost):
-    """Loss of the answers on the path to the lowest cell of 64, which one row more than ``rows`` changes: yes down to a depth, then no."""
+    """Loss of the answers on the path to the lowest cell of 64, which one more row changes.
+
+    The answers are yes down to a depth, then no.
+    """
     scale, worst, total = float(question.test_law(cost, Unit())[0].scale), 0.0, 0.0
     for depth in range(6):
         more, fewer = (least_noise(question, many, cost, depth) for many in (rows + 1, rows))
@@ -168,7 +180,10 @@ def path_loss(question, rows, cost):
 
 
 def least_noise(question, rows, cost, depth):
-    """The least draw at which the lowest box of a level is split, the boxes above it having been; the noisy number of rows is small."""
+    """The least draw at which the lowest box of a level is split, if the boxes above were split.
+
+    The noisy number of rows is small.
+    """
     deep, before = (
         Domain(x=Interval(0, 64, step=1)),
         (YES, *(YES, NO) * (depth - 1)) if depth else (),

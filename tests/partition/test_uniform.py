@@ -68,7 +68,7 @@ def test_ten_axes():
 )
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_noise_spends_the_cost_exactly(cost, rows):
-    """Cost of a move of the number of rows by n and of the cells by c in L1, in exact arithmetic, at its worst."""
+    """The worst cost of a person who changes the total by n and the cells by c in L1."""
     pure = PureDP(cost.epsilon) if isinstance(cost, ApproxDP) else cost
     for relation in ("add-remove", "replace"):
         unit = Unit(rows_per_person=rows, neighbours=relation)

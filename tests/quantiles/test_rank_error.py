@@ -24,7 +24,7 @@ QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("shape", ["even", "adverse"])
 def test_rank_intervals_cover(method, shape):
-    """Even data, and data whose best edge is one of many thousands that are all a few rows worse."""
+    """Even data, and data with thousands of edges that are all a few rows worse than the best."""
     size, trials = 2**14, 200
     counts = np.zeros(size, np.int64)
     if shape == "even":

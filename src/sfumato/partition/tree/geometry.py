@@ -87,7 +87,7 @@ class Tree:
 
     @cached_property
     def child(self) -> Array:
-        """The lower child of each node; the upper child comes next. int64 ndarray of shape (nodes,).
+        """The lower child of each node; the upper one comes next: int64 ndarray (nodes,).
 
         For a leaf the number means nothing.
         """
