@@ -1,4 +1,7 @@
-"""Bounds and posteriors: the paper's numbers, worlds by definition, and what must not change an answer."""
+"""Bounds and posteriors.
+
+The paper's numbers, worlds by definition, and what must not change an answer.
+"""
 
 import itertools
 import math
@@ -133,7 +136,8 @@ def test_any_prior(setting, data):
     raw = np.array(
         data.draw(st.lists(st.integers(0, 9), min_size=number, max_size=number).filter(any)), float
     )
-    prior, epsilon = raw / raw.sum(), 1.5
+    prior = raw / raw.sum()
+    epsilon = 1.5
     wide = risk.unbounded_sensitivity(*setting)
     assume(wide > 1e-3)
     bound = risk.tighter_upper_bound_posterior(*setting, epsilon=epsilon, prior=prior)
@@ -254,8 +258,12 @@ def test_infeasible_says_by_how_much(bound):
 
 
 def _attack(epsilon, rounds, seed=7):
-    """Whoever sees an answer beyond all worlds names the world at that end: right as often as the bound says, no oftener."""
-    rng, universe = np.random.default_rng(seed), [1, 2, 3, 10]
+    """Whoever sees an answer beyond all worlds names the world at that end.
+
+    Right as often as the bound says, no oftener.
+    """
+    rng = np.random.default_rng(seed)
+    universe = [1, 2, 3, 10]
     found = worlds.answers(universe, 3, "mean")
     truth = rng.integers(0, 4, rounds)
     seen = found[truth] + rng.laplace(

@@ -1,6 +1,8 @@
-"""Choices: what they hold, say, draw and how they travel."""
+"""The epsilon for a risk, what is said beside it, and its page."""
 
 import math
+import re
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -12,14 +14,27 @@ from sfumato.charts import style
 from sfumato.errors import Infeasible, UsageError
 from sfumato.risk import Choice, Choices, choose
 
+PAGE = Path(__file__).parents[2] / "docs" / "epsilon.md"
+
+
+def test_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```\n(?:.*?)```text\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 3
+    for code, printed in blocks:
+        exec(compile(code, PAGE.name, "exec"), {})
+        assert capsys.readouterr().out == printed
+    assert "<svg" in (tmp_path / "window.svg").read_text(encoding="utf-8")
+    assert "<svg" in (tmp_path / "risk.svg").read_text(encoding="utf-8")
+
+
 SCHOOL = {"school_year": [1, 2, 3, 4], "absence_days": [1, 2, 3, 10]}
 
 
 def test_a_column_and_a_frame():
-    single, several = (
-        choose(SCHOOL["absence_days"], size=3, query="mean", risk=1 / 3),
-        choose(SCHOOL, 3, "mean"),
-    )
+    single = choose(SCHOOL["absence_days"], size=3, query="mean", risk=1 / 3)
+    several = choose(SCHOOL, 3, "mean")
     assert isinstance(single, Choice)
     assert (single.worlds, single.exact, single.column) == (4, True, None)
     assert single.epsilon == pytest.approx(0.431720119567)

@@ -37,7 +37,8 @@ def answers(universe, size, query):
 
 
 def unbounded(universe, size, query, distance=1):
-    worst, every = 0.0, range(len(universe))
+    worst = 0.0
+    every = range(len(universe))
     pick = lambda places: [universe[i] for i in places]  # noqa: E731
     for world in itertools.combinations(every, size):
         here = ask(query, pick(world))

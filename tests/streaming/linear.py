@@ -1,4 +1,4 @@
-"""Values that say which draws they are made of, so that an aggregator's matrix can be read off it, exactly."""
+"""Values that remember of which draws they are combinations, so that tests see an exact matrix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from sfumato.streaming import Aggregator
 
 @cache
 def fraction(weight: float) -> Fraction:
-    """Weights of the tree are no dyadic numbers; they are read back as the fractions that they stand for."""
+    """Weights of the tree are no dyadic numbers.
+
+    They are read back as the fractions that they stand for.
+    """
     return Fraction(weight).limit_denominator(2**14)
 
 
@@ -51,13 +54,16 @@ class Linear:
 
 
 class Weights:
-    """A linear combination that keeps only how often each weight occurs, and which draws it spans: long streams in exact arithmetic.
+    """A linear combination that keeps only how often each weight occurs, and which draws it spans.
+
+    Long streams in exact arithmetic.
 
     Adding checks that both have no draw in common, which makes variances add up.
     """
 
     def __init__(self, spans: list[tuple[int, int]], counts: dict[Fraction, int]) -> None:
-        self.spans, self.counts = spans, counts
+        self.spans = spans
+        self.counts = counts
 
     def __add__(self, other: Weights) -> Weights:
         spans: list[tuple[int, int]] = []
@@ -93,7 +99,8 @@ def weights() -> Callable[[], Weights]:
 
 def steps(aggregator: Aggregator, count: int, state: Any = None) -> list[Any]:
     """The noise of the next steps."""
-    state, found = aggregator.init_state() if state is None else state, []
+    state = aggregator.init_state() if state is None else state
+    found = []
     for _ in range(count):
         noise, state = aggregator.get_cumsum_and_update(state)
         found.append(noise)
@@ -108,10 +115,15 @@ def matrix(noises: Iterable[Linear | float], draws: int) -> np.ndarray:
 
 
 class OneHot:
-    """A generator of unit vectors, float64 of shape (size,): the matrix of an aggregator that works on arrays."""
+    """A generator of unit vectors, float64 of shape (size,).
+
+    The matrix of an aggregator that works on arrays.
+    """
 
     def __init__(self, size: int, dtype: str = "float64") -> None:
-        self.size, self.count, self.dtype = size, 0, dtype
+        self.size = size
+        self.count = 0
+        self.dtype = dtype
 
     def __call__(self) -> np.ndarray:
         value = np.zeros(self.size, dtype=self.dtype)

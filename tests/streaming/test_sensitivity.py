@@ -61,7 +61,7 @@ def test_trees_against_every_pattern(steps: int) -> None:
 
 
 def test_a_tree_whose_worst_pattern_is_not_the_densest() -> None:
-    """Steps 0, 3, 8, 11 of 16 cost as much as 0, 3, 6, 9, and the bound by heights is above both."""
+    """Steps 0, 3, 8, 11 of 16 cost as much as 0, 3, 6, 9; the bound by heights is above both."""
     assert nodes_touched((0, 3, 8, 11), 16) == nodes_touched((0, 3, 6, 9), 16) == 40
     assert squared_tree_sensitivity(16, participations=4, separation=3) == 40
     assert tree_bound(16, participations=4, separation=3) == 42
@@ -91,7 +91,10 @@ def test_toeplitz_against_every_pattern(column: np.ndarray) -> None:
 
 
 def test_replacing_a_pattern_by_another() -> None:
-    """Non-negative contributions: at most twice the square, against all pairs of patterns; signed ones: four times, reached."""
+    """Non-negative contributions: at most twice the square, against all pairs of patterns.
+
+    Signed ones: four times, reached.
+    """
     matrix = strategy(dyadic_coefficients(6, 8))
     moves = [matrix[:, pattern].sum(axis=1) for pattern in (*patterns(6, 2, 2), ())]
     worst = max(((one - other) ** 2).sum() for one, other in product(moves, moves))

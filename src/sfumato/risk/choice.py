@@ -268,7 +268,9 @@ def _choice(column: Column, query: Query, risk: float) -> Choice:
     given = _one_sided(column, query)
     odds, slope = loose_parts(column, query, sensitivity=given)
     loose = loose_epsilon(odds, slope, risk)
-    answers, scale, tight = None, 0.0, math.inf
+    answers = None
+    scale = 0.0
+    tight = math.inf
     try:
         answers, scale = tight_parts(column, query, sensitivity=given)
     except Infeasible:

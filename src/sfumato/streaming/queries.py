@@ -175,7 +175,8 @@ class CumulativeSumQuery:
             Complete the tree first (trees only). Later totals then have the noise of one node
             instead of several, and the accountant needs ``completed=True``.
         """
-        tree_state, noise = global_state.tree_state, global_state.previous_tree_noise
+        tree_state = global_state.tree_state
+        noise = global_state.previous_tree_noise
         fresh: State
         if complete:
             noise, fresh = _tree(self.aggregator).complete_state(noise, tree_state)

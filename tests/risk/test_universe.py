@@ -1,4 +1,4 @@
-"""Refusals: typed, in three parts, and never with a value of the universe."""
+"""Wrong arguments are refused, and no message quotes a value."""
 
 import math
 
@@ -10,6 +10,8 @@ from sfumato import risk
 from sfumato.errors import SfumatoError, UsageError
 
 CANARY = 48151.62342
+
+
 UNIVERSE = [1.0, 2.0, CANARY, 4.0, 5.0]
 
 

@@ -56,7 +56,9 @@ def work(place: Path, name: str, events: int) -> None:
 
 
 def fate(ledger: Path, number: int) -> Fate:
-    """One fate after another: of each kind, at places all over the first 43 statements, or 43 kilobytes, of a life.
+    """One fate after another.
+
+    Of each kind, at places all over the first 43 statements, or 43 kilobytes, of a life.
 
     To open a ledger with a stream takes about 22 statements, and to push takes 3.
     """
@@ -76,7 +78,10 @@ def storm(place: Path, name: str, events: int, fates: list[Fate]) -> int:
 
 
 def judge(place: Path, name: str, events: int) -> int:
-    """Compare what was shown with what is stored, and with what was brought; the number of lines that were shown."""
+    """Compare what was shown with what is stored, and with what was brought.
+
+    The number of lines that were shown.
+    """
     counter, cost = (COUNTERS | SHORT)[name]
     shown = [json.loads(line) for line in (place / "shown").read_text().splitlines()]
     source = sf.source(np.empty((0, 1)), sf.Domain(x=sf.Interval(0, 1)), name="t")
@@ -126,7 +131,9 @@ def test_killed_all_over_its_work(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["short tree", "short toeplitz"])
 def test_killed_around_its_last_step(tmp_path: Path, name: str) -> None:
-    """The step that wipes the secrets is taken once, and whoever opens the stream next cuts the log."""
+    """The step that wipes the secrets is taken once, and whoever opens the stream next cuts the
+    log.
+    """
     storm(tmp_path, name, 8, [AfterStatement(place) for place in range(36, 52)])
     judge(tmp_path, name, 8)
     assert (
@@ -138,7 +145,7 @@ def test_killed_around_its_last_step(tmp_path: Path, name: str) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("name", COUNTERS)
 def test_killed_after_each_statement_and_kilobyte(tmp_path: Path, name: str) -> None:
-    """Of the first opening, with an empty folder before each kill, and of all that four pushes do."""
+    """Kills during the first opening, in an empty folder each time, and during four pushes."""
     for place in range(1, 90):
         folder = tmp_path / str(place)
         folder.mkdir()
@@ -159,7 +166,8 @@ def test_killed_after_each_statement_and_kilobyte(tmp_path: Path, name: str) -> 
 def test_a_thousand_kills(tmp_path: Path, evidence: Callable[[str, object], None]) -> None:
     """A thousand in all, and two hundred of each kind of stream."""
     figures = {"kills": 0, "streams": 0, "steps": 0, "shown": 0}
-    kills, names = dict.fromkeys(COUNTERS, 0), list(COUNTERS)
+    kills = dict.fromkeys(COUNTERS, 0)
+    names = list(COUNTERS)
     while min(kills.values()) < 200:
         name = names[figures["streams"] % len(names)]
         place = tmp_path / str(figures["streams"])

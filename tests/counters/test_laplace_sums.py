@@ -1,10 +1,9 @@
-"""Laws of sums of draws against plain convolution, and shapes of trees against the binary one."""
+"""Sums of discrete Laplace draws against convolutions."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,13 +15,12 @@ from sfumato.counters.laplace_sums import (
     laplace_sum_log_tail,
     mixed_half_widths,
 )
-from sfumato.counters.tree import ElderTree, radices_for
-from sfumato.mechanisms.noise import DiscreteLaplace
 
 
 def convolved(draws, reach=3000):
     """P(|sum| > k) for k = 0, 1, ..., by adding up products."""
-    x, law = np.arange(-reach, reach + 1), np.ones(1)
+    x = np.arange(-reach, reach + 1)
+    law = np.ones(1)
     for scale, n in draws:
         mass = np.exp(-np.abs(x) / float(scale))
         for _ in range(n):
@@ -54,7 +52,8 @@ def test_sums_of_equal_draws(scale, n):
 def test_sums_of_unequal_draws(draws):
     tails = convolved(draws)
     alphas = np.array([0.3, 0.05, 1e-4, 1e-8])
-    found, bounds = mixed_half_widths(draws, alphas), _chernoff(draws, alphas)
+    found = mixed_half_widths(draws, alphas)
+    bounds = _chernoff(draws, alphas)
     for alpha, half, bound in zip(alphas, found, bounds, strict=True):
         exact = int(np.argmax(tails <= alpha))
         assert exact <= half <= exact + 1
@@ -64,41 +63,8 @@ def test_sums_of_unequal_draws(draws):
 
 
 def test_wide_draws_lose_little():
-    wide, narrow = (
-        ((Fraction(10**9), 3), (Fraction(2 * 10**9), 2)),
-        ((Fraction(1000), 3), (Fraction(2000), 2)),
-    )
+    wide = ((Fraction(10**9), 3), (Fraction(2 * 10**9), 2))
+    narrow = ((Fraction(1000), 3), (Fraction(2000), 2))
     assert _tails(wide)[0] > 1
     (far,), (near,) = (mixed_half_widths(draws, np.array([0.05])) for draws in (wide, narrow))
     assert 0.999 <= far / 10**6 / near < 1.01
-
-
-@pytest.mark.parametrize(
-    ("horizon", "least"), [(365, 5.9), (2**10, 7.4), (2**14, 7.8), (2**20, 8.0)]
-)
-def test_elder_trees_beat_the_binary_one(horizon, least):
-    """Largest variance over the horizon, with L1 = levels in both; the binary tree adds one draw per set bit."""
-    radices = radices_for(horizon)
-    steps, levels = np.arange(1, horizon + 1), horizon.bit_length()
-    ones = np.zeros(horizon, dtype=int)
-    for bit in range(levels):
-        ones += steps >> bit & 1
-    edges = ElderTree(horizon, radices, DiscreteLaplace(Fraction(1))).edges(steps)
-    assert least < ones.max() * levels**2 / (edges.max() * (len(radices) + 1) ** 2)
-
-
-@pytest.mark.parametrize("radices", [(), (3,), (3, 5), (7, 3), (3, 3, 3)], ids=str)
-def test_paths(radices):
-    """Every place hangs on one elder, a block away; no step lies under more draws than there are levels; what is stored suffices."""
-    tree = ElderTree(60, radices, DiscreteLaplace(Fraction(1)))
-    elder = {}
-    for step in range(1, 61):
-        path = [0, *tree.path(step)]
-        assert path[-1] == step
-        assert len(path) - 1 == tree.edges(np.array([step]))[0]
-        for before, place in pairwise(path):
-            assert elder.setdefault(place, before) == before
-            assert abs(place - before) in tree.blocks
-    for moment in range(1, 61):
-        lies_under = sum(min(ends) < moment <= max(ends) for ends in elder.items())
-        assert lies_under <= tree.levels

@@ -1,7 +1,8 @@
-"""What whole counters spend, by the production code: exact likelihood ratios of trees, exact divergences of Gaussian machines.
+"""What a whole stream costs, found by running the production steps of each mechanism.
 
-A tree's outputs are linear in its draws, with some draws (at places beyond the horizon) that no output shows alone; the probability of
-an output is then a sum over the integers that those draws may take.
+Trees are judged by exact likelihood ratios, and Gaussian mechanisms by exact divergences. The
+outputs of a tree are linear in its draws. Some draws (of steps beyond the horizon) are in no output
+by themselves, so the probability of an output is a sum over the integers that these draws may take.
 """
 
 from __future__ import annotations
@@ -28,17 +29,22 @@ from sfumato.privacy.measures import ZCDP, PureDP
 from sfumato.privacy.unit import Unit
 
 T = 8
+
+
 UNITS = [
     Unit(rows_per_person=r, neighbours=neighbours)
     for r in (1, 2)
     for neighbours in ("add-remove", "replace")
 ]
-EPSILON, RHO = Fraction(1), Fraction(1, 2)
 
 
-def run(machine, stream, noise):
+EPSILON = Fraction(1)
+RHO = Fraction(1, 2)
+
+
+def run(mechanism, stream, noise):
     """All outputs of a stream of increments, one category."""
-    return np.array(outputs(machine, [int(x) for x in stream], noise))
+    return np.array(outputs(mechanism, [int(x) for x in stream], noise))
 
 
 def changes(unit):
@@ -62,15 +68,18 @@ def changes(unit):
 
 
 class Law:
-    """The exact law of a linear machine's noise, found by running it under scripts."""
+    """The exact law of a linear mechanism's noise, found by running it under scripts."""
 
-    def __init__(self, machine, span=60):
+    def __init__(self, mechanism, span=60):
         noise = Scripted()
-        base = run(machine, [0] * T, noise)
+        base = run(mechanism, [0] * T, noise)
         assert not base.any()
-        self.laws, n = noise.laws, len(noise.laws)
+        self.laws = noise.laws
+        n = len(noise.laws)
         unit = [tuple(int(i == j) for j in range(n)) for i in range(n)]
-        self.matrix = np.stack([run(machine, [0] * T, Scripted(script)) for script in unit], axis=1)
+        self.matrix = np.stack(
+            [run(mechanism, [0] * T, Scripted(script)) for script in unit], axis=1
+        )
         self.hidden = _kernel(self.matrix)
         self.grid = np.arange(-span, span + 1)
 
@@ -78,7 +87,10 @@ class Law:
         return self.matrix @ draws
 
     def log_mass(self, draws):
-        """ln P(the output that these draws lead to): a sum over all draws that lead to it, but for a common factor."""
+        """Return ln P(the output of these draws), up to a constant.
+
+        A sum over all draws with it.
+        """
         scales = np.array([float(law.scale) for law in self.laws])
         assert len(self.hidden) <= 1
         along = (
@@ -95,7 +107,10 @@ class Law:
 
 
 def _kernel(matrix):
-    """Integer directions in the draws that no output shows; small integers suffice for these trees."""
+    """Return the integer directions in the draws that change no output.
+
+    Small integers suffice for these trees.
+    """
     free = matrix.shape[1] - np.linalg.matrix_rank(matrix)
     if not free:
         return np.zeros((0, matrix.shape[1]), dtype=int)
@@ -119,9 +134,10 @@ def _integer_solution(matrix, change):
     raise AssertionError("no whole solution")
 
 
-def loss_of_tree(machine, unit, far=14):
-    """The largest log-likelihood ratio over changes by one person and over outputs, near and far out."""
-    law, rng = Law(machine), np.random.default_rng(5)
+def loss_of_tree(mechanism, unit, far=14):
+    """Return the largest log-likelihood ratio over changes by one person and over outputs."""
+    law = Law(mechanism)
+    rng = np.random.default_rng(5)
     n = len(law.laws)
     totals = np.tril(np.ones((T, T), dtype=int))
     starts = [
@@ -129,7 +145,8 @@ def loss_of_tree(machine, unit, far=14):
         *rng.integers(-3, 4, (4, n)),
         *rng.integers(-far, far + 1, (6, n)),
     ]
-    worst, moves = 0.0, changes(unit)
+    worst = 0.0
+    moves = changes(unit)
     for change in moves[:: -(-len(moves) // 80)]:
         moved = law.draws_for(totals @ change)
         for start in (*starts, far * np.sign(moved)):
@@ -157,29 +174,30 @@ def test_a_tree_spends_what_it_claims(radices, unit):
 
 
 def test_a_shift_of_the_stream_is_a_shift_of_the_outputs():
-    """So the law of the noise says all there is to say: whatever the increments, the outputs are totals plus the same noise."""
+    """Whatever the increments, the outputs are the totals plus the same noise.
+
+    The law of the noise therefore decides the privacy loss.
+    """
     rng = np.random.default_rng(1)
-    for machine in (tree((3,), Unit()), Segments(Fraction(1))):
+    for mechanism in (tree((3,), Unit()), Segments(Fraction(1))):
         for _ in range(20):
-            stream, script = rng.integers(0, 9, 40), tuple(map(int, rng.integers(-9, 9, 90)))
+            stream = rng.integers(0, 9, 40)
+            script = tuple(map(int, rng.integers(-9, 9, 90)))
             noise = run(
-                msgspec.structs.replace(machine, horizon=40)
-                if isinstance(machine, ElderTree)
-                else machine,
+                msgspec.structs.replace(mechanism, horizon=40)
+                if isinstance(mechanism, ElderTree)
+                else mechanism,
                 0 * stream,
                 Scripted(script),
             )
             found = run(
-                msgspec.structs.replace(machine, horizon=40)
-                if isinstance(machine, ElderTree)
-                else machine,
+                msgspec.structs.replace(mechanism, horizon=40)
+                if isinstance(mechanism, ElderTree)
+                else mechanism,
                 stream,
                 Scripted(script),
             )
             assert (found - noise == np.cumsum(stream)).all()
-
-
-# --- mechanisms as the audit of questions sees them -----------------------------------------------------------------------
 
 
 ROWS = ((0.0,), (3.0,), (7.0,))
@@ -187,21 +205,21 @@ ROWS = ((0.0,), (3.0,), (7.0,))
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_a_tree_without_hidden_draws(unit):
-    machine = msgspec.structs.replace(tree((3,), unit), horizon=10)
-    loss = pure_loss(of_machine(machine, 10), pairs_of(ROWS, unit, others=0)).loss
+    mechanism = msgspec.structs.replace(tree((3,), unit), horizon=10)
+    loss = pure_loss(of_machine(mechanism, 10), pairs_of(ROWS, unit, others=0)).loss
     assert loss == pytest.approx(EPSILON, rel=1e-9)
 
 
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
 def test_segments(unit):
     """Rows of one person in two trees: what they cost adds up to no more than epsilon."""
-    machine = laplace_tree(None, 1, Contribution(unit, (0, 1)), PureDP(EPSILON))
-    order = draw_order(machine.tree(0), 27)
-    order += [27 + place for place in draw_order(machine.tree(1), 81)]
+    mechanism = laplace_tree(None, 1, Contribution(unit, (0, 1)), PureDP(EPSILON))
+    order = draw_order(mechanism.tree(0), 27)
+    order += [27 + place for place in draw_order(mechanism.tree(1), 81)]
 
     def mechanism(rows, noise):
         found = outputs(
-            machine, np.bincount([int(step) for (step,) in rows], minlength=108).tolist(), noise
+            mechanism, np.bincount([int(step) for (step,) in rows], minlength=108).tolist(), noise
         )
         return Published(tuple(found[place] for place in order), found)
 
@@ -214,18 +232,15 @@ def test_segments(unit):
 @pytest.mark.parametrize(
     ("make", "precision"), [(toeplitz, 5), (buffers, 10)], ids=["toeplitz", "buffers"]
 )
-def test_gaussian_machines_spend_what_they_claim(make, precision, unit):
-    machine = make(T, 1, Contribution(unit, (0, 1)), ZCDP(RHO), precision)
+def test_gaussian_mechanisms_spend_what_they_claim(make, precision, unit):
+    mechanism = make(T, 1, Contribution(unit, (0, 1)), ZCDP(RHO), precision)
     rho = renyi_loss(
-        of_machine(machine, T), pairs_of(ROWS, unit, others=1 if unit == Unit() else 0), (2.0,)
+        of_machine(mechanism, T), pairs_of(ROWS, unit, others=1 if unit == Unit() else 0), (2.0,)
     ).loss
     assert rho <= RHO * (1 + 1e-9)
     assert (
         rho >= {"add-remove": 0.95, "replace": 0.6}[unit.neighbours] * RHO
     )  # under replace the bound has no worst pattern at T = 8
-
-
-# --- broken twins ---------------------------------------------------------------------------------------------------------
 
 
 class Uneven(ElderTree, frozen=True, tag="uneven"):
@@ -238,16 +253,16 @@ class Uneven(ElderTree, frozen=True, tag="uneven"):
 
 
 def test_unequal_scales_are_found():
-    machine = Uneven(10, (3,), DiscreteLaplace(2 / EPSILON))
-    loss = pure_loss(of_machine(machine, 10), pairs_of(ROWS, Unit(), others=0)).loss
+    mechanism = Uneven(10, (3,), DiscreteLaplace(2 / EPSILON))
+    loss = pure_loss(of_machine(mechanism, 10), pairs_of(ROWS, Unit(), others=0)).loss
     assert loss > 1.4 * EPSILON
 
 
 def test_fresh_noise_on_replay_is_found():
-    machine = msgspec.structs.replace(tree((3,), Unit()), horizon=10)
+    mechanism = msgspec.structs.replace(tree((3,), Unit()), horizon=10)
 
     def twice(rows, noise):
-        first, second = (of_machine(machine, 10)(rows, noise) for _ in range(2))
+        first, second = (of_machine(mechanism, 10)(rows, noise) for _ in range(2))
         return Published((*first.numbers, *second.numbers), [first.public, second.public])
 
     assert pure_loss(twice, pairs_of(ROWS, Unit(), others=0)).loss == pytest.approx(2 * EPSILON)

@@ -1,8 +1,7 @@
-"""Toeplitz and buffered aggregators: the matrices that they truly apply, their laws, and what they cost beside trees."""
+"""Aggregators of Toeplitz matrices: law, sensitivity, states."""
 
 from __future__ import annotations
 
-import pickle
 import time
 from functools import partial
 
@@ -22,8 +21,6 @@ from sfumato.streaming import (
     get_step_idx,
 )
 from sfumato.streaming.blt import root_norm
-from sfumato.streaming.past import BASE
-from sfumato.streaming.toeplitz import convolve
 from streaming.linear import OneHot, steps
 from support.effort import lines
 
@@ -49,7 +46,10 @@ def test_the_error_law_is_that_of_the_matrix(kind) -> None:  # type: ignore[no-u
 def test_the_sensitivity_is_that_of_the_strategy_that_the_matrix_implies(
     kind, dtype: str, copies: int
 ) -> None:  # type: ignore[no-untyped-def]
-    """C = B^-1 A from the matrix that is applied, also where arrays are large and single; its worst column is the first."""
+    """C = B^-1 A from the matrix that is applied, also where arrays are large and single.
+
+    Its worst column is the first.
+    """
     b = applied(kind, 40, dtype, copies)
     c = np.linalg.solve(b, np.tril(np.ones((40, 40))))
     worst = max((c**2).sum(axis=0))
@@ -96,55 +96,6 @@ def test_a_whole_horizon_is_what_stepping_gives(kind) -> None:  # type: ignore[n
         np.testing.assert_allclose(aggregator.whole(count, state), found, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "sizes", [(300_000, 300_000), (300_000, 140_000), (140_000, 300_000), (300_000, 40)]
-)
-def test_long_convolutions_are_cut_into_parts(sizes: tuple[int, int]) -> None:
-    one, other = (np.random.default_rng(size).normal(size=size) for size in sizes)
-    found = convolve(one, other, 300_000)
-    assert len(found) == 300_000
-    for at in (0, 1, 65_535, 99_999, 100_000, 139_999, 140_000, 200_001, 299_999):
-        first, last = max(0, at + 1 - len(other)), min(at + 1, len(one))
-        wanted = float(np.dot(one[first:last], other[at + 1 - last : at + 1 - first][::-1]))
-        assert found[at] == pytest.approx(wanted, abs=1e-8)
-
-
-@pytest.mark.parametrize("spec", [None, (), (3,), (2, 0), Spec((7, 2), "float32")])
-def test_the_past_of_a_long_stream(spec) -> None:  # type: ignore[no-untyped-def]
-    """Blocks of all lengths merge; two streams that go on from one saved state do not disturb each other."""
-    horizon, saved = 5 * BASE * 2**3 + 7, 3 * BASE - 1
-    aggregator = ToeplitzAggregator(GaussianNoiseGenerator(1.0, spec), horizon)
-    state, drawn, found = aggregator.init_state(), [], []
-    for step in range(horizon):
-        drawn.append(np.array(state.value))
-        if step == saved:
-            kept = pickle.dumps(state), state
-        noise, state = aggregator.get_cumsum_and_update(state)
-        found.append(np.array(noise))
-    values, f = np.array(drawn, dtype=float).reshape(horizon, -1), coefficients(horizon)
-    wanted = (
-        np.stack([np.convolve(f, column)[:horizon] for column in values.T], axis=1)
-        if values.size
-        else values
-    )
-    rounding = 1e-12 if found[0].dtype == np.float64 else 1e-6
-    np.testing.assert_allclose(
-        np.array(found).reshape(horizon, -1), wanted, rtol=rounding, atol=rounding
-    )
-    for again in (pickle.loads(kept[0]), kept[1]):
-        np.testing.assert_array_equal(
-            np.array(steps(aggregator, horizon - saved, again)), np.array(found[saved:])
-        )
-
-
-@pytest.mark.parametrize("horizon", [1, BASE - 1, BASE, BASE + 1, 4 * BASE, 5 * BASE])
-def test_horizons_that_end_with_a_block(horizon: int) -> None:
-    aggregator = ToeplitzAggregator(GaussianNoiseGenerator(1.0), horizon)
-    start = aggregator.value_generator.initialize()
-    found = steps(aggregator, horizon, aggregator._first(start))
-    np.testing.assert_allclose(found, aggregator.whole(horizon, start), rtol=1e-11, atol=1e-12)
-
-
 class InPlace:
     """A tensor that is changed in place."""
 
@@ -183,9 +134,11 @@ SHAPES = {
 )
 def test_who_adds_to_noise_in_place_changes_no_state(kind, shape: str) -> None:  # type: ignore[no-untyped-def]
     drawn = np.random.default_rng(6).normal(size=40).tolist()
-    values, plain = iter(map(SHAPES[shape], drawn)), iter(drawn)
+    values = iter(map(SHAPES[shape], drawn))
+    plain = iter(drawn)
     aggregator = kind(lambda: next(values), 12)
-    state, found = aggregator.init_state(), []
+    state = aggregator.init_state()
+    found = []
     for _ in range(12):
         noise, state = aggregator.get_cumsum_and_update(state)
         found.append(float(np.ravel(noise)[-1]))
@@ -251,10 +204,8 @@ def test_largest_variance_at_one_price_beside_honaker(horizon: int, factor: floa
         return float(aggregator.variances(horizon).max() * aggregator.squared_sensitivity(horizon))
 
     honaker = largest(EfficientTreeAggregator(lambda: 0.0))
-    root, buffered = (
-        largest(ToeplitzAggregator(lambda: 0.0, horizon)),
-        largest(BLTAggregator(lambda: 0.0, horizon)),
-    )
+    root = largest(ToeplitzAggregator(lambda: 0.0, horizon))
+    buffered = largest(BLTAggregator(lambda: 0.0, horizon))
     assert root == pytest.approx(root_norm(horizon) ** 2, rel=1e-7)
     assert honaker / root > factor
     assert buffered < 1.01 * root
@@ -295,53 +246,19 @@ def test_arrays_of_other_libraries_pass_through() -> None:
 
     drawn = np.random.default_rng(5).normal(size=40).tolist()
     for kind in (*KINDS, lambda values, _: EfficientTreeAggregator(values)):
-        ours, plain = iter(drawn), iter(drawn)
+        ours = iter(drawn)
+        plain = iter(drawn)
         found = steps(kind(lambda ours=ours: Tensor(next(ours)), 12), 12)
         assert [one.x for one in found] == pytest.approx(
             steps(kind(lambda plain=plain: next(plain), 12), 12), rel=1e-12
         )
 
 
-def test_noise_has_the_shape_and_the_law_asked_for() -> None:
-    generator = GaussianNoiseGenerator(
-        3.0, {"a": Spec((200, 100), "float32"), "b": [None, np.zeros(2)]}
-    )
-    value, state = generator.next(generator.initialize())
-    assert (value["a"].shape, value["a"].dtype, type(value["b"][0]), value["b"][1].dtype) == (
-        (200, 100),
-        np.float32,
-        float,
-        np.float64,
-    )
-    assert value["a"].std() == pytest.approx(3.0, rel=0.05)
-    again, _ = generator.next(state)
-    assert not np.array_equal(again["a"], value["a"])
-    small = GaussianNoiseGenerator(1.0, (5,))
-    start = small.initialize()
-    first, _ = small.next(start)
-    kept = first.copy()
-    first += 100  # in place, as users do
-    np.testing.assert_array_equal(small.next(start)[0], kept)
-
-
-def test_noise_repeats_in_tests_only() -> None:
-    from sfumato.testing import deterministic
-
-    generator = GaussianNoiseGenerator(1.0)
-    with deterministic(1):
-        one = generator.initialize()
-    with deterministic(1):
-        other = generator.initialize()
-    assert one == other
-    assert not one.private
-    assert "NOT PRIVATE" in repr(one)
-    assert generator.initialize().private
-    assert generator.initialize() != generator.initialize()
-
-
 @pytest.mark.deep
 def test_figures(evidence) -> None:  # type: ignore[no-untyped-def]
-    """What is left of Honaker's largest variance at one price, the buffered form's loss, and the effort to find its parameters."""
+    """What is left of Honaker's largest variance at one price, the buffered form's loss, and the
+    effort to find its parameters.
+    """
     from sfumato.streaming import blt
 
     figures = []

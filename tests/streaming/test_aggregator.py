@@ -1,13 +1,10 @@
-"""Each aggregator as a whole on two neighbouring streams, against its price; and broken twins, which must be found out.
-
-The outputs of T steps are Gaussian: totals of the data plus M z, where M is read off the running code. Between neighbours that differ
-by ``shift`` in their totals, the Renyi divergence of order a is a/2 shift^T (sigma^2 M M^T)^+ shift: no event need be chosen.
-"""
+"""No stream of noise costs more than its claim, and no step depends on later values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,13 +24,76 @@ from sfumato.streaming import (
 )
 from streaming.linear import Draws, Linear, matrix, steps
 
-STEPS, SIGMA = 8, 1.3
+STEPS = 13
+
+
+class Counted:
+    """Unit vectors, and how many were asked for."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> np.ndarray:
+        self.count += 1
+        return np.eye(1, 64, self.count - 1).ravel()
+
+
+def walked(aggregator: Any, drawn: Counted) -> np.ndarray:
+    """The matrix of an aggregator, each row only as far as values had been drawn when its step was
+    asked for.
+    """
+    state = aggregator.init_state()
+    rows = []
+    for _ in range(STEPS):
+        before = drawn.count
+        noise, state = aggregator.get_cumsum_and_update(state)
+        assert not noise[before:].any()
+        rows.append(noise)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("kind", [TreeAggregator, EfficientTreeAggregator])
+def test_noisy_nodes_hold_past_steps_only(kind: type[TreeAggregator]) -> None:
+    """total + noise is a function of node sums plus fresh noise, in the order in which the nodes
+    are completed.
+    """
+    drawn = Counted()
+    applied = walked(kind(drawn), drawn)
+    nodes = []
+    for leaf in range(STEPS):
+        completed = [level for level in range(4) if (leaf + 1) % (1 << level) == 0]
+        nodes += [
+            (leaf + 1 - (1 << level), leaf + 1)
+            for level in (completed if kind is EfficientTreeAggregator else completed[-1:])
+        ]
+    sums = np.array(
+        [[start <= step < stop for step in range(STEPS)] for start, stop in nodes], dtype=float
+    )
+    np.testing.assert_allclose(
+        applied[:, : len(nodes)] @ sums, np.tril(np.ones((STEPS, STEPS))), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("kind", [ToeplitzAggregator, BLTAggregator])
+def test_strategies_are_lower_triangular(kind) -> None:  # type: ignore[no-untyped-def]
+    drawn = Counted()
+    applied = walked(kind(drawn, STEPS), drawn)[:, :STEPS]
+    strategy = np.linalg.solve(applied, np.tril(np.ones((STEPS, STEPS))))
+    assert (np.diag(applied) == 1).all()
+    np.testing.assert_allclose(strategy, np.tril(strategy), atol=1e-12)
+
+
+STEPS = 8
+SIGMA = 1.3
 
 
 def loss(
     noises: list[Linear], draws: int, patterns: list[tuple[int, ...]], sigma: float = SIGMA
 ) -> float:
-    """The largest rho between streams that differ by 1 in each step of a pattern; infinite where the noise leaves a direction open."""
+    """The largest rho between streams that differ by 1 in each step of a pattern.
+
+    Infinite where the noise leaves a direction open.
+    """
     applied = matrix(noises, draws)
     covariance = sigma**2 * applied @ applied.T
     inverse = np.linalg.pinv(covariance, rcond=1e-10)
@@ -105,7 +165,7 @@ class FreshOnReplay(TreeAggregator):
         return self.value_generator.next(())[0]
 
 
-def test_twin_unequal_scales_is_found_out() -> None:
+def test_unequal_scales_is_found_out() -> None:
     aggregator = UnequalScales(Exact())
     spent = loss(as_linear(steps(aggregator, STEPS)), 4 * STEPS, patterns(1))
     assert spent > 1.1 * float(aggregator.cost(noise_multiplier=SIGMA, steps=STEPS).rho)
@@ -113,7 +173,8 @@ def test_twin_unequal_scales_is_found_out() -> None:
 
 def replayed(aggregator: Aggregator, times: int) -> list[np.ndarray]:
     """What someone sees who has a stream run again from its saved states."""
-    state, seen = aggregator.init_state(), []
+    state = aggregator.init_state()
+    seen = []
     for _ in range(STEPS):
         found = [aggregator.get_cumsum_and_update(state) for _ in range(times)]
         seen += [noise for noise, _ in found]
@@ -132,7 +193,7 @@ class Roomy(Exact):
 
 
 @pytest.mark.parametrize("name", [*KINDS, "twin"])
-def test_replays_tell_nothing_new_but_for_the_twin(name: str) -> None:
+def test_replays_tell_nothing_new_but_for_the_broken_one(name: str) -> None:
     aggregator = FreshOnReplay(Roomy()) if name == "twin" else KINDS[name](Roomy())
     applied = np.array(replayed(aggregator, 3))
     totals = np.repeat(np.tril(np.ones((STEPS, STEPS))), 3, axis=0)
@@ -147,7 +208,8 @@ def of_restarts(complete: bool) -> list[Linear]:
     """Eight steps without data, restarted after every third."""
     query = TreeCumulativeSumQuery((400,), Roomy(), lambda record, clip: record, 1.0)
     restarted = RestartQuery(query, PeriodicRoundRestartIndicator(3), complete=complete)
-    state, found = restarted.initial_global_state(), []
+    state = restarted.initial_global_state()
+    found = []
     for _ in range(STEPS):
         total, state, _ = restarted.get_noised_result(restarted.initial_sample_state(), state)
         found.append(total)
@@ -166,12 +228,16 @@ def test_restarts_cost_their_sum_and_charging_them_once_is_found_out(complete: b
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_noise_that_comes_out_has_the_law_that_was_priced(name: str) -> None:
-    """The statistic that tells neighbours apart best, from 3,000 streams of the private generator: a normal law of variance 2 rho."""
+    """The statistic that tells neighbours apart best, from 3,000 streams of the private generator.
+
+    A normal law of variance 2 rho.
+    """
     shift = np.ones(STEPS)  # one person in the first step
     applied = np.array(steps(KINDS[name](Exact()), STEPS))
     direction = np.linalg.pinv(SIGMA**2 * applied @ applied.T, rcond=1e-10) @ shift
     aggregator = KINDS[name](GaussianNoiseGenerator(SIGMA))
-    streams, state = [], aggregator.init_state()
+    streams = []
+    state = aggregator.init_state()
     for _ in range(3_000):
         state = aggregator.reset_state(state)
         streams.append(steps(aggregator, STEPS, state))

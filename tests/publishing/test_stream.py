@@ -1,26 +1,25 @@
-"""Streams as users hold them: paid once, counted once, resumed, refused; what they publish, and what they keep to themselves."""
+"""Streams as users hold them: paid once, counted once, resumed, refused.
+
+What they publish, and what they keep to themselves.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import gc
-import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 
 import msgspec
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from publishing.visits import source
 from sfumato.audit.runs import Scripted
 from sfumato.counters.totals import Total
 from sfumato.ledger import open_ledger
@@ -28,19 +27,6 @@ from sfumato.publishing.stream import Stream
 from sfumato.random.bits import override
 from sfumato.testing import deterministic
 from support.canary import overheard, sightings
-
-DOMAIN = sf.Domain(day=sf.Interval(0, 1), kind=sf.Categories(["a", "b"], other="rest"))
-EMPTY = pa.table(
-    {
-        "day": pa.array([], pa.float64()),
-        "kind": pa.array([], pa.string()),
-        "who": pa.array([], pa.string()),
-    }
-)
-
-
-def source(**words: object) -> object:
-    return sf.source(EMPTY, DOMAIN, name="visits", **words)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -143,8 +129,8 @@ def test_without_noise_totals_are_what_was_pushed(
 @pytest.mark.parametrize(
     ("method", "horizon"), [("tree", 300), ("toeplitz", 300), ("blt", 300), ("blt", 5000)]
 )
-def test_gaussian_machines_read_totals_back(tmp_path: Path, method: str, horizon: int) -> None:
-    """With no noise the estimates are the totals, to the rounding of C (Toeplitz) and of the buffers."""
+def test_gaussian_mechanisms_read_totals_back(tmp_path: Path, method: str, horizon: int) -> None:
+    """Without noise the estimates are the totals, up to the rounding of C and of the buffers."""
     counter = sf.Counter(horizon, method=method, by="kind")  # type: ignore[arg-type]
     with (
         sf.Publisher(source(), budget=sf.ZCDP("1")) as publisher,
@@ -154,91 +140,6 @@ def test_gaussian_machines_read_totals_back(tmp_path: Path, method: str, horizon
         found = np.array([stream.push({"a": i % 7, "b": 1}).value for i in range(200)])
     truth = np.stack([np.cumsum(np.arange(200) % 7), np.arange(1, 201), np.zeros(200)], axis=1)
     assert np.allclose(found, truth, atol=1e-3)
-
-
-def test_persons_are_bounded_over_all_steps(tmp_path: Path) -> None:
-    with (
-        sf.Publisher(
-            source(person="who", rows_per_person=2), ledger=tmp_path / "b.db", budget="1"
-        ) as publisher,
-        override(Scripted()),
-    ):
-        with publisher.open(sf.Counter(9, by="kind"), epsilon="0.01", key="k") as stream:
-            assert stream.push(
-                ["a", "a", "b", "a"], persons=["ann", "ann", "ann", "bob"]
-            ).value.tolist() == [3, 0, 0]
-        with publisher.open(sf.Counter(9, by="kind"), epsilon="0.01", key="k") as stream:
-            assert stream.push(
-                [None, "b", "b", "a", "b"], persons=["bob", "bob", "bob", 7, "7"]
-            ).value.tolist() == [4, 2, 0]
-            assert "first 2 count" in str(stream.history().guarantee)
-            for wrong in (
-                {"increment": ["a"]},
-                {"increment": ["a"], "persons": ["x", "y"]},
-                {"increment": ["a"], "persons": [["x"]]},
-            ):
-                with pytest.raises(sf.UsageError):
-                    stream.push(**wrong)  # type: ignore[arg-type]
-            assert stream.step == 2
-            missing = [None, float("nan"), 1.5, np.float64("nan")]
-            assert stream.push(["b"] * 5, persons=[*missing, "eve"]).value.tolist() == [4, 3, 0], (
-                "nobody's rows are dropped"
-            )
-            assert stream.push(["c"] * 3, persons=[8.0, 8, np.int64(8)]).value.tolist() == [
-                4,
-                3,
-                2,
-            ], "one person, however held"
-        assert publisher.ledger.verify().ok
-
-
-@pytest.mark.parametrize(
-    ("value", "by", "increment", "kind"),
-    [
-        (1, None, -1, sf.UsageError),
-        (1, None, 1.5, sf.UsageError),
-        (1, None, True, sf.UsageError),
-        (1, None, "many", sf.UsageError),
-        (1, None, 2**60, sf.UsageError),
-        (1, "kind", 3, sf.UsageError),
-        (1, "kind", {"a": -1}, sf.UsageError),
-        (1, "kind", [["a"]], sf.UsageError),
-        (sf.Interval(0, 1), None, "0.5", sf.DataError),
-        (sf.Interval(0, 1), None, [0.5, True], sf.DataError),
-        (sf.Interval(0, 1), None, [0.5, "918273"], sf.DataError),
-        (sf.Interval(0, 1), "kind", [0.5], sf.UsageError),
-    ],
-)
-def test_wrong_increments_are_refused_and_take_no_step(
-    publisher: sf.Publisher, value: object, by: str | None, increment: object, kind: type
-) -> None:
-    with publisher.open(sf.Counter(5, value=value, by=by), epsilon="1", key="k") as stream:  # type: ignore[arg-type]
-        with pytest.raises(kind) as refusal:
-            stream.push(increment)
-        assert len(refusal.value.args) == 3
-        assert "918273" not in str(refusal.value)
-        assert stream.step == 0
-
-
-def test_missing_values_are_dropped(publisher: sf.Publisher) -> None:
-    """One person's missing value decides nothing for others: a refusal would tell of it, for nothing and again and again."""
-    missing = [None, float("nan"), np.nan, Decimal("NaN"), pd.NA, pd.NaT]
-    with (
-        override(Scripted()),
-        publisher.open(
-            sf.Counter(9, value=sf.Interval(0, 4, step=1)), epsilon="1", key="k"
-        ) as stream,
-    ):
-        assert [stream.push(one).value for one in missing] == [0] * len(missing)
-        assert stream.push([1, *missing, 3, 10**400, -(10**400)]).value == 8
-    with (
-        override(Scripted()),
-        publisher.open(
-            sf.Counter(9, value=sf.Interval(0, 4, step=1), by="kind"), epsilon="1", key="l"
-        ) as stream,
-    ):
-        assert stream.push([("a", 1), ("b", None), ("a", math.nan)]).value.tolist() == [1, 0, 0]
-        assert stream.push({"a": [None, 2], "b": math.nan}).value.tolist() == [3, 0, 0]
 
 
 def test_the_horizon_and_the_order_of_events(publisher: sf.Publisher) -> None:
@@ -256,28 +157,6 @@ def test_the_horizon_and_the_order_of_events(publisher: sf.Publisher) -> None:
         stream.push(1)
     with publisher.open(sf.Counter(3, late="count"), epsilon="1", key="late") as stream:
         assert [stream.push(1, event=event).step for event in ("b", "a", "b")] == [1, 2, 1]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"horizon": 0},
-        {"horizon": 2.5},
-        {"horizon": True},
-        {"horizon": 10**8},
-        {"value": 2},
-        {"value": "x"},
-        {"value": sf.Interval("2013-01-01", "2014-01-01")},
-        {"by": 3},
-        {"method": "magic"},
-        {"late": "no"},
-    ],
-    ids=repr,
-)
-def test_wrong_counters(wrong: dict[str, object]) -> None:
-    with pytest.raises(sf.UsageError) as refusal:
-        sf.Counter(**({"horizon": 5} | wrong))  # type: ignore[arg-type]
-    assert len(refusal.value.args) == 3
 
 
 def test_refusals_spend_nothing(publisher: sf.Publisher) -> None:
@@ -307,7 +186,7 @@ def test_refusals_spend_nothing(publisher: sf.Publisher) -> None:
 def test_there_is_no_stream_before_its_charge(
     publisher: sf.Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The only way to a stream is through the ledger, and its state stands in the transaction that charges."""
+    """A stream comes from the ledger only; the transaction that charges stores its state."""
     ledger = publisher.ledger
 
     def fails(*_: object, **__: object) -> None:
@@ -373,32 +252,6 @@ def test_measures(tmp_path: Path) -> None:
         assert publisher.remaining == Fraction(3, 8)
 
 
-def test_intervals_hold_as_often_as_they_say() -> None:
-    """600 streams of each machine: intervals of single steps, and bands for all steps."""
-    for counter, cost in [
-        (sf.Counter(30), sf.PureDP("0.5")),
-        (sf.Counter(30), sf.ZCDP("0.02")),
-        (sf.Counter(None), sf.PureDP("0.5")),
-    ]:
-        machine = counter.settle(None, sf.Unit(), cost).mechanism
-        from sfumato.counters.accuracy import half_widths
-        from sfumato.random import PublicSeed
-
-        errors, noise = np.empty((600, 30)), PublicSeed(repr(counter))
-        for run in range(len(errors)):
-            state, read = machine.start(), machine.estimator()
-            for step in range(30):
-                state, output = machine.step(state, (0,), noise)
-                errors[run, step] = read(output)[0]
-        each, every = (half_widths(machine, 1, 30, 0.05, together) for together in (False, True))
-        inside = (np.abs(errors) <= each).mean(axis=0)
-        assert inside.min() > 0.95 - 5 * (0.0475 / 600) ** 0.5
-        if machine.horizon:
-            assert inside.mean() < 0.98
-        assert (np.abs(errors) <= every).all(axis=1).mean() > 0.95 - 5 * (0.0475 / 600) ** 0.5
-        assert 0.75 < (errors.var(axis=0) / machine.variances(1, 30)).mean() < 1.25
-
-
 def test_a_state_that_was_put_back_or_edited_is_refused(
     publisher: sf.Publisher, tmp_path: Path
 ) -> None:
@@ -424,7 +277,10 @@ def test_a_state_that_was_put_back_or_edited_is_refused(
 def test_the_state_holds_the_total_and_belongs_to_its_owner(
     publisher: sf.Publisher, tmp_path: Path
 ) -> None:
-    """What the documents say of the state at rest: it is secret, so the file is its owner's only."""
+    """What the documents say of the state at rest.
+
+    It is secret, so the file is its owner's only.
+    """
     with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
         stream.push(918_273)
     secrets = tmp_path / "b.db.secrets"
@@ -454,45 +310,6 @@ def test_no_object_keeps_what_was_pushed(publisher: sf.Publisher) -> None:
             assert not (isinstance(one, bytes | str) and "918273645" in str(one))
             waiting += gc.get_referents(one)
     assert len(seen) > 100
-
-
-def test_a_count_that_does_not_fit_its_persons_makes_no_list(publisher: sf.Publisher) -> None:
-    table = pa.table({"x": pa.array([], pa.float64()), "id": pa.array([], pa.string())})
-    source = sf.source(table, sf.Domain(x=sf.Interval(0, 1)), person="id", name="empty")
-    stream = sf.Publisher(source, budget="1").open(sf.Counter(3), epsilon="1", key="k")
-    for count, persons in ((2**53, ["a"]), (5, []), (0, ["a"])):
-        with pytest.raises(sf.UsageError, match="there is not one for each row"):
-            stream.push(count, persons=persons)
-    assert stream.step == 0
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda plain: plain | {"outputs": [[1]] * 9, "events": [""] * 9},
-        lambda plain: (
-            plain
-            | {
-                "outputs": [[], []],
-                "settled": plain["settled"]
-                | {"machine": plain["settled"]["machine"] | {"cells": 0}},
-            }
-        ),
-        lambda plain: plain | {"settled": plain["settled"] | {"labels": ["a", "b"]}},
-        lambda plain: plain | {"settled": plain["settled"] | {"grain": "0"}},
-    ],
-)
-def test_a_false_file_is_no_running_total(
-    publisher: sf.Publisher, tmp_path: Path, edit: object
-) -> None:
-    stream = publisher.open(sf.Counter(4), epsilon="1", key="k")
-    stream.push(1)
-    stream.push(2)
-    stream.history().save(tmp_path / "true.json")
-    plain = msgspec.json.decode((tmp_path / "true.json").read_bytes())
-    (tmp_path / "false.json").write_bytes(msgspec.json.encode(edit(plain)))  # type: ignore[operator]
-    with pytest.raises(sf.SfumatoError):
-        sf.load(tmp_path / "false.json")
 
 
 YEAR = sf.Calendar("2013-01-01", "2013-01-06")
@@ -527,7 +344,10 @@ def test_every_step_of_a_calendar_is_published(publisher: sf.Publisher, tmp_path
 
 
 def test_a_calendar_shows_the_same_steps_whoever_is_in_the_data(publisher: sf.Publisher) -> None:
-    """Two neighbours, one with a row on a day that has no other: the published steps are the same, and so is every name."""
+    """Two neighbours, one with a row on a day that has no other.
+
+    The published steps are the same, and so is every name.
+    """
     shown = []
     for name, days in (("without", [1, 6]), ("with", [1, 3, 6])):
         with publisher.open(sf.Counter(YEAR), epsilon="0.01", key=name) as stream:
@@ -551,149 +371,6 @@ def test_two_holders_of_a_calendar(publisher: sf.Publisher, tmp_path: Path) -> N
         assert one.push(4).event == "2013-01-06"
         assert one.history().values.tolist() == [0, 0, 1, 1, 3, 7]
         assert two.advance() == []
-
-
-def test_rows_of_persons_over_a_calendar(tmp_path: Path) -> None:
-    counter = sf.Counter(["mon", "tue", "wed"], by="kind")
-    with (
-        sf.Publisher(source(person="who"), ledger=tmp_path / "b.db", budget="1") as publisher,
-        override(Scripted()),
-    ):
-        stream = publisher.open(counter, epsilon="0.01", key="k")
-        assert stream.push(["a", "b"], event="tue", persons=["ann", "bob"]).value.tolist() == [
-            1,
-            1,
-            0,
-        ]
-        assert stream.push(["a"], event="mon", persons=["eve"]).value.tolist() == [0, 0, 0]
-        assert stream.push(["a", "a"], event="wed", persons=["eve", "ann"]).value.tolist() == [
-            2,
-            1,
-            0,
-        ], "what counted nowhere is no row of eve's"
-
-
-@pytest.mark.parametrize(
-    ("method", "edit"),
-    [
-        ("tree", {"radices": [4]}),
-        ("tree", {"radices": [1]}),
-        ("tree", {"horizon": -365}),
-        ("tree", {"radices": [3] * 40}),
-        ("toeplitz", {"horizon": -1}),
-        ("toeplitz", {"horizon": 10**9}),
-        ("toeplitz", {"precision": -3}),
-        ("blt", {"precision": -3}),
-        ("blt", {"parameters": {"horizon": -5}}),
-        ("blt", {"parameters": {"horizon": 10**12}}),
-        ("blt", {"parameters": {"theta": [1.5]}}),
-        ("blt", {"parameters": {"omega": []}}),
-        ("none", {"scale": "-1"}),
-        ("none", {"cells": 0}),
-    ],
-)
-def test_a_mechanism_that_cannot_be_is_refused(
-    tmp_path: Path, method: str, edit: dict[str, object]
-) -> None:
-    counter = sf.Counter(None) if method == "none" else sf.Counter(365, method=method)  # type: ignore[arg-type]
-    with (
-        sf.Publisher(source(), budget=sf.ZCDP("1")) as publisher,
-        publisher.open(counter, rho="0.1", key="k") as stream,
-    ):
-        stream.push(1)
-        plain = msgspec.json.decode(stream.history().save(tmp_path / "r.json").read_bytes())
-    machine = plain["settled"]["machine"]
-    for name, value in edit.items():
-        machine[name] = machine[name] | value if isinstance(value, dict) else value
-    (tmp_path / "false.json").write_bytes(msgspec.json.encode(plain))
-    with pytest.raises(sf.SfumatoError) as refusal:
-        sf.load(tmp_path / "false.json")
-    assert len(refusal.value.args) == 3
-
-
-def test_a_file_whose_steps_are_not_those_of_its_calendar(
-    publisher: sf.Publisher, tmp_path: Path
-) -> None:
-    with publisher.open(sf.Counter(YEAR), epsilon="1", key="k") as stream:
-        stream.push(1)
-        plain = msgspec.json.decode(stream.history().save(tmp_path / "r.json").read_bytes())
-    (tmp_path / "false.json").write_bytes(msgspec.json.encode(plain | {"events": ["2013-01-02"]}))
-    with pytest.raises(sf.DataError):
-        sf.load(tmp_path / "false.json")
-
-
-def test_a_toeplitz_state_of_an_earlier_version_goes_on(publisher: sf.Publisher) -> None:
-    from sfumato.counters.toeplitz import ColumnState
-    from sfumato.random import current
-
-    machine = sf.Counter(9, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).mechanism
-    old = msgspec.json.decode(b'{"increments":[[3],[-700],[90]]}', type=ColumnState)
-    with override(Scripted()) as none:
-        after, output = machine.step(old, (5,), none)  # type: ignore[arg-type]
-        state = machine.start()
-        for increment in (3, -700, 90, 5):
-            state, expected = machine.step(state, (increment,), none)  # type: ignore[arg-type]
-    assert after.values() == state.values() == [3, -700, 90, 5]  # type: ignore[union-attr]
-    assert output == expected
-    assert current() is not None
-
-
-@pytest.mark.parametrize("large", [100, 2**31, 2**53, 2**70])
-def test_toeplitz_sums_are_exact_whatever_the_increments(large: int) -> None:
-    from sfumato.counters.toeplitz import column
-
-    machine = sf.Counter(12, method="toeplitz").settle(None, sf.Unit(), sf.ZCDP("0.5")).mechanism
-    weights, increments = (
-        column(12, 16).tolist(),
-        [large, -3, large, 0, -large, 127, -128, 128, -129, large - 1, 5, large],
-    )
-    state = machine.start()
-    for step, increment in enumerate(increments, 1):
-        with override(Scripted()) as none:
-            state, (output,) = machine.step(state, (increment,), none)  # type: ignore[arg-type]
-        assert output == sum(
-            w * x for w, x in zip(weights, reversed(increments[:step]), strict=False)
-        )
-
-
-def test_a_person_of_a_class_of_its_own_is_the_same_person(tmp_path: Path) -> None:
-    class Who(StrEnum):
-        ANN = "ann"
-
-    class Number(int):
-        pass
-
-    with (
-        sf.Publisher(source(person="who"), ledger=tmp_path / "b.db", budget="1") as publisher,
-        override(Scripted()),
-    ):
-        stream = publisher.open(sf.Counter(9), epsilon="1", key="k")
-        stream.push(3, persons=["ann", Who.ANN, np.str_("ann")])
-        assert stream.push(3, persons=[7, Number(7), np.int64(7)]).value == 2
-
-
-def test_names_that_are_nearly_numbers_are_compared_as_text(publisher: sf.Publisher) -> None:
-    with publisher.open(sf.Counter(9), epsilon="1", key="k") as stream:
-        for event in ("--5", "-3", "3", "x"):
-            stream.push(1, event=event)
-
-
-@pytest.mark.parametrize(
-    "bounds", [(1, 11, 2), (0.5, 10.5, 1), (1, 4, 3), (-7, -1, 3), (0, 1, 0.01)]
-)
-def test_values_on_the_lattice_are_counted_as_they_are(bounds: tuple[float, float, float]) -> None:
-    low, high, step = bounds
-    with sf.Publisher(source(), budget="1") as publisher, override(Scripted()):
-        stream = publisher.open(
-            sf.Counter(9, value=sf.Interval(low, high, step=step)), epsilon="1", key="k"
-        )
-        assert stream.push([low] * 1000).value == pytest.approx(1000 * low)
-        assert stream.push([low + step]).value == pytest.approx(1001 * low + step)
-
-
-def test_values_too_far_from_nought_for_their_width_are_refused(publisher: sf.Publisher) -> None:
-    with pytest.raises(sf.UsageError, match="more than 2\\^53 units"):
-        publisher.open(sf.Counter(9, value=sf.Interval(1e15, 1e15 + 1)), epsilon="1", key="k")
 
 
 def test_two_sources_do_not_share_a_stream_unseen(tmp_path: Path) -> None:

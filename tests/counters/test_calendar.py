@@ -127,8 +127,8 @@ def test_calendars_end() -> None:
 
 def test_a_counter_over_a_calendar_is_one_over_as_many_steps() -> None:
     year = sf.Counter(sf.Calendar("2013-01-01", "2013-12-31"))
-    machine = year.settle(None, sf.Unit(), sf.PureDP(1)).mechanism
-    assert machine == sf.Counter(365).settle(None, sf.Unit(), sf.PureDP(1)).mechanism
+    mechanism = year.settle(None, sf.Unit(), sf.PureDP(1)).mechanism
+    assert mechanism == sf.Counter(365).settle(None, sf.Unit(), sf.PureDP(1)).mechanism
     assert str(year.preview(None, sf.Unit(), sf.PureDP(1))) == str(
         sf.Counter(365).preview(None, sf.Unit(), sf.PureDP(1))
     )
