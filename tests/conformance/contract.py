@@ -15,7 +15,8 @@ from conformance.kinds import Rows
 from data import made
 from sfumato.cube import Cube
 from sfumato.data import count, source
-from sfumato.data.columns import decoded, ids_form, misfit, plain_type
+from sfumato.data.column_types import ids_form, misfit, plain_type
+from sfumato.data.columns import decoded
 from sfumato.data.reader import Columns, CountingReader, Reader, RowReader
 from sfumato.domain import Categories, Domain, Keys
 from sfumato.lattice import KeyAxis, LabelAxis, Lattice

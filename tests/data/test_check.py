@@ -15,7 +15,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli import run
-from sfumato.data.check import MOST_LABELS, Check, QuestionCheck, check
+from sfumato.data.axis_losses import MOST_LABELS
+from sfumato.data.check import check
+from sfumato.data.findings import Check, QuestionCheck
 from sfumato.ledger import open_ledger
 
 DOMAIN = sf.Domain(
@@ -166,7 +168,7 @@ def test_a_failure_shows_nothing_of_the_rows(tmp_path: Path) -> None:
         told = "".join(
             traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
         )
-        assert "_at" not in told
+        assert "_add_batch" not in told
         assert "8675309" not in told
         assert caught.value.__context__ is None
 

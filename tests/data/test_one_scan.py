@@ -14,7 +14,8 @@ import pytest
 
 from data import made
 from sfumato.data import count, source
-from sfumato.data.scan import PENDING_ROWS, Dense, Packing, Sparse
+from sfumato.data.cell_counts import PENDING_ROWS, DenseCounts, SparseCounts
+from sfumato.data.packing import Packing
 from sfumato.domain import Domain, Keys
 from sfumato.lattice import GridAxis, KeyAxis, Lattice
 
@@ -92,7 +93,7 @@ def test_what_is_given_is_not_changed() -> None:
 
 def test_a_sparse_cube_grows_with_its_cells_not_with_the_rows() -> None:
     lattice = Lattice((GridAxis("a", 0.0, 1.0, 2**20), GridAxis("b", 0.0, 1.0, 2**20)))
-    tally = Sparse(Packing(lattice))
+    tally = SparseCounts(Packing(lattice))
     draw = np.random.default_rng(0)
     cells = draw.integers(0, 2**40, 1000)
     held, rows = 0, 0
@@ -105,20 +106,22 @@ def test_a_sparse_cube_grows_with_its_cells_not_with_the_rows() -> None:
 
 
 def test_counters_are_widened_before_they_run_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    tally = Dense(Packing(Lattice((GridAxis("a", 0.0, 1.0, 4),))))
-    monkeypatch.setattr("sfumato.data.scan.FULL", 1000)
+    tally = DenseCounts(Packing(Lattice((GridAxis("a", 0.0, 1.0, 4),))))
+    monkeypatch.setattr("sfumato.data.cell_counts.MOST_IN_32_BITS", 1000)
     tally._counts[1] = 2**32 - 1 - 1000  # as full as it can be, with a thousand rows to come
     for _ in range(4):
         tally.add([np.array([1, 3, -1])])
         tally.add([np.full(299, 1)])
     assert tally.cube().counts.tolist() == [0, 2**32 - 1 - 1000 + 4 * 300, 0, 4]
-    assert Dense(Packing(Lattice((GridAxis("a", 0.0, 1.0, 4),)))).cube().counts.dtype == np.int64
+    assert (
+        DenseCounts(Packing(Lattice((GridAxis("a", 0.0, 1.0, 4),)))).cube().counts.dtype == np.int64
+    )
 
 
 MEASURE = """
 import resource, sys
 from sfumato.data import count, source
-from sfumato.domain import (Domain, Interval, grid_axis)
+from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.lattice import Lattice
 domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))

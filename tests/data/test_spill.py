@@ -23,8 +23,13 @@ from hypothesis import strategies as st
 from data import made
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, Bounder, Priorities
-from sfumato.data.external_partitions import MEMORY, PARTS, Parts, memory
-from sfumato.data.persons import Words
+from sfumato.data.external_partitions import (
+    DEFAULT_MEMORY,
+    N_PARTITIONS,
+    ExternalPartitions,
+    memory_limit,
+)
+from sfumato.data.persons import PersonTokens
 from sfumato.data.scan import CHUNK_ROWS
 from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.errors import DataError, UsageError
@@ -112,8 +117,10 @@ def test_one_person_with_all_rows_is_reduced_before_anything_is_written(
     frame = pa.table(
         {"x": np.arange(rows) % 1000, "y": np.zeros(rows), "p": np.zeros(rows, np.int64)}
     )
-    plain = Parts.close
-    monkeypatch.setattr(Parts, "close", lambda self: (kept.append(self.written), plain(self)))
+    plain = ExternalPartitions.close
+    monkeypatch.setattr(
+        ExternalPartitions, "close", lambda self: (kept.append(self.bytes_written), plain(self))
+    )
     monkeypatch.setenv("SFUMATO_MEMORY", "1M")
     assert [sum(cube.values()) for cube in _cubes(frame, 3)] == [3, 3, 3]
     assert 0 < sum(kept) < 100_000  # of 10 MB
@@ -145,14 +152,14 @@ def test_files_are_the_owners_and_have_no_name(
     place: Path, opened: list[IO[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[os.stat_result] = []
-    plain = Parts.close
+    plain = ExternalPartitions.close
 
-    def close(self: Parts) -> None:
+    def close(self: ExternalPartitions) -> None:
         looked.extend(os.fstat(file.fileno()) for file in opened if not file.closed)
         assert list(place.iterdir()) == []
         plain(self)
 
-    monkeypatch.setattr(Parts, "close", close)
+    monkeypatch.setattr(ExternalPartitions, "close", close)
     _cubes(FRAME)
     assert {stat.S_IMODE(found.st_mode) for found in looked} == {0o600}
     assert {found.st_nlink for found in looked} == {0}
@@ -175,7 +182,7 @@ def test_files_are_closed_whatever_happens(
 
     progress = stop if where == "reading" else None
     if where == "counting":
-        monkeypatch.setattr("sfumato.data.scan.Dense.add", stop)
+        monkeypatch.setattr("sfumato.data.cell_counts.DenseCounts.add", stop)
     src = source(pa.concat_tables([FRAME] * 4), DOMAIN, person="p", rows_per_person=2)
     with pytest.raises(error):
         count(src, LATTICES, progress)
@@ -189,18 +196,18 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 import pyarrow as pa, numpy as np
 from sfumato.data import count, source
-from sfumato.data import external_partitions as spill
-from sfumato.domain import (Domain, Interval, grid_axis)
+from sfumato.data.external_partitions import ExternalPartitions
+from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.lattice import Lattice
 domain = Domain(x=Interval(0, 1))
 frame = pa.table({"x": np.random.default_rng(0).random(400_000), "p": np.arange(400_000)})
-plain = spill.Parts._spill
+plain = ExternalPartitions._flush
 def shout(self):
     plain(self)
-    print("spilled", flush=True)
+    print("flushed", flush=True)
     if sys.stdin.readline() == "":  # until the parent has answered, or is gone
         sys.exit(3)
-spill.Parts._spill = shout
+ExternalPartitions._flush = shout
 while True:
     count(source(frame, domain, person="p"), [Lattice((grid_axis("x", domain["x"], 10),))])
 """
@@ -214,7 +221,7 @@ def test_nothing_is_left_after_a_signal(name: str, place: Path) -> None:
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([sys.executable, "-c", SCAN], env=environment, **pipes) as process:  # type: ignore[call-overload]
         for last in (False, False, False, False, True):
-            assert process.stdout.readline() == b"spilled\n"
+            assert process.stdout.readline() == b"flushed\n"
             if not last:
                 process.stdin.write(b"go on\n")
                 process.stdin.flush()
@@ -242,7 +249,7 @@ def test_a_full_disk_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("", MEMORY),
+        ("", DEFAULT_MEMORY),
         ("4096", 4096),
         ("256M", 2**28),
         ("2g", 2**31),
@@ -252,18 +259,19 @@ def test_a_full_disk_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_how_much_memory(text: str, wanted: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", text)
-    assert memory() == wanted
+    assert memory_limit() == wanted
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "1.5G", "1T"])
 def test_what_is_no_amount_of_memory(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", text)
     with pytest.raises(UsageError, match="256M"):
-        memory()
+        memory_limit()
 
 
 BATCHES = st.lists(
-    st.lists(st.tuples(st.integers(0, PARTS - 1), st.integers(0, 2**40)), max_size=50), max_size=12
+    st.lists(st.tuples(st.integers(0, N_PARTITIONS - 1), st.integers(0, 2**40)), max_size=50),
+    max_size=12,
 )
 
 
@@ -271,14 +279,14 @@ BATCHES = st.lists(
 def test_each_part_gives_back_what_was_put_in(
     batches: list[list[tuple[int, int]]], limit: int, block: int
 ) -> None:
-    parts, wanted = Parts(limit), Counter(pair for batch in batches for pair in batch)
+    parts, wanted = ExternalPartitions(limit), Counter(pair for batch in batches for pair in batch)
     for batch in batches:
         records = np.array([(value,) for _, value in batch], [("v", np.int64)])
         parts.add(np.array([part for part, _ in batch], np.uint8), records)
     parts.settle()
     found: Counter[tuple[int, int]] = Counter()
-    for part in range(PARTS):
-        size = parts.size(part)
+    for part in range(N_PARTITIONS):
+        size = parts.n_bytes(part)
         several = list(parts.read(part, block))
         assert sum(records.nbytes for records in several) == size
         found.update((part, value) for records in several for value in records["v"].tolist())
@@ -309,24 +317,28 @@ HARD = [
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
 def test_texts_have_words_of_their_own_whoever_else_is_in_the_batch(type_: Any) -> None:
-    words, ids = Words(KEY), pa.array(HARD).cast(type_)
+    words, ids = PersonTokens(KEY), pa.array(HARD).cast(type_)
     together = list(zip(*(word.tolist() for word in words.of(ids)), strict=True))
     assert len(set(together)) == len(HARD)
     alone = [tuple(int(word[0]) for word in words.of(ids.slice(i, 1))) for i in range(len(HARD))]
     assert alone == together
-    assert together != list(zip(*(word.tolist() for word in Words(bytes(32)).of(ids)), strict=True))
+    assert together != list(
+        zip(*(word.tolist() for word in PersonTokens(bytes(32)).of(ids)), strict=True)
+    )
     assert [len(word) for word in words.of(ids.slice(0, 0))] == [0, 0]
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=100))
 def test_words_of_integers_are_a_bijection(ids: list[int]) -> None:
-    (words,) = Words(KEY).of(pa.array(ids, pa.int64()))
+    (words,) = PersonTokens(KEY).of(pa.array(ids, pa.int64()))
     assert len(set(words.tolist())) == len(set(ids))
 
 
 def test_parts_are_even_for_consecutive_ids() -> None:
-    (words,) = Words(KEY).of(pa.array(range(64_000), pa.int64()))
-    assert np.bincount((words >> np.uint64(58)).astype(np.int64), minlength=PARTS).max() < 1500
+    (words,) = PersonTokens(KEY).of(pa.array(range(64_000), pa.int64()))
+    assert (
+        np.bincount((words >> np.uint64(58)).astype(np.int64), minlength=N_PARTITIONS).max() < 1500
+    )
 
 
 # --- memory -------------------------------------------------------------------------------------------------------------
@@ -335,7 +347,7 @@ MEASURE = """
 import sys
 from pathlib import Path
 from sfumato.data import count, source
-from sfumato.domain import (Domain, Interval, grid_axis)
+from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.lattice import Lattice
 domain = Domain(x=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64),))

@@ -130,16 +130,16 @@ def _peak() -> float:
 
 def _written() -> list[int]:
     """Count what goes to temporary files from now on."""
-    from sfumato.data.external_partitions import Parts
+    from sfumato.data.external_partitions import ExternalPartitions
 
     found: list[int] = []
-    plain = Parts.close
+    plain = ExternalPartitions.close
 
-    def close(self: Parts) -> None:
-        found.append(self.written)
+    def close(self: ExternalPartitions) -> None:
+        found.append(self.bytes_written)
         plain(self)
 
-    mock.patch.object(Parts, "close", close).start()
+    mock.patch.object(ExternalPartitions, "close", close).start()
     return found
 
 

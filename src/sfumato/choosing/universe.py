@@ -84,7 +84,7 @@ def _columns(
 ) -> Mapping[str, ArrayLike] | None:
     """The columns of a frame or a file, by name; None for an array."""
     if isinstance(universe, str | os.PathLike):
-        from sfumato.data.universe import read_numbers
+        from sfumato.data.number_columns import read_numbers
 
         return read_numbers(universe, wanted)
     found = named_columns(universe)

@@ -160,7 +160,7 @@ def choose(wished: OfWindow, told: OfFile, page: Path | None, as_json: bool) -> 
 
 
 def _choices(file: Path, told: OfFile) -> Choices:
-    from sfumato.data.universe import other_columns
+    from sfumato.data.number_columns import other_columns
 
     name, colon, at = told.query.partition(":")
     query = (name, at) if colon else name

@@ -1,29 +1,28 @@
-"""Bounding persons: at most r rows of each person, chosen uniformly at random, per lattice, in bounded memory.
+"""Bound each person to at most r rows per lattice, chosen uniformly at random, in bounded memory.
 
-Each row draws a 64-bit priority, independent of everything else, from a keystream whose key is
-fresh and secret. For each lattice, a person keeps the r rows of least priority among those of his
-own rows that have a cell on it.
+Each row draws a 64-bit priority from a keystream whose key is fresh and secret. On each lattice, a
+person keeps the r rows of least priority among the person's own rows that have a cell there.
 
-Guarantee: on each lattice at most r rows of a person are counted, and which ones depends on that
-person's rows and on their priorities only. The set is a uniformly random r-subset of the rows that
-count.
-Holds because: the rank of a row is taken among the rows of one person, so that given the priorities
-the choice is a per-person map. Let D' be D without one person, and give each row of D' the priority
-that it has in D. The priorities are independent and alike, so this is how D' would have been drawn;
-everyone else keeps the same rows in both, and the cubes differ by the at most r rows of that
-person. A mechanism that is private for cubes that differ so is private given the priorities, hence
-also on average over them, which the output never shows. The same holds jointly for several
-lattices.
-Priorities are alike for all lattices of a scan, and for a second scan under the same key of a table
-that did not change: what a person keeps on a lattice and on a refinement of it is then the same
-rows, so parallel composition may span both.
-In parts: rows are dealt by words that stand for their persons (see ``persons``), so that all rows
-of a person meet in one part. The r least of a set are the r least of the r least of its pieces:
-pieces may be reduced as often as wished, in any order, and the rows kept are the same in memory,
-through files and for every size of batch.
-Exact: up to ties of two 64-bit priorities of one person (chance 2**-64 a pair), ids of text that
-meet (see ``persons``), and AES-256 as a pseudorandom function: N rows read N/2 blocks of one key,
-which costs (N/2)**2 / 2**129.
+Guarantee: on each lattice, at most r rows of a person are counted. Which rows these are depends
+only on that person's rows and their priorities. They are a uniformly random subset of size r of the
+person's rows that count.
+Holds because: the rank of a row is taken among the rows of one person, so for given priorities the
+choice is a map of each person alone. Let D' be D without one person, and give each row of D' the
+priority that it has in D. The priorities are independent and identically distributed, so D' has
+the same distribution as if its priorities had been drawn afresh. Everyone else keeps the same rows
+in both, so the cubes differ by the at most r rows of that person. A mechanism that is private for
+such cubes is private given the priorities, hence also on average over them, and the output never
+shows them. The same holds jointly for several lattices.
+Priorities are the same for all lattices of a scan, and for a second scan of an unchanged table
+under the same key. A person then keeps the same rows on a lattice and on its refinement, so
+parallel composition may span both.
+In parts: rows are partitioned by person tokens (see ``persons``), so all rows of a person meet in
+one partition. The r least of a set are the r least of the r least of its pieces. So pieces may be
+reduced as often as wished and in any order, and the rows kept are the same in memory, through files
+and for every size of batch.
+Exact: up to equal 64-bit priorities of one person (probability 2**-64 for each pair of rows),
+colliding tokens of text ids (see ``persons``), and AES-256 as a pseudorandom function: N rows read
+N/2 blocks of one key, which costs (N/2)**2 / 2**129.
 Not covered: persons who appear under several ids; the time that a scan takes, and the size of its
 temporary files.
 """
@@ -37,18 +36,25 @@ import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
-from sfumato.data import persons as people
-from sfumato.data.external_partitions import PARTS, PARTS_BITS, Parts, memory
+from sfumato.data.external_partitions import (
+    N_PARTITIONS,
+    PARTITION_BITS,
+    ExternalPartitions,
+    memory_limit,
+)
+from sfumato.data.persons import PersonTokens, normalized_ids
 from sfumato.lattice import DROPPED
 from sfumato.random import bits
 
 KEY_BYTES = 32
-DEEPEST = 8  # a part that is still too large after so many splits holds rows that are all kept
-_PRIORITY_BITS = 24  # of a sorted word
+MOST_SPLITS = 8
+"""A partition that is still too large after so many splits holds rows that are all kept."""
+
+_PRIORITY_BITS = 24  # how many bits of a sorting key are the priority's
 
 
 def fresh_key() -> bytes:
-    """Draw the secret of one choice of rows."""
+    """Draw the secret key of one choice of rows."""
     return bits.current().words(KEY_BYTES // 8).tobytes()
 
 
@@ -58,192 +64,240 @@ class Priorities:
     def __init__(self, key: bytes) -> None:
         self._context = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
 
-    def take(self, rows: int) -> Array:
-        """Return the next words: uint64 ndarray of shape (rows,)."""
-        return np.frombuffer(self._context.update(bytes(8 * rows)), dtype=np.uint64)
+    def take(self, n_rows: int) -> Array:
+        """Give the priorities of the next rows: uint64 ndarray of shape (n_rows,)."""
+        return np.frombuffer(self._context.update(bytes(8 * n_rows)), dtype=np.uint64)
+
+
+# --- the choice ---------------------------------------------------------------------------------
 
 
 def kept(persons: Array, priorities: Array, counts: Array, rows_per_person: int) -> Array:
-    """Choose each person's rows.
+    """Choose the rows that each person keeps.
 
     Parameters
     ----------
     persons : integer ndarray of shape (rows,)
-        One number from 0 on per person.
+        One number from 0 on for each person.
     priorities : uint64 ndarray of shape (rows,)
     counts : bool ndarray of shape (rows,)
         Whether the row has a cell.
+    rows_per_person : int
 
     Returns
     -------
     int64 ndarray of shape (kept,)
         Row numbers.
 
-    >>> kept(np.array([0, 0, 1, 0]), np.array([9, 2, 7, 4], np.uint64), np.array([True, True, True, True]), 2).tolist()
+    >>> persons = np.array([0, 0, 1, 0])
+    >>> priorities = np.array([9, 2, 7, 4], np.uint64)
+    >>> kept(persons, priorities, np.ones(4, bool), rows_per_person=2).tolist()
     [1, 3, 2]
     """
-    words = [persons.astype(np.uint64)]
-    order = ranked(words, priorities)
-    starts = _starts([word[order] for word in words])
-    return np.asarray(order[_first(starts, counts[order], rows_per_person)])
+    tokens = [persons.astype(np.uint64)]
+    order = ranked(tokens, priorities)
+    numbers = person_numbers([word[order] for word in tokens])
+    return np.asarray(order[_first_rows(numbers, counts[order], rows_per_person)])
 
 
-def ranked(persons: list[Array], priorities: Array, common: int = 0) -> Array:
+def ranked(tokens: list[Array], priorities: Array, common_bits: int = 0) -> Array:
     """Order the rows by person, then by priority: int64 ndarray of shape (rows,).
 
-    One sort of leading bits is several times as fast as a sort by two keys; where it cannot tell
-    rows apart, those rows are sorted again by all bits.
+    One sort by leading bits is several times as fast as a sort by two keys. Where the leading bits
+    cannot tell rows apart, those rows are sorted again by all bits.
 
     Parameters
     ----------
-    persons : list of uint64 ndarray of shape (rows,)
-        The words of each row's person.
-    common : int
-        How many leading bits all persons have in common.
+    tokens : list of uint64 ndarray of shape (rows,)
+        The words of the person token of each row.
+    priorities : uint64 ndarray of shape (rows,)
+    common_bits : int
+        How many leading bits the tokens of all rows have in common.
     """
-    words = ((persons[0] << np.uint64(common)) >> np.uint64(_PRIORITY_BITS)) << np.uint64(
-        _PRIORITY_BITS
-    )
-    words |= priorities >> np.uint64(64 - _PRIORITY_BITS)
-    order = np.argsort(words)
-    first = words[order] >> np.uint64(_PRIORITY_BITS)
-    unsure = np.unique(first[1:][_disordered([*persons, priorities], order)])
-    if len(unsure):
-        where = np.flatnonzero(np.isin(first, unsure))
+    shift = np.uint64(_PRIORITY_BITS)
+    token_bits = (tokens[0] << np.uint64(common_bits)) >> shift
+    sorting_keys = token_bits << shift
+    sorting_keys |= priorities >> np.uint64(64 - _PRIORITY_BITS)
+    order = np.argsort(sorting_keys)
+    leading = sorting_keys[order] >> shift
+    ambiguous = np.unique(leading[1:][_disordered([*tokens, priorities], order)])
+    if len(ambiguous):
+        where = np.flatnonzero(np.isin(leading, ambiguous))
         rows = order[where]
-        order[where] = rows[np.lexsort([priorities[rows], *(word[rows] for word in persons[::-1])])]
+        columns = [priorities[rows], *(word[rows] for word in tokens[::-1])]
+        order[where] = rows[np.lexsort(columns)]
     return order
 
 
 def _disordered(columns: list[Array], order: Array) -> Array:
-    """Where a row comes before the one above it: bool ndarray of shape (rows - 1,)."""
-    below = np.zeros(max(0, len(order) - 1), bool)
+    """Where a row must come before the one above it: bool ndarray of shape (rows - 1,)."""
+    disordered = np.zeros(max(0, len(order) - 1), bool)
+    # Lexicographic comparison, from the last column to the first.
     for column in columns[::-1]:
-        sorted_ = column[order]
-        below = (sorted_[1:] < sorted_[:-1]) | ((sorted_[1:] == sorted_[:-1]) & below)
-    return below
+        values = column[order]
+        less = values[1:] < values[:-1]
+        equal = values[1:] == values[:-1]
+        disordered = less | (equal & disordered)
+    return disordered
 
 
-def _starts(persons: list[Array]) -> Array:
-    """Number of the person of each row, rows being sorted by person: int64 ndarray of shape (rows,)."""
-    new = np.zeros(len(persons[0]), bool)
-    for word in persons:
-        new[1:] |= word[1:] != word[:-1]
-    return np.cumsum(new)
+def person_numbers(tokens: list[Array]) -> Array:
+    """Number the persons of rows that are sorted by person: int64 ndarray of shape (rows,)."""
+    is_new = np.zeros(len(tokens[0]), bool)
+    for word in tokens:
+        is_new[1:] |= word[1:] != word[:-1]
+    return np.cumsum(is_new)
 
 
-def _first(who: Array, counts: Array, rows_per_person: int) -> Array:
-    """Places of the first r rows that count, of each run of ``who``: int64 ndarray of shape (kept,)."""
-    places = np.flatnonzero(counts)
-    who = who[places]
-    keep = np.ones(len(who), bool)
-    keep[rows_per_person:] = (
-        who[rows_per_person:] != who[:-rows_per_person]
-    )  # the r-th row before is someone else's
-    return places[keep]
+def _first_rows(persons: Array, counts: Array, rows_per_person: int) -> Array:
+    """Indices of the first r rows that count, of each person: int64 ndarray of shape (kept,).
+
+    The rows are sorted by person, so a row is among the first r of its person if the row that
+    stands r rows earlier is another person's.
+    """
+    counted = np.flatnonzero(counts)
+    owners = persons[counted]
+    is_kept = np.ones(len(owners), bool)
+    is_kept[rows_per_person:] = owners[rows_per_person:] != owners[:-rows_per_person]
+    return counted[is_kept]
+
+
+# --- records ------------------------------------------------------------------------------------
 
 
 class Bounder:
-    """Holds what a scan needs to know of each row until all are seen, in parts, by person.
+    """Remembers what bounding needs of each row until all rows were seen, then gives those kept.
 
     A record has 8 bytes for the person (16 for text), 8 for the priority, and 4 or 8 for each
-    lattice. Records beyond ``spill.memory()`` bytes go to a temporary file; one part is read back
-    at a time, and a large part is dealt out again.
+    lattice. Records beyond ``memory_limit()`` bytes go to a temporary file, partitioned by person.
+    One partition is read back at a time, and a large one is partitioned again.
     """
 
     def __init__(self, key: bytes, rows_per_person: int) -> None:
         self._priorities = Priorities(key)
-        self._words = people.Words(key)
+        self._tokens = PersonTokens(key)
         self._rows_per_person = rows_per_person
-        self._limit = memory()
-        self._parts = self._new_parts(0)
-        self._fields: list[list[str]] = []  # of each lattice
-        self._persons: list[str] = []
+        self._limit = memory_limit()
+        self._partitions = self._new_partitions(0)
+        self._cell_fields: list[list[str]] = []  # of each lattice
+        self._token_fields: list[str] = []
 
-    def add(self, persons: pa.Array, keys: list[list[Array]]) -> None:
-        """Take a batch: the person column, and the packed cells per lattice (see ``scan.Packing``)."""
-        drawn = self._priorities.take(len(persons))
-        ids = people.ids(persons)
-        useful = np.logical_or.reduce([key[0] != DROPPED for key in keys])
+    def add(self, persons: pa.Array, cells: list[list[Array]]) -> None:
+        """Take a batch.
+
+        Parameters
+        ----------
+        persons : pyarrow.Array of shape (rows,)
+            The column of the persons' ids.
+        cells : list of lists of int ndarray of shape (rows,)
+            The packed cells on each lattice (see ``packing``).
+        """
+        # Every row draws, whether or not it counts: so row i of the table has word i.
+        priorities = self._priorities.take(len(persons))
+        ids = normalized_ids(persons)
+        needed = np.logical_or.reduce([packed[0] != DROPPED for packed in cells])
         if ids.null_count:
-            useful &= ids.is_valid().to_numpy(zero_copy_only=False)
-        if not useful.any():
+            needed &= ids.is_valid().to_numpy(zero_copy_only=False)
+        if not needed.any():
             return
-        if not useful.all():
-            ids = ids.filter(pa.array(useful))
-            drawn = drawn[useful]
-            keys = [[part[useful] for part in key] for key in keys]
-        records = self._records(self._words.of(ids), drawn, keys)
-        self._parts.add(_part(records["p0"], 0), records)
+        if not needed.all():
+            ids = ids.filter(pa.array(needed))
+            priorities = priorities[needed]
+            cells = [[integers[needed] for integers in packed] for packed in cells]
+        records = self._records(self._tokens.of(ids), priorities, cells)
+        self._partitions.add(_partition(records["p0"], 0), records)
 
-    def _records(self, words: list[Array], drawn: Array, keys: list[list[Array]]) -> Array:
-        self._persons = [f"p{i}" for i in range(len(words))]
-        self._fields = [
-            [f"c{lattice}.{i}" for i in range(len(key))] for lattice, key in enumerate(keys)
+    def _records(self, tokens: list[Array], priorities: Array, cells: list[list[Array]]) -> Array:
+        self._token_fields = [f"p{i}" for i in range(len(tokens))]
+        self._cell_fields = [
+            [f"c{lattice}.{i}" for i in range(len(packed))] for lattice, packed in enumerate(cells)
         ]
-        columns = dict(zip(self._persons, words, strict=True)) | {"priority": drawn}
-        for names, key in zip(self._fields, keys, strict=True):
-            columns |= zip(names, key, strict=True)
-        records = np.empty(len(drawn), [(name, column.dtype) for name, column in columns.items()])
-        for name, column in columns.items():
-            records[name] = column
+        columns = dict(zip(self._token_fields, tokens, strict=True))
+        columns["priority"] = priorities
+        for fields, packed in zip(self._cell_fields, cells, strict=True):
+            columns |= zip(fields, packed, strict=True)
+        dtype = [(field, column.dtype) for field, column in columns.items()]
+        records = np.empty(len(priorities), dtype)
+        for field, column in columns.items():
+            records[field] = column
         return records
 
     def bounded(self) -> Iterator[list[list[Array]]]:
-        """Give the packed cells of the rows that each lattice keeps, part by part, and forget the rest."""
-        return self._drained(self._parts, 0)
+        """Give the packed cells of the rows that each lattice keeps, partition by partition.
+
+        The records are forgotten.
+        """
+        return self._drained(self._partitions, 0)
 
     def close(self) -> None:
-        """Give back memory and disk, whatever happened."""
-        self._parts.close()
+        """Free memory and disk, whatever happened."""
+        self._partitions.close()
 
-    def _new_parts(self, depth: int) -> Parts:
-        return Parts(
-            self._limit // 2 if depth else self._limit,
-            lambda records: self._reduced(records, depth),
-        )
+    def _new_partitions(self, splits: int) -> ExternalPartitions:
+        # Split partitions share the memory with those that they are read from.
+        limit = self._limit // 2 if splits else self._limit
+        return ExternalPartitions(limit, lambda records: self._reduced(records, splits))
 
-    def _drained(self, parts: Parts, depth: int) -> Iterator[list[list[Array]]]:
-        parts.settle()
-        for part in range(PARTS):
-            if depth < DEEPEST and parts.size(part) > max(self._limit // 4, 2**16):
-                yield from self._split(parts, part, depth + 1)
-            elif parts.size(part):
-                yield self._cells(np.concatenate(list(parts.read(part))), depth)
+    def _drained(self, partitions: ExternalPartitions, splits: int) -> Iterator[list[list[Array]]]:
+        partitions.settle()
+        most_bytes = max(self._limit // 4, 2**16)
+        for partition in range(N_PARTITIONS):
+            n_bytes = partitions.n_bytes(partition)
+            if splits < MOST_SPLITS and n_bytes > most_bytes:
+                yield from self._split(partitions, partition, splits + 1)
+            elif n_bytes:
+                records = np.concatenate(list(partitions.read(partition)))
+                yield self._kept_cells(records, splits)
 
-    def _split(self, parts: Parts, part: int, depth: int) -> Iterator[list[list[Array]]]:
-        finer = self._new_parts(depth)
+    def _split(
+        self, partitions: ExternalPartitions, partition: int, splits: int
+    ) -> Iterator[list[list[Array]]]:
+        """Partition a large partition again, by the next bits of the tokens."""
+        finer = self._new_partitions(splits)
         try:
-            for records in parts.read(part, max(self._limit // 8, 2**15)):
-                fewer = self._reduced(records, depth - 1)
-                finer.add(_part(fewer["p0"], depth), fewer)
-            yield from self._drained(finer, depth)
+            for records in partitions.read(partition, max(self._limit // 8, 2**15)):
+                fewer = self._reduced(records, splits - 1)
+                finer.add(_partition(fewer["p0"], splits), fewer)
+            yield from self._drained(finer, splits)
         finally:
             finer.close()
 
-    def _places(self, records: Array, depth: int) -> list[Array]:
-        """Which records each lattice keeps: int64 ndarrays of shape (kept,)."""
-        words = [np.ascontiguousarray(records[name]) for name in self._persons]
-        order = ranked(words, np.ascontiguousarray(records["priority"]), PARTS_BITS * (depth + 1))
-        who = _starts([word[order] for word in words])
-        counts = (records[names[0]][order] != DROPPED for names in self._fields)
-        return [order[_first(who, each, self._rows_per_person)] for each in counts]
+    def _ranked(self, records: Array, splits: int) -> tuple[Array, Array]:
+        """The order of the records by person and priority, and the persons' numbers in it."""
+        tokens = [np.ascontiguousarray(records[field]) for field in self._token_fields]
+        priorities = np.ascontiguousarray(records["priority"])
+        # All tokens of a partition begin with the bits by which it was split.
+        order = ranked(tokens, priorities, PARTITION_BITS * (splits + 1))
+        return order, person_numbers([word[order] for word in tokens])
 
-    def _cells(self, records: Array, depth: int) -> list[list[Array]]:
-        places = self._places(records, depth)
+    def _kept_indices(self, records: Array, splits: int) -> list[Array]:
+        """Which records each lattice keeps: int64 ndarrays of shape (kept,)."""
+        order, persons = self._ranked(records, splits)
+        indices = []
+        for fields in self._cell_fields:
+            counts = records[fields[0]][order] != DROPPED
+            indices.append(order[_first_rows(persons, counts, self._rows_per_person)])
+        return indices
+
+    def _kept_cells(self, records: Array, splits: int) -> list[list[Array]]:
+        indices = self._kept_indices(records, splits)
         return [
-            [records[name][rows] for name in names]
-            for names, rows in zip(self._fields, places, strict=True)
+            [records[field][rows] for field in fields]
+            for fields, rows in zip(self._cell_fields, indices, strict=True)
         ]
 
-    def _reduced(self, records: Array, depth: int) -> Array:
-        """Drop the records that no lattice keeps of these alone, and hence of no more than these."""
-        keep = np.zeros(len(records), bool)
-        for rows in self._places(records, depth):
-            keep[rows] = True
-        return records[keep]
+    def _reduced(self, records: Array, splits: int) -> Array:
+        """Drop the records that no lattice keeps of these alone.
+
+        None of them would be kept among more records either: these only move a row further back.
+        """
+        is_kept = np.zeros(len(records), bool)
+        for rows in self._kept_indices(records, splits):
+            is_kept[rows] = True
+        return records[is_kept]
 
 
-def _part(words: Array, depth: int) -> Array:
-    """The part of each person at a depth of splits: uint8 ndarray of shape (rows,)."""
-    return ((words << np.uint64(PARTS_BITS * depth)) >> np.uint64(64 - PARTS_BITS)).astype(np.uint8)
+def _partition(words: Array, splits: int) -> Array:
+    """The partition of each person after some splits: uint8 ndarray of shape (rows,)."""
+    next_bits = words << np.uint64(PARTITION_BITS * splits)
+    return (next_bits >> np.uint64(64 - PARTITION_BITS)).astype(np.uint8)

@@ -1,42 +1,40 @@
-"""What a table would lose before anything is paid: for the custodian's screen, and for nobody else.
+"""Check what a table would lose, before anything is paid for.
 
-Everything here is true of the data, and none of it is protected. It enters no release, log, ledger
-or exception.
+A check is for the custodian's screen only: its numbers are true counts, and none is protected. They
+enter no release, log, ledger or exception.
 
-Memory: a batch, what bounding persons remembers (``spill.memory()``, then a temporary file), and at
-most ``MOST_LABELS`` labels of each axis that are not listed: up to so many they are counted
-exactly, beyond it the counts are lower bounds.
+Memory: one batch; what bounding persons remembers (``memory_limit()`` bytes, then a temporary
+file); and at most ``MOST_LABELS`` unlisted labels of each axis. Up to so many labels are counted
+exactly; beyond, their counts are lower bounds.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from sfumato.arrays import Array
-from sfumato.data import persons as people
-from sfumato.data.bounding import Bounder, fresh_key, ranked
-from sfumato.data.columns import dictionary_of, numbers, of_known_types, text_of
-from sfumato.data.findings import AxisCheck, Check, QuestionCheck, Unmatched
+from sfumato.data.axis_losses import AxisLosses, losses_of
+from sfumato.data.bounding import Bounder, fresh_key
+from sfumato.data.column_types import of_known_types
+from sfumato.data.findings import Check, QuestionCheck
 from sfumato.data.guard import guarded, guarded_batches
+from sfumato.data.persons import normalized_ids
 from sfumato.data.reader import Losses, Progress, RowReader, with_rows
 from sfumato.domain import grid_axis
 from sfumato.errors import DataError, without_frames
-from sfumato.lattice import DROPPED, EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.lattice import DROPPED, Lattice, LatticeAxis
 
 if TYPE_CHECKING:
     from sfumato.data.source import Source
 
-MOST_LABELS = 10_000
-SHOWN = 5
-_LABEL_LENGTH = 60
+NOT_UTF8_HINT = (
+    "Some fields are not UTF-8. Latin-1 or Windows-1252 is likely: save the file as UTF-8."
+)
 
 
 @without_frames
@@ -45,13 +43,15 @@ def check(
     questions: Sequence[tuple[str, Lattice]] | None = None,
     progress: Progress | None = None,
 ) -> Check:
-    """Look at a table as questions would see it, in one pass. For the custodian only.
+    """Read a table as questions would, in one pass, and count what they would lose.
+
+    The result is for the custodian only.
 
     Parameters
     ----------
     source : Source
     questions : sequence of pairs of str and Lattice, or None
-        Title and lattice of each question; None: all axes of the domain together.
+        Title and lattice of each question; None: one question of all axes of the domain.
     progress : callable or None
         Called with the rows done, and all rows or None.
 
@@ -72,12 +72,12 @@ def check(
         return Check(
             source.title, refused=str(refusal), hints=hints, limit=source.unit.rows_per_person
         )
-    look = _Look(source, reader, asked)
+    table_pass = _TablePass(source, reader, asked)
     try:
-        look.at_all(progress)
-        return look.found(hints)
+        table_pass.read(progress)
+        return table_pass.result(hints)
     finally:
-        look.close()
+        table_pass.close()
 
 
 def _everything(source: Source) -> Lattice:
@@ -85,8 +85,8 @@ def _everything(source: Source) -> Lattice:
     return Lattice(tuple(axis.on_lattice(name, one_bin) for name, axis in source.domain.items()))
 
 
-class _Look:
-    """One pass over a table."""
+class _TablePass:
+    """One pass over a table, which counts what each axis and each question loses."""
 
     def __init__(
         self, source: Source, reader: RowReader, asked: Sequence[tuple[str, Lattice]]
@@ -96,56 +96,59 @@ class _Look:
         self._titles = [title for title, _ in asked]
         self._lattices = [lattice for _, lattice in asked]
         axes = dict.fromkeys(axis for lattice in self._lattices for axis in lattice.axes)
-        self._axes: dict[LatticeAxis, _Numbers | _Labels | _Keys] = {
-            axis: _watch(axis) for axis in axes
-        }
+        self._axes: dict[LatticeAxis, AxisLosses] = {axis: losses_of(axis) for axis in axes}
         self._losses = Losses()
         self._rows = 0
         self._without_person = 0
         self._counted = [0] * len(asked)
-        unit = source.unit
-        self._persons = None if unit.person is None else _Persons(unit.rows_per_person, len(asked))
+        self._persons: _PersonCounter | None = None
+        if source.unit.person is not None:
+            self._persons = _PersonCounter(source.unit.rows_per_person, len(asked))
 
-    def at_all(self, progress: Progress | None) -> None:
+    def read(self, progress: Progress | None) -> None:
+        """Read all rows."""
         reader = self._reader
         columns = self._source._columns(self._lattices)
-        total = guarded(reader.name, reader.rows) if progress else None
-        batches = guarded_batches(
-            reader.name, partial(reader.batches_noting, columns, self._losses)
-        )
-        for batch in of_known_types(reader.name, columns, self._source.unit.person, batches):
-            guarded(reader.name, partial(self._at, batch))
+        all_rows = guarded(reader.name, reader.rows) if progress else None
+        read = guarded_batches(reader.name, partial(reader.batches_noting, columns, self._losses))
+        for batch in of_known_types(reader.name, columns, self._source.unit.person, read):
+            guarded(reader.name, partial(self._add_batch, batch))
             if progress:
-                progress(self._rows, total)
+                progress(self._rows, all_rows)
 
-    def _at(self, batch: pa.RecordBatch) -> None:
+    def _add_batch(self, batch: pa.RecordBatch) -> None:
         self._rows += len(batch)
-        has_cell = {axis: watch.at(batch[axis.name]) for axis, watch in self._axes.items()}
-        useful = [
+        has_cell = {axis: losses.add(batch[axis.name]) for axis, losses in self._axes.items()}
+        counts = [
             np.logical_and.reduce([has_cell[axis] for axis in lattice.axes])
             for lattice in self._lattices
         ]
         if self._persons is not None:
-            ids = batch[self._source.unit.person]
-            known = people.ids(ids).is_valid().to_numpy(zero_copy_only=False)
-            self._without_person += int((~known).sum())
-            useful = [each & known for each in useful]
-            self._persons.add(
-                ids, [[np.where(each, 0, DROPPED).astype(np.int32)] for each in useful]
-            )
-        for place, each in enumerate(useful):
-            self._counted[place] += int(each.sum())
+            counts = self._add_persons(self._persons, batch, counts)
+        for question, counted in enumerate(counts):
+            self._counted[question] += int(counted.sum())
 
-    def found(self, hints: tuple[str, ...]) -> Check:
+    def _add_persons(
+        self, persons: _PersonCounter, batch: pa.RecordBatch, counts: list[Array]
+    ) -> list[Array]:
+        """Count the persons of a batch; rows without a person count for no question."""
+        ids = batch[self._source.unit.person]
+        has_person = normalized_ids(ids).is_valid().to_numpy(zero_copy_only=False)
+        self._without_person += int((~has_person).sum())
+        counts = [counted & has_person for counted in counts]
+        # One cell is enough: only whether a row counts matters, not where.
+        persons.add(ids, [[np.where(counted, 0, DROPPED).astype(np.int32)] for counted in counts])
+        return counts
+
+    def result(self, hints: tuple[str, ...]) -> Check:
+        """Give what was found; ``hints`` are those on the form of the file."""
         losses = self._losses
-        persons = (
-            self._persons.found() if self._persons is not None else [None] * len(self._lattices)
-        )
         if losses.not_utf8:
-            hints = (
-                *hints,
-                "Some fields are not UTF-8. Latin-1 or Windows-1252 is likely: save the file as UTF-8.",
-            )
+            hints = (*hints, NOT_UTF8_HINT)
+        axes = [
+            axis_losses.result(losses.unparsed[axis.name], losses.not_utf8[axis.name])
+            for axis, axis_losses in self._axes.items()
+        ]
         return Check(
             self._source.title,
             self._rows,
@@ -153,169 +156,62 @@ class _Look:
             unended=losses.unended,
             without_person=self._without_person,
             limit=self._source.unit.rows_per_person,
-            axes=tuple(
-                watch.found(losses.unparsed[axis.name], losses.not_utf8[axis.name])
-                for axis, watch in self._axes.items()
-            ),
-            questions=tuple(
-                _of_question(title, counted, self._rows, seen)
-                for title, counted, seen in zip(self._titles, self._counted, persons, strict=True)
-            ),
+            axes=tuple(axes),
+            questions=tuple(self._question_checks()),
             hints=hints,
         )
 
+    def _question_checks(self) -> list[QuestionCheck]:
+        dropped = [self._rows - counted for counted in self._counted]
+        if self._persons is None:
+            return [
+                QuestionCheck(title, counted=self._counted[question], dropped=dropped[question])
+                for question, title in enumerate(self._titles)
+            ]
+        checks = []
+        for question, (kept, persons, beyond) in enumerate(self._persons.per_question()):
+            checks.append(
+                QuestionCheck(
+                    self._titles[question],
+                    counted=kept,
+                    dropped=dropped[question],
+                    beyond_limit=self._counted[question] - kept,
+                    persons=persons,
+                    persons_beyond_limit=beyond,
+                )
+            )
+        return checks
+
     def close(self) -> None:
+        """Free memory and disk."""
         if self._persons is not None:
             self._persons.close()
 
 
-def _of_question(title: str, counted: int, rows: int, seen: Array | None) -> QuestionCheck:
-    if seen is None:
-        return QuestionCheck(title, counted, rows - counted)
-    kept, persons, beyond = map(int, seen)
-    return QuestionCheck(title, kept, rows - counted, counted - kept, persons, beyond)
-
-
-# --- axes ---------------------------------------------------------------------------------------------------------------
-
-
-def _watch(axis: LatticeAxis) -> _Numbers | _Labels | _Keys:
-    if isinstance(axis, LabelAxis):
-        return _Labels(axis)
-    return _Keys(axis) if isinstance(axis, KeyAxis) else _Numbers(axis)
-
-
-class _Numbers:
-    def __init__(self, axis: GridAxis | EdgesAxis) -> None:
-        self._axis = axis
-        self._ends = axis.ends
-        self._missing = self._below = self._above = 0
-
-    def at(self, column: pa.Array) -> Array:
-        values = numbers(column, self._axis.time)
-        missing = np.isnan(values)
-        self._missing += int(missing.sum())
-        self._below += int((values < self._ends[0]).sum())
-        self._above += int((values > self._ends[1]).sum())
-        return ~missing if self._axis.missing is None else np.ones(len(values), bool)
-
-    def found(self, unparsed: int, not_utf8: int) -> AxisCheck:
-        edges = isinstance(self._axis, EdgesAxis)
-        return AxisCheck(
-            self._axis.name, self._missing, unparsed, not_utf8, self._below, self._above, edges
-        )
-
-
-class _Labels:
-    def __init__(self, axis: LabelAxis) -> None:
-        self._axis = axis
-        self._missing = self._unmatched = 0
-        self._seen = Counter[str]()
-        self._exact = True
-
-    def at(self, column: pa.Array) -> Array:
-        encoded = dictionary_of(column)
-        if pt.is_null(encoded.type):
-            self._missing += len(column)
-            return np.full(len(column), self._axis.missing)
-        values = [_plain(value) for value in _python(encoded.dictionary)]
-        listed = self._axis.lookup(values)
-        strange = np.array([value is not None for value in values], bool)
-        strange &= (listed < 0) | (listed >= len(self._axis.listed))
-        indices = encoded.indices.cast(pa.int64()).fill_null(len(values)).to_numpy()
-        rows = np.bincount(indices, minlength=len(values) + 1)
-        gone = np.append([value is None for value in values], True)
-        self._missing += int(rows[gone].sum())
-        for place in np.flatnonzero(strange & (rows[:-1] > 0)):
-            self._seen[str(values[place])[:_LABEL_LENGTH]] += int(rows[place])
-            self._unmatched += int(rows[place])
-        if len(self._seen) > 2 * MOST_LABELS:
-            self._seen = Counter(dict(self._seen.most_common(MOST_LABELS)))
-            self._exact = False
-        return np.asarray(np.append(listed, self._axis.missing_cell)[indices] >= 0)
-
-    def found(self, unparsed: int, not_utf8: int) -> AxisCheck:
-        listed = [str(label) for label in self._axis.listed]
-        labels = tuple(
-            Unmatched(label, rows, _nearest(label, listed))
-            for label, rows in self._seen.most_common(SHOWN)
-        )
-        return AxisCheck(
-            self._axis.name,
-            self._missing,
-            unparsed,
-            not_utf8,
-            unmatched=self._unmatched,
-            labels=labels,
-            exact=self._exact,
-        )
-
-
-class _Keys:
-    def __init__(self, axis: KeyAxis) -> None:
-        self._axis = axis
-        self._missing = 0
-
-    def at(self, column: pa.Array) -> Array:
-        held: Array = column.is_valid().to_numpy(zero_copy_only=False)
-        self._missing += int((~held).sum())
-        return held
-
-    def found(self, unparsed: int, not_utf8: int) -> AxisCheck:
-        return AxisCheck(self._axis.name, self._missing, unparsed, not_utf8)
-
-
-def _python(dictionary: pa.Array) -> list[object]:
-    try:
-        return list(dictionary.to_pylist())
-    except UnicodeDecodeError:
-        raw = dictionary.cast(pa.large_binary()).to_pylist()
-        return [None if value is None else text_of(value) for value in raw]
-
-
-def _plain(value: object) -> object:
-    return None if isinstance(value, float) and value != value else value  # noqa: PLR0124
-
-
-def _nearest(label: str, listed: Sequence[str]) -> str | None:
-    """The listed label that a label is likely meant to be: alike but for case and blanks, or nearly alike."""
-    for one in listed:
-        if one.strip().casefold() == label.strip().casefold():
-            return one
-    close = difflib.get_close_matches(label, listed, n=1)
-    return close[0] if close else None
-
-
-# --- persons ------------------------------------------------------------------------------------------------------------
-
-
-class _Persons(Bounder):
+class _PersonCounter(Bounder):
     """Counts persons instead of keeping their rows.
 
-    A person's rows are reduced to one more than the limit, which still shows who has more.
+    A person's rows may be reduced to one more than the limit: this still shows who has more.
     """
 
-    def __init__(self, limit: int, lattices: int) -> None:
+    def __init__(self, limit: int, n_questions: int) -> None:
         super().__init__(fresh_key(), limit + 1)
         self._most = limit
-        self._seen = np.zeros((lattices, 3), np.int64)
+        self._totals = np.zeros((n_questions, 3), np.int64)
 
-    def found(self) -> list[Array | None]:
-        """Rows kept, persons, and persons with more rows than the limit, of each lattice."""
+    def per_question(self) -> list[list[int]]:
+        """The rows kept, the persons, and the persons with more rows than the limit."""
         for _ in self.bounded():
             pass
-        return list(self._seen)
+        totals: list[list[int]] = self._totals.tolist()
+        return totals
 
-    def _cells(self, records: Array, depth: int) -> list[list[Array]]:
-        del depth
-        words = [np.ascontiguousarray(records[name]) for name in self._persons]
-        order = ranked(words, np.ascontiguousarray(records["priority"]))
-        new = np.zeros(len(order), bool)
-        for word in words:
-            new[1:] |= word[order][1:] != word[order][:-1]
-        who = np.cumsum(new)
-        for place, names in enumerate(self._fields):
-            rows = np.bincount(who[records[names[0]][order] != DROPPED])
-            kept = np.minimum(rows, self._most).sum()
-            self._seen[place] += kept, (rows > 0).sum(), (rows > self._most).sum()
+    def _kept_cells(self, records: Array, splits: int) -> list[list[Array]]:
+        """Count the persons of one partition; no cell is wanted."""
+        order, persons = self._ranked(records, splits)
+        for question, fields in enumerate(self._cell_fields):
+            counts = records[fields[0]][order] != DROPPED
+            n_rows = np.bincount(persons[counts])
+            kept = np.minimum(n_rows, self._most).sum()
+            self._totals[question] += kept, (n_rows > 0).sum(), (n_rows > self._most).sum()
         return []

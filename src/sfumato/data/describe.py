@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 from pyarrow import types as pt
 
-from sfumato.data.columns import plain_type
+from sfumato.data.column_types import plain_type
 from sfumato.data.guard import guarded
 from sfumato.data.registry import open_reader
 

@@ -1,10 +1,10 @@
-"""Records in parts: in memory while they fit, then in one temporary file that has no name.
+"""Records in partitions: in memory while they fit, then in one temporary file without a name.
 
-The file is opened in the folder that TMPDIR names, readable by its owner only. Linux gives it no
-name at all, other systems take the name away before anything is written: however the process ends,
-by an error, Ctrl-C, kill -TERM or kill -9, the system frees the space and nothing is left.
-Not covered: the blocks that were freed are not overwritten; a disk that is not encrypted keeps them
-until it needs them.
+The file lies in the folder that TMPDIR names, and only its owner can read it. Linux gives it no
+name at all; other systems remove the name before anything is written. However the process ends, by
+an error, Ctrl-C, kill -TERM or kill -9, the system frees the space and nothing is left.
+Not covered: the freed blocks are not overwritten. A disk that is not encrypted keeps them until it
+needs the space.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ import numpy as np
 from sfumato.arrays import Array
 from sfumato.errors import DataError, UsageError
 
-MEMORY = 2**28
-"""How many bytes of records are held before they go to a file, unless SFUMATO_MEMORY says otherwise."""
+DEFAULT_MEMORY = 2**28
+"""How many bytes of records are held before they go to a file, without SFUMATO_MEMORY."""
 
-PARTS_BITS = 6
-PARTS = 2**PARTS_BITS
+PARTITION_BITS = 6
+N_PARTITIONS = 2**PARTITION_BITS
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
-Shrink = Callable[[Array], Array]
+Reduce = Callable[[Array], Array]
+"""Drops the records that are not needed, of all that it is given."""
 
 
-def memory() -> int:
-    """How many bytes of records a scan may hold: ``SFUMATO_MEMORY``, such as ``256M``, or the default.
+def memory_limit() -> int:
+    """How many bytes of records a scan may hold: ``SFUMATO_MEMORY``, such as ``256M``, or 2**28.
 
     Raises
     ------
     UsageError
-        If the variable is no such number.
+        If the variable is no number of bytes.
     """
     text = os.environ.get("SFUMATO_MEMORY", "").strip()
     if not text:
-        return MEMORY
+        return DEFAULT_MEMORY
     found = re.fullmatch(r"([0-9]{1,15}) ?([KMG]?)i?B?", text, re.IGNORECASE)
     if found is None:
         raise UsageError(
@@ -51,101 +52,108 @@ def memory() -> int:
     return int(found[1]) * _UNITS[found[2].upper()]
 
 
-class Parts:
-    """Records of one structured type, dealt into parts.
+class ExternalPartitions:
+    """Records of one structured type in 64 partitions, held in memory and in a file.
 
     Parameters
     ----------
     limit : int
         How many bytes are held in memory.
-    shrink : callable or None
-        Drops records that are not needed, part by part, before they are written; called where it is
-        seen to help.
+    reduce : callable or None
+        Drops records that are not needed, one partition at a time, before they are written. It is
+        called only where it turns out to help.
     """
 
-    def __init__(self, limit: int, shrink: Shrink | None = None) -> None:
+    def __init__(self, limit: int, reduce: Reduce | None = None) -> None:
         self._limit = limit
-        self._shrink = shrink
-        self._held: list[list[Array]] = [[] for _ in range(PARTS)]
+        self._reduce = reduce
+        self._held: list[list[Array]] = [[] for _ in range(N_PARTITIONS)]
         self._held_bytes = 0
-        self._written: list[list[tuple[int, int]]] = [
-            [] for _ in range(PARTS)
-        ]  # where, how many bytes
+        # Of each partition, the pieces of the file that hold it: offset and number of bytes.
+        self._pieces: list[list[tuple[int, int]]] = [[] for _ in range(N_PARTITIONS)]
         self._file: FileIO | None = None
-        self.written = 0
+        self.bytes_written = 0
         self._dtype = np.dtype(np.uint8)
 
-    def add(self, part: Array, records: Array) -> None:
-        """Deal records: ``part`` is a uint8 ndarray of shape (records,)."""
+    def add(self, partitions: Array, records: Array) -> None:
+        """Add records; ``partitions`` is a uint8 ndarray of shape (records,)."""
         self._dtype = records.dtype
-        dealt = records[np.argsort(part, kind="stable")]
-        stops = np.cumsum(np.bincount(part, minlength=PARTS)).tolist()
-        for i, (start, stop) in enumerate(zip([0, *stops], stops, strict=False)):
+        grouped = records[np.argsort(partitions, kind="stable")]
+        stops = np.cumsum(np.bincount(partitions, minlength=N_PARTITIONS)).tolist()
+        start = 0
+        for held, stop in zip(self._held, stops, strict=True):
             if start < stop:
-                self._held[i].append(dealt[start:stop])
-        self._held_bytes += dealt.nbytes
+                held.append(grouped[start:stop])
+            start = stop
+        self._held_bytes += grouped.nbytes
         if self._held_bytes > self._limit:
-            self._spill()
+            self._flush()
 
     def settle(self) -> None:
-        """Send what is held to the file if any part went there, so that the memory is free."""
+        """Write the records that are held, if any were written before. This frees the memory."""
         if self._file is not None:
-            self._spill()
+            self._flush()
 
-    def size(self, part: int) -> int:
-        """How many bytes a part has."""
-        return sum(records.nbytes for records in self._held[part]) + sum(
-            size for _, size in self._written[part]
-        )
+    def n_bytes(self, partition: int) -> int:
+        """How many bytes a partition has, in memory and in the file."""
+        held = sum(records.nbytes for records in self._held[partition])
+        return held + sum(size for _, size in self._pieces[partition])
 
-    def read(self, part: int, block: int = 2**62) -> Iterator[Array]:
-        """Give the records of a part and forget those held, in pieces of at most ``block`` bytes from the file."""
-        held = self._held[part]
-        self._held[part] = []
+    def read(self, partition: int, most_bytes: int = 2**62) -> Iterator[Array]:
+        """Give the records of a partition, and forget those that were held in memory.
+
+        Records from the file come in blocks of at most ``most_bytes`` bytes.
+        """
+        held = self._held[partition]
+        self._held[partition] = []
         self._held_bytes -= sum(records.nbytes for records in held)
         yield from held
-        step = max(1, block // self._dtype.itemsize) * self._dtype.itemsize
-        for start, size in self._written[part]:
-            for offset in range(0, size, step):
-                yield self._load(start + offset, min(step, size - offset))
+        # A block holds whole records, and at least one.
+        block = max(1, most_bytes // self._dtype.itemsize) * self._dtype.itemsize
+        for start, size in self._pieces[partition]:
+            for offset in range(0, size, block):
+                yield self._load(start + offset, min(block, size - offset))
 
     def close(self) -> None:
-        """Forget everything, and give the disk back."""
-        self._held = [[] for _ in range(PARTS)]
+        """Forget all records, and free the disk."""
+        self._held = [[] for _ in range(N_PARTITIONS)]
         if self._file is not None:
             self._file.close()
 
-    def _spill(self) -> None:
-        shrink = self._shrink
+    def _flush(self) -> None:
+        """Write all records that are held to the file, reduced where that helps."""
+        reduce = self._reduce
         tried = False
-        for part, held in enumerate(self._held):
+        for partition, held in enumerate(self._held):
             if not held:
                 continue
             records = np.concatenate(held)
-            self._held[part] = []
-            if shrink is not None:
-                fewer = shrink(records)
-                shrink = (
-                    shrink if tried or 4 * len(fewer) < 3 * len(records) else None
-                )  # the first part tells for all
-                records = fewer
+            self._held[partition] = []
+            if reduce is not None:
+                fewer = reduce(records)
+                # Persons are spread over the partitions at random: the first one tells for all
+                # whether reducing is worth its time.
+                if not tried and 4 * len(fewer) >= 3 * len(records):
+                    reduce = None
                 tried = True
-            self._write(part, records)
+                records = fewer
+            self._write(partition, records)
         self._held_bytes = 0
 
-    def _write(self, part: int, records: Array) -> None:
+    def _write(self, partition: int, records: Array) -> None:
         left = memoryview(records.view(np.uint8).data)
         try:
             if self._file is None:
+                # It lives as long as this object; ``close`` closes it.
                 self._file = tempfile.TemporaryFile(buffering=0, prefix="sfumato-")  # noqa: SIM115
-            self._file.seek(self.written)
+            self._file.seek(self.bytes_written)
             while left:
                 left = left[self._file.write(left) :]
         except OSError as error:
             obstacle = f"the folder for temporary files cannot be written to ({error.strerror})"
         else:
-            self._written[part].append((self.written, records.nbytes))
-            self.written += records.nbytes
+            self._pieces[partition].append((self.bytes_written, records.nbytes))
+            self.bytes_written += records.nbytes
             return
         raise DataError(
             "bounding each person's rows",
@@ -159,12 +167,12 @@ class Parts:
         assert self._file is not None
         self._file.seek(start)
         while left:
-            got = self._file.readinto(left)
-            if not got:
+            n_read = self._file.readinto(left)
+            if not n_read:
                 raise DataError(
                     "bounding each person's rows",
                     "a temporary file lost its end",
                     "Check the disk that TMPDIR names",
                 )
-            left = left[got:]
+            left = left[n_read:]
         return records

@@ -204,13 +204,13 @@ class Source:
         UsageError
             If a lattice has an axis that the domain does not have.
         """
-        from sfumato.data.external_partitions import memory
+        from sfumato.data.external_partitions import memory_limit
 
         columns = self._columns(lattices)
         parts = guarded(self._reader.name, self._reader.parts)
         schemas = [self._fitting(part, columns) for part in parts]
         if (person := self.unit.person) is not None:
-            memory()  # refused here, if it is no limit, and not after the charge
+            memory_limit()  # refused here, if it is no limit, and not after the charge
             self._check_ids([schema.field(person).type for schema in schemas])
         for name, column in columns.items():
             if column is not None and column.has_keys:
@@ -218,7 +218,7 @@ class Source:
 
     def _fitting(self, table: Reader, columns: dict[str, Column]) -> pa.Schema:
         """The schema of one table, if it has each column once and of a type that fits."""
-        from sfumato.data.columns import misfit, type_name
+        from sfumato.data.column_types import misfit, type_name
 
         _check_names(table, columns)
         schema = guarded(table.name, partial(table.schema, columns))
@@ -234,7 +234,7 @@ class Source:
         return schema
 
     def _check_ids(self, types: list[pa.DataType]) -> None:
-        from sfumato.data.columns import ids_form, type_name
+        from sfumato.data.column_types import ids_form, type_name
 
         if ids_form(types) is None:
             raise DataError(
@@ -244,7 +244,7 @@ class Source:
             )
 
     def _check_keys(self, name: str, types: list[pa.DataType]) -> None:
-        from sfumato.data.columns import keys_kind, type_name
+        from sfumato.data.column_types import keys_kind, type_name
 
         if len({keys_kind(type_) for type_ in types} - {"null"}) > 1:
             raise DataError(

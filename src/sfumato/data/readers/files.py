@@ -10,7 +10,8 @@ from typing import TypeGuard
 
 import pyarrow as pa
 
-from sfumato.data.columns import decoded, ids_form
+from sfumato.data.column_types import ids_form
+from sfumato.data.columns import decoded
 from sfumato.data.guard import guarded, guarded_batches, stat_file
 from sfumato.data.reader import Columns, Losses, RowReader
 from sfumato.data.readers.csv import CsvFile

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow.types as pt
 
 from sfumato.arrays import Array
-from sfumato.data.columns import misfit, numbers, plain_type
+from sfumato.data.column_types import misfit, plain_type
+from sfumato.data.columns import numbers
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.reader import Losses, RowReader, with_rows
 from sfumato.data.registry import open_reader

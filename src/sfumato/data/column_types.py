@@ -1,0 +1,155 @@
+"""What a column may hold, decided by its Arrow type alone, before any value is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from sfumato.data.reader import Column, Columns
+from sfumato.errors import DataError
+
+_TypeTest = Callable[[pa.DataType], bool]
+_KINDS: dict[str, tuple[_TypeTest, ...]] = {
+    "null": (pt.is_null,),
+    "boolean": (pt.is_boolean,),
+    "number": (pt.is_integer, pt.is_floating, pt.is_decimal),
+    "text": (pt.is_string, pt.is_large_string, pt.is_string_view),
+    "bytes": (pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary, pt.is_binary_view),
+    "time": (pt.is_date, pt.is_timestamp),
+}
+
+
+def _kind(type_: pa.DataType) -> str:
+    for kind, tests in _KINDS.items():
+        if any(test(type_) for test in tests):
+            return kind
+    return "other"
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type of the values: for a dictionary column, that of its dictionary."""
+    return type_.value_type if pt.is_dictionary(type_) or pt.is_run_end_encoded(type_) else type_
+
+
+def type_name(type_: pa.DataType) -> str:
+    """What an error calls a type.
+
+    It leaves out names of fields and numbers of digits, which an engine may have read off the
+    values.
+    """
+    plain = plain_type(type_)
+    if pt.is_decimal(plain):
+        return "decimal"
+    if _kind(plain) == "other" and not pt.is_primitive(plain):
+        return "an engine's own or a nested one"
+    return str(type_)
+
+
+def misfit(column: Column, type_: pa.DataType) -> str | None:
+    """Say what a column would have to hold instead; None if its type fits."""
+    kind = _kind(plain_type(type_))
+    if kind == "null":
+        return None
+    if column is None:
+        fits = kind in ("number", "boolean", "text", "bytes", "time")
+        return None if fits else "ids of persons are text or integers"
+    # Of the numbers, only integers of 64 bits can be keys.
+    fits = keys_kind(type_) is not None if column.has_keys else kind in column.value_kinds
+    return None if fits else column.declared
+
+
+def keys_kind(type_: pa.DataType) -> str | None:
+    """Say what kind of keys a column holds.
+
+    Returns
+    -------
+    {"text", "boolean", "number", "null"} or None
+        "null" for a column of nothing but nulls, None if its values cannot be keys.
+    """
+    plain = plain_type(type_)
+    kind = _kind(plain)
+    if kind == "number":
+        return kind if pt.is_integer(plain) and not pt.is_uint64(plain) else None
+    return kind if kind in ("text", "boolean", "null") else None
+
+
+def ids_form(types: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Choose the one type to which the ids of persons of several files are converted.
+
+    Returns
+    -------
+    pyarrow.DataType or None
+        None if equal ids might become unequal: 0.1 in single precision is not 0.1 in double.
+    """
+    plain = [plain_type(type_) for type_ in types]
+    distinct = list(dict.fromkeys(type_ for type_ in plain if not pt.is_null(type_)))
+    if not distinct:
+        return pa.null()
+    if len(distinct) == 1:
+        return distinct[0]
+    if all(_kind(type_) == "text" for type_ in distinct):
+        return pa.large_string()
+    if all(_kind(type_) == "bytes" for type_ in distinct):
+        return pa.large_binary()
+    if all(pt.is_integer(type_) and not pt.is_uint64(type_) for type_ in distinct):
+        return pa.int64()
+    return None
+
+
+# --- types that change while rows are read ------------------------------------------------------
+
+
+def of_known_types(
+    name: str,
+    columns: Columns,
+    person: str | None,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Pass batches on, and refuse one whose types are not those checked before the charge.
+
+    Whether a cast to the expected type succeeds would depend on the values. And if ids of persons
+    changed their type within a table, they would name other persons from there on.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the table.
+    columns : Columns
+    person : str or None
+        The person's column.
+    batches : iterator of pyarrow.RecordBatch
+    """
+    last: pa.Schema | None = None
+    for batch in batches:
+        schema = batch.schema
+        if last is None or not schema.equals(last):
+            _check_batch(name, columns, schema)
+            if person is not None and last is not None:
+                _check_ids(name, person, last, schema)
+            last = schema
+        yield batch
+
+
+def _check_batch(name: str, columns: Columns, schema: pa.Schema) -> None:
+    for column, asked in columns.items():
+        index = schema.get_field_index(column)
+        if index < 0:
+            raise _changed(name, column, "some of its rows come without the column")
+        type_ = schema.field(index).type
+        if obstacle := misfit(asked, type_):
+            raise _changed(
+                name, column, f"some of its rows are of type {type_name(type_)}, and {obstacle}"
+            )
+
+
+def _check_ids(name: str, person: str, last: pa.Schema, schema: pa.Schema) -> None:
+    if ids_form([last.field(person).type, schema.field(person).type]) is None:
+        raise _changed(name, person, "ids of persons are of different types in different rows")
+
+
+def _changed(name: str, column: str, obstacle: str) -> DataError:
+    return DataError(
+        f"{name}, column {column!r}", obstacle, "Write the column with one type in all rows"
+    )
