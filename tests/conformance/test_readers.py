@@ -76,7 +76,7 @@ def test_a_reader_of_somebody_elses_keeps_the_contract() -> None:
 
 
 def test_every_reader_that_is_registered_is_in_this_suite(tmp_path: Path) -> None:
-    seen = {"Array"}
+    seen = {"NumpyArray"}
     for number, make in enumerate(KINDS.values()):
         folder = tmp_path / str(number)
         folder.mkdir()

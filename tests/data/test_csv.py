@@ -14,8 +14,8 @@ import pytest
 import sfumato as sf
 from sfumato.data import count, step_reader
 from sfumato.data.reader import Losses
-from sfumato.data.readers import csvrows
-from sfumato.data.readers.csv import CsvFile, _rows
+from sfumato.data.readers import csv_rows
+from sfumato.data.readers.csv import CsvFile, RowForm, read_rows
 from sfumato.domain import grid_axis
 from sfumato.lattice import Lattice
 
@@ -91,8 +91,8 @@ ROWS: dict[str, tuple[bytes, list[dict[int, int]]]] = {
 def test_one_row_moves_itself_alone(
     row: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csvrows, "LONGEST", 256)
-    monkeypatch.setattr(csvrows, "WINDOW", 512)
+    monkeypatch.setattr(csv_rows, "LONGEST", 256)
+    monkeypatch.setattr(csv_rows, "WINDOW", 512)
     text, more = ROWS[row]
     before = counts(tmp_path / "t.csv", HEAD + GOOD * 40)
     if place == "first":
@@ -111,8 +111,8 @@ def test_one_row_moves_itself_alone(
 def test_a_row_without_an_end_costs_its_first_line_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csvrows, "LONGEST", 256)
-    monkeypatch.setattr(csvrows, "WINDOW", 512)
+    monkeypatch.setattr(csv_rows, "LONGEST", 256)
+    monkeypatch.setattr(csv_rows, "WINDOW", 512)
     before = counts(tmp_path / "t.csv", HEAD + GOOD * 40)
     for stray in (b'31,2020,"a,true,1\n', b"3" * 300 + b",x,x,x,x\n", b"9" * 5000 + b"\n"):
         for content in (stray + GOOD * 40, GOOD * 20 + stray + GOOD * 20, GOOD * 40 + stray):
@@ -121,7 +121,7 @@ def test_a_row_without_an_end_costs_its_first_line_only(
 
 
 def test_a_row_of_almost_a_megabyte_is_a_row(tmp_path: Path) -> None:
-    longest = csvrows.LONGEST - len(b"31,2020-01-01,,true,1\n")
+    longest = csv_rows.LONGEST - len(b"31,2020-01-01,,true,1\n")
     for size, cells in ((longest, {2: 1}), (longest + 1, {})):
         row = b"31,2020-01-01," + b"k" * size + b",true,1\n"
         path = tmp_path / "t.csv"
@@ -263,8 +263,8 @@ def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
         signs = [*marks, ",", "\n", "\r", "\r\n", " ", "a", "1", "", "\0"]
         data = "".join(rng.choice(signs) for _ in range(rng.randrange(80))).encode()
         longest = rng.choice([8, 16, 24, 1000])
-        monkeypatch.setattr(csvrows, "LONGEST", longest)
-        monkeypatch.setattr(csvrows, "WINDOW", longest * rng.choice([2, 4]))
+        monkeypatch.setattr(csv_rows, "LONGEST", longest)
+        monkeypatch.setattr(csv_rows, "WINDOW", longest * rng.choice([2, 4]))
         place, lost = 0, []
 
         def fill(into: memoryview) -> int:
@@ -275,10 +275,10 @@ def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
             return len(part)
 
         whole, found = [], []
-        for piece in csvrows.pieces(fill, lambda: lost.append(1)):  # noqa: B023
+        for piece in csv_rows.pieces(fill, lambda: lost.append(1)):  # noqa: B023
             whole.append(bytes(piece))
             if bytes(piece).strip(b"\r\n") or len(names) == 1:
-                table = _rows(piece, names, names, [], Losses())
+                table = read_rows(piece, RowForm(names, names, []), Losses())
                 found += zip(*(table[name].to_pylist() for name in names), strict=True)
         rows, dropped = cut(data, longest)
         assert (b"".join(whole), len(lost)) == (b"".join(rows), dropped), data

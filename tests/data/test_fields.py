@@ -121,7 +121,7 @@ def test_a_field_is_read_alike_alone_and_among_others(
 @given(NUMBERS)
 def test_numbers_read_as_a_column_are_those_read_one_by_one(text: str) -> None:
     try:
-        fast = fields._floats(pa.array([text.encode()], pa.binary()))
+        fast = fields._doubles(pa.array([text.encode()], pa.binary()))
     except pa.ArrowInvalid:
         return
     single = fields._number(text.encode())
@@ -132,9 +132,10 @@ def test_numbers_read_as_a_column_are_those_read_one_by_one(text: str) -> None:
 @given(TIMES)
 def test_times_read_as_a_column_are_those_read_one_by_one(text: str) -> None:
     raw = text.encode()
-    for way in fields._WAYS:
-        for fast in fields._cast(pa.array([raw], pa.binary()), way):
-            assert plain(fields._in_microseconds(fast)) == [field_microseconds(raw)], way
+    for type_ in fields._TIME_TYPES:
+        times = fields._cast(pa.array([raw], pa.binary()), type_)
+        if times is not None:
+            assert plain(fields._in_microseconds(times)) == [field_microseconds(raw)], type_
 
 
 @settings(max_examples=100, deadline=None)

@@ -335,8 +335,8 @@ def test_a_date_is_a_date_in_all_engines() -> None:
 def test_line_breaks_in_quotation_marks_across_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.data.readers.csvrows.WINDOW", 64)
-    monkeypatch.setattr("sfumato.data.readers.csvrows.LONGEST", 32)
+    monkeypatch.setattr("sfumato.data.readers.csv_rows.WINDOW", 64)
+    monkeypatch.setattr("sfumato.data.readers.csv_rows.LONGEST", 32)
     (tmp_path / "t.csv").write_text("w,x\n" + '"a\n\n\nb",0.5\n' * 200)
     domain = Domain(w=Categories(["a\n\n\nb"]))
     assert count(source(tmp_path / "t.csv", domain), [Lattice((LabelAxis("w", ("a\n\n\nb",)),))])[

@@ -1,9 +1,10 @@
-"""Tables in, counted cells out: the only room that reads data.
+"""Read tables and count their rows in cells: no other package reads data.
 
 ``source.py`` joins a table, its public domain and the unit of privacy, and counts for the
-publisher; ``reader.py`` is the seam to engines, ``readers/`` holds one file an engine, and
-``registry.py`` lists them; ``columns.py`` turns columns into numbers and labels; ``scan.py``
-counts; ``bounding.py`` bounds each person's rows.
+publisher. ``reader.py`` is the interface to engines; ``readers/`` holds one file for each engine,
+and ``registry.py`` lists them. ``column_types.py`` says what a column may hold, and ``columns.py``
+converts columns to numbers and labels. ``scan.py`` counts, and ``bounding.py`` bounds each person's
+rows. ``check.py`` tells the custodian what a table would lose.
 """
 
 from sfumato.data.reader import CountingReader, Reader, RowReader

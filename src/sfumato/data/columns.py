@@ -1,4 +1,4 @@
-"""Convert Arrow columns to IEEE doubles or to the cells of labels, by the same rules for all tables.
+"""Convert Arrow columns to IEEE doubles or cells of labels, by the same rules for all tables.
 
 * Integers and booleans become doubles. Integers beyond 2**53 are rounded to the nearest double,
   ties to even. A decimal becomes the nearest double, as if read from text.

@@ -1,4 +1,4 @@
-"""What a file's schema says of its columns, and nothing that its rows say."""
+"""Say what a file's schema tells about its columns. No row is read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Kind: TypeAlias = Literal[
 
 
 def kinds(path: str | os.PathLike[str]) -> dict[str, Kind]:
-    """Name the columns of a file or folder in order, and what kind of values each holds.
+    """Name the columns of a file or folder, in order, and the kind of values that each holds.
 
-    The kinds of a CSV file's columns are unknown, as are those of columns that folders name: they
-    declare none.
+    A CSV file declares no types, and neither does the name of a folder: the kinds of such columns
+    are unknown.
 
     Raises
     ------
@@ -31,21 +31,24 @@ def kinds(path: str | os.PathLike[str]) -> dict[str, Kind]:
         If the file cannot be read.
     """
     table = open_reader(path, (), None)
-    found: dict[str, Kind] = dict.fromkeys(guarded(table.name, table.names), "unknown")
+    kinds_of: dict[str, Kind] = dict.fromkeys(guarded(table.name, table.names), "unknown")
     for field in guarded(table.name, partial(table.schema, {})):
-        found[field.name] = _kind(plain_type(field.type))
-    return found
+        kinds_of[field.name] = _kind(plain_type(field.type))
+    return kinds_of
+
+
+_TESTS: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
+    "yes or no": (pt.is_boolean,),
+    "whole": (pt.is_integer,),
+    "number": (pt.is_floating, pt.is_decimal),
+    "date": (pt.is_date,),
+    "time": (pt.is_timestamp,),
+    "text": (pt.is_string, pt.is_large_string),
+}
 
 
 def _kind(type_: pa.DataType) -> Kind:
-    tests: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
-        "yes or no": (pt.is_boolean,),
-        "whole": (pt.is_integer,),
-        "number": (pt.is_floating, pt.is_decimal),
-        "date": (pt.is_date,),
-        "time": (pt.is_timestamp,),
-        "text": (pt.is_string, pt.is_large_string),
-    }
-    return next(
-        (kind for kind, several in tests.items() if any(test(type_) for test in several)), "other"
-    )
+    for kind, tests in _TESTS.items():
+        if any(test(type_) for test in tests):
+            return kind
+    return "other"

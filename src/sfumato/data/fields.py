@@ -1,19 +1,21 @@
-"""Fields of text to values, each by itself: what the domain declares says how a field is read, and nothing else does.
+"""Read the fields of text files as values, each field by itself.
 
-A field that does not parse is a missing value. A column whose fields all have one plain form is
-read as a whole, which is fast, and any other field by field; both give the same values
-(``tests/data/test_fields.py``).
+The domain's declaration says how a field is read, and nothing else does. A field that does not
+parse is a missing value.
 
 * Numbers: an optional sign and digits, with a point or an exponent; ``inf``, ``infinity``; ``true``
-  is 1, ``false`` 0.
+  is 1, ``false`` is 0.
 * Dates and times, by ISO 8601: a date; or a date, a space or T, and a time to the hour, the minute,
-  the second or a part of it, with or without a zone (``Z``, ``+01``, ``+0100``, ``+01:00``). One
-  without a zone is read as UTC.
+  the second or a part of it, with or without a zone (``Z``, ``+01``, ``+0100``, ``+01:00``). A time
+  without a zone is read as UTC. ``sfumato.times`` reads a single one.
 * Labels: text as it stands; whole numbers by value; booleans as ``true``, ``True``, ``TRUE``, ``1``
   and their opposites.
 * Keys and persons: text as it stands.
 
 Blanks around numbers, dates and booleans do not matter. Text that is not UTF-8 does not parse.
+
+A column whose fields all have one plain form is read as a whole, which is fast. Any other column is
+read field by field where it has to be. Both give the same values (``tests/data/test_fields.py``).
 """
 
 from __future__ import annotations
@@ -33,10 +35,13 @@ from sfumato.data.reader import Column
 from sfumato.lattice import Label
 from sfumato.times import BLANKS, field_microseconds
 
-Single: TypeAlias = Callable[[bytes], object]
+ReadOne: TypeAlias = Callable[[bytes], object]
 """Reads one field by itself; None where it does not parse."""
 
-MOMENT = pa.timestamp("us", "UTC")
+ReadAll: TypeAlias = Callable[[pa.Array], pa.Array]
+"""Reads a column as a whole; every field of it parses, or is null."""
+
+TIMESTAMP = pa.timestamp("us", "UTC")
 _TRUE = (b"1", b"True", b"TRUE", b"true")
 _FALSE = (b"0", b"False", b"FALSE", b"false")
 
@@ -50,13 +55,25 @@ def declared(column: Column) -> pa.DataType:
         if "text" in kinds:
             return pa.string()
         return pa.int64() if "number" in kinds else pa.bool_()
-    return pa.float64() if column.time is None else MOMENT
+    return pa.float64() if column.time is None else TIMESTAMP
 
 
 def parse(texts: pa.Array, column: Column) -> pa.Array:
-    """Read the fields of a column: bytes in, null where a field is missing; values out, null where it does not parse.
+    """Read the fields of a column.
 
-    >>> from sfumato.domain import (Interval, grid_axis)
+    Parameters
+    ----------
+    texts : pyarrow.BinaryArray of shape (rows,)
+        The fields as bytes; null where a field is missing.
+    column : Column
+
+    Returns
+    -------
+    pyarrow.Array of shape (rows,)
+        The values, of type ``declared(column)``; null where a field is missing or does not parse.
+        Whole-number labels may come in dictionary form.
+
+    >>> from sfumato.domain import Interval, grid_axis
     >>> axis = grid_axis("x", Interval(0, 9), 3)
     >>> parse(pa.array([b"1", b" 2.5", b"two", None, b"true"]), axis).to_pylist()
     [1.0, 2.5, None, None, 1.0]
@@ -65,59 +82,63 @@ def parse(texts: pa.Array, column: Column) -> pa.Array:
     if pt.is_float64(type_):
         return _numbers(texts)
     if pt.is_timestamp(type_):
-        return _moments(texts)
+        return _timestamps(texts)
     if pt.is_boolean(type_):
-        return _mapped(texts, _boolean, type_)
+        return _one_by_one(texts, _boolean, type_)
     if column is not None and pt.is_integer(type_):
-        return _whole(texts, column.listed)
+        return _whole_labels(texts, column.listed)
     return _texts(texts)
 
 
-# --- text ---------------------------------------------------------------------------------------------------------------
+# --- whole columns and single fields ------------------------------------------------------------
+
+
+def _one_by_one(texts: pa.Array, read_one: ReadOne, type_: pa.DataType) -> pa.Array:
+    """Read each distinct field once."""
+    encoded = texts.dictionary_encode()
+    values = pa.array([read_one(raw) for raw in encoded.dictionary.to_pylist()], type_)
+    return values.take(encoded.indices)
+
+
+def _plain_as_a_whole(
+    texts: pa.Array, is_plain: pa.Array, read_all: ReadAll, read_one: ReadOne
+) -> pa.Array:
+    """Read the fields of a plain form as a whole, and the others one by one."""
+    is_plain = is_plain.fill_null(False)
+    values = read_all(pc.if_else(is_plain, texts, None))
+    is_odd = pc.and_not(texts.is_valid(), is_plain)
+    # Times are read one by one as integers, and cast afterwards.
+    type_ = pa.int64() if pt.is_timestamp(values.type) else values.type
+    odd_values = _one_by_one(texts.filter(is_odd), read_one, type_)
+    return pc.replace_with_mask(values, is_odd, odd_values.cast(values.type))
+
+
+# --- text ---------------------------------------------------------------------------------------
 
 
 def _texts(texts: pa.Array) -> pa.Array:
     try:
         return texts.cast(pa.string())
     except pa.ArrowInvalid:
-        return _mapped(texts, text_of, pa.string())
+        return _one_by_one(texts, text_of, pa.string())
 
 
-def _mapped(texts: pa.Array, single: Single, type_: pa.DataType) -> pa.Array:
-    """Read each distinct field once."""
-    encoded = texts.dictionary_encode()
-    values = pa.array([single(raw) for raw in encoded.dictionary.to_pylist()], type_)
-    return values.take(encoded.indices)
-
-
-def _by_field(
-    texts: pa.Array, easy: pa.Array, bulk: Callable[[pa.Array], pa.Array], single: Single
-) -> pa.Array:
-    """Read the fields that ``easy`` marks together, and the others one by one."""
-    easy = easy.fill_null(False)
-    values = bulk(pc.if_else(easy, texts, None))
-    odd = pc.and_not(texts.is_valid(), easy)
-    others = _mapped(
-        texts.filter(odd), single, pa.int64() if pt.is_timestamp(values.type) else values.type
-    )
-    return pc.replace_with_mask(values, odd, others.cast(values.type))
-
-
-# --- numbers ------------------------------------------------------------------------------------------------------------
+# --- numbers ------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,40}")
-_EASY_NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+_PLAIN_NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
     try:
-        return _floats(texts)
+        return _doubles(texts)
     except pa.ArrowInvalid:
-        return _by_field(texts, pc.match_substring_regex(texts, _EASY_NUMBER), _floats, _number)
+        is_plain = pc.match_substring_regex(texts, _PLAIN_NUMBER)
+        return _plain_as_a_whole(texts, is_plain, _doubles, _number)
 
 
-def _floats(texts: pa.Array) -> pa.Array:
+def _doubles(texts: pa.Array) -> pa.Array:
     return texts.cast(pa.string()).cast(pa.float64())
 
 
@@ -130,10 +151,11 @@ def _decimal(raw: bytes) -> float | None:
     raw = raw.strip(BLANKS)
     if _NUMBER.fullmatch(raw):
         return float(raw)
-    word = raw.lower().lstrip(b"+-") if raw[:2] not in (b"++", b"--", b"+-", b"-+") else b""
+    sign = raw[:1] if raw[:1] in (b"+", b"-") else b""
+    word = raw.removeprefix(sign).lower()
     if word in (b"inf", b"infinity"):
-        return float("-inf") if raw.startswith(b"-") else float("inf")
-    return float("nan") if word == b"nan" or word.startswith(b"nan(") else None
+        return -math.inf if sign == b"-" else math.inf
+    return math.nan if word == b"nan" or word.startswith(b"nan(") else None
 
 
 def whole_number(raw: bytes | None) -> int | None:
@@ -146,35 +168,40 @@ def whole_number(raw: bytes | None) -> int | None:
 
 def _boolean(raw: bytes) -> bool | None:
     raw = raw.strip(BLANKS)
-    return raw in _TRUE if raw in _TRUE or raw in _FALSE else None
+    if raw in _TRUE:
+        return True
+    return False if raw in _FALSE else None
 
 
-def _whole(texts: pa.Array, listed: Sequence[Label]) -> pa.Array:
-    """Labels that are listed as they are, and some number that is not listed for all other numbers."""
-    other = next(number for number in count() if number not in listed)
+def _whole_labels(texts: pa.Array, listed: Sequence[Label]) -> pa.Array:
+    """Read labels that are whole numbers; every number that is not listed becomes the same one."""
+    unlisted = next(number for number in count() if number not in listed)
 
-    def single(raw: bytes) -> int | None:
-        # As doubles, two long labels would meet.
-        whole = _WHOLE.fullmatch(raw.strip(BLANKS))
-        number = int(raw) if whole else _decimal(raw)
+    def read_one(raw: bytes) -> int | None:
+        # Whole numbers are not read as doubles: two long labels would then become equal.
+        is_whole = _WHOLE.fullmatch(raw.strip(BLANKS))
+        number = int(raw) if is_whole else _decimal(raw)
         if number is None or math.isnan(number):
             return None
-        return int(number) if number in listed else other
+        return int(number) if number in listed else unlisted
 
     encoded = texts.dictionary_encode()
-    numbers = pa.array([single(raw) for raw in encoded.dictionary.to_pylist()], pa.int64())
+    numbers = pa.array([read_one(raw) for raw in encoded.dictionary.to_pylist()], pa.int64())
     if numbers.null_count:
         return numbers.take(encoded.indices)
     return pa.DictionaryArray.from_arrays(encoded.indices, numbers)
 
 
-# --- dates and times ----------------------------------------------------------------------------------------------------
+# --- dates and times ----------------------------------------------------------------------------
 
 _ZONE = r"(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)"
 _CLOCK = r"[ T]([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?"
-# Days that every month has, of years that every engine knows; what lies beyond is read one by one.
-_EASY_DAY = r"[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
-_WAYS = (
+
+# Days that every month has, in years that every engine knows; other days are read one by one.
+_PLAIN_DAY = r"[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+
+# The types to which Arrow may cast a column of dates or times as a whole.
+_TIME_TYPES = (
     pa.date32(),
     pa.timestamp("us"),
     pa.timestamp("us", "UTC"),
@@ -183,38 +210,39 @@ _WAYS = (
 )
 
 
-def _moments(texts: pa.Array) -> pa.Array:
-    plain = texts.filter(texts.is_valid()).slice(0, 1)
-    for way in _WAYS:
-        # The first field only says which way is likely to succeed. Which one does makes no difference.
-        if not _cast(plain, way):
+def _timestamps(texts: pa.Array) -> pa.Array:
+    first = texts.filter(texts.is_valid()).slice(0, 1)
+    for type_ in _TIME_TYPES:
+        # The first field only says which cast is likely to succeed. All casts that succeed give
+        # the same values.
+        if _cast(first, type_) is None:
             continue
-        whole = _cast(texts, way)
-        if whole:
-            return _in_microseconds(whole[0])
-    zoned = pc.match_substring_regex(texts, f"^{_EASY_DAY}{_CLOCK}{_ZONE}$").fill_null(False)
-    local = pc.match_substring_regex(texts, f"^{_EASY_DAY}({_CLOCK})?$").fill_null(False)
+        times = _cast(texts, type_)
+        if times is not None:
+            return _in_microseconds(times)
+    has_zone = pc.match_substring_regex(texts, f"^{_PLAIN_DAY}{_CLOCK}{_ZONE}$").fill_null(False)
+    no_zone = pc.match_substring_regex(texts, f"^{_PLAIN_DAY}({_CLOCK})?$").fill_null(False)
 
-    def bulk(easy: pa.Array) -> pa.Array:
-        with_zone = pc.if_else(zoned, easy, None).cast(pa.string()).cast(MOMENT)
-        without = pc.if_else(local, easy, None).cast(pa.string()).cast(pa.timestamp("us"))
-        return pc.coalesce(with_zone, without.cast(pa.int64()).cast(MOMENT))
+    def read_all(plain: pa.Array) -> pa.Array:
+        zoned = pc.if_else(has_zone, plain, None).cast(pa.string()).cast(TIMESTAMP)
+        local = pc.if_else(no_zone, plain, None).cast(pa.string()).cast(pa.timestamp("us"))
+        return pc.coalesce(zoned, local.cast(pa.int64()).cast(TIMESTAMP))
 
-    return _by_field(texts, pc.or_(zoned, local), bulk, field_microseconds)
+    return _plain_as_a_whole(texts, pc.or_(has_zone, no_zone), read_all, field_microseconds)
 
 
-def _cast(texts: pa.Array, type_: pa.DataType) -> list[pa.Array]:
-    """The column as a whole in one type, or nothing if a field is not of it."""
+def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array | None:
+    """The column as a whole in one type; None if a field is not of it."""
     try:
-        return [texts.cast(pa.string()).cast(type_)]
+        return texts.cast(pa.string()).cast(type_)
     except pa.ArrowInvalid:
-        return []
+        return None
 
 
 def _in_microseconds(times: pa.Array) -> pa.Array:
-    """Any of the ways as microseconds in UTC, parts of them being dropped."""
+    """Convert any of the types to microseconds in UTC, dropping what is finer."""
     if pt.is_date32(times.type):
-        return times.cast(pa.timestamp("us")).cast(pa.int64()).cast(MOMENT)
+        return times.cast(pa.timestamp("us")).cast(pa.int64()).cast(TIMESTAMP)
     if times.type.unit == "ns":
         times = pc.floor_temporal(times, unit="microsecond").cast(pa.timestamp("us", times.type.tz))
-    return times.cast(pa.int64()).cast(MOMENT)
+    return times.cast(pa.int64()).cast(TIMESTAMP)

@@ -1,7 +1,7 @@
-"""What a look at a table found, and how it is printed: for the custodian's screen, and for nobody else.
+"""What a check of a table found, and how it is printed for the custodian's screen.
 
-Everything here is true of the data, and none of it is protected. A ``Check`` can be printed and
-written as JSON, which says that it is not for publication, and cannot be pickled.
+The numbers are true counts, and none is protected. A ``Check`` can be printed or written as JSON,
+which says that it is not for publication. It cannot be pickled.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from sfumato.errors import UsageError
 WIDTH = 80
 BANNER = "NOT FOR PUBLICATION: true counts, for the custodian's own screen."
 ADVICE = (
-    "Bounds, labels or a limit chosen from these numbers are no longer public: choose them from what is publicly known. "
+    "Bounds, labels or a limit chosen from these numbers are no longer public: "
+    "choose them from what is publicly known. "
     "Mending the file, or writing a label as the file does, is no such choice."
 )
 
 
 class Unmatched(msgspec.Struct, frozen=True):
-    """A label of the data that is not listed, how many rows have it, and the listed label nearest to it."""
+    """A label that is not listed, the number of its rows, and the nearest listed label."""
 
     label: str
     rows: int
@@ -31,26 +32,26 @@ class Unmatched(msgspec.Struct, frozen=True):
 
 
 class AxisCheck(msgspec.Struct, frozen=True):
-    """What one axis does to the rows.
+    """How many rows one axis loses or clamps.
 
     Attributes
     ----------
     missing : int
-        Rows without a value, fields that did not parse included.
+        Rows without a value; a field that did not parse is one of them.
     unparsed, not_utf8 : int
-        Of these, fields that did not parse; and of those, the ones that are not UTF-8.
+        How many of the missing fields did not parse, and how many of these are not UTF-8.
     below, above : int
-        Rows that are clamped to the lower and to the upper end.
+        Rows that are clamped to the lower or to the upper end.
     edges : bool
-        Whether these ends are edges of bins, which the question states, and not the bounds of the
-        axis.
+        Whether the ends are edges of bins that the question states; otherwise they are the bounds
+        of the axis.
     unmatched : int
         Rows whose label is not listed.
     labels : tuple of Unmatched
-        The most frequent of these labels.
+        The most frequent of the labels that are not listed.
     exact : bool
-        False: there were more labels than are remembered, and the counts of ``labels`` are lower
-        bounds.
+        False if there were more such labels than are remembered: the counts of ``labels`` are then
+        lower bounds.
     """
 
     name: str
@@ -66,7 +67,22 @@ class AxisCheck(msgspec.Struct, frozen=True):
 
 
 class QuestionCheck(msgspec.Struct, frozen=True):
-    """What one question loses: rows dropped for missing or unlisted values, or without a person; and to the limit."""
+    """How many rows one question counts, and how many it loses.
+
+    Attributes
+    ----------
+    title : str
+    counted : int
+        Rows that are counted.
+    dropped : int
+        Rows with a missing or unlisted value, or without a person.
+    beyond_limit : int
+        Rows that are not counted because their person has more than the limit.
+    persons : int or None
+        Persons with a row that could be counted; None without a person column.
+    persons_beyond_limit : int
+        How many of them have more rows than the limit.
+    """
 
     title: str
     counted: int
@@ -77,25 +93,27 @@ class QuestionCheck(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """The custodian's look at a table; see ``Publisher.check``. Print it.
+    """What a table would lose, for the custodian only; see ``Publisher.check``. Print it.
 
     Attributes
     ----------
     source : str
     rows : int or None
-        Rows read; None where the table is refused.
+        Rows read; None if the table is refused.
     refused : str or None
         Why a release would be refused.
-    wrong_length, unended : int
-        Rows of CSV that were dropped: with another number of fields than the header; or too long,
-        or with a quotation mark that is not closed.
+    wrong_length : int
+        Rows of CSV that were dropped because they have another number of fields than the header.
+    unended : int
+        Rows of CSV that were dropped because they are too long or a quotation mark is not closed.
     without_person : int
+        Rows without a person.
     limit : int
-        The largest number of rows of one person that are counted.
+        How many rows of one person are counted at most.
     axes : tuple of AxisCheck
     questions : tuple of QuestionCheck
     hints : tuple of str
-        What the form of the file seems to be.
+        What may be wrong with the form of the file.
     """
 
     source: str
@@ -121,16 +139,16 @@ class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         return page(self, WIDTH)
 
     def to_json(self) -> bytes:
-        """The same as JSON, marked as not for publication."""
+        """Write the check as JSON, marked as not for publication."""
         plain = {"not_for_publication": True, **msgspec.to_builtins(self)}
         return msgspec.json.format(msgspec.json.encode(plain))
 
 
-# --- the page ---------------------------------------------------------------------------------------------------------
+# --- the page -----------------------------------------------------------------------------------
 
 
 def page(check: Check, width: int) -> str:
-    """Lay a check out."""
+    """Lay a check out as text of at most ``width`` columns."""
     lines = [BANNER, "", *_summary(check)]
     if check.rows is not None:
         for axis in check.axes:
@@ -145,9 +163,9 @@ def page(check: Check, width: int) -> str:
 
 def _folded(line: str, width: int) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()))
-    return textwrap.wrap(
-        line, width, subsequent_indent=indent and indent + "  ", break_on_hyphens=False
-    ) or [""]
+    hanging = indent + "  " if indent else ""
+    lines = textwrap.wrap(line, width, subsequent_indent=hanging, break_on_hyphens=False)
+    return lines or [""]
 
 
 def _summary(check: Check) -> Iterator[str]:
@@ -167,26 +185,33 @@ def _summary(check: Check) -> Iterator[str]:
 
 def _axis(axis: AxisCheck) -> Iterator[str]:
     yield f"{printable(axis.name)}:"
-    first, last = ("first edge", "last edge") if axis.edges else ("lower bound", "upper bound")
-    place = "are counted in the bin there" if axis.edges else "are clamped to it"
-    found = (
-        (
-            axis.missing,
-            "rows have no value"
-            + (f", {axis.unparsed:,} because the field does not parse" if axis.unparsed else ""),
-        ),
-        (axis.not_utf8, "of these fields are not UTF-8"),
-        (axis.below, f"rows lie below the {first}, and {place}"),
-        (axis.above, f"rows lie above the {last}, and {place}"),
-        (axis.unmatched, "rows have a label that is not listed"),
-    )
-    lines = [f"  {rows:,} {what}" for rows, what in found if rows]
+    lines = [f"  {rows:,} {what}" for rows, what in _losses(axis) if rows]
     yield from lines or ["  every row has a value that is listed or within the bounds"]
-    least = "" if axis.exact else "at least "
-    for each in axis.labels:
-        rows = "row" if each.rows == 1 else "rows"
-        meant = "" if each.nearest is None else f"; nearest listed: {each.nearest!r}"
-        yield f"    {printable(each.label)!r}: {least}{each.rows:,} {rows}{printable(meant)}"
+    at_least = "" if axis.exact else "at least "
+    for label in axis.labels:
+        rows = "row" if label.rows == 1 else "rows"
+        nearest = "" if label.nearest is None else f"; nearest listed: {label.nearest!r}"
+        yield f"    {printable(label.label)!r}: {at_least}{label.rows:,} {rows}{printable(nearest)}"
+
+
+def _losses(axis: AxisCheck) -> list[tuple[int, str]]:
+    """How many rows an axis loses, and what becomes of them."""
+    no_value = "rows have no value"
+    if axis.unparsed:
+        no_value += f", {axis.unparsed:,} because the field does not parse"
+    if axis.edges:
+        below = "rows lie below the first edge, and are counted in the bin there"
+        above = "rows lie above the last edge, and are counted in the bin there"
+    else:
+        below = "rows lie below the lower bound, and are clamped to it"
+        above = "rows lie above the upper bound, and are clamped to it"
+    return [
+        (axis.missing, no_value),
+        (axis.not_utf8, "of these fields are not UTF-8"),
+        (axis.below, below),
+        (axis.above, above),
+        (axis.unmatched, "rows have a label that is not listed"),
+    ]
 
 
 def _question(question: QuestionCheck, check: Check) -> Iterator[str]:
@@ -202,7 +227,8 @@ def _question(question: QuestionCheck, check: Check) -> Iterator[str]:
 
 
 def printable(text: str) -> str:
-    """Write what would steer a terminal as its escape."""
+    """Write characters that would control a terminal as their escapes."""
     return "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
     )

@@ -1,4 +1,4 @@
-"""Errors of engines quote values of the data. Here they are reduced to their kind.
+"""Reduce the errors of engines to their kind, because their messages quote values of the data.
 
 They are raised again as a ``DataError`` that has neither cause nor context.
 """
@@ -17,22 +17,30 @@ T = TypeVar("T")
 
 
 def guarded(name: str, action: Callable[[], T]) -> T:
-    """Do something with an engine. If it fails, say what kind of failure it was, and no more."""
+    """Do something with an engine. If it fails, say which kind of failure it was, and no more.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the table.
+    action : callable
+    """
     try:
         return action()
     except (SfumatoError, InternalError, KeyboardInterrupt, GeneratorExit) as error:
-        # What a reader met before it refused may quote values.
+        # An error that a reader met before it refused may quote values.
         error.__cause__ = error.__context__ = None
         raise
-    except BaseException as error:  # engines have trees of errors of their own, and some panic
+    except BaseException as error:
+        # Engines have error trees of their own, and a panic in Rust derives from BaseException.
         obstacle, remedy = _kind_of(error)
-    # Outside the except block, so that Python adds no context, which would quote values.
+    # Raised outside the except block: the context that Python adds there would quote values.
     raise DataError(name, obstacle, remedy)
 
 
-def guarded_batches(name: str, open_: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """Iterate as the engine does, guarded at each step."""
-    batches = guarded(name, lambda: iter(open_()))
+def guarded_batches(name: str, start: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """Iterate over what an engine gives, with each step guarded."""
+    batches = guarded(name, lambda: iter(start()))
     while (batch := guarded(name, lambda: next(batches, None))) is not None:
         yield batch
 
@@ -64,12 +72,12 @@ def _kind_of(error: BaseException) -> tuple[str, str]:
         if re.search(pattern, str(error)[:200]):
             return obstacle, remedy
     kind = type(error).__name__
-    obstacle = f"it cannot be read ({kind}; the words are withheld, since engines quote values)"
+    obstacle = f"it cannot be read ({kind}; its message is withheld, because it may quote values)"
     return obstacle, "Check the table with the tool that wrote it"
 
 
 def stat_file(path: Path, name: str) -> os.stat_result:
-    """Look at a file without opening it."""
+    """Get the status of a file without opening it."""
     status = guarded(name, path.stat)
     if path.is_dir():
         raise DataError(name, "it is a directory", "Name files")
@@ -77,8 +85,8 @@ def stat_file(path: Path, name: str) -> os.stat_result:
 
 
 def check_file(path: Path, name: str) -> None:
-    """See that a file is there, can be read and holds something."""
-    empty = stat_file(path, name).st_size == 0
+    """Refuse a file that is missing, cannot be read or is empty."""
+    is_empty = stat_file(path, name).st_size == 0
     guarded(name, lambda: path.open("rb").close())
-    if empty:
+    if is_empty:
         raise DataError(name, "the file is empty", "Check what wrote it")

@@ -1,6 +1,6 @@
-"""Columns of numbers of a file, whole and in memory: the universe from which an epsilon is chosen.
+"""Read columns of numbers from a file, whole and in memory: the records that an epsilon protects.
 
-Nothing here is released.
+``sfumato choose`` tries an adversary on them. Nothing here is released.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sfumato.lattice import GridAxis, LabelAxis
 def read_numbers(
     path: str | os.PathLike[str], columns: Sequence[str] | None = None
 ) -> dict[str, Array]:
-    """Read columns of numbers: float64 ndarrays of shape (rows,) by name, NaN where a number is missing.
+    """Read columns of numbers of a file.
 
     Parameters
     ----------
@@ -35,6 +35,11 @@ def read_numbers(
     columns : sequence of str or None
         None: all columns that hold numbers.
 
+    Returns
+    -------
+    dict of str to float64 ndarray of shape (rows,)
+        NaN where a number is missing.
+
     Raises
     ------
     DataError
@@ -42,16 +47,18 @@ def read_numbers(
     """
     table = _opened(path)
     chosen = _numeric(table) if columns is None else [_checked(table, name) for name in columns]
+    if not chosen:
+        return {}
     axes = {name: _axis(name) for name in chosen}
-    parts: dict[str, list[Array]] = {name: [] for name in chosen}
-    for batch in guarded_batches(table.name, partial(table.batches, axes)) if axes else ():
-        for name, found in parts.items():
-            found.append(numbers(batch.column(batch.schema.get_field_index(name)), None))
-    return {name: np.concatenate([np.zeros(0), *found]) for name, found in parts.items()}
+    pieces: dict[str, list[Array]] = {name: [np.zeros(0)] for name in chosen}
+    for batch in guarded_batches(table.name, partial(table.batches, axes)):
+        for name, read in pieces.items():
+            read.append(numbers(batch.column(batch.schema.get_field_index(name)), None))
+    return {name: np.concatenate(read) for name, read in pieces.items()}
 
 
 def other_columns(path: str | os.PathLike[str], chosen: Sequence[str]) -> list[str]:
-    """The names of the columns that were not read."""
+    """Name the columns that were not chosen."""
     table = _opened(path)
     return [name for name in guarded(table.name, table.names) if name not in chosen]
 
@@ -61,7 +68,7 @@ def _opened(path: str | os.PathLike[str]) -> RowReader:
 
 
 def _axis(name: str) -> GridAxis:
-    """Any axis of numbers: it tells the readers of text what to read."""
+    """An axis of numbers, whatever its bounds: it tells readers of text to read numbers."""
     return grid_axis(name, Interval(0, 1), 2)
 
 
@@ -81,20 +88,18 @@ def _holds_numbers(part: RowReader, name: str) -> bool:
 
 
 def _parses(part: RowReader, name: str) -> bool:
-    """Whether the fields of the first piece of a file of text are numbers: it declares no types.
+    """Whether the first piece of a text file holds numbers and no booleans in a column.
 
-    This looks at values.
+    A text file declares no types, so this looks at values.
     """
     losses = Losses()
-    labels = LabelAxis(name, ("true", "false", "True", "False", "TRUE", "FALSE"))
+    booleans = LabelAxis(name, ("true", "false", "True", "False", "TRUE", "FALSE"))
     batch = next(part.batches_noting({name: _axis(name)}, losses), None)
-    texts = next(part.batches({name: labels}), None)
+    texts = next(part.batches({name: booleans}), None)
     if batch is None or texts is None:
         return True
-    return (
-        not losses.unparsed[name]
-        and not (labels.lookup(texts[name].unique().to_pylist()) >= 0).any()
-    )
+    cells = booleans.lookup(texts[name].unique().to_pylist())
+    return not losses.unparsed[name] and not (cells >= 0).any()
 
 
 def _checked(table: RowReader, name: str) -> str:

@@ -1,10 +1,15 @@
-"""Python objects to values, each by itself: the domain says how an object is read, and what is of another kind is missing.
+"""Read Python objects as values, each object by itself.
 
-A column of objects has the type of whatever it holds, so that one row could decide how all are
-read, or whether they are. Here it is read as the axis declares: numbers (also booleans and
-decimals) for an Interval of numbers, dates and times for one of dates or times, text, whole numbers
-or booleans for labels, and text for keys, whole numbers and booleans being written out. A person is
-text, bytes, a number, a date or time, or a UUID; equal numbers, dates and times are one person.
+The type of a column of objects follows from whatever it holds, so one row could decide how all rows
+are read, or whether the column is refused. Here the domain's declaration decides instead, and an
+object of another kind is missing:
+
+* under an Interval of numbers: numbers, booleans and decimals;
+* under an Interval of dates or times: dates and times;
+* under Categories: text, whole numbers or booleans, as the labels are;
+* under Keys: text; whole numbers and booleans are written out;
+* persons: text, bytes, numbers, dates, times or UUIDs. Equal numbers are one person, and so are
+  equal dates and times.
 """
 
 from __future__ import annotations
@@ -28,33 +33,41 @@ from sfumato.lattice import Label
 from sfumato.times import microseconds, nanoseconds
 
 _NUMBERS = (int, float, Decimal, np.number, np.bool_)
-Single: TypeAlias = Callable[[object], object]
+
+ReadOne: TypeAlias = Callable[[object], object]
 """Reads one object by itself; None where it is missing or of another kind."""
 
 
 def parse(objects: Sequence[object], column: Column) -> pa.Array:
-    """Read objects as the column is declared: an Arrow array, null where one is missing or of another kind."""
-    single = _reader(column)
+    """Read objects as the column is declared.
+
+    Returns
+    -------
+    pyarrow.Array of shape (objects,)
+        Null where an object is missing or of another kind.
+    """
+    read_one = _reader_of(column)
     type_ = declared(column)
-    values = [single(each) for each in objects]
+    values = [read_one(each) for each in objects]
+    # Times are read as integers, and cast afterwards.
     return pa.array(values, pa.int64() if pt.is_timestamp(type_) else type_).cast(type_)
 
 
-def _reader(column: Column) -> Single:
+def _reader_of(column: Column) -> ReadOne:
     if column is None:
         return person
     if column.has_keys:
         return key
     type_ = declared(column)
     if pt.is_integer(type_):
-        return _whole(column.listed)
+        return _whole_label(column.listed)
     if column.has_labels:
         return text if pt.is_string(type_) else _boolean
     return number if pt.is_float64(type_) else microseconds
 
 
 def text(value: object) -> str | None:
-    """Text that is valid Unicode."""
+    """Read text; None where it is not valid Unicode."""
     if not isinstance(value, str):
         return None
     try:
@@ -65,7 +78,7 @@ def text(value: object) -> str | None:
 
 
 def number(value: object) -> float | None:
-    """A real number as the nearest double."""
+    """Read a real number as the nearest double."""
     if not isinstance(value, _NUMBERS) or isinstance(value, np.complexfloating):
         return None
     try:
@@ -76,8 +89,7 @@ def number(value: object) -> float | None:
         return None
 
 
-def _integer(value: object) -> int:
-    """A number without what comes after its point."""
+def _integer_part(value: object) -> int:
     assert isinstance(value, _NUMBERS)
     return int(value)
 
@@ -86,20 +98,23 @@ def _boolean(value: object) -> bool | None:
     return bool(value) if isinstance(value, bool | np.bool_) else None
 
 
-def _whole(listed: Sequence[Label]) -> Single:
-    other = next(each for each in count() if each not in listed)
+def _whole_label(listed: Sequence[Label]) -> ReadOne:
+    """Read labels that are whole numbers; every number that is not listed becomes the same one."""
+    unlisted = next(label for label in count() if label not in listed)
 
-    def single(value: object) -> int | None:
-        near = None if isinstance(value, bool | np.bool_) else number(value)
-        if near is None or math.isnan(near):
+    def read_one(value: object) -> int | None:
+        if isinstance(value, bool | np.bool_):
             return None
-        return _integer(value) if value in listed else other
+        double = number(value)
+        if double is None or math.isnan(double):
+            return None
+        return _integer_part(value) if value in listed else unlisted
 
-    return single
+    return read_one
 
 
 def key(value: object) -> str | None:
-    """Text; a whole number or a boolean written out."""
+    """Read a key: text, or a whole number or a boolean written out."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, int | np.integer):
@@ -108,23 +123,26 @@ def key(value: object) -> str | None:
 
 
 def whole_numbers(values: Array) -> pa.Array:
-    """Floats, or numbers without a sign, as integers of 64 bits: null where one is none.
+    """Convert doubles or unsigned integers to 64-bit integers; null where a value is none.
 
     Parameters
     ----------
     values : ndarray of shape (n,) of float64 or uint64
     """
-    unsigned = values.dtype == np.uint64
-    fits = values < np.uint64(2**63) if unsigned else np.abs(values) < 2.0**63
-    whole = fits & (values == np.floor(values))
-    return pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole)
+    is_unsigned = values.dtype == np.uint64
+    fits = values < np.uint64(2**63) if is_unsigned else np.abs(values) < 2.0**63
+    is_whole = fits & (values == np.floor(values))
+    return pa.array(np.where(is_whole, values, 0).astype(np.int64), mask=~is_whole)
 
 
 def person(value: object) -> str | None:
-    """An id as text, of which the first letter says what kind it was, so that 7 and "7" are two persons."""
+    """Write an id as text.
+
+    The first letter says which kind of object it was, so 7 and "7" are two persons.
+    """
     if isinstance(value, str):
-        found = text(value)
-        return None if found is None else f"t{found}"
+        valid = text(value)
+        return None if valid is None else f"t{valid}"
     if isinstance(value, bytes):
         return f"b{value.hex()}"
     if isinstance(value, uuid.UUID):
@@ -136,10 +154,12 @@ def person(value: object) -> str | None:
 
 
 def _number_id(value: object) -> str | None:
-    near = number(value)
-    if near is None or math.isnan(near):
+    """Write a number so that equal numbers of all types are written alike."""
+    double = number(value)
+    if double is None or math.isnan(double):
         return None
-    if math.isinf(near) and not isinstance(value, int):
-        return f"n{near}"
-    whole = _integer(value)
-    return f"n{whole:x}" if value == whole else f"n{near!r}"
+    if math.isinf(double) and not isinstance(value, int):
+        return f"n{double}"
+    # A large integer is written in full: as doubles, two of them could become equal.
+    integer = _integer_part(value)
+    return f"n{integer:x}" if value == integer else f"n{double!r}"

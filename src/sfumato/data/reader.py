@@ -1,13 +1,14 @@
-"""The seam to engines: what reads a table, or counts it where it lies.
+"""The interface to engines: a reader hands out the rows of a table, or counts them where they lie.
 
-A source holds one reader. Either the reader hands out its rows as Arrow record batches
-(``RowReader``), which one scan bounds and counts, or its engine bounds and counts by itself
-(``CountingReader``). A class may be both: its own counting is then used, and its rows serve
-``sfumato check``. Which objects a class reads, its method ``of`` says; the registry
-(``sfumato.data.registry``) knows the classes. ``docs/extending.md`` has a worked reader, and
+A source holds one reader. A ``RowReader`` hands out its rows as Arrow record batches, which one
+scan bounds and counts. A ``CountingReader`` lets its engine bound and count. A class may be both:
+then its own counting is used, and its rows serve ``sfumato check``.
+
+The method ``of`` says which objects a class reads, and the registry (``sfumato.data.registry``)
+knows the classes. ``docs/extending.md`` shows a reader in full, and
 ``tests/conformance/contract.py`` tests what is promised here.
 
-A reader may raise whatever its engine raises: engines quote values of the data, so the source keeps
+A reader may raise whatever its engine raises. Engines quote values of the data, so the source keeps
 the kind of such an error and none of its words. A refusal with words of its own is a ``DataError``,
 which depends on names and types only.
 """
@@ -35,7 +36,7 @@ BATCH_ROWS = 2**16
 """How many rows a batch should have where the engine lets us choose."""
 
 Column: TypeAlias = LatticeAxis | None
-"""What a column is read as: an axis; None for the person's column, where it is no axis."""
+"""The axis that a column is read as; None for the person's column, if it is no axis."""
 
 Columns: TypeAlias = Mapping[str, Column]
 """The columns that are wanted, by name."""
@@ -46,7 +47,17 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 @dataclass
 class Losses:
-    """What reading text lost: true counts, for the custodian's own look at a table only."""
+    """What reading text lost: true counts, which only the custodian may see.
+
+    Attributes
+    ----------
+    wrong_length : int
+        Rows with another number of fields than the header.
+    unended : int
+        Rows that do not end in time.
+    unparsed, not_utf8 : Counter of str
+        Fields of each column that did not parse, and how many of them are not UTF-8.
+    """
 
     wrong_length: int = 0
     unended: int = 0
@@ -55,20 +66,20 @@ class Losses:
 
 
 class Reader(ABC):
-    """A table: its columns, their types, and what tells one state of it from another.
+    """A table: its columns, their types, and a label that changes with its rows.
 
     Implement ``RowReader`` or ``CountingReader``, never this class alone.
 
     Attributes
     ----------
     name : str
-        What errors and receipts call the table. It holds no value of the data.
+        What errors and receipts call the table. It must not hold a value of the data.
     in_memory : bool
-        Whether the rows may change without a trace. Each such object is a data set of its own,
-        unless the user names it.
+        Whether the rows may change unnoticed. Each such object is a data set of its own, unless the
+        user names it.
     has_schema : bool
-        False where the columns are named by a first line of text, which may turn out to be data and
-        is not quoted.
+        False if the names of the columns are a first line of text. That line may turn out to be
+        data, so it is not quoted.
     """
 
     name: str
@@ -77,7 +88,7 @@ class Reader(ABC):
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> Reader | None:
-        """Read an object; None if it is not of the kind that this class reads.
+        """Read an object; return None if this class does not read objects of its kind.
 
         Parameters
         ----------
@@ -92,20 +103,23 @@ class Reader(ABC):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """Names of the columns, each as often as it is there."""
+        """Give the names of the columns, each as often as it occurs."""
 
     @abstractmethod
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of at least the columns asked for, which exist. They depend on no value."""
+        """Give the types of at least the columns asked for, which exist.
+
+        The types must not depend on values.
+        """
 
     def parts(self) -> Sequence[Reader]:
-        """The tables that this one is made of, each of which must fit: itself, if it is one."""
+        """Give the tables that this one is made of, or itself. Each of them must fit."""
         return [self]
 
     def label(self, name: str | None) -> str:
-        """What tells this state of the data from others: it changes when the rows do.
+        """Give a text that identifies this state of the data: it changes when the rows do.
 
-        An empty text says nothing: each such object is then a data set of its own.
+        With an empty text, each such object is a data set of its own.
 
         Parameters
         ----------
@@ -115,17 +129,17 @@ class Reader(ABC):
         return name or ""
 
     def rows(self) -> int | None:
-        """How many rows there are, if that is known at once. It serves progress bars only."""
+        """Give the number of rows, if it is known at once. It serves progress bars only."""
         return None
 
     def hints(self) -> Iterable[str]:
-        """Sentences for ``sfumato check`` on the form of the table, where that may be a mistake."""
+        """Give sentences for ``sfumato check`` on what may be wrong with the form of the table."""
         return ()
 
     def snapshot(self) -> AbstractContextManager[object]:
-        """Hold one state of the data for all scans within, where the engine can.
+        """Keep the data in one state for all scans in this context, if the engine can.
 
-        A database opens a transaction that only reads. All counts of a release lie within one.
+        A database opens a read-only transaction. All counts of a release take place in one context.
         """
         return nullcontext()
 
@@ -133,24 +147,24 @@ class Reader(ABC):
 class RowReader(Reader):
     """A table that hands out its rows.
 
-    Every scan gives all rows, in one order, however they are cut into batches. A scan numbers the
-    rows as they come, and these numbers choose each person's rows: in another order a person might
-    keep other rows in a second scan, and count for more than the limit.
+    Every scan gives all rows in one order; how they are cut into batches does not matter. A scan
+    numbers the rows in this order, and the numbers choose each person's rows. In another order, a
+    person might keep other rows in a second scan, and so count for more rows than the limit.
     """
 
     def parts(self) -> Sequence[RowReader]:
-        """The tables that this one is made of: itself, if it is one."""
+        """Give the tables that this one is made of, or itself."""
         return [self]
 
     @abstractmethod
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """All rows, with at least the columns asked for, of the types that ``schema`` says.
+        """Give all rows, with at least the columns asked for, of the types that ``schema`` says.
 
-        Values may be dictionary-coded. A value that cannot be read is null, and never an error.
+        Values may be in dictionary form. A value that cannot be read is null, and never an error.
         """
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """The same, adding to ``losses`` what is lost on the way from text.
+        """Give all rows, and add to ``losses`` what is lost in reading text.
 
         A table of values loses nothing.
         """
@@ -159,12 +173,18 @@ class RowReader(Reader):
 
 
 def with_rows(reader: Reader, asked: str) -> RowReader:
-    """The reader, where it hands out rows.
+    """Return the reader if it hands out rows.
+
+    Parameters
+    ----------
+    reader : Reader
+    asked : str
+        What the rows are wanted for; the error says so.
 
     Raises
     ------
     UsageError
-        If its engine only counts. ``asked`` is what the rows are wanted for.
+        If the reader's engine only counts.
     """
     if isinstance(reader, RowReader):
         return reader
@@ -176,12 +196,12 @@ def with_rows(reader: Reader, asked: str) -> RowReader:
 
 
 class CountingReader(Reader):
-    """A table that its engine bounds and counts where it lies: only cells come back.
+    """A table whose engine bounds and counts the rows where they lie: only cells come back.
 
-    Its cubes are those of a scan of the same rows, bit for bit, wherever no person's rows are cut.
-    Where they are, the law is the same: of the rows that have a cell on a lattice, each person
-    keeps ``unit.rows_per_person``, every choice being equally likely, by priorities that depend on
-    that person's rows and the key alone.
+    Where no person's rows are cut, its cubes are those of a scan of the same rows, bit for bit.
+    Where they are, the distribution is the same: of the rows that have a cell on a lattice, each
+    person keeps ``unit.rows_per_person``, and every choice is equally likely. The choice follows
+    from priorities that depend on that person's rows and the key alone.
     """
 
     @abstractmethod
@@ -192,16 +212,16 @@ class CountingReader(Reader):
         key: bytes,
         progress: Progress | None,
     ) -> list[Cube]:
-        """Count the rows in every cell of each lattice; the cubes have the order of the needs.
+        """Count the rows in every cell of each lattice: one cube for each need, in order.
 
         Parameters
         ----------
         needs : sequence of Needs
         unit : Unit
-            Where ``unit.person`` is None nobody's rows are cut. Rows without a person are dropped
-            otherwise.
+            If ``unit.person`` is None, nobody's rows are cut. Otherwise rows without a person are
+            dropped.
         key : bytes of length 32
-            The secret that chooses each person's rows: the same rows for the same key, on every
-            lattice and in every run. It is never part of a query's text, which servers log.
+            The secret that chooses each person's rows: the same key chooses the same rows on every
+            lattice and in every run. It must not be part of a query's text, which servers log.
         progress : callable or None
         """

@@ -1,7 +1,7 @@
-"""Which readers there are. A new engine is one line here; one from outside registers itself.
+"""The known readers. A new engine of the library is one line here; other packages register theirs.
 
-What an object's type is decides who reads it, and no engine is imported to find out. What a file
-holds never decides what is imported.
+The type of an object decides who reads it. No engine is imported to find out, and what a file holds
+never decides what is imported.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Engine:
     Attributes
     ----------
     package : str or None
-        The package that defines the types that it reads; None: types of any package.
+        The package that defines the types that it reads; None: it reads types of any package.
     reader : str
-        "module:Class". The class itself looks closer, by its method ``of``.
+        "module:Class". The class decides by its method ``of`` whether it reads an object.
     """
 
     package: str | None
@@ -42,14 +42,14 @@ class Engine:
 _READERS = "sfumato.data.readers"
 ENGINES = (
     Engine(None, f"{_READERS}.files:Files"),
-    Engine(None, f"{_READERS}.numpy:Array"),
+    Engine(None, f"{_READERS}.numpy:NumpyArray"),
     Engine("pandas", f"{_READERS}.pandas:PandasFrame"),
     Engine("polars", f"{_READERS}.polars:PolarsFrame"),
     Engine("duckdb", f"{_READERS}.duckdb:DuckRelation"),
     Engine("pyarrow", f"{_READERS}.arrow:ArrowDataset"),
 )
 ANY_STREAM = Engine(None, f"{_READERS}.arrow:Stream")
-"""Reads what speaks the Arrow protocol and nobody else reads: who knows an object better comes first."""
+"""Reads any object with an Arrow stream that no reader above reads."""
 
 _outside: list[type[Reader]] = []
 """Readers that other packages registered."""
@@ -63,14 +63,15 @@ def load_class(name: str) -> type[Reader]:
 
 
 def readers() -> tuple[type[Reader], ...]:
-    """All readers that are known, those of other packages last."""
-    return (*(load_class(engine.reader) for engine in (*ENGINES, ANY_STREAM)), *_outside)
+    """All known readers; those of other packages come last."""
+    own = [load_class(engine.reader) for engine in (*ENGINES, ANY_STREAM)]
+    return (*own, *_outside)
 
 
 def register_reader(reader: R) -> R:
-    """Make a reader from outside known, so that ``sf.source`` reads what its method ``of`` accepts.
+    """Register a reader of your own: ``sf.source`` then reads what its method ``of`` accepts.
 
-    Use it as a decorator. Defining the class again, as in a notebook, replaces it.
+    Use it as a decorator. A class that is defined again, as in a notebook, replaces the old one.
 
     Raises
     ------
@@ -84,8 +85,9 @@ def register_reader(reader: R) -> R:
             "Derive it from one of them; see docs/extending.md",
         )
     missing = sorted(reader.__abstractmethods__)
-    own = [base for base in reader.__mro__ if base is not Reader]
-    if not any("of" in vars(base) for base in own):  # it would read nothing
+    # The base class's own ``of`` reads nothing.
+    bases = [base for base in reader.__mro__ if base is not Reader]
+    if not any("of" in vars(base) for base in bases):
         missing.append("of")
     if missing:
         raise UsageError(
@@ -93,17 +95,20 @@ def register_reader(reader: R) -> R:
             f"it does not implement {' and '.join(missing)}",
             "Write it; see docs/extending.md",
         )
-    place = (reader.__module__, reader.__qualname__)
-    _outside[:] = [each for each in _outside if (each.__module__, each.__qualname__) != place]
+    _outside[:] = [each for each in _outside if _full_name(each) != _full_name(reader)]
     _outside.append(reader)
     return reader
 
 
+def _full_name(reader: type[Reader]) -> tuple[str, str]:
+    return reader.__module__, reader.__qualname__
+
+
 @cache
 def discover() -> None:
-    """Import what installed packages declare as readers, by entry points of the group ``GROUP``.
+    """Register the readers that installed packages declare by entry points of the group ``GROUP``.
 
-    What is installed decides what is imported: never a file.
+    What is installed decides what is imported; a file never does.
     """
     for entry in entry_points(group=GROUP):
         register_reader(entry.load())
@@ -114,7 +119,7 @@ def open_reader(
     axes: Sequence[str],
     person: str | None,
 ) -> RowReader | CountingReader:
-    """Choose how to read what ``source`` was given, by its type.
+    """Choose the reader of what ``source`` was given, by its type.
 
     Raises
     ------
@@ -130,7 +135,7 @@ def open_reader(
     if found is not None:
         return found
     if isinstance(data, str):
-        local(data)  # says what stands in its way
+        local(data)  # raises an error that says why an address is not read
     raise UsageError(
         f"a source of type {type(data).__name__}",
         "it is no path, no array and has no Arrow stream",
@@ -139,7 +144,7 @@ def open_reader(
 
 
 def _candidates(data: object) -> Iterator[type[Reader]]:
-    """Who may read an object, those first who know its kind best."""
+    """The readers to ask, in order: those that know the object's package come first."""
     package = type(data).__module__.partition(".")[0]
     for engine in ENGINES:
         if engine.package in (None, package):

@@ -35,35 +35,38 @@ def source(
 ) -> Source:
     """Say where the rows are, what is publicly known of them, and what one person can change.
 
-    Nothing is read here: what the file holds is checked when a question is asked, before it is
-    charged.
+    Nothing is read here. When a question is asked, what the file holds is checked before the
+    question is charged.
 
     Parameters
     ----------
     data : str, Path, list of these, table, ndarray or Reader
-        A Parquet file, or a CSV file (name ending in ``.csv`` or ``.csv.gz``, with a header); a
-        directory or a pattern such as ``"data/*.parquet"`` for several, folders named ``key=value``
-        being columns (see ``listing``); a pyarrow Table, Dataset or RecordBatchReader, a polars
-        (eager or lazy) or pandas frame, a DuckDB relation, anything with an Arrow stream; a numpy
-        array of shape (n, d) whose columns are the axes in the domain's order; a ``Reader`` of your
-        own, or what one that is registered reads (see ``sfumato.data.registry``).
+        * A Parquet file, or a CSV file with a header (its name ends in ``.csv`` or ``.csv.gz``).
+        * A directory, a pattern such as ``"data/*.parquet"``, or a list of paths. Folders named
+          ``key=value`` are columns (see ``readers.listing``).
+        * A pyarrow Table, Dataset or RecordBatchReader, a polars frame (eager or lazy), a pandas
+          frame, a DuckDB relation, or anything with an Arrow stream.
+        * A numpy array of shape (n, d), whose columns are the axes in the domain's order.
+        * A ``Reader`` of your own, or an object that a registered reader reads (see
+          ``sfumato.data.registry``).
     domain : Domain or dict
-        The public axes; the table may have more columns.
+        The public axes. The table may have more columns.
     person : str or None
-        The column that names the person, of text or integers. Its rows beyond ``rows_per_person``
-        are dropped at random. None: each row is one person, or, with ``rows_per_person`` above 1,
-        you state that nobody has more.
+        The column that names the person, of text or integers. A person's rows beyond
+        ``rows_per_person`` are dropped at random. None: each row is one person; or, with
+        ``rows_per_person`` above 1, you state that nobody has more rows.
     rows_per_person : int
         At least 1.
     neighbours : {"add-remove", "replace"}
+        Whether one person is added or removed, or replaced by another.
     name : str or None
-        Names the data set in the ledger's keys, instead of the path (files) or a random token
-        (objects).
+        The name of the data set in the ledger's keys. None: the path of files; for objects in
+        memory, a random token.
     version : str, int, date or None
-        Tells one state of the data set from another, such as 2 or "2026-11". Under a new version
-        the same question is a new question, which is charged and counted again. A table in memory
-        under a name needs one whenever its rows change: the name alone stands for the first rows
-        that were counted.
+        The state of the data set, such as 2 or "2026-11". Under a new version, the same question is
+        a new question, which is charged and counted again. A table in memory with a name needs a
+        new version whenever its rows change: otherwise the name stands for the rows that were
+        counted first.
 
     Raises
     ------
@@ -71,13 +74,13 @@ def source(
         If the domain, the unit or the kind of table is wrong.
 
     Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows.
-    Holds because: see ``bounding``: each person keeps a random choice that depends on no one else's
-    rows.
-    Not covered: persons under several ids; without ``person``, the holder's word; a lazy frame or a
-    relation that gives other rows, or another order, when it is run again for a second scan.
+    Holds because: each person keeps a random choice of rows that depends on no one else's rows; see
+    ``bounding``.
+    Not covered: a person with several ids; without ``person``, the custodian's own statement; a
+    lazy frame or a relation that gives other rows, or another order, in a second scan.
 
     >>> import numpy as np
-    >>> from sfumato.domain import (Interval, grid_axis)
+    >>> from sfumato.domain import Interval, grid_axis
     >>> from sfumato.lattice import Lattice
     >>> domain = Domain(age=Interval(0, 120, step=1))
     >>> src = source(np.array([[31.0], [31.5], [64.0]]), domain)
@@ -106,7 +109,7 @@ def source(
 
 
 def _version_text(version: object) -> object:
-    """One form for each version, so that 2 and "2" are the same."""
+    """Write a version as text, so that 2 and "2" are the same version."""
     if isinstance(version, dt.date):
         return version.isoformat()
     if isinstance(version, int) and not isinstance(version, bool):
@@ -114,28 +117,27 @@ def _version_text(version: object) -> object:
     return version
 
 
-def _public_text(what: str, text: object) -> str | None:
-    """Check a text that receipts print, and that the ledger's keys are made of."""
+def _public_text(option: str, text: object) -> str | None:
+    """Check a text that receipts print and that is part of the ledger's keys."""
     if text is None:
         return None
     if not isinstance(text, str) or not text:
-        remedy = (
+        raise UsageError(
+            f"{option} = {type(text).__name__}",
+            "it must be a text that is not empty",
             "Give a text, a whole number or a date"
-            if what == "version"
-            else "Give a name, or leave it out"
+            if option == "version"
+            else "Give a name, or leave it out",
         )
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         raise UsageError(
-            f"{what} = {type(text).__name__}", "it must be a text that is not empty", remedy
-        )
-    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in text):
-        raise UsageError(
-            what, "it holds a control character", "Use letters, digits, spaces and signs"
+            option, "it holds a control character", "Use letters, digits, spaces and signs"
         )
     return text
 
 
 class Source:
-    """A table with its domain and unit; see ``source``. It prints no value and no number of rows.
+    """A table with its domain and unit; see ``source``. Its repr shows no value and no row count.
 
     Attributes
     ----------
@@ -166,36 +168,38 @@ class Source:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the rows are held in memory, where they may change unseen."""
+        """Whether the rows are held in memory, where they may change unnoticed."""
         return self._reader.in_memory
 
     @property
     def title(self) -> str:
-        """What a receipt calls this data set: its name, or its file's without folders; and its version."""
-        called = self.name or os.path.basename(self._reader.name)
-        return called if self.version is None else f"{called}, version {self.version}"
+        """What a receipt calls this data set: its name, or its file name; and its version."""
+        title = self.name or os.path.basename(self._reader.name)
+        return title if self.version is None else f"{title}, version {self.version}"
 
     @property
     def label(self) -> str:
-        """What tells this data set from others in the ledger's keys.
+        """The text that identifies this state of the data set in the ledger's keys.
 
-        A file: its name or resolved path, and its time of modification; several: names, sizes and
-        times of all, in one digest. They are looked up anew each time. A table in memory, a
-        dataset, a lazy frame or a relation: its name, or a random token of this object, so that two
-        never share a key; where a dataset lies in files, also their state. The version, if there is
-        one, is part of all of them.
+        * A file: its name or resolved path, and its time of modification. Several files: the names,
+          sizes and times of all, in one digest. They are looked up anew each time.
+        * A table in memory, a dataset, a lazy frame or a relation: its name, or a random token of
+          this object, so that two objects never share a key. If a dataset lies in files, also their
+          state.
+
+        The version, if there is one, is part of every label.
         """
         own = f"in memory {self._token}"
         name = self.name or (own if self._reader.in_memory else None)
         label = guarded(self._reader.name, partial(self._reader.label, name)) or own
-        # A zero character parts the two: it is in no path, and refused in names, so that no other name reads the same.
+        # No path and no name holds a zero character, so no name reads like another with a version.
         return label if self.version is None else f"{label}\0version {self.version}"
 
     def require(self, lattices: Sequence[Lattice]) -> None:
-        """Refuse a table on which the lattices cannot be counted; to be called before anything is charged.
+        """Refuse a table on which the lattices cannot be counted. Call it before any charge.
 
-        Looks at the header or footer of each file, and at the types of the columns where it
-        declares types; never at values.
+        It looks at the header or footer of each file and at the declared types of the columns,
+        never at values.
 
         Raises
         ------
@@ -208,52 +212,55 @@ class Source:
 
         columns = self._columns(lattices)
         parts = guarded(self._reader.name, self._reader.parts)
-        schemas = [self._fitting(part, columns) for part in parts]
+        schemas = [self._fitting_schema(part, columns) for part in parts]
         if (person := self.unit.person) is not None:
-            memory_limit()  # refused here, if it is no limit, and not after the charge
+            memory_limit()  # a bad limit is refused now, and not after the charge
             self._check_ids([schema.field(person).type for schema in schemas])
         for name, column in columns.items():
             if column is not None and column.has_keys:
                 self._check_keys(name, [schema.field(name).type for schema in schemas])
 
-    def _fitting(self, table: Reader, columns: dict[str, Column]) -> pa.Schema:
+    def _fitting_schema(self, table: Reader, columns: dict[str, Column]) -> pa.Schema:
         """The schema of one table, if it has each column once and of a type that fits."""
         from sfumato.data.column_types import misfit, type_name
 
         _check_names(table, columns)
         schema = guarded(table.name, partial(table.schema, columns))
         for name, column in columns.items():
-            held = schema.field(name).type
-            for each in (column, None) if name == self.unit.person else (column,):
-                if wanted := misfit(each, held):
+            type_ = schema.field(name).type
+            # A person's column that is an axis as well must fit both.
+            uses = (column, None) if name == self.unit.person else (column,)
+            for use in uses:
+                if obstacle := misfit(use, type_):
                     raise DataError(
                         f"{table.name}, column {name!r}",
-                        f"it is of type {type_name(held)}, and {wanted}",
+                        f"it is of type {type_name(type_)}, and {obstacle}",
                         "Convert the column, or declare it as what it is",
                     )
         return schema
 
     def _check_ids(self, types: list[pa.DataType]) -> None:
-        from sfumato.data.column_types import ids_form, type_name
+        from sfumato.data.column_types import ids_form
 
         if ids_form(types) is None:
             raise DataError(
                 f"{self._reader.name}, column {self.unit.person!r}",
-                f"ids of persons are of different types in different files: {' and '.join(sorted(set(map(type_name, types))))}",
+                f"ids of persons are of different types in different files: {_type_names(types)}",
                 "Write the files with ids of one type, so that a person is the same in all of them",
             )
 
     def _check_keys(self, name: str, types: list[pa.DataType]) -> None:
-        from sfumato.data.column_types import keys_kind, type_name
+        from sfumato.data.column_types import keys_kind
 
         if len({keys_kind(type_) for type_ in types} - {"null"}) > 1:
             raise DataError(
                 f"{self._reader.name}, column {name!r}",
-                f"its keys are of different types in different files: {' and '.join(sorted(set(map(type_name, types))))}",
+                f"its keys are of different types in different files: {_type_names(types)}",
                 "Write the files with keys of one type, so that a key is the same in all of them",
             )
 
     def _columns(self, lattices: Sequence[Lattice]) -> dict[str, Column]:
+        """The columns that the lattices need, and the person's."""
         columns: dict[str, Column] = {
             axis.name: axis for lattice in lattices for axis in lattice.axes
         }
@@ -299,23 +306,23 @@ def count(
 ) -> list[Cube]:
     """Count the rows in every cell of each lattice, in one scan of the columns needed.
 
-    These are true counts: nothing of them may be published, and only a publisher that has charged
-    for them should ask.
+    The counts are true, and none of them may be published. Only a publisher that has charged for
+    them should call this.
 
-    Values outside bounds are clamped; a row with a missing value in a column of a lattice, or
-    without a person, is dropped for that lattice; labels not listed go to ``other``, or their rows
-    are dropped. All of it silently.
+    Values outside the bounds are clamped. A row without a person, or with a missing value in a
+    column of a lattice, is dropped for that lattice. Labels that are not listed go to ``other``, or
+    their rows are dropped. All of this happens silently.
 
     Parameters
     ----------
     source : Source
     lattices : sequence of Lattice
     progress : callable or None
-        Called after each part with the rows done, and all rows or None: private facts, for the
-        holder's screen only.
+        Called after each chunk with the rows done, and all rows or None. These are private facts,
+        for the custodian's screen only.
     key : bytes of length 32 or None
-        The secret that chooses which rows a person keeps; None draws a fresh one. Give the same to
-        two scans of one table, and each person keeps the same rows in both.
+        The secret that chooses which rows a person keeps; None draws a fresh one. In two scans of
+        one table with the same key, each person keeps the same rows.
 
     Raises
     ------
@@ -350,13 +357,13 @@ def _by_engine(
     key: bytes,
     progress: Progress | None,
 ) -> list[Cube]:
-    """Let the engine count; it is held to the cells that were asked for."""
+    """Let the engine count, and check that it counted on the lattices asked for."""
     from sfumato.answers.counts import Needs
 
+    needs = [Needs(lattice, lattice.size) for lattice in lattices]
+
     def counted() -> list[Cube]:
-        cubes = reader.count(
-            [Needs(lattice, lattice.size) for lattice in lattices], unit, key, progress
-        )
+        cubes = reader.count(needs, unit, key, progress)
         if [cube.lattice for cube in cubes] != list(lattices):
             raise DataError(
                 reader.name,
@@ -370,7 +377,7 @@ def _by_engine(
 
 @contextmanager
 def snapshot(source: Source) -> Iterator[None]:
-    """Hold one state of the data for all counts within, where the engine can.
+    """Keep the data in one state for all counts in this context, if the engine can.
 
     Otherwise rows could change between two counts of one release, and a person might count for more
     than the limit.
@@ -378,6 +385,12 @@ def snapshot(source: Source) -> Iterator[None]:
     with ExitStack() as held:
         guarded(source._reader.name, lambda: held.enter_context(source._reader.snapshot()))
         yield
+
+
+def _type_names(types: Sequence[pa.DataType]) -> str:
+    from sfumato.data.column_types import type_name
+
+    return " and ".join(sorted({type_name(type_) for type_ in types}))
 
 
 def _check_names(table: Reader, columns: dict[str, Column]) -> None:
@@ -397,14 +410,14 @@ def _check_names(table: Reader, columns: dict[str, Column]) -> None:
 
 
 def _no_column(name: str, names: Sequence[str], header: bool) -> tuple[str, str]:
-    """Say what a table without that column has.
+    """Say what stands in the way, and what to do, if a table lacks a column.
 
-    Of a file's first line, which may hold data, only what is nearly the name asked for.
+    The first line of a file may hold data: it is quoted only where it nearly is the name asked for.
     """
-    found = nearest(name, names)
-    if header and not found.startswith("did you mean"):
+    suggestion = nearest(name, names)
+    if header and not suggestion.startswith("did you mean"):
         return (
             "there is no column of that name in the first line",
             "Name the axis as the column is named, or give the file a header",
         )
-    return f"there is no column of that name; {found}", "Name the axis as the column is named"
+    return f"there is no column of that name; {suggestion}", "Name the axis as the column is named"

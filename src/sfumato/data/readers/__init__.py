@@ -1,1 +1,1 @@
-"""What reads each kind of table, one file an engine. ``sfumato.data.registry`` lists them."""
+"""The readers, one file for each engine. ``sfumato.data.registry`` lists them."""

@@ -1,4 +1,4 @@
-"""Tables in memory and streams that speak the Arrow protocol, and datasets of pyarrow."""
+"""Read tables and streams that have the Arrow C stream, and datasets of pyarrow."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def _is_streamed(data: object) -> TypeGuard[_Streamed]:
 
 
 class Stream(RowReader):
-    """Anything with an Arrow C stream. What can be read only once is opened once."""
+    """Anything with an Arrow C stream. A stream that can be read only once is opened once."""
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> Stream | None:
-        """Read whatever has a stream, of whichever package."""
+        """Read anything that has a stream, of any package."""
         if isinstance(data, pa.RecordBatch):
             return cls(pa.Table.from_batches([data]))
         return cls(data) if _is_streamed(data) else None
@@ -49,15 +49,15 @@ class Stream(RowReader):
         return self._reader
 
     def names(self) -> list[str]:
-        """Names of the columns."""
+        """Give the names of the columns."""
         return list(self._open().schema.names)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of all columns."""
+        """Give the types of all columns."""
         return self._open().schema
 
     def rows(self) -> int | None:
-        """Number of rows, where the object has a length."""
+        """Give the number of rows, if the object has a length."""
         return len(self._data) if isinstance(self._data, Sized) else None
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
@@ -70,7 +70,7 @@ class Stream(RowReader):
 
 
 class ArrowDataset(RowReader):
-    """A dataset of pyarrow, on any of its file systems: fragment by fragment, in its order."""
+    """A dataset of pyarrow on any of its file systems, read fragment by fragment in its order."""
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> ArrowDataset | None:
@@ -84,17 +84,17 @@ class ArrowDataset(RowReader):
         self.name = f"pyarrow {type(dataset).__name__}"
 
     def names(self) -> list[str]:
-        """Names of the columns, of files and of folders."""
+        """Give the names of the columns, of files and of folders."""
         return list(self._dataset.schema.names)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of all columns.
+        """Give the types of all columns.
 
-        A fragment that lacks one would be read as if it were missing in each row, and is refused.
+        A fragment that lacks a column is refused: pyarrow would read it as missing in each row.
         """
-        for number, held in enumerate(_held(self._dataset), 1):
+        for number, names in enumerate(_column_names(self._dataset), 1):
             for name in columns:
-                if name not in held:
+                if name not in names:
                     raise DataError(
                         f"{self.name}, fragment {number}, column {name!r}",
                         "other files have a column of that name, and this one does not",
@@ -103,10 +103,10 @@ class ArrowDataset(RowReader):
         return self._dataset.schema
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read with little ahead, and without buffering row groups as a whole.
+        """Read the columns wanted, with little read ahead and no whole row groups buffered.
 
-        With threads of its own, Arrow's scanner reads up to 1 GiB ahead wherever counting is slower
-        than reading.
+        If Arrow's scanner used threads of its own, it would read up to 1 GiB ahead wherever
+        counting is slower than reading.
         """
         yield from self._dataset.to_batches(
             columns=list(columns),
@@ -118,47 +118,54 @@ class ArrowDataset(RowReader):
         )
 
     def label(self, name: str | None) -> str:
-        """The name that it is given, and the state of the files."""
-        seen = _states(self._dataset)
-        return (
-            f"{name} modified {hashlib.sha256(repr(seen).encode()).hexdigest()}"
-            if seen
-            else name or ""
-        )
+        """Give the name, and a digest of the state of the files if there are any."""
+        states = _file_states(self._dataset)
+        if not states:
+            return name or ""
+        return f"{name} modified {hashlib.sha256(repr(states).encode()).hexdigest()}"
 
 
 def _scan_options(dataset: pa.dataset.Dataset) -> pa.dataset.FragmentScanOptions | None:
-    form = getattr(dataset, "format", None)
-    if getattr(form, "default_extname", None) != "parquet":
+    file_format = getattr(dataset, "format", None)
+    if getattr(file_format, "default_extname", None) != "parquet":
         return None
     from pyarrow.dataset import ParquetFragmentScanOptions
 
     return ParquetFragmentScanOptions(pre_buffer=False)
 
 
-def _held(dataset: pa.dataset.Dataset) -> list[set[str]]:
-    """Names of the columns of each fragment, in the file or in its partition."""
+def _column_names(dataset: pa.dataset.Dataset) -> list[set[str]]:
+    """The names of the columns of each fragment, in its file or in its partition."""
+    if hasattr(dataset, "children"):
+        return [names for child in dataset.children for names in _column_names(child)]
+    try:
+        return [_names_in_fragment(fragment) for fragment in dataset.get_fragments()]
+    except ValueError:
+        # A dataset with a filter does not hand out its fragments, only its files.
+        return _names_in_files(dataset)
+
+
+def _names_in_fragment(fragment: pa.dataset.Fragment) -> set[str]:
     from pyarrow.dataset import get_partition_keys
 
-    if hasattr(dataset, "children"):
-        return [held for child in dataset.children for held in _held(child)]
-    try:
-        return [
-            {*part.physical_schema.names, *get_partition_keys(part.partition_expression)}
-            for part in dataset.get_fragments()
-        ]
-    except ValueError:  # one with a filter shows its files only
-        partition = dataset.partitioning.schema.names if dataset.partitioning is not None else []
-        form = dataset.format
-        return [
-            {*form.inspect(file, dataset.filesystem).names, *partition} for file in dataset.files
-        ]
+    return {
+        *fragment.physical_schema.names,
+        *get_partition_keys(fragment.partition_expression),
+    }
 
 
-def _states(dataset: pa.dataset.Dataset) -> list[tuple[str, int | None, int | None]]:
-    """Name, size and time of modification of each file below a dataset."""
+def _names_in_files(dataset: pa.dataset.Dataset) -> list[set[str]]:
+    folders = dataset.partitioning.schema.names if dataset.partitioning is not None else []
+    return [
+        {*dataset.format.inspect(file, dataset.filesystem).names, *folders}
+        for file in dataset.files
+    ]
+
+
+def _file_states(dataset: pa.dataset.Dataset) -> list[tuple[str, int | None, int | None]]:
+    """The name, size and time of modification of each file of a dataset."""
     if hasattr(dataset, "children"):
-        return [state for child in dataset.children for state in _states(child)]
+        return [state for child in dataset.children for state in _file_states(child)]
     if not hasattr(dataset, "files"):
         return []
     return [

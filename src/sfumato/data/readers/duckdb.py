@@ -1,4 +1,4 @@
-"""A relation of DuckDB."""
+"""Read a relation of DuckDB."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sfumato.data.reader import Columns, RowReader
 
 
 class _Relation(Protocol):
-    """What is used of a relation."""
+    """The methods of a relation that are used."""
 
     columns: Sequence[str]
 
@@ -25,9 +25,9 @@ def _is_relation(data: object) -> TypeGuard[_Relation]:
 
 
 class DuckRelation(RowReader):
-    """A relation of DuckDB: run anew for each scan, and streamed.
+    """A relation of DuckDB, which is run again for each scan and streamed.
 
-    Its order is kept as far as its query has one.
+    The rows keep an order as far as the query has one.
     """
 
     name = "duckdb relation"
@@ -45,11 +45,11 @@ class DuckRelation(RowReader):
         return self._relation.project(listed)
 
     def names(self) -> list[str]:
-        """Names of the columns."""
+        """Give the names of the columns."""
         return list(self._relation.columns)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of the columns wanted."""
+        """Give the types of the columns wanted."""
         return pa.RecordBatchReader.from_stream(self._wanted(columns).limit(0)).schema
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:

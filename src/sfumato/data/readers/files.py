@@ -1,4 +1,4 @@
-"""Tables that lie in files: one file, several, directories and patterns."""
+"""Read tables that lie in files: one file, several files, directories and patterns."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sfumato.data.columns import decoded
 from sfumato.data.guard import guarded, guarded_batches, stat_file
 from sfumato.data.reader import Columns, Losses, RowReader
 from sfumato.data.readers.csv import CsvFile
-from sfumato.data.readers.hive import Partitioned, partitions
-from sfumato.data.readers.listing import File, called, files_of, is_local, local, stamp
+from sfumato.data.readers.hive import FileInFolders, folder_values
+from sfumato.data.readers.listing import File, called, files_of, is_local, local, state_digest
 from sfumato.data.readers.parquet import ParquetFile
 
 
@@ -32,13 +32,13 @@ READERS: dict[str, Callable[[Path, str, str | None], RowReader]] = {
     "Parquet": lambda path, name, person: ParquetFile(path, name),
     "CSV": CsvFile,
 }
-"""What reads a file of each form, given where it is, what errors call it, and the person's column."""
+"""Opens a file of each form: takes its path, the name for errors, and the person's column."""
 
 
 class Files(RowReader):
-    """What paths, directories and patterns stand for: one file after the other, in sorted order.
+    """The files that paths, directories and patterns stand for, one after another, sorted.
 
-    Each file is to have all columns wanted, of types that fit; ids of persons are brought to one
+    Each file must have all columns wanted, of types that fit. Ids of persons are converted to one
     type.
     """
 
@@ -46,7 +46,7 @@ class Files(RowReader):
 
     @classmethod
     def of(cls, data: object, axes: Sequence[str], person: str | None) -> Files | None:
-        """Read a path, or a list of them. Addresses that are not of files are left to others."""
+        """Read a path or a list of paths. Other addresses than ``file:`` are left to others."""
         if _is_path(data):
             return cls([data], person) if is_local(os.fspath(data)) else None
         return cls(data, person) if _are_paths(data) else None
@@ -59,40 +59,47 @@ class Files(RowReader):
         self.name = called(self._given)
 
     def parts(self) -> list[RowReader]:
-        """The files, as they are at this moment."""
+        """Give the files that exist at this moment."""
         return [self._open(file) for file in files_of(self._given)]
 
     def _open(self, file: File) -> RowReader:
         table = READERS[file.form](file.path, file.name, self._person)
-        values = partitions(file.below[:-1])
-        return Partitioned(table, values, self._person) if values else table
+        values = folder_values(file.below[:-1])
+        return FileInFolders(table, values, self._person) if values else table
 
     def names(self) -> list[str]:
-        """Names of the columns of the first file."""
+        """Give the names of the columns of the first file."""
         first = self.parts()[0]
         return guarded(first.name, first.names)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of the columns of the first file."""
+        """Give the types of the columns of the first file."""
         first = self.parts()[0]
         return guarded(first.name, partial(first.schema, columns))
 
     def label(self, name: str | None) -> str:
-        """Name the state of the files: it changes when one of them changes, comes or goes."""
+        """Identify the state of the files: it changes when one of them changes, comes or goes."""
         files = files_of(self._given)
         if len(files) == 1 and files[0].name == self._given[0]:
-            state = stat_file(files[0].path, files[0].name)
-            return f"{name or files[0].path.resolve()} modified {state.st_mtime_ns} of {state.st_size} bytes"
-        return f"{name or 'files'} modified {stamp(files, named=name is not None)}"
+            path = files[0].path
+            status = stat_file(path, files[0].name)
+            state = f"modified {status.st_mtime_ns} of {status.st_size} bytes"
+            return f"{name or path.resolve()} {state}"
+        digest = state_digest(files, with_paths=name is None)
+        return f"{name or 'files'} modified {digest}"
 
     def rows(self) -> int | None:
-        """Number of rows, where each file says it."""
-        each = [guarded(part.name, part.rows) for part in self.parts()]
-        known = [rows for rows in each if rows is not None]
-        return sum(known) if len(known) == len(each) else None
+        """Give the number of rows, if each file declares it."""
+        total = 0
+        for part in self.parts():
+            rows = guarded(part.name, part.rows)
+            if rows is None:
+                return None
+            total += rows
+        return total
 
     def hints(self) -> Iterable[str]:
-        """Those of all files."""
+        """Give the hints on all files."""
         for part in self.parts():
             yield from guarded_batches(part.name, part.hints)
 
@@ -101,17 +108,21 @@ class Files(RowReader):
         return self.batches_noting(columns, Losses())
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """Read file by file; what is lost on the way from text is added to ``losses``."""
+        """Read file by file, and add to ``losses`` what is lost in reading text."""
         parts = self.parts()
-        one = None
-        if self._person is not None and len(parts) > 1 and self._person in columns:
-            schemas = [guarded(part.name, partial(part.schema, columns)) for part in parts]
-            one = ids_form([schema.field(self._person).type for schema in schemas])
+        id_type = self._id_type(parts, columns)
         for part in parts:
             for batch in guarded_batches(part.name, partial(part.batches_noting, columns, losses)):
-                yield batch if one is None else self._with_ids(batch, one)
+                yield batch if id_type is None else self._with_ids(batch, id_type)
+
+    def _id_type(self, parts: Sequence[RowReader], columns: Columns) -> pa.DataType | None:
+        """The type to which ids of persons are converted; None if they stay as they are."""
+        if self._person is None or len(parts) == 1 or self._person not in columns:
+            return None
+        schemas = [guarded(part.name, partial(part.schema, columns)) for part in parts]
+        return ids_form([schema.field(self._person).type for schema in schemas])
 
     def _with_ids(self, batch: pa.RecordBatch, type_: pa.DataType) -> pa.RecordBatch:
-        place = batch.schema.get_field_index(self._person)
-        ids = decoded(batch.column(place)).cast(type_)
-        return batch.set_column(place, pa.field(self._person, type_), ids)
+        index = batch.schema.get_field_index(self._person)
+        ids = decoded(batch.column(index)).cast(type_)
+        return batch.set_column(index, pa.field(self._person, type_), ids)

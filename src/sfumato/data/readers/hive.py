@@ -1,7 +1,8 @@
-"""Folders named ``key=value`` as columns, with the types that the domain declares: never inferred from what they are called.
+"""Read folders named ``key=value`` as columns, of the types that the domain declares.
 
-Values are percent-decoded; ``__HIVE_DEFAULT_PARTITION__`` is missing. A column that is both in the
-file and in a folder's name is refused as doubled.
+The types are never inferred from the values. Values are percent-decoded;
+``__HIVE_DEFAULT_PARTITION__`` is missing. A column that is both in the file and in the name of a
+folder is refused, because it is there twice.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from sfumato.data.reader import Column, Columns, Losses, RowReader
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
-def partitions(folders: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Read columns and their values off the names of folders.
+def folder_values(folders: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Read columns and their values from the names of folders.
 
-    >>> partitions(["data", "year=2013", "place=St.%20Gallen"])
+    >>> folder_values(["data", "year=2013", "place=St.%20Gallen"])
     [('year', '2013'), ('place', 'St. Gallen')]
     """
-    pairs = (folder.partition("=") for folder in folders)
-    return [
-        (unquote(key), None if value == MISSING else unquote(value))
-        for key, equals, value in pairs
-        if equals and key
-    ]
+    values: list[tuple[str, str | None]] = []
+    for folder in folders:
+        key, equals, value = folder.partition("=")
+        if key and equals:
+            values.append((unquote(key), None if value == MISSING else unquote(value)))
+    return values
 
 
-class Partitioned(RowReader):
-    """A file with the columns that its folders name."""
+class FileInFolders(RowReader):
+    """A file, with the columns that the names of its folders add."""
 
     in_memory = False
 
@@ -47,38 +48,38 @@ class Partitioned(RowReader):
         self._person = person
 
     def names(self) -> list[str]:
-        """Names of the columns in the file, then of the folders."""
+        """Give the names of the columns in the file, then of those that folders add."""
         return [*self._file.names(), *(key for key, _ in self._values)]
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types as the file has them, and as the domain declares them."""
-        held = self._file.schema(self._in_file(columns))
-        return pa.schema(
-            [*held, *((key, value.type) for key, value in self._constants(columns).items())]
-        )
+        """Give the types that the file has, and those that the domain declares for folders."""
+        in_file = self._file.schema(self._in_file(columns))
+        of_folders = [(key, value.type) for key, value in self._constants(columns).items()]
+        return pa.schema([*in_file, *of_folders])
 
     def rows(self) -> int | None:
-        """As many as the file has."""
+        """Give the number of rows of the file."""
         return self._file.rows()
 
     def hints(self) -> Iterable[str]:
-        """Those of the file."""
+        """Give the hints on the file."""
         return self._file.hints()
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Batches of the file, with a constant for each folder."""
+        """Read the file, and add a constant column for each folder."""
         return self.batches_noting(columns, Losses())
 
     def batches_noting(self, columns: Columns, losses: Losses) -> Iterator[pa.RecordBatch]:
-        """The same; where no column of the file is wanted, its first one counts the rows."""
+        """Read the file and add the folders' columns; note what is lost in reading text."""
         constants = self._constants(columns)
+        # If no column of the file is wanted, its first one is read to count the rows.
         in_file = self._in_file(columns) or {self._file.names()[0]: None}
         for batch in self._file.batches_noting(in_file, losses):
-            parts = [
+            arrays = [
                 _repeated(constants[name], len(batch)) if name in constants else batch[name]
                 for name in columns
             ]
-            yield pa.RecordBatch.from_arrays(parts, names=list(columns))
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _in_file(self, columns: Columns) -> Columns:
         folders = dict(self._values)
@@ -92,14 +93,15 @@ class Partitioned(RowReader):
         }
 
     def _constant(self, key: str, value: str | None, column: Column) -> pa.Array:
-        """The folder's value as a column of one row, missing where it does not parse, as in CSV."""
+        """The value as a column of one row; it is missing if it does not parse, as in CSV."""
         raw = None if value is None else value.encode("utf-8", "surrogateescape")
-        texts = pa.array([raw], pa.binary())
         if key == self._person and declared(column) == pa.float64():
-            return pa.array([whole_number(raw)], pa.int64())  # as doubles, two long ids would meet
-        read = parse(texts, column)
-        return read.cast(read.type.value_type) if pa.types.is_dictionary(read.type) else read
+            # As doubles, two long ids could become equal.
+            return pa.array([whole_number(raw)], pa.int64())
+        parsed = parse(pa.array([raw], pa.binary()), column)
+        is_dictionary = pa.types.is_dictionary(parsed.type)
+        return parsed.cast(parsed.type.value_type) if is_dictionary else parsed
 
 
-def _repeated(value: pa.Array, rows: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), value)
+def _repeated(value: pa.Array, n_rows: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_rows, np.int32)), value)

@@ -1,17 +1,17 @@
-"""Which files a source is made of: files, directories and patterns, listed anew each time and always in one order.
+"""List the files of a source, anew each time and always in the same order.
 
-* A directory stands for the Parquet and CSV files below it, of one kind; a pattern (``*``, ``?``,
-  ``[ab]``, and ``**`` for any depth) for what it matches, directories included. Names that begin
-  with ``.`` or ``_`` are passed over.
+* A directory stands for the Parquet and CSV files below it, all of one kind. A pattern (``*``,
+  ``?``, ``[ab]``, and ``**`` for any depth) stands for what it matches, directories included. Names
+  that begin with ``.`` or ``_`` are skipped.
 * Files are sorted by path, folder by folder, in order of code points, whatever order they were
   given in.
-* Folders named ``key=value`` below a directory, or from the first wildcard on, are columns (see
+* Folders named ``key=value``, below a directory or from the first wildcard on, are columns (see
   ``hive``).
-* What cannot be listed is refused, as is a file that is there twice: no rows are left out or
-  doubled in silence.
+* What cannot be listed is refused, and so is a file that is listed twice: no rows are left out or
+  doubled silently.
 
-Names of files that were listed may hold values of the data. Errors call them by what was given and
-by number.
+The names of listed files may hold values of the data. So errors give what the user gave, and the
+number of the file.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from sfumato.data.guard import guarded, stat_file
 from sfumato.errors import DataError, UsageError
 
 FORMS = {"Parquet": (".parquet", ".parq", ".pq"), "CSV": (".csv", ".csv.gz")}
-"""The forms of files, and how their names end. ``files`` knows who reads each."""
+"""The forms of files, and how their names end. ``files`` says who reads each."""
 
-Below = tuple[str, ...]
+Names = tuple[str, ...]
+"""The parts of a path."""
 
 
 @dataclass(frozen=True)
@@ -47,27 +48,34 @@ class File:
     name : str
         What errors call it.
     below : tuple of str
-        The way to it from what was given, or from the first wildcard on; the file comes last.
+        The parts of its path below what was given, or from the first wildcard on; the file's name
+        comes last.
     """
 
     path: Path
     name: str
-    below: Below
+    below: Names
 
     @property
     def form(self) -> str:
-        """One of ``FORMS``. A file that is named alone and ends otherwise is taken for Parquet."""
+        """One of ``FORMS``. A file with another ending, given by its name, is read as Parquet."""
         name = self.path.name.lower()
         return next((form for form, endings in FORMS.items() if name.endswith(endings)), "Parquet")
 
 
 def is_local(given: str) -> bool:
-    """Whether a text is a path or a ``file:`` address, and no address of another kind."""
+    """Whether a text is a path or a ``file:`` address, rather than another address."""
     return given.startswith("file://") or not re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", given)
 
 
 def local(given: str) -> Path:
-    """Read a path or a ``file:`` address."""
+    """Turn a path or a ``file:`` address into a path.
+
+    Raises
+    ------
+    UsageError
+        If it is another address.
+    """
     if given.startswith("file://"):
         return Path(url2pathname(given.removeprefix("file://").removeprefix("localhost")))
     if not is_local(given):
@@ -86,81 +94,73 @@ def files_of(given: Sequence[str]) -> list[File]:
     Raises
     ------
     DataError
-        If a directory or a pattern holds no table, or a file is there twice.
+        If a directory or a pattern holds no table, or a file is listed twice.
     """
-    found = [file for each in given for file in guarded(each, partial(_expand, each))]
-    found.sort(key=lambda file: file.path.parts)
-    if len(found) > 1:
-        seen = [
-            (status.st_dev, status.st_ino)
-            for status in (stat_file(file.path, file.name) for file in found)
-        ]
-        if len(set(seen)) < len(seen):
+    files = [file for each in given for file in guarded(each, partial(_expanded, each))]
+    files.sort(key=lambda file: file.path.parts)
+    if len(files) > 1:
+        # A link has another path than its file, but the same device and inode.
+        statuses = [stat_file(file.path, file.name) for file in files]
+        distinct = {(status.st_dev, status.st_ino) for status in statuses}
+        if len(distinct) < len(files):
             raise DataError(
                 called(given),
                 "a file is there twice, and its rows would count twice",
                 "Name each file once",
             )
-    return found
+    return files
 
 
 def called(given: Sequence[str]) -> str:
-    """What a source is called: as given, and no file that was listed."""
+    """What a source is called: what the user gave, never a file that was listed."""
     first = given[0].rstrip("/") or given[0]
     return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
 
 
-def stamp(files: Iterable[File], named: bool) -> str:
-    """Tell one state of several files from any other, by names, number, sizes and times of modification.
+def state_digest(files: Iterable[File], with_paths: bool) -> str:
+    """Digest the state of several files: their number, names, sizes and times of modification.
 
-    With a name of the holder's own, where the files lie does not matter.
+    With ``with_paths``, the folder in which the files lie counts as well; without, they may move.
     """
-    seen = []
+    states = []
     for file in files:
         status = stat_file(file.path, file.name)
-        seen.append(
-            [
-                "/".join(file.below),
-                None if named else str(file.path.resolve()),
-                status.st_mtime_ns,
-                status.st_size,
-            ]
-        )
-    return hashlib.sha256(json.dumps(seen).encode()).hexdigest()
+        path = str(file.path.resolve()) if with_paths else None
+        states.append(["/".join(file.below), path, status.st_mtime_ns, status.st_size])
+    return hashlib.sha256(json.dumps(states).encode()).hexdigest()
 
 
-# --- directories and patterns -------------------------------------------------------------------------------------------
+# --- what was given -----------------------------------------------------------------------------
 
 
-def _expand(given: str) -> list[File]:
+def _expanded(given: str) -> list[File]:
+    """The files that one path, directory or pattern stands for."""
     path = local(given)
     if _is_pattern(path) and not path.exists():
-        fixed = next(i for i, part in enumerate(path.parts) if _wild(part))
-        found = list(_matches(Path(*path.parts[:fixed]), path.parts[fixed:], ()))
-        nothing = ("no file matches", "Check the pattern, and the folder from which you run")
+        files = _matching(path)
+        obstacle = "no file matches"
+        remedy = "Check the pattern, and the folder from which you run"
     elif path.is_dir():
-        found = list(_below(path, ()))
-        nothing = (
-            "it is a directory, and holds no Parquet or CSV file",
-            "Name a file, or a directory with files ending in .parquet or .csv",
-        )
+        files = list(_below(path, ()))
+        obstacle = "it is a directory, and holds no Parquet or CSV file"
+        remedy = "Name a file, or a directory with files ending in .parquet or .csv"
     else:
         return [File(path, given, (path.name,))]
-    if not found:
-        raise DataError(given, *nothing)
-    _one_form(given, found)
-    once = {
-        file.path: file for file in found
-    }  # a pattern may match both a directory and what is below it
-    found = sorted(once.values(), key=lambda file: file.path.parts)
+    if not files:
+        raise DataError(given, obstacle, remedy)
+    _require_one_form(given, files)
+    # A pattern may match both a directory and what lies below it.
+    distinct = {file.path: file for file in files}
+    in_order = sorted(distinct.values(), key=lambda file: file.path.parts)
     return [
-        replace(file, name=f"{given}, file {i} in sorted order") for i, file in enumerate(found, 1)
+        replace(file, name=f"{given}, file {number} in sorted order")
+        for number, file in enumerate(in_order, 1)
     ]
 
 
-def _one_form(given: str, found: list[File]) -> None:
-    """A table and its export, side by side, would count each row twice."""
-    forms = {file.form for file in found}
+def _require_one_form(given: str, files: list[File]) -> None:
+    """Refuse Parquet and CSV side by side: a table and its export would count each row twice."""
+    forms = {file.form for file in files}
     if len(forms) > 1:
         raise DataError(
             given,
@@ -169,16 +169,36 @@ def _one_form(given: str, found: list[File]) -> None:
         )
 
 
+# --- patterns -----------------------------------------------------------------------------------
+
+
 def _is_pattern(path: Path) -> bool:
-    return any(_wild(part) for part in path.parts)
+    return any(_is_wild(part) for part in path.parts)
 
 
-def _wild(part: str) -> bool:
-    return any(sign in part for sign in "*?[")
+def _is_wild(part: str) -> bool:
+    return any(wildcard in part for wildcard in "*?[")
 
 
-def _matches(folder: Path, patterns: Below, below: Below) -> Iterator[File]:
-    """Follow a pattern, part by part; its first part is the first wildcard or comes after it."""
+def _matching(pattern: Path) -> list[File]:
+    """The files that a pattern matches."""
+    parts = pattern.parts
+    n_fixed = next(index for index, part in enumerate(parts) if _is_wild(part))
+    return list(_matches(Path(*parts[:n_fixed]), parts[n_fixed:], ()))
+
+
+def _matches(folder: Path, patterns: Names, below: Names) -> Iterator[File]:
+    """Follow a pattern part by part, from its first wildcard on.
+
+    Parameters
+    ----------
+    folder : Path
+        What the parts before have matched; a file where no parts are left.
+    patterns : tuple of str
+        The parts that are left.
+    below : tuple of str
+        The names that were matched so far.
+    """
     if not patterns:
         yield from _below(folder, below) if folder.is_dir() else [File(folder, "", below)]
         return
@@ -186,11 +206,10 @@ def _matches(folder: Path, patterns: Below, below: Below) -> Iterator[File]:
     rest = patterns[1:]
     if head == "**":
         yield from _matches(folder, rest, below)
-        for name in (
-            _folders(folder) if rest else ()
-        ):  # at the end, a directory stands for all below it
+        # At the end of a pattern, a directory already stands for all that lies below it.
+        for name in _folders(folder) if rest else ():
             yield from _matches(folder / name, patterns, (*below, name))
-    elif not _wild(head):
+    elif not _is_wild(head):
         if (folder / head).exists():
             yield from _matches(folder / head, rest, (*below, head))
     elif folder.is_dir():
@@ -198,7 +217,10 @@ def _matches(folder: Path, patterns: Below, below: Below) -> Iterator[File]:
             yield from _matches(folder / name, rest, (*below, name))
 
 
-def _below(folder: Path, below: Below) -> Iterator[File]:
+# --- directories --------------------------------------------------------------------------------
+
+
+def _below(folder: Path, below: Names) -> Iterator[File]:
     """All tables below a directory."""
     endings = tuple(chain.from_iterable(FORMS.values()))
     for name in _names(folder):
@@ -209,22 +231,26 @@ def _below(folder: Path, below: Below) -> Iterator[File]:
 
 
 def _names(folder: Path, pattern: str = "*") -> list[str]:
-    passed_over = tuple(sign for sign in "._" if not pattern.startswith(sign))
+    """The matching names in a folder, sorted; hidden ones only if the pattern begins like them."""
+    hidden = tuple(sign for sign in "._" if not pattern.startswith(sign))
     return sorted(
         name
         for name in os.listdir(folder)
-        if fnmatch(name, pattern) and not name.startswith(passed_over)
+        if fnmatch(name, pattern) and not name.startswith(hidden)
     )
 
 
 def _folders(folder: Path) -> list[str]:
-    """Folders in a folder, without links that lead back up."""
+    """The folders in a folder, without links that lead back to a folder above."""
     if not folder.is_dir():
         return []
     above = {parent.resolve() for parent in (folder, *folder.parents)}
-    inside = [name for name in _names(folder) if (folder / name).is_dir()]
+
+    def leads_back(path: Path) -> bool:
+        return path.is_symlink() and path.resolve() in above
+
     return [
         name
-        for name in inside
-        if not (folder / name).is_symlink() or (folder / name).resolve() not in above
+        for name in _names(folder)
+        if (folder / name).is_dir() and not leads_back(folder / name)
     ]

@@ -1,4 +1,4 @@
-"""A numpy array, whose columns are the axes of the domain."""
+"""Read a numpy array, whose columns are the axes of the domain."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from sfumato import arrays
+from sfumato.arrays import Array
 from sfumato.data.objects import text
 from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
 from sfumato.errors import DataError, UsageError
 
 
-class Array(RowReader):
+class NumpyArray(RowReader):
     """A numpy array of shape (rows, axes), its columns in the domain's order."""
 
     name = "numpy array"
 
     @classmethod
-    def of(cls, data: object, axes: Sequence[str], person: str | None) -> Array | None:
-        """Read any kind of array.
+    def of(cls, data: object, axes: Sequence[str], person: str | None) -> NumpyArray | None:
+        """Read an array.
 
         Raises
         ------
@@ -37,31 +37,32 @@ class Array(RowReader):
             )
         return cls(data, axes)
 
-    def __init__(self, array: arrays.Array, axes: Sequence[str]) -> None:
+    def __init__(self, array: Array, axes: Sequence[str]) -> None:
         if array.ndim != 2 or array.shape[1] != len(axes):
             found = f"{array.ndim} dimensions" if array.ndim != 2 else f"{array.shape[1]} columns"
             raise UsageError(
                 f"a numpy array of {found}",
-                f"the domain has {len(axes)} axes, and the array needs one column for each: shape (n, {len(axes)})",
+                f"the domain has {len(axes)} axes, and the array needs one column for each: "
+                f"shape (n, {len(axes)})",
                 "Reshape the array, or declare the axes that it has",
             )
         self._array = array
         self._axes = list(axes)
 
     def names(self) -> list[str]:
-        """Names of the domain's axes."""
+        """Give the names of the domain's axes."""
         return self._axes
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """The type of the array, for each column."""
+        """Give the type of the array for each column."""
         return self._batch(0, 0, columns).schema
 
     def rows(self) -> int | None:
-        """Number of rows."""
+        """Give the number of rows."""
         return len(self._array)
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Copy part by part."""
+        """Copy the columns wanted, part by part."""
         for start in range(0, len(self._array), BATCH_ROWS):
             yield self._batch(start, start + BATCH_ROWS, columns)
 
@@ -73,12 +74,14 @@ class Array(RowReader):
         return pa.RecordBatch.from_arrays([_column(part) for part in parts], names=list(columns))
 
 
-def _column(part: arrays.Array) -> pa.Array:
+def _column(part: Array) -> pa.Array:
     mask = np.ma.getmaskarray(part) if isinstance(part, np.ma.MaskedArray) else None
-    if part.dtype.kind == "U":  # a lone surrogate is no text
+    if part.dtype.kind == "U":
+        # A lone surrogate is no valid text, and counts as missing.
         texts = [text(value) for value in np.asarray(part).tolist()]
         return pa.array(texts, pa.string(), mask=mask)
-    # Arrow knows neither long doubles nor foreign bytes.
+    # Arrow knows neither long doubles nor other byte orders.
     native = np.dtype(np.float64) if part.dtype.char == "g" else part.dtype.newbyteorder("=")
-    with np.errstate(over="ignore"):  # whether a value is too large is the data's own affair
+    # numpy would warn that a value is too large: a warning must not depend on values.
+    with np.errstate(over="ignore"):
         return pa.array(np.ascontiguousarray(part, dtype=native), mask=mask)

@@ -1,4 +1,4 @@
-"""A frame of pandas."""
+"""Read a frame of pandas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Rows(Protocol[S_co]):
 
 
 class _Series(Protocol):
-    """What is used of a column."""
+    """The methods of a column that are used."""
 
     @property
     def dtype(self) -> object: ...
@@ -35,7 +35,7 @@ class _Series(Protocol):
 
 
 class _Frame(Protocol):
-    """What is used of a frame."""
+    """The methods of a frame that are used."""
 
     @property
     def columns(self) -> Iterable[object]: ...
@@ -56,7 +56,7 @@ def _is_frame(data: object) -> TypeGuard[_Frame]:
 
 
 class PandasFrame(RowReader):
-    """A pandas frame. Only the columns wanted are converted, part by part; its index is none."""
+    """A pandas frame. Only the columns wanted are converted, part by part; the index is ignored."""
 
     name = "pandas DataFrame"
 
@@ -69,13 +69,13 @@ class PandasFrame(RowReader):
         self._frame = frame
 
     def names(self) -> list[str]:
-        """Names of the columns that have a text for a name."""
+        """Give the names of the columns whose name is a text."""
         return [name for name in self._frame.columns if isinstance(name, str)]
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of the columns wanted, without a look at a value.
+        """Give the types of the columns wanted, without reading a value.
 
-        Objects have the type that the domain declares.
+        A column of objects has the type that the domain declares.
         """
         return pa.schema([(name, self._type(name, column)) for name, column in columns.items()])
 
@@ -90,37 +90,39 @@ class PandasFrame(RowReader):
         return self._frame[name].dtype == object
 
     def _widened(self, name: str, column: Column) -> bool:
-        """Whether keys are held as floats or without a sign.
+        """Whether keys are held as doubles or as unsigned integers.
 
-        So pandas holds whole numbers beside a missing or a huge one.
+        This is how pandas holds whole numbers beside a missing or a very large one.
         """
         has_keys = column is not None and column.has_keys
         return has_keys and self._frame[name].dtype in (np.float64, np.uint64)
 
     def rows(self) -> int | None:
-        """Number of rows."""
+        """Give the number of rows."""
         return len(self._frame)
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Convert and read part by part."""
+        """Convert the columns wanted, part by part."""
         schema = self.schema(columns)
         for start in range(0, len(self._frame), BATCH_ROWS):
             yield from self._part(columns, start, start + BATCH_ROWS, schema).to_batches()
 
     def _part(self, columns: Columns, start: int, stop: int, schema: pa.Schema) -> pa.Table:
-        objects = [name for name in columns if self._holds_objects(name)]
-        widened = [name for name, column in columns.items() if self._widened(name, column)]
-        others = [name for name in columns if name not in (*objects, *widened)]
-        read: dict[str, pa.Array] = {}
+        values: dict[str, pa.Array] = {}
+        others: list[str] = []
+        for name, column in columns.items():
+            series = self._frame[name].iloc[start:stop]
+            if self._holds_objects(name):
+                values[name] = parse(series.tolist(), column)
+            elif self._widened(name, column):
+                values[name] = whole_numbers(series.to_numpy())
+            else:
+                others.append(name)
         if others:
             typed = pa.schema([schema.field(name) for name in others])
             table = self._converted(others, start, stop, typed)
-            read = {name: table[name] for name in others}
-        for name in objects:
-            read[name] = parse(self._frame[name].iloc[start:stop].tolist(), columns[name])
-        for name in widened:
-            read[name] = whole_numbers(self._frame[name].iloc[start:stop].to_numpy())
-        return pa.table({name: read[name] for name in columns}, schema=schema)
+            values |= {name: table[name] for name in others}
+        return pa.table({name: values[name] for name in columns}, schema=schema)
 
     def _converted(
         self, names: list[str], start: int, stop: int, schema: pa.Schema | None

@@ -1,4 +1,4 @@
-"""A Parquet file."""
+"""Read a Parquet file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfumato.data.reader import BATCH_ROWS, Columns, RowReader
 
 
 class ParquetFile(RowReader):
-    """A Parquet file, read by batches of the columns wanted, without holding what was read."""
+    """A Parquet file, read in batches of the columns wanted."""
 
     in_memory = False
 
@@ -27,26 +27,29 @@ class ParquetFile(RowReader):
             self.path,
             pre_buffer=False,
             read_dictionary=list(labels) or None,
-            coerce_int96_timestamp_unit="us",  # nanoseconds would wrap after 2262
+            # As nanoseconds, times after the year 2262 would wrap around.
+            coerce_int96_timestamp_unit="us",
         )
 
     def names(self) -> list[str]:
-        """Names of the columns, from the footer."""
+        """Give the names of the columns, from the footer."""
         with self._open() as file:
             return list(file.schema_arrow.names)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of all columns, from the footer."""
+        """Give the types of all columns, from the footer."""
         with self._open() as file:
             return file.schema_arrow
 
     def rows(self) -> int | None:
-        """Number of rows, from the footer."""
+        """Give the number of rows, from the footer."""
         with self._open() as file:
             return int(file.metadata.num_rows)
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """Read row group by row group; labels and ids keep the file's dictionary form."""
-        coded = [name for name, column in columns.items() if column is None or column.has_labels]
-        with self._open(coded) as file:
+        """Read row group by row group; labels and ids keep the dictionary form of the file."""
+        in_dictionary_form = [
+            name for name, column in columns.items() if column is None or column.has_labels
+        ]
+        with self._open(in_dictionary_form) as file:
             yield from file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=True)

@@ -1,4 +1,4 @@
-"""A frame of polars, eager or lazy."""
+"""Read a frame of polars, eager or lazy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Schema(Protocol):
 
 
 class _Frame(Protocol):
-    """What is used of any frame."""
+    """The methods of any frame that are used."""
 
     def select(self, names: list[str], /) -> _Frame: ...
 
@@ -24,7 +24,7 @@ class _Frame(Protocol):
 
 
 class _Eager(_Frame, Protocol):
-    """What is used of an eager frame."""
+    """The methods of an eager frame that are used."""
 
     columns: Sequence[str]
     schema: Mapping[str, object]
@@ -37,7 +37,7 @@ class _Eager(_Frame, Protocol):
 
 
 class _Lazy(_Frame, Protocol):
-    """What is used of a lazy frame. Older versions of polars lack ``collect_batches``."""
+    """The methods of a lazy frame that are used; older versions lack ``collect_batches``."""
 
     def select(self, names: list[str], /) -> _Lazy: ...
 
@@ -59,9 +59,9 @@ def _is_eager(frame: _Eager | _Lazy) -> TypeGuard[_Eager]:
 
 
 class PolarsFrame(RowReader):
-    """A polars frame. A lazy one is run anew for each scan, in batches.
+    """A polars frame. A lazy one is run again for each scan, in batches.
 
-    Its order is kept as far as its query has one.
+    The rows keep an order as far as the query has one.
     """
 
     @classmethod
@@ -74,18 +74,18 @@ class PolarsFrame(RowReader):
         self.name = f"polars {type(frame).__name__}"
 
     def _empty(self) -> _Eager:
-        """A frame without rows; of a lazy one, nothing is run for it."""
+        """The frame without its rows; a lazy frame is not run for it."""
         frame = self._frame
         return frame.clear() if _is_eager(frame) else frame.collect_schema().to_frame()
 
     def names(self) -> list[str]:
-        """Names of the columns."""
+        """Give the names of the columns."""
         return list(self._empty().columns)
 
     def schema(self, columns: Columns) -> pa.Schema:
-        """Types of the columns wanted.
+        """Give the types of the columns wanted.
 
-        Python objects are refused: polars hands out where they lie in memory, not what they are.
+        Python objects are refused, because polars hands out their addresses in memory instead.
         """
         empty = self._empty().select(list(columns))
         for name, type_ in empty.schema.items():
@@ -99,7 +99,7 @@ class PolarsFrame(RowReader):
         return pa.RecordBatchReader.from_stream(empty).schema
 
     def rows(self) -> int | None:
-        """Number of rows of an eager frame."""
+        """Give the number of rows of an eager frame."""
         frame = self._frame
         return len(frame) if _is_eager(frame) else None
 
