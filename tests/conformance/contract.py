@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from conformance.kinds import Rows
-from data import made
+from data import random_tables
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.data.column_types import ids_form, misfit, plain_type
@@ -22,10 +22,10 @@ from sfumato.domain import Categories, Domain, Keys
 from sfumato.lattice import KeyAxis, LabelAxis, Lattice
 
 COLUMNS: Columns = {
-    **{axis.name: axis for lattice in made.LATTICES for axis in lattice.axes},
+    **{axis.name: axis for lattice in random_tables.LATTICES for axis in lattice.axes},
     "who": None,
 }
-PERSONS = Domain(**made.DOMAIN, who=Keys())
+PERSONS = Domain(**random_tables.DOMAIN, who=Keys())
 BY_PERSON = Lattice((KeyAxis("who"),))
 KEYS = (bytes(range(32)), bytes(32))
 
@@ -102,10 +102,12 @@ def counts_as_a_scan(opened: Callable[[], CountingReader], scanned: RowReader) -
     """Where nobody's rows are cut, its cubes are those of a scan of the same rows, bit for bit."""
     for person, limit in ((None, 1), ("who", 10**6)):
         own = count(
-            source(opened(), made.DOMAIN, person=person, rows_per_person=limit), made.LATTICES
+            source(opened(), random_tables.DOMAIN, person=person, rows_per_person=limit),
+            random_tables.LATTICES,
         )
         scan = count(
-            source(scanned, made.DOMAIN, person=person, rows_per_person=limit), made.LATTICES
+            source(scanned, random_tables.DOMAIN, person=person, rows_per_person=limit),
+            random_tables.LATTICES,
         )
         for one, other in zip(own, scan, strict=True):
             _same(one, other)
@@ -141,8 +143,8 @@ def bounds_persons(opened: Callable[[], CountingReader], rows: Rows, limit: int)
     assert _keyed(count(src, [BY_PERSON])[0]) == {
         who: min(number, limit) for who, number in own.items()
     }
-    fine = made.grid("x", 64)
-    coarse = made.grid("x", 8)
+    fine = random_tables.grid("x", 64)
+    coarse = random_tables.grid("x", 8)
     seen = []
     for key in KEYS:
         one, other = count(src, [Lattice((fine,)), Lattice((coarse,))], key=key)

@@ -20,11 +20,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from data import made
+from data import random_tables
 from sfumato.lattice import Lattice
 
 Rows = list[dict[str, Any]]
-TYPES = {**made.TYPES, "who": pa.string()}
+TYPES = {**random_tables.TYPES, "who": pa.string()}
 CODES = [
     1,
     2,
@@ -41,7 +41,7 @@ def people(count: int, seed: int) -> Rows:
     names = ["Ada", "Ada ", "ada", "Zoë", "日本", "7", "07", 'q"\n,', *(f"p{i}" for i in range(60))]
     rows = [
         {**row, "who": None if draw.random() < 0.05 else draw.choice(names)}
-        for row in made.rows(count, seed)
+        for row in random_tables.rows(count, seed)
     ]
     return sorted(rows, key=lambda row: CODES.index(row["code"]))
 
@@ -212,7 +212,7 @@ def bounded(rows: Rows, lattice: Lattice, key: bytes, most: int) -> dict[tuple[i
     priorities = np.frombuffer(stream, np.uint64).tolist()
     own: dict[str, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
     for row, priority in zip(rows, priorities, strict=True):
-        for cell in made.expected([row], lattice):
+        for cell in random_tables.expected([row], lattice):
             if row["who"] is not None:
                 own[row["who"]].append((priority, cell))
     return dict(Counter(cell for drawn in own.values() for _, cell in sorted(drawn)[:most]))

@@ -1,10 +1,11 @@
-"""No object of a pandas frame decides whether the frame is refused, or how its other objects are read."""
+"""No object decides whether a frame is refused, or how its other objects are read."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
 import uuid
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -13,10 +14,47 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
+from data.releases import released
 from sfumato.data import count
 from sfumato.data.objects import person
 from sfumato.domain import grid_axis
 from sfumato.lattice import Lattice
+
+ONE_DAY = sf.Interval("2020-01-01T00:00", "2020-01-02T00:00")
+
+
+TWO = sf.Interval(0, 2)
+
+
+def frame_of_objects(values: Sequence[object]) -> pd.DataFrame:
+    return pd.DataFrame({"when": pd.Series(values, dtype=object), "x": 1.0})
+
+
+def test_one_date_among_times_leaves_the_times_as_they_are() -> None:
+    hours: list[object] = [dt.datetime(2020, 1, 1, hour) for hour in range(24)]
+    date, last = dt.date(2020, 1, 1), pd.Timestamp("2020-01-01T23:00:00.000000001")
+    assert released(frame_of_objects(hours), "when", ONE_DAY, 4) == [6, 6, 6, 6]
+    assert released(frame_of_objects([date, *hours]), "when", ONE_DAY, 4) == [7, 6, 6, 6]
+    assert released(frame_of_objects([*hours, date, None, pd.NaT]), "when", ONE_DAY, 4) == [
+        7,
+        6,
+        6,
+        6,
+    ]
+    assert released(frame_of_objects([*hours, last.tz_localize("UTC")]), "when", ONE_DAY, 4) == [
+        6,
+        6,
+        6,
+        7,
+    ]
+    for persons, number in (
+        (hours, 24),
+        ([date, *hours], 24),
+        ([pd.Timestamp(i) for i in range(50)], 50),
+        ([date, date, None], 1),
+    ):
+        assert sum(released(frame_of_objects(persons), "x", TWO, 2, person="when")) == number
+
 
 ODD: list[Any] = [
     None,
@@ -44,6 +82,8 @@ ODD: list[Any] = [
     [1, 2],
     object(),
 ]
+
+
 DOMAIN = sf.Domain(
     x=sf.Interval(0, 10, missing=9.5),
     at=sf.Interval("2020-01-01T00:00", "2020-01-02T00:00", missing="2020-01-01T23:30"),
@@ -52,11 +92,15 @@ DOMAIN = sf.Domain(
     yes=sf.Categories([True, False], missing="unknown"),
     key=sf.Keys(),
 )
+
+
 LATTICES = {
     "x": Lattice((grid_axis("x", DOMAIN["x"], 10),)),  # type: ignore[arg-type]
     "at": Lattice((grid_axis("at", DOMAIN["at"], 24),)),  # type: ignore[arg-type]
     **{name: sf.Histogram(name).needs(DOMAIN).lattice for name in ("word", "code", "yes")},
 }
+
+
 PLAIN: dict[str, list[Any]] = {
     "x": [1, 2.5, Decimal("3.5")],
     "at": [dt.datetime(2020, 1, 1, 5), dt.date(2020, 1, 1)],
@@ -128,26 +172,3 @@ def test_persons_among_objects() -> None:
         data = frame("p", [1, 1, "a", odd]).assign(x=0.5)
         src = sf.source(data, domain, person="p")
         assert count(src, [Lattice((grid_axis("x", domain["x"], 1),))])[0].total in (2, 3)  # type: ignore[arg-type]
-
-
-def test_numpy_text_that_is_no_unicode_is_missing() -> None:
-    domain = sf.Domain(word=sf.Categories(["a"], missing="unknown"))
-    rows = np.array([["a"], ["\ud800"], ["a"]])
-    assert count(sf.source(rows, domain), [sf.Histogram("word").needs(domain).lattice])[
-        0
-    ].counts.tolist() == [2, 1]
-
-
-def test_keys_that_pandas_widened_are_the_whole_numbers_that_they_were() -> None:
-    """One missing or huge value among whole numbers makes doubles, or numbers without a sign, of all."""
-    domain = sf.Domain(shop=sf.Keys())
-    plain = [3, 3, 5, -7]
-    for more in ([], [None], [1.5], [float("inf")]):
-        frame = pd.DataFrame({"shop": plain + more})
-        (cube,) = count(sf.source(frame, domain), [sf.Histogram("shop").needs(domain).lattice])
-        assert cube.counts.sum() == 4
-    (cube,) = count(
-        sf.source(pd.DataFrame({"shop": [3, 2**63]}), domain),
-        [sf.Histogram("shop").needs(domain).lattice],
-    )
-    assert cube.counts.sum() == 1

@@ -1,23 +1,66 @@
-"""Of a CSV file only the header can refuse: no value and no row changes what is refused, or how another row is read."""
+"""Only the header of a CSV file can refuse it: each row is read by itself, whatever it holds."""
 
 from __future__ import annotations
 
 import gzip
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.csv as arrow
 import pytest
 
 import sfumato as sf
-from sfumato.data import count, step_reader
+from data import random_tables
+from data.refusals import CANARY, refuses, write
+from data.releases import released
+from sfumato.data import count, source
 from sfumato.data.reader import Losses
 from sfumato.data.readers import csv_rows
-from sfumato.data.readers.csv import CsvFile, RowForm, read_rows
-from sfumato.domain import grid_axis
-from sfumato.lattice import Lattice
+from sfumato.data.readers.csv import CsvFile
+from sfumato.domain import Categories, Domain, Interval, grid_axis
+from sfumato.lattice import LabelAxis, Lattice
+
+WRONG_HEADERS: dict[str, tuple[bytes, tuple[str, ...]]] = {
+    "no such column": (f"agee,p\n{CANARY},u\n".encode(), ("no column", "did you mean 'agee'")),
+    "twice the same column": (f"age,age\n{CANARY},2\n".encode(), ("several columns",)),
+    "a header in Latin-1": (
+        f"age,Gr\xf6\xdfe\n{CANARY},2\n".encode("latin-1"),
+        ("first line", "not UTF-8"),
+    ),
+    "UTF-16": (f"age,p\n{CANARY},2\n".encode("utf-16"), ("first line", "not UTF-8")),
+    "blank lines only": (b"\n\r\n\n", ("no header",)),
+    "a mark alone": (b"\xef\xbb\xbf", ("no header",)),
+    "an open mark in the header": (
+        f'age,"p\n{CANARY},2\n'.encode(),
+        ("first line", "quotation mark"),
+    ),
+    "a header without an end": (b"age," + b"p" * 2**20, ("first line", "1 MB")),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_HEADERS)
+def test_csv_files_whose_header_is_wrong(case: str, tmp_path: Path) -> None:
+    content, words = WRONG_HEADERS[case]
+    refuses(write(tmp_path, content), *words)
+
+
+def test_csv_that_is_not_what_its_name_says(tmp_path: Path) -> None:
+    refuses(write(tmp_path, b"\x1f\x8b" + CANARY.encode(), "t.csv.gz"), "t.csv.gz", "compression")
+
+
+def test_the_first_row_of_a_file_without_a_header_is_not_quoted(tmp_path: Path) -> None:
+    refuses(
+        write(tmp_path, f"x{CANARY},a\nx31,b\n"),
+        "column 'age'",
+        "no column of that name",
+        "give the file a header",
+    )
+    refuses(
+        write(tmp_path, f"{CANARY},a\n31,b\n"),
+        "column 'age'",
+        "no column of that name",
+        "give the file a header",
+    )
+
 
 AXES = sf.Domain(
     age=sf.Interval(0, 100, step=1, missing=99),
@@ -26,10 +69,20 @@ AXES = sf.Domain(
     yes=sf.Categories([True, False], missing="unknown"),
     code=sf.Categories([1, 2], other="else", missing="unknown"),
 )
+
+
 HEAD = b"age,at,kind,yes,code\n"
+
+
 GOOD = b"31,2020-01-01T05:00,a,true,1\n"
+
+
 TENS = Lattice((grid_axis("age", AXES["age"], 10),))  # type: ignore[arg-type]
+
+
 HOURS = Lattice((grid_axis("at", AXES["at"], 24),))  # type: ignore[arg-type]
+
+
 LATTICES = [
     TENS,
     HOURS,
@@ -37,7 +90,7 @@ LATTICES = [
 ]
 
 
-def counts(path: Path, content: bytes) -> list[list[int]]:
+def counts_of(path: Path, content: bytes) -> list[list[int]]:
     """What each lattice counts; the table is asked for before the charge, too."""
     path.write_bytes(content)
     src = sf.source(path, AXES)
@@ -52,7 +105,11 @@ def added(one: list[list[int]], other: list[list[int]]) -> list[dict[int, int]]:
 
 
 MISSING = [{9: 1}, {23: 1}, {3: 1}, {2: 1}, {3: 1}]
+
+
 NOTHING: list[dict[int, int]] = [{}] * 5
+
+
 ROWS: dict[str, tuple[bytes, list[dict[int, int]]]] = {
     "nothing parses": (b"x,y,\xff,z,w\n", MISSING),
     "Latin-1": (b"M\xfcller,\xfc,M\xfcller,\xfc,\xfc\n", MISSING),
@@ -94,18 +151,18 @@ def test_one_row_moves_itself_alone(
     monkeypatch.setattr(csv_rows, "LONGEST", 256)
     monkeypatch.setattr(csv_rows, "WINDOW", 512)
     text, more = ROWS[row]
-    before = counts(tmp_path / "t.csv", HEAD + GOOD * 40)
+    before = counts_of(tmp_path / "t.csv", HEAD + GOOD * 40)
     if place == "first":
         content = HEAD + text + GOOD * 40
     elif place == "middle":
         content = HEAD + GOOD * 20 + text + GOOD * 20
     else:
         content = HEAD + GOOD * 40 + text.rstrip(b"\n")
-    after = counts(tmp_path / "t.csv", content)
+    after = counts_of(tmp_path / "t.csv", content)
     assert added(before, after) == more
     for ending in (b"\r\n", b"\r"):
         other = content.replace(b"\n", ending)
-        assert counts(tmp_path / "t.csv", b"\xef\xbb\xbf" + other) == after
+        assert counts_of(tmp_path / "t.csv", b"\xef\xbb\xbf" + other) == after
 
 
 def test_a_row_without_an_end_costs_its_first_line_only(
@@ -113,11 +170,11 @@ def test_a_row_without_an_end_costs_its_first_line_only(
 ) -> None:
     monkeypatch.setattr(csv_rows, "LONGEST", 256)
     monkeypatch.setattr(csv_rows, "WINDOW", 512)
-    before = counts(tmp_path / "t.csv", HEAD + GOOD * 40)
+    before = counts_of(tmp_path / "t.csv", HEAD + GOOD * 40)
     for stray in (b'31,2020,"a,true,1\n', b"3" * 300 + b",x,x,x,x\n", b"9" * 5000 + b"\n"):
         for content in (stray + GOOD * 40, GOOD * 20 + stray + GOOD * 20, GOOD * 40 + stray):
-            assert counts(tmp_path / "t.csv", HEAD + content) == before
-    assert counts(tmp_path / "t.csv", HEAD + GOOD * 40 + b'31,2020,"a,true,1') == before
+            assert counts_of(tmp_path / "t.csv", HEAD + content) == before
+    assert counts_of(tmp_path / "t.csv", HEAD + GOOD * 40 + b'31,2020,"a,true,1') == before
 
 
 def test_a_row_of_almost_a_megabyte_is_a_row(tmp_path: Path) -> None:
@@ -125,7 +182,7 @@ def test_a_row_of_almost_a_megabyte_is_a_row(tmp_path: Path) -> None:
     for size, cells in ((longest, {2: 1}), (longest + 1, {})):
         row = b"31,2020-01-01," + b"k" * size + b",true,1\n"
         path = tmp_path / "t.csv"
-        assert added(counts(path, HEAD + GOOD), counts(path, HEAD + row + GOOD))[2] == cells
+        assert added(counts_of(path, HEAD + GOOD), counts_of(path, HEAD + row + GOOD))[2] == cells
 
 
 def test_in_a_file_of_one_column_a_blank_line_is_a_missing_value(tmp_path: Path) -> None:
@@ -197,94 +254,6 @@ def test_damaged_compression_fails_after_the_charge_and_quotes_nothing(tmp_path:
         src.require([TENS])
 
 
-# --- the cutting of rows ------------------------------------------------------------------------------------------------
-
-
-def cut(data: bytes, longest: int) -> tuple[list[bytes], int]:
-    """Rows by the rule, sign by sign, and how many were dropped."""
-    rows: list[bytes] = []
-    dropped = start = 0
-    while start < len(data):
-        end = _row_end(data, start)
-        if end is None or end - start > longest:
-            dropped += 1
-            ends = [data.find(sign, start) for sign in (b"\n", b"\r")]
-            at = min((end for end in ends if end >= 0), default=len(data))
-            start = at + (2 if data[at : at + 2] == b"\r\n" else 1)
-        else:
-            rows.append(data[start:end])
-            start = end
-    return rows, dropped
-
-
-def _row_end(data: bytes, at: int) -> int | None:
-    state = "start"
-    while at < len(data):
-        sign = data[at : at + 1]
-        if state == "quoted":
-            if sign == b'"' and data[at + 1 : at + 2] == b'"':
-                at += 1
-            elif sign == b'"':
-                state = "within"
-        elif sign in (b"\n", b"\r"):
-            return at + (2 if data[at : at + 2] == b"\r\n" else 1)
-        elif state == "start" and sign == b'"':
-            state = "quoted"
-        else:
-            state = "start" if sign == b"," else "within"
-        at += 1
-    return None if state == "quoted" else len(data)
-
-
-def parsed(rows: list[bytes], names: list[str]) -> Iterator[tuple[bytes | None, ...]]:
-    """Each row by itself, as Arrow parses it."""
-    for row in rows:
-        if row.strip(b"\r\n") or len(names) == 1:
-            read = arrow.ReadOptions(column_names=names, block_size=len(row) + 1)
-            rules = arrow.ParseOptions(
-                newlines_in_values=True,
-                ignore_empty_lines=len(names) > 1,
-                invalid_row_handler=lambda _: "skip",
-            )
-            binary = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.binary()))
-            table = arrow.read_csv(pa.BufferReader(row), read, rules, binary)
-            yield from zip(*(table[name].to_pylist() for name in names), strict=True)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Random text of marks, commas and line breaks, in pieces of every size, beside each row parsed alone."""
-    rng = random.Random(seed)
-    for _ in range(250):
-        names = ["a"] if rng.random() < 0.3 else ["a", "b"]
-        marks = ['"'] * rng.choice([0, 1, 3])
-        signs = [*marks, ",", "\n", "\r", "\r\n", " ", "a", "1", "", "\0"]
-        data = "".join(rng.choice(signs) for _ in range(rng.randrange(80))).encode()
-        longest = rng.choice([8, 16, 24, 1000])
-        monkeypatch.setattr(csv_rows, "LONGEST", longest)
-        monkeypatch.setattr(csv_rows, "WINDOW", longest * rng.choice([2, 4]))
-        place, lost = 0, []
-
-        def fill(into: memoryview) -> int:
-            nonlocal place
-            part = data[place : place + rng.randint(1, len(into))]  # noqa: B023
-            into[: len(part)] = part
-            place += len(part)
-            return len(part)
-
-        whole, found = [], []
-        for piece in csv_rows.pieces(fill, lambda: lost.append(1)):  # noqa: B023
-            whole.append(bytes(piece))
-            if bytes(piece).strip(b"\r\n") or len(names) == 1:
-                table = read_rows(piece, RowForm(names, names, []), Losses())
-                found += zip(*(table[name].to_pylist() for name in names), strict=True)
-        rows, dropped = cut(data, longest)
-        assert (b"".join(whole), len(lost)) == (b"".join(rows), dropped), data
-        assert found == list(parsed(rows, names)), data
-
-
 def test_losses_are_counted_for_the_custodian(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b'age,kind\n1,a\nx,\xff\n\n1\n1,2,3\nNA,\n"1,a\n')
@@ -295,22 +264,97 @@ def test_losses_are_counted_for_the_custodian(tmp_path: Path) -> None:
     assert (losses.unparsed, losses.not_utf8) == ({"age": 1, "kind": 1}, {"kind": 1})
 
 
-# --- rows that make the steps of a stream -------------------------------------------------------------------------------
+HUGE = 2**53
 
 
-def test_rows_of_a_stream_that_do_not_parse_are_dropped() -> None:
-    columns = step_reader.StepColumns("day", "x")
-    rows = [
-        "day,x",
-        "1,2",
-        "1",
-        "1,2,3",
-        "1,two",
-        "1,nan",
-        "1,",
-        "2,1e3",
-        '2,"' + "9" * 200_000 + '"',
-        "2,4",
+@pytest.mark.parametrize("extra", ["0.5", "1e3", "inf", "99999999999999999999", "7", "nan"])
+def test_one_odd_number_in_a_csv_leaves_long_labels_apart(tmp_path: Path, extra: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "\n".join(["code", *[str(HUGE)] * 5, *[f"{HUGE + 1}"] * 4, "9007199254740992.0", extra])
+        + "\n"
+    )
+    assert released(path, "code", sf.Categories([HUGE, HUGE + 1])) == [6, 4]
+    assert released(path, "code", sf.Categories([HUGE, HUGE + 1], other="rest")) == [
+        6,
+        4,
+        0 if extra == "nan" else 1,
     ]
-    found = [(each.event, each.increment) for each in step_reader.from_csv(rows, columns)]
-    assert found == [("1", [2.0]), ("2", [1000.0, 4.0])]
+    path.write_text("code\n1\nx\n")
+    assert released(path, "code", sf.Categories([1, 2], missing="unknown")) == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2020-01-01 05:00",
+        "2020-01-01T05:00:00Z",
+        "2020-01-01T06:00:00.000000+01:00",
+        "2020-01-01T05:00:00.123456789",
+    ],
+)
+def test_forms_of_times_in_csv(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"a,b\n{text},1\n,2\n")
+    for domain, cell in (
+        (Domain(a=Interval("2020-01-01", "2020-01-03")), 0),
+        (Domain(a=Interval("2020-01-01T00:00", "2020-01-03T00:00")), 5),
+    ):
+        lattice = Lattice((grid_axis("a", domain["a"], 2 if cell == 0 else 48),))
+        assert random_tables.found(count(source(tmp_path / "t.csv", domain), [lattice])[0]) == {
+            (cell,): 1
+        }
+
+
+def test_what_csv_takes_for_missing(tmp_path: Path) -> None:
+    texts = ["", "NA", "NaN", "null", "NULL", "N/A", "b"]
+    (tmp_path / "t.csv").write_text(
+        "\ufeffw,x\n" + "".join(f"{text},{'' if text == 'b' else text}\n" for text in texts),
+        encoding="utf-8",
+    )
+    lattice = Lattice((LabelAxis("w", ("b", "else"), True),))
+    assert count(source(tmp_path / "t.csv", Domain(w=Categories(["b"], other="else"))), [lattice])[
+        0
+    ].counts.tolist() == [1, 0]
+    lattice = Lattice((LabelAxis("w", ("NA", "b", "else"), True),))
+    assert count(
+        source(tmp_path / "t.csv", Domain(w=Categories(["NA", "b"], other="else"))), [lattice]
+    )[0].counts.tolist() == [1, 1, 0]
+    numbers = Domain(x=Interval(0, 1))
+    assert (
+        count(source(tmp_path / "t.csv", numbers), [Lattice((grid_axis("x", numbers["x"], 2),))])[
+            0
+        ].total
+        == 0
+    )
+
+
+def test_whole_labels_written_with_a_point_in_csv(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("c,b\n1.0,true\n2.0,False\n,\n")
+    lattices = [Lattice((LabelAxis("c", (1, 2)),)), Lattice((LabelAxis("b", (True, False)),))]
+    cubes = count(
+        source(tmp_path / "t.csv", Domain(c=Categories([1, 2]), b=Categories([True, False]))),
+        lattices,
+    )
+    assert [cube.counts.tolist() for cube in cubes] == [[1, 1], [1, 1]]
+
+
+def test_gzipped_csv(tmp_path: Path) -> None:
+    import gzip
+
+    (tmp_path / "T.CSV.gz").write_bytes(gzip.compress(b"a\n0.25\n0.75\n0.8\n"))
+    domain = Domain(a=Interval(0, 1))
+    assert count(
+        source(tmp_path / "T.CSV.gz", domain), [Lattice((grid_axis("a", domain["a"], 2),))]
+    )[0].counts.tolist() == [1, 2]
+
+
+def test_line_breaks_in_quotation_marks_across_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.data.readers.csv_rows.WINDOW", 64)
+    monkeypatch.setattr("sfumato.data.readers.csv_rows.LONGEST", 32)
+    (tmp_path / "t.csv").write_text("w,x\n" + '"a\n\n\nb",0.5\n' * 200)
+    domain = Domain(w=Categories(["a\n\n\nb"]))
+    assert count(source(tmp_path / "t.csv", domain), [Lattice((LabelAxis("w", ("a\n\n\nb",)),))])[
+        0
+    ].counts.tolist() == [200]

@@ -1,4 +1,4 @@
-"""Bounding beyond memory: the same rows are kept, and no file is left, however the scan ends."""
+"""Bounding beyond memory keeps the same rows, and leaves no file, however the scan ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import made
+import sfumato as sf
+from data import random_tables
 from sfumato.data import count, source
 from sfumato.data.bounding import KEY_BYTES, Bounder, Priorities
 from sfumato.data.external_partitions import (
@@ -29,19 +30,45 @@ from sfumato.data.external_partitions import (
     ExternalPartitions,
     memory_limit,
 )
-from sfumato.data.persons import PersonTokens
 from sfumato.data.scan import CHUNK_ROWS
 from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.errors import DataError, UsageError
 from sfumato.lattice import Lattice
 from support.workers import HANG
 
+TWO = sf.Interval(0, 2)
+
+
+def test_a_bad_limit_on_memory_is_refused_before_the_charge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SFUMATO_MEMORY", "a lot")
+    publisher = sf.Publisher(
+        sf.source(pa.table({"p": ["a"], "x": [1.0]}), sf.Domain(x=TWO), person="p"), budget=1
+    )
+    with pytest.raises(sf.UsageError, match="SFUMATO_MEMORY"):
+        publisher.release(sf.Histogram("x"), epsilon=1)
+    assert publisher.remaining == 1
+
+
 DOMAIN = Domain(x=Interval(0, 1000, step=1), y=Interval(0, 1))
+
+
 FINE = Lattice((grid_axis("x", DOMAIN["x"], 1000),))
+
+
 OTHER = Lattice((grid_axis("y", DOMAIN["y"], 4),))
+
+
 WIDE = Lattice((grid_axis("x", DOMAIN["x"], 2**40), grid_axis("y", DOMAIN["y"], 2**40)))
+
+
 LATTICES = [FINE, OTHER, WIDE]
+
+
 KEY = bytes(range(KEY_BYTES))
+
+
 SMALL = "20K"
 
 
@@ -62,7 +89,7 @@ FRAME = _frame(20_000)
 
 def _cubes(data: object, r: int = 2) -> list[dict[tuple[int, ...], int]]:
     return [
-        made.found(cube)
+        random_tables.found(cube)
         for cube in count(source(data, DOMAIN, person="p", rows_per_person=r), LATTICES, key=KEY)
     ]
 
@@ -81,7 +108,7 @@ def _in_plain_python(frame: pa.Table, r: int) -> list[dict[tuple[int, ...], int]
             for several in own.values()
             for _, row in sorted(several, key=lambda pair: pair[0])[:r]
         ]
-        found.append(made.expected(chosen, lattice))
+        found.append(random_tables.expected(chosen, lattice))
     return found
 
 
@@ -124,9 +151,6 @@ def test_one_person_with_all_rows_is_reduced_before_anything_is_written(
     monkeypatch.setenv("SFUMATO_MEMORY", "1M")
     assert [sum(cube.values()) for cube in _cubes(frame, 3)] == [3, 3, 3]
     assert 0 < sum(kept) < 100_000  # of 10 MB
-
-
-# --- files --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -293,55 +317,6 @@ def test_each_part_gives_back_what_was_put_in(
     parts.close()
     assert found == wanted
 
-
-# --- who is who ---------------------------------------------------------------------------------------------------------
-
-HARD = [
-    "",
-    "\0",
-    "a",
-    "a\0",
-    "a\0\0",
-    "b",
-    "é",
-    "x" * 15,
-    "x" * 16,
-    "x" * 17,
-    "x" * 64,
-    "x" * 65,
-    "x" * 5000,
-    "x" * 5001,
-    "x" * 16 + "\0",
-]
-
-
-@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
-def test_texts_have_words_of_their_own_whoever_else_is_in_the_batch(type_: Any) -> None:
-    words, ids = PersonTokens(KEY), pa.array(HARD).cast(type_)
-    together = list(zip(*(word.tolist() for word in words.of(ids)), strict=True))
-    assert len(set(together)) == len(HARD)
-    alone = [tuple(int(word[0]) for word in words.of(ids.slice(i, 1))) for i in range(len(HARD))]
-    assert alone == together
-    assert together != list(
-        zip(*(word.tolist() for word in PersonTokens(bytes(32)).of(ids)), strict=True)
-    )
-    assert [len(word) for word in words.of(ids.slice(0, 0))] == [0, 0]
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=100))
-def test_words_of_integers_are_a_bijection(ids: list[int]) -> None:
-    (words,) = PersonTokens(KEY).of(pa.array(ids, pa.int64()))
-    assert len(set(words.tolist())) == len(set(ids))
-
-
-def test_parts_are_even_for_consecutive_ids() -> None:
-    (words,) = PersonTokens(KEY).of(pa.array(range(64_000), pa.int64()))
-    assert (
-        np.bincount((words >> np.uint64(58)).astype(np.int64), minlength=N_PARTITIONS).max() < 1500
-    )
-
-
-# --- memory -------------------------------------------------------------------------------------------------------------
 
 MEASURE = """
 import sys

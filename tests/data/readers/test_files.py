@@ -1,0 +1,214 @@
+"""Several files as one source: what is refused, what identifies them, and how much memory they take."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.data import Source, count, source
+from sfumato.domain import Categories, Domain, Interval, grid_axis
+from sfumato.errors import DataError, SfumatoError
+from sfumato.lattice import Lattice
+
+CANARY = "8675309"
+
+
+TRIPS = Domain(
+    age=Interval(0, 120, step=1),
+    year=Interval(2000, 2030, step=1),
+    place=Categories(["a", "b c/d", "2013"]),
+    day=Interval("2020-01-01", "2020-01-05"),
+)
+
+
+TRIPS_BY_AGE = Lattice((grid_axis("age", TRIPS["age"], 12),))  # type: ignore[arg-type]
+
+
+def parquet(path: Path, ages: list[int], **more: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"age": ages, **more}), path)
+    return path
+
+
+def refused_in_both(
+    src: Source, kind: type[SfumatoError], *words: str, lattice: Lattice = TRIPS_BY_AGE
+) -> None:
+    """Before a charge as in the count, and without a word of what a name may tell."""
+    for action in (lambda: src.require([lattice]), lambda: count(src, [lattice])):
+        with pytest.raises(kind) as caught:
+            action()
+        assert all(word in str(caught.value) for word in words), str(caught.value)
+        assert CANARY not in str(caught.value)
+        assert caught.value.__context__ is None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    parquet(tmp_path / "d" / "b.parquet", [21, 22])
+    parquet(tmp_path / "d" / "a.parquet", [11])
+    parquet(tmp_path / "d" / "deep" / "er" / "c.parquet", [31, 32, 33])
+    return tmp_path / "d"
+
+
+@pytest.mark.parametrize(
+    "fault", [{"aeg": [1]}, {"age": [CANARY]}, {"age": [1], "who": [[1]]}, None]
+)
+def test_one_bad_file_refuses_all_before_the_charge(fault: Any, tmp_path: Path) -> None:
+    parquet(tmp_path / "a.parquet", [1], who=["p"])
+    bad = tmp_path / f"{CANARY}.parquet"  # a name that was listed may be a value
+    bad.write_bytes(b"") if fault is None else pq.write_table(
+        pa.table({"who": ["p"], **fault}), bad
+    )
+    src = source(f"{tmp_path}/*.parquet", TRIPS, person="who")
+    refused_in_both(src, DataError, "*.parquet, file 1 in sorted order")
+    with sf.Publisher(src, budget="1") as publisher:
+        with pytest.raises(DataError):
+            publisher.release(sf.Histogram("age"), epsilon="1")
+        assert publisher.account.spent == (0, 0)
+
+
+def test_ids_of_several_files(tmp_path: Path) -> None:
+    """Equal ids are one person in whatever file, or the source is refused."""
+    alike = [
+        pa.array(["p"]),
+        pa.array(["p"], pa.large_string()),
+        pa.array(["p"]).dictionary_encode(),
+        pa.array([None], pa.null()),
+    ]
+    whole = [pa.array([7], type_) for type_ in (pa.int8(), pa.uint32(), pa.int64())]
+    for ids, total in ((alike, 1), (whole, 1)):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        for i, column in enumerate(ids):
+            parquet(folder / f"{i}.parquet", [1], who=column)
+        assert count(source(folder, TRIPS, person="who"), [TRIPS_BY_AGE])[0].total == total
+    parquet(folder / "z.parquet", [1], who=pa.array(["7"]))
+    refused_in_both(
+        source(folder, TRIPS, person="who"), DataError, "different types in different files"
+    )
+    for i, width in enumerate((pa.float32(), pa.float64())):  # 0.1 of one is not 0.1 of the other
+        parquet(tmp_path / "floats" / f"{i}.parquet", [1], who=pa.array([0.1], width))
+    refused_in_both(
+        source(tmp_path / "floats", TRIPS, person="who"),
+        DataError,
+        "different types in different files",
+    )
+
+
+def test_the_label_changes_with_every_file(folder: Path, tmp_path: Path) -> None:
+    sources = [
+        source(folder, TRIPS),
+        source(folder, TRIPS, name="n"),
+        source(f"{folder}/**/*.parquet", TRIPS),
+        source([folder / "a.parquet", folder / "deep"], TRIPS),
+    ]
+
+    def labels() -> list[str]:
+        found = [src.label for src in sources]
+        assert found == [src.label for src in sources]
+        return found
+
+    seen = [labels()]
+    os.utime(folder / "a.parquet", ns=(1, 1))
+    seen.append(labels())
+    parquet(folder / "deep" / "d.parquet", [1])
+    seen.append(labels())
+    (folder / "deep" / "d.parquet").rename(folder / "deep" / "e.parquet")
+    seen.append(labels())
+    (folder / "deep" / "e.parquet").unlink()
+    assert labels() == seen[1]
+    for one, another in pairwise(seen):
+        assert all(a != b for a, b in zip(one, another, strict=True))
+    assert seen[0][1].startswith("n modified ")
+    assert str(folder) not in seen[0][1]
+    before = sources[1].label
+    moved = shutil.copytree(folder, tmp_path / "moved", copy_function=shutil.copy2)
+    assert source(moved, TRIPS, name="n").label == before
+    assert (
+        source([folder / "a.parquet", folder / "b.parquet"], TRIPS).label
+        == source([folder / "b.parquet", folder / "a.parquet"], TRIPS).label
+    )
+
+
+def test_what_several_files_are_called(folder: Path) -> None:
+    assert source(f"{folder}/*.parquet", TRIPS).title == "*.parquet"
+    assert source(f"{folder}/", TRIPS).title == "d"
+    assert (
+        source([folder / "a.parquet", folder / "b.parquet"], TRIPS).title == "a.parquet and 1 more"
+    )
+    again = pickle.loads(pickle.dumps(source([folder / "a.parquet", folder / "b.parquet"], TRIPS)))
+    assert count(again, [TRIPS_BY_AGE])[0].total == 3
+
+
+FEW, FILES, ROWS_PER_FILE = 4, 16, 2**20
+
+
+THREADS = {
+    "OMP_NUM_THREADS": "2",
+    "POLARS_MAX_THREADS": "2",
+}  # memory for each core is another matter
+
+
+# Counting pauses once: time for an engine to read ahead without bound, if it does. No outcome needs that time.
+MEASURE = """
+import glob, resource, sys, time
+from sfumato.data import count, guard, scan, source
+from sfumato.domain import (Domain, Interval, grid_axis)
+from sfumato.lattice import Lattice
+domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
+lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))
+plain = guard.guarded_batches
+def slowly(*arguments):
+    for batch in plain(*arguments):
+        time.sleep(pauses.pop() if pauses else 0)
+        yield batch
+scan.guarded_batches = slowly
+for pattern in ("few*.parquet", "*.parquet"):
+    {make}
+    pauses = [0.5]
+    print(count(source(data, domain), [lattice])[0].total)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform != "darwin" else 2**20))
+"""
+
+
+MAKE = {
+    "files": "data = pattern",
+    "dataset": "import pyarrow.dataset; data = pyarrow.dataset.dataset(sorted(glob.glob(pattern)))",
+    "polars, lazy": "import polars; data = polars.scan_parquet(pattern)",
+    "duckdb": "import duckdb; duckdb.sql('SET enable_progress_bar = 0; SET threads = 2'); data = duckdb.read_parquet(pattern)",
+}
+
+
+@pytest.fixture(scope="module")
+def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    many_files = tmp_path_factory.mktemp("rows")
+    part = pa.table({name: np.random.default_rng(0).random(ROWS_PER_FILE) for name in "xy"})
+    file = many_files / "few0.parquet"
+    pq.write_table(part, file, row_group_size=2**18, use_dictionary=False, compression="none")
+    for i in range(1, FILES):
+        shutil.copy(file, many_files / f"{'few' if i < FEW else 'further'}{i}.parquet")
+    return many_files
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="peak memory is read from the resource module")
+@pytest.mark.parametrize("kind", MAKE)
+def test_memory_does_not_grow_with_the_number_of_files(kind: str, many_files: Path) -> None:
+    words = [sys.executable, "-c", MEASURE.format(make=MAKE[kind])]
+    environment = {**os.environ, **THREADS}
+    output = subprocess.run(
+        words, cwd=many_files, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    few_rows, first, all_rows, second = map(int, output.split())
+    assert (few_rows, all_rows) == (FEW * ROWS_PER_FILE, FILES * ROWS_PER_FILE)
+    assert second - first < 120  # MB; the further rows are 200

@@ -1,0 +1,111 @@
+"""Folders named key=value are columns of the declared types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from data import random_tables
+from sfumato.data import Source, count, source
+from sfumato.domain import Categories, Domain, Interval, grid_axis
+from sfumato.errors import DataError, SfumatoError
+from sfumato.lattice import LabelAxis, Lattice
+
+CANARY = "8675309"
+
+
+TRIPS = Domain(
+    age=Interval(0, 120, step=1),
+    year=Interval(2000, 2030, step=1),
+    place=Categories(["a", "b c/d", "2013"]),
+    day=Interval("2020-01-01", "2020-01-05"),
+)
+
+
+TRIPS_BY_AGE = Lattice((grid_axis("age", TRIPS["age"], 12),))  # type: ignore[arg-type]
+
+
+BY_YEAR = Lattice((grid_axis("year", TRIPS["year"], 30),))  # type: ignore[arg-type]
+
+
+BY_DAY = Lattice((grid_axis("day", TRIPS["day"], 4),))  # type: ignore[arg-type]
+
+
+BY_PLACE = Lattice((LabelAxis("place", ("a", "b c/d", "2013")),))
+
+
+def parquet(path: Path, ages: list[int], **more: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"age": ages, **more}), path)
+    return path
+
+
+def refused_in_both(
+    src: Source, kind: type[SfumatoError], *words: str, lattice: Lattice = TRIPS_BY_AGE
+) -> None:
+    """Before a charge as in the count, and without a word of what a name may tell."""
+    for action in (lambda: src.require([lattice]), lambda: count(src, [lattice])):
+        with pytest.raises(kind) as caught:
+            action()
+        assert all(word in str(caught.value) for word in words), str(caught.value)
+        assert CANARY not in str(caught.value)
+        assert caught.value.__context__ is None
+
+
+def tens(data: object, lattice: Lattice = TRIPS_BY_AGE) -> dict[int, int]:
+    return {
+        cell[0]: count
+        for cell, count in random_tables.found(count(source(data, TRIPS), [lattice])[0]).items()
+    }
+
+
+def test_folders_are_columns_of_the_declared_types(tmp_path: Path) -> None:
+    for below in (
+        "year=2013/place=a/day=2020-01-02",
+        "year=2014/place=b%20c%2Fd/day=2020-01-03",
+        "year=02015/place=2013/day=__HIVE_DEFAULT_PARTITION__",
+    ):
+        parquet(tmp_path / "d" / below / "part-0.parquet", [1, 2])
+    for data in (
+        tmp_path / "d",
+        f"{tmp_path}/d/*",
+        f"{tmp_path}/d/**/*.parquet",
+        f"{tmp_path}/d/year=*/place=*/*/part-?.parquet",
+    ):
+        assert tens(data, BY_YEAR) == {13: 2, 14: 2, 15: 2}, data
+        assert tens(data, BY_PLACE) == {0: 2, 1: 2, 2: 2}
+        assert tens(data, BY_DAY) == {1: 2, 2: 2}
+        assert tens(data) == {0: 6}
+    refused_in_both(
+        source(f"{tmp_path}/d/year=2013/*", TRIPS), DataError, "no column", lattice=BY_YEAR
+    )
+    src = source(tmp_path / "d", TRIPS, person="year", rows_per_person=1)
+    assert count(src, [TRIPS_BY_AGE, BY_YEAR])[0].total == 3
+    parquet(tmp_path / "d" / f"year=x{CANARY}" / "place=a" / "day=2020-01-02" / "t.parquet", [1])
+    assert tens(tmp_path / "d", BY_YEAR) == {
+        13: 2,
+        14: 2,
+        15: 2,
+    }  # the folder's value does not parse: missing
+
+
+def test_folders_that_do_not_name_all_columns_alike(tmp_path: Path) -> None:
+    parquet(tmp_path / "d" / "year=2013" / "t.parquet", [1])
+    parquet(tmp_path / "d" / "t.parquet", [1])
+    refused_in_both(
+        source(tmp_path / "d", TRIPS), DataError, "no column of that name", lattice=BY_YEAR
+    )
+    (tmp_path / "d" / "t.parquet").unlink()
+    parquet(tmp_path / "d" / "year=2014" / "t.parquet", [1], year=[2014])
+    refused_in_both(source(tmp_path / "d", TRIPS), DataError, "several columns", lattice=BY_YEAR)
+
+
+def test_csv_in_folders(tmp_path: Path) -> None:
+    (tmp_path / "d" / "year=2013").mkdir(parents=True)
+    (tmp_path / "d" / "year=2013" / "t.csv").write_text("age\n11\n12\n")
+    assert tens(tmp_path / "d", BY_YEAR) == {13: 2}
+    assert tens(tmp_path / "d") == {1: 2}

@@ -1,0 +1,59 @@
+"""Frames of pandas as sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import sfumato as sf
+from data import random_tables
+from sfumato.data import count, source
+from sfumato.domain import Categories, Domain, Interval, grid_axis
+from sfumato.lattice import Lattice
+
+
+def frame(name: str, values: list[Any]) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(values, dtype=object)})
+
+
+def test_keys_that_pandas_widened_are_the_whole_numbers_that_they_were() -> None:
+    """One missing or huge value among whole numbers makes doubles, or numbers without a sign, of all."""
+    domain = sf.Domain(shop=sf.Keys())
+    plain = [3, 3, 5, -7]
+    for more in ([], [None], [1.5], [float("inf")]):
+        frame = pd.DataFrame({"shop": plain + more})
+        (cube,) = count(sf.source(frame, domain), [sf.Histogram("shop").needs(domain).lattice])
+        assert cube.counts.sum() == 4
+    (cube,) = count(
+        sf.source(pd.DataFrame({"shop": [3, 2**63]}), domain),
+        [sf.Histogram("shop").needs(domain).lattice],
+    )
+    assert cube.counts.sum() == 1
+
+
+TRIPS = Domain(
+    age=Interval(0, 120, step=1),
+    year=Interval(2000, 2030, step=1),
+    place=Categories(["a", "b c/d", "2013"]),
+    day=Interval("2020-01-01", "2020-01-05"),
+)
+
+
+TRIPS_BY_AGE = Lattice((grid_axis("age", TRIPS["age"], 12),))  # type: ignore[arg-type]
+
+
+def tens(data: object, lattice: Lattice = TRIPS_BY_AGE) -> dict[int, int]:
+    return {
+        cell[0]: count
+        for cell, count in random_tables.found(count(source(data, TRIPS), [lattice])[0]).items()
+    }
+
+
+def test_objects_of_pandas_have_one_type_in_all_parts() -> None:
+    import pandas as pd
+
+    ages = np.full(2**16 + 10, None, object)
+    ages[-5:] = 33
+    assert tens(pd.DataFrame({"age": ages})) == {3: 5}

@@ -1,0 +1,53 @@
+"""Parquet files: damaged ones are refused, and times beyond nanoseconds are read."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import sfumato as sf
+from data.refusals import AGE, BY_AGE, CANARY, refused, refuses, write
+from data.releases import released
+from sfumato.data import count, source
+from sfumato.errors import DataError
+
+
+def test_files_that_are_no_parquet(tmp_path: Path) -> None:
+    refuses(write(tmp_path, f"age\n{CANARY}\n", "t.parquet"), "not a Parquet file")
+    refuses(write(tmp_path, CANARY * 100, "t"), "not a Parquet file")
+    pq.write_table(pa.table({"age": np.arange(10_000)}), tmp_path / "u.parquet")
+    whole = (tmp_path / "u.parquet").read_bytes()
+    refuses(write(tmp_path, whole[:-100], "t.parquet"), "not a Parquet file")
+    refuses(write(tmp_path, whole[-100:], "t.parquet"), "Parquet")
+
+
+def test_parquet_with_damaged_pages_is_refused_in_the_count(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"age": np.random.default_rng(0).integers(0, 100, 50_000)}),
+        tmp_path / "t.parquet",
+        compression="zstd",
+    )
+    whole = bytearray((tmp_path / "t.parquet").read_bytes())
+    whole[200:5000] = bytes(4800)
+    refused(
+        lambda: count(source(write(tmp_path, bytes(whole), "t.parquet"), AGE), [BY_AGE]), DataError
+    )
+
+
+ONE_DAY = sf.Interval("2020-01-01T00:00", "2020-01-02T00:00")
+
+
+def test_times_beyond_the_range_of_nanoseconds_stay_where_they_are(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "when": pa.array(
+                [dt.datetime(9999, 12, 31), dt.datetime(2020, 1, 1, 1)], pa.timestamp("us")
+            )
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    assert released(tmp_path / "t.parquet", "when", ONE_DAY, 2) == [1, 1]

@@ -1,0 +1,139 @@
+"""No error of an engine is quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from conformance.kinds import people
+from conformance.toys import Pile, PileReader
+from data import random_tables
+from sfumato.data import count, source
+from sfumato.data.guard import guarded
+from sfumato.data.reader import Columns, CountingReader
+from sfumato.domain import Categories, Domain, Interval, grid_axis
+from sfumato.errors import DataError
+from sfumato.lattice import Lattice
+
+
+def test_an_engine_that_panics_is_not_quoted() -> None:
+    class Panic(BaseException):
+        pass
+
+    for kind in (Panic, SystemExit, ValueError):
+        with pytest.raises(sf.DataError) as refused:
+            guarded("t", lambda kind=kind: (_ for _ in ()).throw(kind("secret")))  # type: ignore[misc]
+        assert "secret" not in str(refused.value)
+        assert refused.value.__context__ is None
+    with pytest.raises(KeyboardInterrupt):
+        guarded("t", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+
+
+CANARY = "8675309"
+
+
+TRIPS = Domain(
+    age=Interval(0, 120, step=1),
+    year=Interval(2000, 2030, step=1),
+    place=Categories(["a", "b c/d", "2013"]),
+    day=Interval("2020-01-01", "2020-01-05"),
+)
+
+
+TRIPS_BY_AGE = Lattice((grid_axis("age", TRIPS["age"], 12),))  # type: ignore[arg-type]
+
+
+def test_failures_inside_engines_quote_nothing(tmp_path: Path) -> None:
+    import duckdb
+
+    broken = [
+        pl.LazyFrame({"age": [f"x{CANARY}"]}).with_columns(pl.col("age").cast(pl.Int64)),
+        duckdb.connect().sql(f"SELECT CAST('x{CANARY}' || range AS INTEGER) AS age FROM range(3)"),
+    ]
+    for data in broken:
+        src = source(data, TRIPS)
+        with pytest.raises(DataError) as caught:
+            count(src, [TRIPS_BY_AGE])
+        assert CANARY not in str(caught.value)
+        assert caught.value.__context__ is None
+
+
+ROWS = people(200, seed=2)
+
+
+ONE_LATTICE = random_tables.LATTICES[:1]
+
+
+class Failing(PileReader):
+    """Quotes a value wherever it is told to fail."""
+
+    def __init__(self, place: str, error: Callable[[], BaseException]) -> None:
+        super().__init__(Pile(ROWS))
+        self.place, self.error = place, error
+
+    def at(self, place: str) -> None:
+        if place == self.place:
+            try:
+                raise ValueError(CANARY)
+            except ValueError:
+                raise self.error()  # noqa: B904 - careless, as others' code may be
+
+    def names(self) -> list[str]:
+        self.at("names")
+        return super().names()
+
+    def schema(self, columns: Columns) -> pa.Schema:
+        self.at("schema")
+        return super().schema(columns)
+
+    def label(self, name: str | None) -> str:
+        self.at("label")
+        return super().label(name)
+
+    def rows(self) -> int | None:
+        self.at("rows")
+        return None
+
+    def snapshot(self) -> Any:
+        self.at("snapshot")
+        return super().snapshot()
+
+    def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
+        self.at("batches")
+        for batch in super().batches(columns):
+            yield batch
+            self.at("second batch")
+
+
+class FailingCount(Failing, CountingReader):
+    def count(self, *_: Any) -> Any:
+        self.at("count")
+
+
+PLACES = ("names", "schema", "label", "rows", "snapshot", "batches", "second batch", "count")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "error", [partial(RuntimeError, CANARY), partial(sf.DataError, "t", "refused", "Mend it")]
+)
+def test_what_an_engine_says_is_withheld(place: str, error: Callable[[], BaseException]) -> None:
+    kind = FailingCount if place == "count" else Failing
+    src = source(kind(place, error), random_tables.DOMAIN)
+
+    def ask() -> None:
+        _ = src.label
+        with sf.data.snapshot(src):  # type: ignore[attr-defined]
+            count(src, ONE_LATTICE, progress=lambda done, total: None)
+
+    with pytest.raises(sf.DataError) as caught:
+        ask()
+    assert CANARY not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
