@@ -1,4 +1,6 @@
-"""What every reader promises (``sfumato.data.reader``), clause by clause. Each clause is shown to fail on a broken twin.
+"""What every reader promises (``sfumato.data.reader``), clause by clause.
+
+Each clause is shown to fail for a reader that breaks it (see ``toys``).
 
 A clause takes ``opened``, which gives a fresh reader of the same rows each time.
 """
@@ -30,11 +32,14 @@ BY_PERSON = Lattice((KeyAxis("who"),))
 KEYS = (bytes(range(32)), bytes(32))
 
 
-# --- every reader -----------------------------------------------------------------------------------------------------
+# --- every reader ---------------------------------------------------------------------------------
 
 
 def says_what_it_has(opened: Callable[[], Reader], columns: Columns = COLUMNS) -> None:
-    """Each column wanted is there once, of a type that fits, and its name and label are what they were before."""
+    """Each column wanted is there once and of a type that fits.
+
+    Asked again, the reader gives the same names, types and label.
+    """
     reader = opened()
     assert reader.name
     for part in reader.parts():
@@ -49,13 +54,13 @@ def says_what_it_has(opened: Callable[[], Reader], columns: Columns = COLUMNS) -
     assert all(isinstance(hint, str) for hint in reader.hints())
 
 
-# --- readers of rows --------------------------------------------------------------------------------------------------
+# --- readers of rows ------------------------------------------------------------------------------
 
 
 def gives_all_rows_twice(
     opened: Callable[[], RowReader], rows: int, columns: Columns = COLUMNS, *, once: bool = False
 ) -> None:
-    """Two scans give all rows, in one order, with the types that were said; so does a scan of fewer columns."""
+    """Two scans give all rows in one order and of the declared types, and so does one column."""
     reader = opened()
     assert reader.rows() in (None, rows)
     first = _scanned(reader, columns)
@@ -88,14 +93,14 @@ def _types_said(reader: RowReader, columns: Columns, name: str) -> list[pa.DataT
 
 
 def says_types_without_values(made_of: Callable[[Rows], RowReader], rows: Rows) -> None:
-    """The types of a table without rows, and of one that begins with nothing but nulls, are those of a full one."""
+    """A table without rows, or whose first row is all nulls, has the types of a full one."""
     nulls = [dict.fromkeys(rows[0])]
     types = made_of(rows).schema(COLUMNS)
     assert made_of([]).schema(COLUMNS).equals(types)
     assert made_of([*nulls, *rows]).schema(COLUMNS).equals(types)
 
 
-# --- readers that count -----------------------------------------------------------------------------------------------
+# --- readers that count ---------------------------------------------------------------------------
 
 
 def counts_as_a_scan(opened: Callable[[], CountingReader], scanned: RowReader) -> None:
@@ -137,7 +142,10 @@ def _keyed(cube: Cube) -> dict[object, int]:
 
 
 def bounds_persons(opened: Callable[[], CountingReader], rows: Rows, limit: int) -> None:
-    """Each person keeps the limit, or all rows that count; the same ones on every lattice and in every run of one key."""
+    """Each person keeps as many rows as the limit allows.
+
+    They are the same rows on every lattice and in every run under one key.
+    """
     own = Counter(row["who"] for row in rows if row["who"] is not None)
     src = source(opened(), PERSONS, person="who", rows_per_person=limit)
     assert _keyed(count(src, [BY_PERSON])[0]) == {
@@ -160,10 +168,11 @@ def bounds_persons(opened: Callable[[], CountingReader], rows: Rows, limit: int)
 
 
 def chooses_alike(made_of: Callable[[Rows], CountingReader], runs: int = 400) -> None:
-    """Every row of a person is kept equally often, also among rows that are alike.
+    """Every row of a person is kept equally often, also among equal rows.
 
-    One of four rows is to be kept in a quarter of the runs. By Hoeffding's inequality a right choice is further off than
-    this bound with a chance of 1e-9; the keys are fixed, so that no outcome depends on luck.
+    One of four rows must be kept in a quarter of the runs. By Hoeffding's inequality, a correct
+    choice exceeds this bound with probability 1e-9. The keys are fixed, so no outcome depends on
+    luck.
     """
     blank = dict.fromkeys(COLUMNS) | {"who": "p"}
     reader = made_of([{**blank, "word": word} for word in ("a", "a", "a", "ß")])

@@ -1,4 +1,4 @@
-"""One table as every kind of source, and what it counts to with bounded persons, in plain Python."""
+"""One table as every kind of source, and its counts with bounded persons in plain Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ CUTS = (0, 140, 141, 400)
 
 
 def people(count: int, seed: int) -> Rows:
-    """Rows with a person each, a few of whom have most of them; in the order of ``code``, so that folders keep it."""
+    """Rows with a person each; a few persons have most of the rows.
+
+    The rows are in the order of ``code``, so that folders keep their order.
+    """
     draw = random.Random(seed)
     names = ["Ada", "Ada ", "ada", "Zoë", "日本", "7", "07", 'q"\n,', *(f"p{i}" for i in range(60))]
     rows = [
@@ -199,11 +202,14 @@ KINDS: dict[str, Callable[[Rows, Path], Any]] = {
 }
 
 
-# --- plain Python -------------------------------------------------------------------------------------------------------
+# --- plain Python ---------------------------------------------------------------------------------
 
 
 def bounded(rows: Rows, lattice: Lattice, key: bytes, most: int) -> dict[tuple[int, ...], int]:
-    """Count at most so many rows of each person: those of least priority, row i having word i of AES-256-CTR under the key."""
+    """Count at most ``most`` rows of each person: those of least priority.
+
+    The priority of row i is word i of AES-256-CTR under the key.
+    """
     stream = (
         Cipher(algorithms.AES256(key), modes.CTR(bytes(16)))
         .encryptor()

@@ -1,4 +1,4 @@
-"""Every reader keeps the contract: the own ones, one from outside, and one that counts by itself."""
+"""Every reader keeps the contract: our own, one from outside, and one that counts by itself."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_reader_of_rows_that_breaks_the_contract_is_caught(
 def test_types_that_change_while_rows_are_read_are_refused(
     twin: Callable[[Pile], PileReader], words: str
 ) -> None:
-    """Whether a cast succeeds would tell a value; and an id of another type would be another person."""
+    """Whether a cast succeeds depends on values, and an id of another type is another person."""
     src = source(twin(Pile(ROWS)), random_tables.DOMAIN, person="who")
     src.require(ONE_LATTICE)
     with pytest.raises(sf.DataError, match=words) as caught:
@@ -143,7 +143,7 @@ def test_cubes_for_other_cells_than_were_asked_for_are_refused() -> None:
 
 @pytest.mark.usefixtures("registered")
 def test_a_release_from_an_engine_that_counts() -> None:
-    """Two scans of one release see one state, the key is in no query, and no row comes to Python."""
+    """Two scans of a release see one state; no query holds the key; no row comes to Python."""
     database = Database(ROWS)
     queries: list[str] = []
     database.connection.set_trace_callback(queries.append)

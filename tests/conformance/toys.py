@@ -1,4 +1,7 @@
-"""Two small engines of somebody else's: one hands out its rows, the other counts them by itself; and twins of both that are broken."""
+"""Two small engines from outside: one hands out its rows, the other counts them by itself.
+
+Readers that break the contract stand beside the sound ones: the contract must notice each of them.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ class PileReader(RowReader):
             yield batch
 
 
-# --- twins that break the contract ------------------------------------------------------------------------------------
+# --- readers of rows that break the contract ------------------------------------------------------
 
 
 class Scans(PileReader):
@@ -140,11 +143,11 @@ class TypeOfValues(PileReader):
 ROWS_BROKEN = (OtherOrder, LosesOne, LosesAlways, OtherType, OtherIds, OtherColumns, TypeOfValues)
 
 
-# --- an engine that counts by itself ----------------------------------------------------------------------------------
+# --- an engine that counts by itself --------------------------------------------------------------
 
 
 class Database:
-    """A table ``t`` of SQLite, which knows neither booleans nor dates nor NaN: they are numbers and NULL."""
+    """A table ``t`` of SQLite. It holds booleans and dates as numbers, and NaN as NULL."""
 
     def __init__(self, rows: Rows) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -162,7 +165,7 @@ def _stored(value: Any) -> Any:
 
 
 class DatabaseReader(CountingReader):
-    """Counts in SQLite: its window functions bound each person's rows, and only groups come back."""
+    """Counts in SQLite, whose window functions bound each person's rows; only groups come back."""
 
     name = "sqlite table"
     choice = "priority({values}, copy)"

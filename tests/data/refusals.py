@@ -1,4 +1,4 @@
-"""Check that a source is refused before the charge and in the count, and that no value is quoted."""
+"""Check that a source is refused before the charge and in the count, quoting no value."""
 
 from __future__ import annotations
 

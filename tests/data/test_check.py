@@ -1,4 +1,4 @@
-"""What a custodian sees of a table before paying: everything that would be lost, and nothing that leaves the screen."""
+"""A check tells the custodian everything that would be lost, and nothing leaves the screen."""
 
 from __future__ import annotations
 
@@ -184,7 +184,8 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert (printed["not_for_publication"], printed["limit"], printed["rows"]) == (True, 2, 6)
     plan = tmp_path / "plan.toml"
     plan.write_text(
-        '[source]\npath = "t.csv"\nperson = "p"\n[domain]\nyes = { type = "categories", labels = ["true", "false"] }\n'
+        '[source]\npath = "t.csv"\nperson = "p"\n'
+        '[domain]\nyes = { type = "categories", labels = ["true", "false"] }\n'
         '[budget]\naccount = "a"\nepsilon = "1"\n[release]\nepsilon = "1"\n'
         '[[questions]]\ntype = "histogram"\naxes = ["yes"]\n'
     )

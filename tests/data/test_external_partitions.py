@@ -217,7 +217,8 @@ def test_files_are_closed_whatever_happens(
 
 SCAN = """
 import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
+# The background jobs of a shell ignore SIGINT when they begin.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import pyarrow as pa, numpy as np
 from sfumato.data import count, source
 from sfumato.data.external_partitions import ExternalPartitions

@@ -1,4 +1,4 @@
-"""Each field is read by itself: a column as a whole and its fields one by one give the same values."""
+"""A column read as a whole gives the same values as its fields read one by one."""
 
 from __future__ import annotations
 

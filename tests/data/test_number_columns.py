@@ -1,4 +1,4 @@
-"""A universe read from a file: columns of numbers, as they are, and no word about what is in them."""
+"""Columns of numbers are read as they are, and no error shows what is in them."""
 
 import numpy as np
 import pandas as pd

@@ -137,7 +137,7 @@ import sys
 
 
 class NotInstalled:
-    # Without the others, as for one who has not installed them; pyarrow looks for pandas, and does without.
+    # As if the other engines were not installed. pyarrow looks for pandas, and works without it.
 
     def find_spec(self, name, path=None, target=None):
         if name in {others!r}:
@@ -159,10 +159,12 @@ assert not sys.modules.keys() & set({others!r})
 
 MAKE = {
     "polars": "import polars; data = polars.DataFrame({'x': [0, 1], 'who': ['a', 'b']}).lazy()",
-    "duckdb": "import duckdb; data = duckdb.sql(\"SELECT unnest([0, 1]) AS x, unnest(['a', 'b']) AS who\")",
+    "duckdb": "import duckdb; "
+    "data = duckdb.sql(\"SELECT unnest([0, 1]) AS x, unnest(['a', 'b']) AS who\")",
     "pandas": "import pandas; data = pandas.DataFrame({'x': [0, 1], 'who': ['a', 'b']})",
     "pyarrow": "import pyarrow; data = pyarrow.table({'x': [0, 1], 'who': ['a', 'b']})",
-    "file": "import pathlib; pathlib.Path('t.csv').write_text('x,who\\n0,a\\n1,b\\n'); data = 't.csv'",
+    "file": "import pathlib; "
+    "pathlib.Path('t.csv').write_text('x,who\\n0,a\\n1,b\\n'); data = 't.csv'",
 }
 
 

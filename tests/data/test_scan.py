@@ -115,7 +115,8 @@ domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))
 for path in sys.argv[1:]:
     assert count(source(path, domain), [lattice])[0].total > 0
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 if sys.platform != "darwin" else 1024))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(peak // (1 if sys.platform != "darwin" else 1024))
 """
 
 

@@ -1,4 +1,4 @@
-"""What a source refuses before anything is charged, shows, and is called; no refusal holds a value."""
+"""What a source refuses before the charge, shows, and is called; no refusal holds a value."""
 
 from __future__ import annotations
 

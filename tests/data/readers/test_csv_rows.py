@@ -69,7 +69,7 @@ def parsed_one_by_one(rows: list[bytes], names: list[str]) -> Iterator[tuple[byt
 def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Random text of marks, commas and line breaks, in pieces of every size, beside each row parsed alone."""
+    """Random text with marks, commas and line breaks, cut into pieces of every size."""
     rng = random.Random(seed)
     for _ in range(250):
         names = ["a"] if rng.random() < 0.3 else ["a", "b"]

@@ -1,4 +1,4 @@
-"""Several files as one source: what is refused, what identifies them, and how much memory they take."""
+"""Several files as one source: what is refused, what identifies them, how much memory they take."""
 
 from __future__ import annotations
 
@@ -160,7 +160,8 @@ THREADS = {
 }  # memory for each core is another matter
 
 
-# Counting pauses once: time for an engine to read ahead without bound, if it does. No outcome needs that time.
+# Counting pauses once, so that an engine that reads ahead without bound has the time to do so. No
+# outcome depends on that time.
 MEASURE = """
 import glob, resource, sys, time
 from sfumato.data import count, guard, scan, source
@@ -178,7 +179,8 @@ for pattern in ("few*.parquet", "*.parquet"):
     {make}
     pauses = [0.5]
     print(count(source(data, domain), [lattice])[0].total)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform != "darwin" else 2**20))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(peak // (1024 if sys.platform != "darwin" else 2**20))
 """
 
 
@@ -186,7 +188,8 @@ MAKE = {
     "files": "data = pattern",
     "dataset": "import pyarrow.dataset; data = pyarrow.dataset.dataset(sorted(glob.glob(pattern)))",
     "polars, lazy": "import polars; data = polars.scan_parquet(pattern)",
-    "duckdb": "import duckdb; duckdb.sql('SET enable_progress_bar = 0; SET threads = 2'); data = duckdb.read_parquet(pattern)",
+    "duckdb": "import duckdb; duckdb.sql('SET enable_progress_bar = 0; SET threads = 2'); "
+    "data = duckdb.read_parquet(pattern)",
 }
 
 

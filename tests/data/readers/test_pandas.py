@@ -19,7 +19,7 @@ def frame(name: str, values: list[Any]) -> pd.DataFrame:
 
 
 def test_keys_that_pandas_widened_are_the_whole_numbers_that_they_were() -> None:
-    """One missing or huge value among whole numbers makes doubles, or numbers without a sign, of all."""
+    """pandas holds whole numbers as doubles or unsigned integers beside a missing or huge one."""
     domain = sf.Domain(shop=sf.Keys())
     plain = [3, 3, 5, -7]
     for more in ([], [None], [1.5], [float("inf")]):
