@@ -44,7 +44,6 @@ NOT_YET = {
     "audit",
     "cli",
     "clustering",
-    "data",
     "demo",
     "histogram",
     "ledger",

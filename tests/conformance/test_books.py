@@ -1,0 +1,166 @@
+"""The book of the ledger works alike on every store."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from conformance.stores import STORES
+from sfumato.errors import BudgetExceeded, LedgerError, UsageError
+from sfumato.ledger import Binding, Book, process_identity
+from sfumato.ledger import secrets as naming
+from sfumato.ledger.entries import OVER
+from sfumato.ledger.store import (
+    PublicRows,
+)
+
+
+def live(book: Book) -> list[object]:
+    """Lead charges and a stream through their lives, and give all that the book said.
+
+    There is a charge from reservation to replay, refusals, a charge that is taken over, ceilings,
+    and a stream to its last step.
+    """
+    seen: list[object] = [
+        book.open_account("a", "pure", (10 * 10**9, 0)),
+        book.open_account("b", "pure", (10**9, 0)),
+    ]
+    for _ in range(2):  # paid for, then replayed
+        with book.reserve(
+            "a",
+            None,
+            "question",
+            (10**9, 0),
+            "a histogram",
+            binding=Binding("one row", "n", (6 * 10**9, 0)),
+        ) as hold:
+            seen += [hold.entry, hold.stored, hold.store(b"answer")]
+    refused = {
+        "over the total": lambda: book.reserve("b", "k", "q", (2 * 10**9, 0), ""),
+        "over the ceiling": lambda: book.reserve(
+            "a", "k", "q", (6 * 10**9, 0), "", binding=Binding("one row", "n")
+        ),
+        "another question": lambda: book.reserve("a", hold.entry.key, "other", (1, 0), ""),
+        "another person": lambda: book.reserve(
+            "a", "k", "q", (1, 0), "", binding=Binding("one person", "n")
+        ),
+        "no account": lambda: book.reserve("c", "k", "q", (1, 0), ""),
+        "another total": lambda: book.open_account("a", "pure", (1, 0)),
+    }
+    for what, ask in refused.items():
+        with pytest.raises((BudgetExceeded, UsageError)) as refusal:
+            ask()
+        seen.append(
+            (
+                what,
+                type(refusal.value),
+                refusal.value.args[1].replace(book._store.label, "the ledger"),
+            )
+        )
+    with pytest.raises(ZeroDivisionError), book.reserve("b", "left", "q", (10**9, 0), ""):
+        raise ZeroDivisionError
+    with book.reserve("b", "left", "q", (10**9, 0), "") as again:
+        seen += [again.entry, again.store(b"at last")]
+    with pytest.raises(BudgetExceeded):
+        book.reserve("b", "more", "q", (1, 0), "")
+    with (
+        book.reserve("b", "free", "q", (0, 0), "") as running,
+        pytest.raises(LedgerError, match="another process"),
+    ):
+        book.reserve("b", "free", "q", (0, 0), "", wait=0)
+    seen.append(running.entry)
+    seen += [
+        stream(book),
+        stream(book),
+        book.signer(),
+        book.signer(create=True),
+        book.sign(b"message"),
+    ]
+    seen += [
+        list(book.log()),
+        book.accounts(),
+        [book.answer(number) for number in range(1, 20)],
+        book.verify(),
+    ]
+    assert book.verify().ok, book.verify().faults
+    assert book.verify(hold.entry).ok
+    return seen
+
+
+def stream(book: Book) -> list[object]:
+    """Open a stream, or go on with it, and take its next two steps, of four."""
+
+    def work(number: int, state: bytes, counts: list[int]) -> tuple[bytes, bytes]:
+        return (OVER if number == 4 else b"%s+%d" % (state, sum(counts))), b"%d" % number
+
+    steps = book.stream(
+        "a", "s", "stream", (10**9, 0), "steps", spec=b"spec", state=b"0", secret=b"secret"
+    )
+    taken = [
+        steps.take("", work, [b"who", b"other", b"who"]),
+        steps.take(f"e{steps.head()[0]}", work),
+    ]
+    assert steps.take(taken[1][0].event, work) == (taken[1][0], False)
+    return [taken, steps.since(None), steps.head(), steps.spec]
+
+
+def test_the_life_of_charges(make):
+    with Book(make()) as book:
+        live(book)
+        assert book.account("a").spent == (2 * 10**9, 0)
+        assert book.account("b").spent == (10**9, 0)
+
+
+def test_every_store_keeps_the_same_book(tmp_path, monkeypatch):
+    """Under one clock and the same random bytes, all hashes are equal."""
+    seen = {}
+    for name, make in STORES.items():
+        numbers = itertools.count()
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                naming.secrets,
+                "token_hex",
+                lambda count, numbers=numbers: f"{next(numbers):0{2 * count}x}",
+            )
+            patch.setattr(
+                naming.secrets,
+                "token_bytes",
+                lambda count, numbers=numbers: next(numbers).to_bytes(count),
+            )
+            patch.setattr(PublicRows, "clock", lambda rows: datetime(2026, 1, 1, tzinfo=UTC))
+            patch.setattr(process_identity, "current", lambda: "")
+            patch.setattr("sfumato.ledger.book.signing.new_key", lambda: bytes(32))
+            with Book(make(tmp_path)) as book:
+                seen[name] = live(book)
+    first, *others = seen.values()
+    assert len(first[-4]) > 15
+    for other in others:
+        assert other == first
+
+
+def test_books_on_one_store_share_their_charges(make):
+    first, second = Book(make()), Book(make())
+    first.open_account("a", "pure", (10, 0))
+    hold = first.reserve("a", "k", "q", (10, 0), "")
+    with pytest.raises(LedgerError, match="another process is answering"):
+        second.reserve("a", "k", "q", (10, 0), "", wait=0)
+    with pytest.raises(BudgetExceeded):
+        second.reserve("a", "other", "q", (1, 0), "")
+    hold.store(b"answer")
+    assert second.reserve("a", "k", "q", (10, 0), "").stored == b"answer"
+    assert second.verify().ok
+
+
+def test_a_lease_ends_by_the_clock_of_the_store(make, monkeypatch):
+    """Machines that share one may have clocks an hour apart."""
+    store_time = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(PublicRows, "clock", lambda rows: store_time)
+    first, second = Book(make()), Book(make())
+    first.open_account("a", "pure", (10, 0))
+    first.reserve("a", "k", "q", (10, 0), "", lease=60)
+    with pytest.raises(LedgerError, match="another process is answering"):
+        second.reserve("a", "k", "q", (10, 0), "", wait=0)
+    store_time += timedelta(seconds=60)
+    assert second.reserve("a", "k", "q", (10, 0), "", wait=0).stored is None
