@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from conformance import answering, contract
+from conformance import question_contract, reader_contract
 from sfumato import extending as ex
 from sfumato.answers import registry
 from sfumato.answers.codec import to_bytes
@@ -130,10 +130,10 @@ def test_a_question_is_the_same_however_its_numbers_are_written(followed):
 
 def test_questions_and_answers_of_the_page_keep_the_contracts_of_all(followed):
     for question in (*type(followed.question).examples, *followed.DistrictPartitioner.examples):
-        for clause in answering.QUESTIONS:
+        for clause in question_contract.QUESTIONS:
             clause(question)
-        answer = answering.answered(question)
-        for clause in (*answering.RELEASES, answering.has_forms):
+        answer = question_contract.answered(question)
+        for clause in (*question_contract.RELEASES, question_contract.has_forms):
             clause(answer)
 
 
@@ -280,8 +280,8 @@ def test_the_reader_keeps_the_contract_of_all_readers(followed):
 
     axes = {axis.name: axis for axis in followed.lattice.axes}
     columns: Columns = {**axes, "patient": None}
-    contract.says_what_it_has(opened, columns)
-    contract.gives_all_rows_twice(opened, 5000, columns)
+    reader_contract.says_what_it_has(opened, columns)
+    reader_contract.gives_all_rows_twice(opened, 5000, columns)
 
 
 def test_the_reader_shows_no_value_of_another_type(followed, tmp_path):

@@ -157,8 +157,10 @@ def _dataset(rows: Rows, folder: Path) -> ds.Dataset:
 
 def _pandas(rows: Rows, folder: Path) -> pd.DataFrame:
     frame = table(rows).to_pandas(types_mapper=pd.ArrowDtype)
-    frame["word"], frame["who"] = frame["word"].astype("category"), frame["who"].astype("category")
-    frame["x"], frame["code"] = frame["x"].astype("float64"), frame["code"].astype("Int64")
+    frame["word"] = frame["word"].astype("category")
+    frame["who"] = frame["who"].astype("category")
+    frame["x"] = frame["x"].astype("float64")
+    frame["code"] = frame["code"].astype("Int64")
     return frame.set_index(frame.index[::-1])
 
 

@@ -141,7 +141,8 @@ def test_every_store_keeps_the_same_book(tmp_path, monkeypatch):
 
 
 def test_books_on_one_store_share_their_charges(make):
-    first, second = Book(make()), Book(make())
+    first = Book(make())
+    second = Book(make())
     first.open_account("a", "pure", (10, 0))
     hold = first.reserve("a", "k", "q", (10, 0), "")
     with pytest.raises(LedgerError, match="another process is answering"):
@@ -157,7 +158,8 @@ def test_a_lease_ends_by_the_clock_of_the_store(make, monkeypatch):
     """Machines that share one may have clocks an hour apart."""
     store_time = datetime(2026, 1, 1, tzinfo=UTC)
     monkeypatch.setattr(PublicRows, "clock", lambda rows: store_time)
-    first, second = Book(make()), Book(make())
+    first = Book(make())
+    second = Book(make())
     first.open_account("a", "pure", (10, 0))
     first.reserve("a", "k", "q", (10, 0), "", lease=60)
     with pytest.raises(LedgerError, match="another process is answering"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from conformance import contract, toys
+from conformance import reader_contract, toys
 from conformance.kinds import KINDS, people
 from conformance.toys import Database, DatabaseReader, Pile, PileReader
 from data import random_tables
@@ -48,16 +48,16 @@ def test_every_kind_of_table_keeps_the_contract(kind: str, tmp_path: Path) -> No
     def fresh() -> Any:
         return opened(KINDS[kind](ROWS, tmp_path) if kind in ONCE else data)
 
-    contract.says_what_it_has(fresh)
-    contract.gives_all_rows_twice(fresh, len(ROWS), once=kind in ONCE)
+    reader_contract.says_what_it_has(fresh)
+    reader_contract.gives_all_rows_twice(fresh, len(ROWS), once=kind in ONCE)
 
 
 def test_an_array_keeps_the_contract() -> None:
     array = np.random.default_rng(0).normal(size=(200, 2))
     columns: Columns = {name: grid_axis(name, Interval(-1, 1), 4) for name in "ab"}
     fresh = partial(open_reader, array, ("a", "b"), None)
-    contract.says_what_it_has(fresh, columns)
-    contract.gives_all_rows_twice(fresh, 200, columns)  # type: ignore[arg-type]
+    reader_contract.says_what_it_has(fresh, columns)
+    reader_contract.gives_all_rows_twice(fresh, 200, columns)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("registered")
@@ -65,9 +65,9 @@ def test_a_reader_of_somebody_elses_keeps_the_contract() -> None:
     pile = Pile(ROWS)
     fresh = partial(opened, pile)
     assert isinstance(fresh(), PileReader)
-    contract.says_what_it_has(fresh)
-    contract.gives_all_rows_twice(fresh, len(ROWS))
-    contract.says_types_without_values(lambda rows: PileReader(Pile(rows)), ROWS)
+    reader_contract.says_what_it_has(fresh)
+    reader_contract.gives_all_rows_twice(fresh, len(ROWS))
+    reader_contract.says_types_without_values(lambda rows: PileReader(Pile(rows)), ROWS)
     for data in (pile, PileReader(pile)):
         cube = count(source(data, random_tables.DOMAIN), ONE_LATTICE)[0]
         assert random_tables.found(cube) == random_tables.expected(ROWS, ONE_LATTICE[0])
@@ -82,20 +82,20 @@ def test_every_reader_that_is_registered_is_in_this_suite(tmp_path: Path) -> Non
     assert {reader.__name__ for reader in registry.readers()} == seen
 
 
-@pytest.mark.parametrize("twin", toys.ROWS_BROKEN)
+@pytest.mark.parametrize("broken_kind", toys.ROWS_BROKEN)
 def test_a_reader_of_rows_that_breaks_the_contract_is_caught(
-    twin: Callable[[Pile], PileReader],
+    broken_kind: Callable[[Pile], PileReader],
 ) -> None:
     def keep_it() -> None:
-        contract.gives_all_rows_twice(lambda: twin(Pile(ROWS)), len(ROWS))
-        contract.says_types_without_values(lambda rows: twin(Pile(rows)), ROWS)
+        reader_contract.gives_all_rows_twice(lambda: broken_kind(Pile(ROWS)), len(ROWS))
+        reader_contract.says_types_without_values(lambda rows: broken_kind(Pile(rows)), ROWS)
 
     with pytest.raises((AssertionError, KeyError)):
         keep_it()
 
 
 @pytest.mark.parametrize(
-    ("twin", "words"),
+    ("broken_kind", "words"),
     [
         (toys.OtherType, "'x'"),
         (toys.OtherIds, "ids of persons"),
@@ -103,37 +103,41 @@ def test_a_reader_of_rows_that_breaks_the_contract_is_caught(
     ],
 )
 def test_types_that_change_while_rows_are_read_are_refused(
-    twin: Callable[[Pile], PileReader], words: str
+    broken_kind: Callable[[Pile], PileReader], words: str
 ) -> None:
     """Whether a cast succeeds depends on values, and an id of another type is another person."""
-    src = source(twin(Pile(ROWS)), random_tables.DOMAIN, person="who")
+    src = source(broken_kind(Pile(ROWS)), random_tables.DOMAIN, person="who")
     src.require(ONE_LATTICE)
     with pytest.raises(sf.DataError, match=words) as caught:
         count(src, ONE_LATTICE)
     assert caught.value.__context__ is None
-    publisher = sf.Publisher(source(twin(Pile(ROWS)), random_tables.DOMAIN, person="who"), budget=1)
+    publisher = sf.Publisher(
+        source(broken_kind(Pile(ROWS)), random_tables.DOMAIN, person="who"), budget=1
+    )
     with pytest.raises(sf.DataError, match=words):
         publisher.check(sf.Histogram("x"))
 
 
-def counting_contract(twin: Callable[[Database], DatabaseReader]) -> None:
+def counting_contract(broken_kind: Callable[[Database], DatabaseReader]) -> None:
     def made_of(rows: Any) -> CountingReader:
-        return twin(Database(rows))
+        return broken_kind(Database(rows))
 
-    contract.says_what_it_has(lambda: made_of(ROWS))
-    contract.counts_as_a_scan(lambda: made_of(ROWS), PileReader(Pile(ROWS)))
-    contract.bounds_persons(lambda: made_of(ROWS), ROWS, limit=2)
-    contract.chooses_alike(made_of)
+    reader_contract.says_what_it_has(lambda: made_of(ROWS))
+    reader_contract.counts_as_a_scan(lambda: made_of(ROWS), PileReader(Pile(ROWS)))
+    reader_contract.bounds_persons(lambda: made_of(ROWS), ROWS, limit=2)
+    reader_contract.chooses_alike(made_of)
 
 
 def test_a_reader_that_counts_keeps_the_contract() -> None:
     counting_contract(DatabaseReader)
 
 
-@pytest.mark.parametrize("twin", toys.COUNTING_BROKEN)
-def test_a_reader_that_counts_wrongly_is_caught(twin: Callable[[Database], DatabaseReader]) -> None:
+@pytest.mark.parametrize("broken_kind", toys.COUNTING_BROKEN)
+def test_a_reader_that_counts_wrongly_is_caught(
+    broken_kind: Callable[[Database], DatabaseReader],
+) -> None:
     with pytest.raises((AssertionError, sf.DataError)):
-        counting_contract(twin)
+        counting_contract(broken_kind)
 
 
 def test_cubes_for_other_cells_than_were_asked_for_are_refused() -> None:

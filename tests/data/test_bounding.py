@@ -99,7 +99,8 @@ def test_priorities_that_differ_in_their_last_bits_only_are_told_apart() -> None
 
 def _uniform(chosen: np.ndarray, persons: int, per_person: int, r: int) -> bool:
     """Whether subsets of size r look uniform; row i belongs to person i % persons."""
-    owner, place = chosen % persons, chosen // persons
+    owner = chosen % persons
+    place = chosen // persons
     subsets = [[] for _ in range(persons)]
     for who, where in zip(owner.tolist(), place.tolist(), strict=True):
         subsets[who].append(where)
@@ -112,7 +113,9 @@ def _uniform(chosen: np.ndarray, persons: int, per_person: int, r: int) -> bool:
 
 
 def test_every_subset_is_as_likely() -> None:
-    persons, per_person, r = 30_000, 6, 2
+    persons = 30_000
+    per_person = 6
+    r = 2
     who = np.tile(np.arange(persons), per_person)
     counts = np.ones(len(who), bool)
     assert _uniform(
@@ -132,7 +135,8 @@ def test_through_a_source_the_kept_rows_are_uniform_and_few(
     allowed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", allowed)  # through files, and in memory
-    persons, per_person = 20_000, 5
+    persons = 20_000
+    per_person = 5
     frame = pa.table(
         {
             "x": np.repeat(np.arange(per_person), persons),
@@ -147,7 +151,8 @@ def test_through_a_source_the_kept_rows_are_uniform_and_few(
 
 def _random_frame(rows: int = 3000, seed: int = 0) -> pa.Table:
     draw = np.random.default_rng(seed)
-    x, y = draw.integers(0, 1000, rows).astype(object), draw.random(rows).astype(object)
+    x = draw.integers(0, 1000, rows).astype(object)
+    y = draw.random(rows).astype(object)
     person = draw.zipf(1.5, rows).clip(max=400).astype(object)
     for column in (x, y, person):
         column[draw.random(rows) < 0.1] = None
@@ -231,7 +236,8 @@ def test_ids_of_every_length_stay_apart_in_csv(tmp_path: Path) -> None:
 
 
 def test_one_key_is_one_choice_for_every_lattice_and_scan() -> None:
-    src, key = source(_random_frame(), DOMAIN, person="p", rows_per_person=2), bytes(KEY_BYTES)
+    src = source(_random_frame(), DOMAIN, person="p", rows_per_person=2)
+    key = bytes(KEY_BYTES)
     coarse = Lattice((grid_axis("x", DOMAIN["x"], 500),))
     first, second, alone = *count(src, [FINE, coarse], key=key), count(src, [coarse], key=key)[0]
     assert (

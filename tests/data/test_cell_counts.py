@@ -15,7 +15,8 @@ def test_a_sparse_cube_grows_with_its_cells_not_with_the_rows() -> None:
     tally = SparseCounts(Packing(lattice))
     draw = np.random.default_rng(0)
     cells = draw.integers(0, 2**40, 1000)
-    held, rows = 0, 0
+    held = 0
+    rows = 0
     for _ in range(80):
         tally.add([draw.choice(cells, 2**15)])
         rows += 2**15

@@ -14,11 +14,9 @@ from data.refusals import CANARY, refuses
 from sfumato.domain import Categories, Domain, Interval, grid_axis
 from sfumato.lattice import LabelAxis, Lattice
 
-ANY_NUMBER, ANY_DATE, ANY_TIME = (
-    Interval(0, 9),
-    Interval("2020-01-01", "2021-01-01"),
-    Interval("2020-01-01T00:00", "2021-01-01T00:00"),
-)
+ANY_NUMBER = Interval(0, 9)
+ANY_DATE = Interval("2020-01-01", "2021-01-01")
+ANY_TIME = Interval("2020-01-01T00:00", "2021-01-01T00:00")
 
 
 MISFITS: list[tuple[Any, pa.Array]] = [

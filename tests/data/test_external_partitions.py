@@ -74,11 +74,10 @@ SMALL = "20K"
 
 def _frame(rows: int, seed: int = 0) -> pa.Table:
     draw = np.random.default_rng(seed)
-    x, person = (
-        draw.integers(0, 1000, rows).astype(object),
-        draw.zipf(1.3, rows).clip(max=10**6).astype(object),
-    )
-    x[draw.random(rows) < 0.1], person[draw.random(rows) < 0.1] = None, None
+    x = draw.integers(0, 1000, rows).astype(object)
+    person = draw.zipf(1.3, rows).clip(max=10**6).astype(object)
+    x[draw.random(rows) < 0.1] = None
+    person[draw.random(rows) < 0.1] = None
     return pa.table(
         {"x": pa.array(x, pa.int32()), "y": draw.random(rows), "p": pa.array(person, pa.int64())}
     )
@@ -140,7 +139,8 @@ def test_neither_batches_nor_the_type_of_ids_change_what_is_kept(
 def test_one_person_with_all_rows_is_reduced_before_anything_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows, kept = 200_000, []
+    rows = 200_000
+    kept = []
     frame = pa.table(
         {"x": np.arange(rows) % 1000, "y": np.zeros(rows), "p": np.zeros(rows, np.int64)}
     )
@@ -304,7 +304,8 @@ BATCHES = st.lists(
 def test_each_part_gives_back_what_was_put_in(
     batches: list[list[tuple[int, int]]], limit: int, block: int
 ) -> None:
-    parts, wanted = ExternalPartitions(limit), Counter(pair for batch in batches for pair in batch)
+    parts = ExternalPartitions(limit)
+    wanted = Counter(pair for batch in batches for pair in batch)
     for batch in batches:
         records = np.array([(value,) for _, value in batch], [("v", np.int64)])
         parts.add(np.array([part for part, _ in batch], np.uint8), records)
@@ -335,7 +336,8 @@ for path in sys.argv[1:]:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_memory_does_not_grow_with_the_persons(tmp_path: Path) -> None:
-    draw, paths = np.random.default_rng(0), []
+    draw = np.random.default_rng(0)
+    paths = []
     for rows in (2**18, 2**21):
         paths.append(str(tmp_path / f"{rows}.parquet"))
         pq.write_table(

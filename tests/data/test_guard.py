@@ -76,7 +76,8 @@ class Failing(PileReader):
 
     def __init__(self, place: str, error: Callable[[], BaseException]) -> None:
         super().__init__(Pile(ROWS))
-        self.place, self.error = place, error
+        self.place = place
+        self.error = error
 
     def at(self, place: str) -> None:
         if place == self.place:

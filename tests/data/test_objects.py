@@ -32,7 +32,8 @@ def frame_of_objects(values: Sequence[object]) -> pd.DataFrame:
 
 def test_one_date_among_times_leaves_the_times_as_they_are() -> None:
     hours: list[object] = [dt.datetime(2020, 1, 1, hour) for hour in range(24)]
-    date, last = dt.date(2020, 1, 1), pd.Timestamp("2020-01-01T23:00:00.000000001")
+    date = dt.date(2020, 1, 1)
+    last = pd.Timestamp("2020-01-01T23:00:00.000000001")
     assert released(frame_of_objects(hours), "when", ONE_DAY, 4) == [6, 6, 6, 6]
     assert released(frame_of_objects([date, *hours]), "when", ONE_DAY, 4) == [7, 6, 6, 6]
     assert released(frame_of_objects([*hours, date, None, pd.NaT]), "when", ONE_DAY, 4) == [

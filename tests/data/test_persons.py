@@ -53,7 +53,8 @@ HARD = [
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
 def test_texts_have_words_of_their_own_whoever_else_is_in_the_batch(type_: Any) -> None:
-    words, ids = PersonTokens(KEY), pa.array(HARD).cast(type_)
+    words = PersonTokens(KEY)
+    ids = pa.array(HARD).cast(type_)
     together = list(zip(*(word.tolist() for word in words.of(ids)), strict=True))
     assert len(set(together)) == len(HARD)
     alone = [tuple(int(word[0]) for word in words.of(ids.slice(i, 1))) for i in range(len(HARD))]

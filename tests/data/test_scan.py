@@ -124,13 +124,12 @@ for path in sys.argv[1:]:
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_memory_does_not_grow_with_the_rows(ending: str, tmp_path: Path) -> None:
     part = pa.table({name: np.random.default_rng(0).random(2**17) for name in "xy"})
-    small, large = tmp_path / f"small.{ending}", tmp_path / f"large.{ending}"
+    small = tmp_path / f"small.{ending}"
+    large = tmp_path / f"large.{ending}"
     _write(part, small, 4)
     _write(part, large, 48 if ending == "parquet" else 16)
-    words, environment = (
-        [sys.executable, "-c", MEASURE, str(small), str(large)],
-        {**os.environ, "OMP_NUM_THREADS": "2"},
-    )
+    words = [sys.executable, "-c", MEASURE, str(small), str(large)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     output = subprocess.run(
         words, env=environment, capture_output=True, text=True, check=True
     ).stdout

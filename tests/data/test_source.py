@@ -100,11 +100,13 @@ def test_what_a_source_shows(tmp_path: Path) -> None:
 
 def test_labels_tell_data_sets_apart(tmp_path: Path) -> None:
     frame = pa.table({"age": [1]})
-    one, two = source(frame, AGE), source(frame, AGE)
+    one = source(frame, AGE)
+    two = source(frame, AGE)
     assert one.label == one.label != two.label
     assert source(frame, AGE, name="census").label == "census"
     path = write(tmp_path, "age\n1\n")
-    src, named = source(path, AGE), source(str(path), AGE, name="census")
+    src = source(path, AGE)
+    named = source(str(path), AGE, name="census")
     before = src.label, named.label
     assert str(path.resolve()) in before[0]
     assert str(path.resolve()) not in before[1]
@@ -160,10 +162,8 @@ def test_true_counts_are_no_method_of_a_source() -> None:
 
 
 def test_a_version_is_part_of_what_tells_data_apart(tmp_path: Path) -> None:
-    first, second = (
-        named_source(name="flights", version=1),
-        named_source(name="flights", version="2"),
-    )
+    first = named_source(name="flights", version=1)
+    second = named_source(name="flights", version="2")
     assert (first.name, first.version, first.title) == ("flights", "1", "flights, version 1")
     assert (second.version, second.title) == ("2", "flights, version 2")
     assert named_source(name="flights", version=2).label == second.label != first.label

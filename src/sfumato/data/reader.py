@@ -6,7 +6,7 @@ then its own counting is used, and its rows serve ``sfumato check``.
 
 The method ``of`` says which objects a class reads, and the registry (``sfumato.data.registry``)
 knows the classes. ``docs/extending.md`` shows a reader in full, and
-``tests/conformance/contract.py`` tests what is promised here.
+``tests/conformance/reader_contract.py`` tests what is promised here.
 
 A reader may raise whatever its engine raises. Engines quote values of the data, so the source keeps
 the kind of such an error and none of its words. A refusal with words of its own is a ``DataError``,

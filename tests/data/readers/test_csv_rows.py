@@ -79,7 +79,8 @@ def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
         longest = rng.choice([8, 16, 24, 1000])
         monkeypatch.setattr(csv_rows, "LONGEST", longest)
         monkeypatch.setattr(csv_rows, "WINDOW", longest * rng.choice([2, 4]))
-        place, lost = 0, []
+        place = 0
+        lost = []
 
         def fill(into: memoryview) -> int:
             nonlocal place
@@ -88,7 +89,8 @@ def test_pieces_hold_the_rows_of_the_rule_wherever_they_are_cut(
             place += len(part)
             return len(part)
 
-        whole, found = [], []
+        whole = []
+        found = []
         for piece in csv_rows.pieces(fill, lambda: lost.append(1)):  # noqa: B023
             whole.append(bytes(piece))
             if bytes(piece).strip(b"\r\n") or len(names) == 1:

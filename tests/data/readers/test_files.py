@@ -151,7 +151,9 @@ def test_what_several_files_are_called(folder: Path) -> None:
     assert count(again, [TRIPS_BY_AGE])[0].total == 3
 
 
-FEW, FILES, ROWS_PER_FILE = 4, 16, 2**20
+FEW = 4
+FILES = 16
+ROWS_PER_FILE = 2**20
 
 
 THREADS = {

@@ -25,7 +25,9 @@ def test_numpy(dtype: type, order: Any) -> None:
         .astype(dtype)
     )
     if np.issubdtype(dtype, np.floating):
-        values[::7, 0], values[::11, 1], values[::13, 2] = np.nan, np.inf, np.nan
+        values[::7, 0] = np.nan
+        values[::11, 1] = np.inf
+        values[::13, 2] = np.nan
     lattices = [Lattice((grid_axis("a", domain["a"], 16), grid_axis("b", domain["b"], 2)))]
     if dtype is not bool:
         lattices.append(Lattice((LabelAxis("c", (0, 1, 7)),)))
@@ -95,9 +97,12 @@ def test_a_numpy_array_is_as_the_table_of_its_columns(order: Any, dtype: type) -
     values[:, 2] %= 40
     array = np.array(values.astype(dtype), order=order)
     if np.issubdtype(dtype, np.floating):
-        array[::9, 0], array[::13, 1], array[::17, 2] = np.nan, np.inf, np.nan
+        array[::9, 0] = np.nan
+        array[::13, 1] = np.inf
+        array[::17, 2] = np.nan
     frame = pa.table({name: pa.array(array[:, i]) for i, name in enumerate(domain)})
-    a, b = grid_axis("a", Interval(-3, 5), 16), grid_axis("b", Interval(0, 2**60), 2**30)
+    a = grid_axis("a", Interval(-3, 5), 16)
+    b = grid_axis("b", Interval(0, 2**60), 2**30)
     lattices = [Lattice((a,)), Lattice((a, b))]
     for person in (None, "who"):
         one = count(source(array, domain, person=person, rows_per_person=2), lattices, key=KEY)

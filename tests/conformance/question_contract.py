@@ -1,4 +1,4 @@
-"""What every question and release keeps, whoever wrote it: each function asserts one clause."""
+"""What every question and release promises, whoever wrote it: each function asserts one clause."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def is_a_value(question: AnyQuestion) -> None:
         raise AssertionError(f"{field} can be changed")
 
 
-def is_known(question: AnyQuestion) -> None:
-    """It is registered, says what it asks, and proves what it promises."""
+def is_registered(question: AnyQuestion) -> None:
+    """It is registered, has a title, and states a proof."""
     assert type(question) in registry.questions()
     assert issubclass(type(answered(question)), registry.releases())
     assert question.title.strip()
@@ -71,14 +71,14 @@ def is_known(question: AnyQuestion) -> None:
     )
 
 
-def travels(question: AnyQuestion) -> None:
-    """JSON and the plain values of TOML give it back."""
+def survives_serialization(question: AnyQuestion) -> None:
+    """Written as JSON or as plain values of TOML, it is read back equal."""
     assert from_bytes(to_bytes(question), registry.question_type()) == question
     assert from_plain(msgspec.json.decode(to_bytes(question)), registry.question_type()) == question
 
 
 def has_one_canonical_form(question: AnyQuestion) -> None:
-    """Its canonical form is its own, needs the same, and is written in one way."""
+    """Its canonical form is canonical, needs the same cells, and is written in one way."""
     canonical = question.canonical(LINE)
     assert canonical.canonical(LINE) == canonical
     assert to_bytes(canonical) == to_bytes(canonical.canonical(LINE))
@@ -99,32 +99,33 @@ def holds_no_more_than_it_said(question: AnyQuestion) -> None:
     assert np.size(answered(question).values) <= question.needs(LINE).numbers
 
 
-def foresees(question: AnyQuestion) -> None:
-    """A preview is the same every time, spends no more than it is given, and says so in words."""
+def previews_alike(question: AnyQuestion) -> None:
+    """A preview is the same every time, spends at most the cost it is given, and states both."""
     preview = question.preview(LINE, FEW, COST, len(ROWS))
     assert isinstance(preview, Preview)
     assert to_bytes(preview) == to_bytes(question.preview(LINE, FEW, COST, len(ROWS)))
     assert preview.unit == FEW
-    spent, given = total_of(preview.cost), total_of(COST)
+    spent = total_of(preview.cost)
+    given = total_of(COST)
     assert all(part <= whole for part, whole in zip(spent, given, strict=True))
     assert str(preview).startswith(f"{preview.question} at {preview.cost}")
     assert str(preview.unit.counted) in str(preview)
 
 
-def foresees_its_accuracy(question: AnyQuestion) -> None:
-    """No number is less accurate than foreseen; counts whose number is known are exactly so.
+def previews_its_accuracy(question: AnyQuestion) -> None:
+    """No number is less accurate than the preview says.
 
-    Where the preview depends on how many rows there are, nothing is certain beforehand, and nothing
-    is asserted.
+    Counts of which the number is known are exactly as accurate. If the preview depends on the
+    number of rows, nothing is certain beforehand, and nothing is asserted.
     """
     previews = [question.preview(LINE, FEW, COST, rows) for rows in (None, 1, 10**6)]
     release = answered(question)
     if not (release.states_accuracy and all(preview.states_accuracy for preview in previews)):
         return
     for simultaneous in (False, True):
-        foreseen = {_accuracy(preview, simultaneous) for preview in previews}
-        most = foreseen.pop()
-        if foreseen or most is None:
+        previewed = {_accuracy(preview, simultaneous) for preview in previews}
+        most = previewed.pop()
+        if previewed or most is None:
             continue
         found = np.max(release.accuracy("0.9", simultaneous))
         assert 0 <= found <= most
@@ -133,7 +134,7 @@ def foresees_its_accuracy(question: AnyQuestion) -> None:
 
 
 def _accuracy(preview: Preview, simultaneous: bool) -> float | None:
-    """The accuracy that was foreseen; None where it depends on a number of rows."""
+    """The accuracy that a preview states; None if it depends on a number of rows."""
     try:
         return preview.accuracy("0.9", simultaneous)
     except UsageError:
@@ -141,7 +142,7 @@ def _accuracy(preview: Preview, simultaneous: bool) -> float | None:
 
 
 def spends_what_it_says(question: AnyQuestion) -> None:
-    """The guarantee is the one foreseen, for the unit asked for, and stamped as not private."""
+    """The guarantee is the one previewed, for the unit asked for, and stamped as not private."""
     release = answered(question)
     assert release.guarantee.measure == question.preview(LINE, FEW, COST).cost
     assert release.cost == release.guarantee.measure
@@ -151,14 +152,14 @@ def spends_what_it_says(question: AnyQuestion) -> None:
 
 
 def draws_from_the_noise_it_is_given(question: AnyQuestion) -> None:
-    """The same bits lead to the same bytes, other bits to others."""
+    """The same random bits give the same bytes, and other bits give others."""
     first = to_bytes(answered(question))
     assert first == to_bytes(answered(question))
     assert any(first != to_bytes(answered(question, seed)) for seed in range(2, 12))
 
 
 def survives_the_exact_audit(question: AnyQuestion) -> None:
-    """No neighbours are told apart by more than the cost, where the exact audit applies."""
+    """Where the exact audit applies, the loss between neighbours is at most the cost."""
     if is_additive(question):
         loss = pure_loss(of_question(question, LINE, Unit(), COST), PAIRS, DECIDED).loss
         assert loss <= float(COST.epsilon) * (1 + 1e-9)
@@ -200,7 +201,7 @@ def cannot_be_changed(release: Release) -> None:
 
 
 def says_what_it_is(release: Release) -> None:
-    """Words are there for people, and show what is not private."""
+    """Its texts are there, and show when it is not private."""
     words = (
         release.title,
         release.noun,
@@ -215,7 +216,7 @@ def says_what_it_is(release: Release) -> None:
 
 
 def means_what_its_intervals_say(release: Release) -> None:
-    """They are like the values, low is not above high, and wider for all at once or more sure."""
+    """Intervals have the shape of the values, and widen with confidence and for all at once."""
     if not release.states_accuracy:
         assert accuracy_sentence(release) is None
         return
@@ -240,7 +241,7 @@ def means_what_its_intervals_say(release: Release) -> None:
 
 
 def shows_its_numbers(release: Release) -> None:
-    """Its numbers are whole, and counts are among them; what an audit compares is all of it."""
+    """Its numbers are integers, counts are among them, and an audit compares all of it."""
     numbers = release.numbers()
     assert isinstance(numbers, tuple)
     assert all(type(number) is int for number in numbers)
@@ -253,7 +254,7 @@ def shows_its_numbers(release: Release) -> None:
 
 
 def has_forms(release: Release) -> None:
-    """A table of as many rows as numbers, a picture, a section: as ``Release`` declares."""
+    """It has a table with a row for each number, a picture and a section, as it declares."""
     if release.has_table:
         assert release.to_frame().num_rows == np.size(release.values)
     if release.has_picture:
@@ -268,13 +269,13 @@ def has_forms(release: Release) -> None:
 
 QUESTIONS: tuple[Callable[[AnyQuestion], None], ...] = (
     is_a_value,
-    is_known,
-    travels,
+    is_registered,
+    survives_serialization,
     has_one_canonical_form,
     needs_public_things_only,
     holds_no_more_than_it_said,
-    foresees,
-    foresees_its_accuracy,
+    previews_alike,
+    previews_its_accuracy,
     spends_what_it_says,
     draws_from_the_noise_it_is_given,
     survives_the_exact_audit,
