@@ -9,8 +9,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.local import decode
-from sfumato.local.decoding.mixture import Clusters, information, likelihood
-from sfumato.local.decoding.noiselaw import noise_law
+from sfumato.local.decoding.likelihood import Clusters, information, likelihood
+from sfumato.local.decoding.noise_law import noise_law
 from sfumato.plain_kmeans import assign
 from sfumato.random import PublicSeed, override
 

@@ -11,7 +11,7 @@ import sfumato as sf
 from sfumato.local import decode
 from sfumato.local.decoding import density
 from sfumato.local.decoding.decoder import _gathered, _known
-from sfumato.local.decoding.noiselaw import NoiseLaw, noise_law
+from sfumato.local.decoding.noise_law import NoiseLaw, noise_law
 from sfumato.local.mechanism import Mechanism
 from sfumato.plain_kmeans import kmeans, sse
 from sfumato.random import PublicSeed, override
@@ -45,16 +45,14 @@ def test_the_slope_is_that_of_the_likelihood() -> None:
     lattice = density._lattice(rng.random((200, 2)), law, EVERYWHERE, 4)
     functions = lattice.functions(0.3, 2.0, 3.0)
     theta = rng.normal(size=functions.shape[1]) / 3
-    _, *state = density._likelihood(lattice, counts, functions, theta)
-    slope, curve = density._curved(lattice, counts, functions, theta, *state)
+    state = density._state(lattice, counts, functions, theta)
+    slope, curve = density._curved(lattice, counts, functions, state)
     for i in range(len(theta)):
         step = np.zeros(len(theta))
         step[i] = 1e-5
-        ends = [
-            density._likelihood(lattice, counts, functions, theta + sign * step)[0]
-            for sign in (1, -1)
-        ]
-        assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(slope[i], abs=1e-5)
+        above = density._state(lattice, counts, functions, theta + step).value
+        below = density._state(lattice, counts, functions, theta - step).value
+        assert (above - below) / 2e-5 == pytest.approx(slope[i], abs=1e-5)
     assert np.linalg.eigvalsh(curve).min() > 0.99
 
 
@@ -66,12 +64,10 @@ def test_many_reports_at_a_point_leave_the_precision_one() -> None:
     law = noise_law(sf.BPM(30, "0.5", 2))
     lattice = density._lattice(rng.random((500, 2)), law, EVERYWHERE, 14)
     functions = lattice.functions(0.4, 6.0, 10.0)
-    theta, counts = np.zeros(functions.shape[1]), np.full(500, 1e5)
-    _, *state = density._likelihood(lattice, counts, functions, theta)
-    assert (
-        np.linalg.eigvalsh(density._curved(lattice, counts, functions, theta, *state)[1]).min()
-        > 0.99
-    )
+    counts = np.full(500, 1e5)
+    state = density._state(lattice, counts, functions, np.zeros(functions.shape[1]))
+    _, curve = density._curved(lattice, counts, functions, state)
+    assert np.linalg.eigvalsh(curve).min() > 0.99
 
 
 def test_cells_of_the_lattice_have_the_density_of_their_mixture() -> None:

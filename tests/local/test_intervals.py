@@ -12,9 +12,9 @@ from scipy.special import stdtrit
 
 import sfumato as sf
 from sfumato.local.decoding.decoder import FREEDOM, _centred, _Known
-from sfumato.local.decoding.gaussians import Normals
+from sfumato.local.decoding.likelihood import Clusters
 from sfumato.local.decoding.misfit import looks_normal
-from sfumato.local.decoding.mixture import Clusters
+from sfumato.local.decoding.normal_clusters import NormalClusters
 from sfumato.plain_kmeans import assign, kmeans
 from sfumato.random import PublicSeed, override
 from support.statistics import covers
@@ -39,10 +39,10 @@ def perturbed(mechanism: sf.BPM, points: np.ndarray, seed: int) -> np.ndarray:
         return mechanism.perturb(points)
 
 
-def law(d: int, spread: float, certainty: float) -> Normals:
+def law(d: int, spread: float, certainty: float) -> NormalClusters:
     """The three clusters, known that well."""
     made = Clusters(SHARES, CENTERS[d], np.full(3, spread**2))
-    return Normals(made.vector(), certainty * np.eye(6 + 3 * d), 3)
+    return NormalClusters(made.vector(), certainty * np.eye(6 + 3 * d), 3)
 
 
 def held(points: np.ndarray, epsilon: float, seed: int) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from local.laws import RNG, fits, public_ball_probability, shells, twin
-from sfumato.local.bpm import BPM, _inside, share_within
-from sfumato.local.laplace import MultivariateLaplace, _around
+from sfumato.local.bpm import BPM, share_within
+from sfumato.local.bpm import _sampler as _bpm_sampler
+from sfumato.local.laplace import MultivariateLaplace
+from sfumato.local.laplace import _sampler as _laplace_sampler
 from sfumato.local.mechanism import RESOLUTION
-from sfumato.local.sampling.radius import Radius
+from sfumato.local.sampling.distances import DistanceLaw
 from sfumato.random import PublicSeed, override
 
 CASES = [(2, "0.3", 2), (4, "auto", 2), (1, "0.4", 1), (3, 1, 3), (8, "auto", 8)]
@@ -56,10 +58,10 @@ def test_a_broken_radius_does_not_pass(twin: str) -> None:
     the radius fails.
     """
     bpm, point = BPM(5, 1, 2), np.array([0.3, 0.6])
-    sampler = _inside(bpm, 2, 0) if twin == "no coin" else _inside(bpm, 3, 2)
-    assert not sampler.radius.by_power
+    sampler = _bpm_sampler(bpm, 2, 0) if twin == "no coin" else _bpm_sampler(bpm, 3, 2)
+    assert not sampler.distance.by_power
     bits, share = PublicSeed(f"broken {twin}"), bpm.signal_probability
-    near = bpm.place(sampler.cells(np.tile(point, (int(COUNT * share), 1)), bits))
+    near = bpm.place(sampler.draw(np.tile(point, (int(COUNT * share), 1)), bits))
     if twin == "half the noise":
         near = point + (near - point) / 2
     far = RNG.uniform(-1, 2, (COUNT - len(near), 2))
@@ -189,13 +191,13 @@ def test_the_density_is_continuous_at_the_sphere(case: tuple[object, object, int
 # --- floats decide only what is certain -----------------------------------------------------------
 
 SAMPLERS = {
-    "bpm 2": lambda: _inside(BPM(4, "auto", 2), 3, 2),
-    "bpm 3, power": lambda: _inside(BPM(2, "0.3", 3), 4, 3),
-    "bpm 1": lambda: _inside(BPM(4, "auto", 1), 2, 1),
-    "two-stage 2": lambda: _inside(BPM(4, "0.9", 2), 2, 0),
-    "bpm 7": lambda: _inside(BPM(16, "auto", 7), 8, 7),
-    "laplace 1": lambda: _around(MultivariateLaplace(1, 1)),
-    "laplace 5": lambda: _around(MultivariateLaplace(8, 5)),
+    "bpm 2": lambda: _bpm_sampler(BPM(4, "auto", 2), 3, 2),
+    "bpm 3, power": lambda: _bpm_sampler(BPM(2, "0.3", 3), 4, 3),
+    "bpm 1": lambda: _bpm_sampler(BPM(4, "auto", 1), 2, 1),
+    "two-stage 2": lambda: _bpm_sampler(BPM(4, "0.9", 2), 2, 0),
+    "bpm 7": lambda: _bpm_sampler(BPM(16, "auto", 7), 8, 7),
+    "laplace 1": lambda: _laplace_sampler(MultivariateLaplace(1, 1)),
+    "laplace 5": lambda: _laplace_sampler(MultivariateLaplace(8, 5)),
 }
 
 
@@ -203,16 +205,17 @@ SAMPLERS = {
 def test_floats_and_decimals_agree_wherever_floats_are_certain(name: str) -> None:
     sampler, bits, count = SAMPLERS[name](), PublicSeed(name), 60
     points = np.random.default_rng(0).random((count, sampler.dimension))
-    radii = sampler.radius.propose(count, bits)
+    radii = sampler.distance.propose(count, bits)
     cells = np.empty(points.shape)
-    doubtful, turns = sampler._fast(points, radii.values, bits, cells)
-    assert radii.doubtful.sum() + doubtful.sum() <= 1
+    directions = sampler._write_directions(cells, bits)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        is_open = sampler._write_cells(points, radii.values, directions, cells)
+    assert radii.doubtful.sum() + is_open.sum() <= 1
     for i in np.flatnonzero(~radii.doubtful):
-        settled = sampler.settled(
-            points[i], radii.reals(i, bits), sampler._direction(turns, i, bits)
-        )
+        direction = sampler._exact_direction(directions, i, bits)
+        settled = sampler.settled(points[i], radii.reals(i, bits), direction)
         assert (settled is not None) == radii.accepted[i]
-        if settled is not None and not doubtful[i]:
+        if settled is not None and not is_open[i]:
             assert settled == cells[i].tolist()
 
 
@@ -238,22 +241,22 @@ def test_reports_that_are_all_settled_are_the_same(
     )
     seed = f"all open {mechanism.title}"
     sure = mechanism.draw_cells(points, PublicSeed(seed))
-    monkeypatch.setattr("sfumato.local.sampling.offsets._FLOOR", 1.0)
+    monkeypatch.setattr("sfumato.local.sampling.cells._LEAST_MARGIN", 1.0)
     np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
     # And the cells that floats give have no say in it.
     monkeypatch.setattr(
-        "sfumato.local.sampling.offsets.np.rint", lambda near, out: np.multiply(near, 0, out=out)
+        "sfumato.local.sampling.cells.np.rint", lambda near, out: np.multiply(near, 0, out=out)
     )
     np.testing.assert_array_equal(mechanism.draw_cells(points, PublicSeed(seed)), sure)
 
 
 LAWS = {
-    "gamma, spread": lambda: Radius(3, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 2),
-    "gamma of one": lambda: Radius(2, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 1),
-    "gamma, bounded": lambda: Radius(2, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 0),
-    "gamma of many": lambda: Radius(3000, BPM(3000, 1, 2).epsilon, None, 0),
-    "power": lambda: Radius(4, BPM(2, 1, 2).epsilon, BPM(2, "0.3", 2).L, 3),
-    "power of one": lambda: Radius(1, BPM(2, 1, 2).epsilon, BPM(2, "0.01", 2).L, 0),
+    "gamma, spread": lambda: DistanceLaw(3, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 2),
+    "gamma of one": lambda: DistanceLaw(2, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 1),
+    "gamma, bounded": lambda: DistanceLaw(2, BPM(4, 1, 2).epsilon, BPM(4, 3, 2).L, 0),
+    "gamma of many": lambda: DistanceLaw(3000, BPM(3000, 1, 2).epsilon, None, 0),
+    "power": lambda: DistanceLaw(4, BPM(2, 1, 2).epsilon, BPM(2, "0.3", 2).L, 3),
+    "power of one": lambda: DistanceLaw(1, BPM(2, 1, 2).epsilon, BPM(2, "0.01", 2).L, 0),
 }
 
 
@@ -264,7 +267,7 @@ def test_errors_of_floats_stay_below_the_margin(name: str) -> None:
     """
     from decimal import localcontext
 
-    from sfumato.local.sampling.constants import context
+    from sfumato.local.sampling.decimals import context
     from sfumato.local.sampling.reals import Level
 
     law, bits = LAWS[name](), PublicSeed(name)
@@ -319,14 +322,14 @@ def test_radii_that_are_all_doubtful_have_the_same_law(
     """
     from scipy import stats
 
-    monkeypatch.setattr("sfumato.local.sampling.radius._ACCEPT", 1e9)
+    monkeypatch.setattr("sfumato.local.sampling.distances._ACCEPT_MARGIN", 1e9)
     k, bits = BPM(3, reach, 1), PublicSeed(f"all doubtful {reach}")
-    sampler = _inside(k, 2, 0)
-    assert sampler.radius.by_power == (reach == "0.2")
-    assert sampler.radius.propose(100, bits).doubtful.all()
+    sampler = _bpm_sampler(k, 2, 0)
+    assert sampler.distance.by_power == (reach == "0.2")
+    assert sampler.distance.propose(100, bits).doubtful.all()
     count = 1500
-    settled = np.abs(k.place(sampler.cells(np.zeros((count, 1)), bits))).ravel()
-    proposed = sampler.radius.propose(count, bits).values
+    settled = np.abs(k.place(sampler.draw(np.zeros((count, 1)), bits))).ravel()
+    proposed = sampler.distance.propose(count, bits).values
     law = stats.gamma(2, scale=1 / 3)
     for values, sound in (
         (settled, True),

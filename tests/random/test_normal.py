@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.local.sampling.constants import pi
-from sfumato.local.sampling.normals import Normal, normal_at, stacked
+from sfumato.local.sampling.decimals import pi
+from sfumato.local.sampling.exact_normals import Normal, normal_at, stack_height
 from sfumato.local.sampling.reals import Level
 from sfumato.random import PublicSeed, current, normal
 from sfumato.random.normal import ERROR, FAR, PLACE_BITS, SLOTS, fill, standard_normal, tables
@@ -41,7 +41,7 @@ def test_the_stack_lies_under_the_curve() -> None:
             assert slab == 0 or width(slab) < width(slab - 1)
             height += area / Decimal(width(slab))
             assert height < curve(width(slab))
-        assert abs(stacked(found.slabs, 50) - height) < Decimal(10) ** -45
+        assert abs(stack_height(found.slabs, 50) - height) < Decimal(10) ** -45
     assert not found.widths[found.slabs :].any()
 
 

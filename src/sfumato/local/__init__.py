@@ -1,9 +1,10 @@
 """Privacy with no trusted curator: each person's own device adds the noise, and the server sees
 reports only.
 
-``bpm`` and ``laplace`` perturb; ``client`` keeps a device to one report; ``collector`` gathers
-reports and ``decoder`` finds the clusters in them. Floats live here: ``offsets`` proves why they
-leave no trace in a report.
+``bpm`` and ``laplace`` perturb points, with what they share in ``mechanism`` and their exact
+samplers in ``sampling``. ``client`` keeps a device to one report. ``collector`` gathers reports,
+and ``decoding`` finds the clusters in them. ``diagnostics`` compares simulated reports with their
+law. Floats are computed here: ``sampling.cells`` proves that they leave no trace in a report.
 """
 
 from sfumato.local.bpm import BPM

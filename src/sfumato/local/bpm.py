@@ -36,18 +36,18 @@ from sfumato.local.mechanism import (
     read_array,
     reports_of,
 )
-from sfumato.local.sampling import twostage
+from sfumato.local.sampling.cells import Cells, CellSampler
 from sfumato.local.sampling.constants import (
     Constants,
-    auto_reach,
+    auto_radius,
     constants,
-    context,
     unit_ball,
     variance,
 )
+from sfumato.local.sampling.decimals import context
+from sfumato.local.sampling.distances import DistanceLaw
 from sfumato.local.sampling.floats import Floats
-from sfumato.local.sampling.offsets import Cells, Offsets
-from sfumato.local.sampling.radius import Radius
+from sfumato.local.sampling.two_stage import coins, two_stage_cells
 from sfumato.numbers import Number, decimal, positive
 from sfumato.privacy.guarantee import Proof
 from sfumato.random.bits import Bits, current
@@ -115,22 +115,29 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
 
     proof: ClassVar[Proof] = Proof(
         sensitivity="min(|x - v|, L) moves by at most the distance of two points.",
-        because="the normaliser is the same for all points, as the ball of radius L stays inside the report space; reports are "
-        "rounded to a public lattice, which is post-processing, and their cells are drawn without error.",
-        not_covered="several reports of one person add up; that a person takes part; the time a report takes.",
-        source="Yang, Tjuawinata, Lam 2022, Thm 8; the public implementation drops a factor exp(-k L) and is not private.",
+        because=(
+            "the normaliser is the same for all points, as the ball of radius L stays inside the "
+            "report space; reports are rounded to a public lattice, which is post-processing, and "
+            "their cells are drawn without error."
+        ),
+        not_covered=(
+            "several reports of one person add up; that a person takes part; the time a report takes."
+        ),
+        source=(
+            "Yang, Tjuawinata, Lam 2022, Thm 8; the public implementation drops a factor exp(-k L) "
+            "and is not private."
+        ),
     )
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
         msgspec.structs.force_setattr(self, "dimension", check_dimension(self.dimension))
-        reach: object = self.L
-        found = (
-            auto_reach(self.epsilon, self.dimension)
-            if isinstance(reach, str) and reach == "auto"
-            else positive(self.L, "L")
-        )
-        msgspec.structs.force_setattr(self, "L", found)
+        asked_radius: object = self.L
+        if isinstance(asked_radius, str) and asked_radius == "auto":
+            radius = auto_radius(self.epsilon, self.dimension)
+        else:
+            radius = positive(self.L, "L")
+        msgspec.structs.force_setattr(self, "L", radius)
         for name, value in (("epsilon", self.epsilon), ("L", self.L)):
             if not Fraction(1, 10**9) <= value <= 10**9:
                 raise UsageError(
@@ -178,48 +185,58 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
     @property
     def variance(self) -> float:
         """Total variance of one debiased report of a corner."""
-        return variance(self.epsilon, self.L, self.dimension, Decimal(self.dimension) / 4)
+        return self._corner_variance(self.L)
+
+    def _corner_variance(self, radius: Fraction) -> float:
+        """Of a corner, whose squared distance from the centre is d / 4, for some L."""
+        return variance(self.epsilon, radius, self.dimension, Decimal(self.dimension) / 4)
 
     @property
     def title(self) -> str:
         """In words."""
-        return (
-            f"bounded perturbation mechanism in {self.dimension} dimensions, L = {decimal(self.L)}"
-        )
+        radius = decimal(self.L)
+        return f"bounded perturbation mechanism in {self.dimension} dimensions, L = {radius}"
 
     def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
         """Log density of reports x for points v, shapes (d,) or (n, d), broadcast; -inf outside the
         report space.
         """
-        points, reports = (
-            read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports"))
-        )
-        reach = float(self.L)
-        near = np.minimum(np.linalg.norm(reports - points, axis=-1), reach)
-        inside = ((reports >= -reach) & (reports <= 1 + reach)).all(axis=-1)
-        return np.where(inside, self.log_normalizer - float(self.epsilon) * near, -np.inf)[()]
+        points = read_array(v, self.dimension, "points")
+        reports = read_array(x, self.dimension, "reports")
+        radius = float(self.L)
+        distances = np.minimum(np.linalg.norm(reports - points, axis=-1), radius)
+        inside = ((reports >= -radius) & (reports <= 1 + radius)).all(axis=-1)
+        logs = self.log_normalizer - float(self.epsilon) * distances
+        # One pair of points gives a number, not an array of no dimensions.
+        return np.where(inside, logs, -np.inf)[()]
 
     # --- accuracy ---------------------------------------------------------------------------------
 
     def debias(self, mean_of_reports: ArrayLike) -> Floats:
-        """Turn a mean of many reports into an unbiased estimate of the mean of their points: (x -
-        b/2) / (1 - b).
+        """Turn a mean of reports into an unbiased estimate of the mean of their points.
+
+        It is (x - b/2) / (1 - b).
         """
         mean = read_array(mean_of_reports, self.dimension, "means of reports")
         self._feasible()
         return np.asarray((mean - self.background_probability / 2) / self.signal_probability)
 
     def _feasible(self) -> None:
+        """Refuse a mechanism whose reports hardly carry a signal."""
         if self.reports_needed(0.1) <= MOST_REPORTS:
             return
-        better = auto_reach(self.epsilon, self.dimension)
-        count = variance(self.epsilon, better, self.dimension, Decimal(self.dimension) / 4) * 100
+        better = auto_radius(self.epsilon, self.dimension)
+        # A centroid within 0.1: a hundred times the variance.
+        count = self._corner_variance(better) * 100
         with localcontext(context()):
             share = f"{self._constants.signal_probability:.1e}"
+        name = f"BPM of epsilon = {decimal(self.epsilon)}, L = {decimal(self.L)}"
         raise Infeasible(
-            f"BPM of epsilon = {decimal(self.epsilon)}, L = {decimal(self.L)} in {self.dimension} dimensions",
-            f"a share of {share} of its reports carries a signal, so a centroid within 0.1 would take more than {MOST_REPORTS:.0e} reports",
-            f'Take L = {decimal(better)} (L="auto"), which needs {count:,.0f} of them, or a larger epsilon, or fewer dimensions',
+            f"{name} in {self.dimension} dimensions",
+            f"a share of {share} of its reports carries a signal, "
+            f"so a centroid within 0.1 would take more than {MOST_REPORTS:.0e} reports",
+            f'Take L = {decimal(better)} (L="auto"), which needs {count:,.0f} of them, '
+            "or a larger epsilon, or fewer dimensions",
         )
 
     # --- reports ----------------------------------------------------------------------------------
@@ -251,18 +268,18 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
                 'Choose "mixture" or "two-stage"',
             )
         self._feasible()
-        bits, ball = current(), _inside(self, self.dimension, 0)
+        bits = current()
+        ball = _sampler(self, self.dimension, 0)
 
-        def two_stage(part: Floats, target: Floats) -> None:
-            target[:] = twostage.cells(ball, self._constants.ball_probability, self.L, part, bits)
+        def draw_mixture(part: Floats, target: Floats) -> None:
+            self._mixture(part, target, bits)
 
-        return reports_of(
-            self,
-            points,
-            two_stage
-            if method == "two-stage"
-            else lambda part, target: self._mixture(part, target, bits),
-        )
+        def draw_two_stage(part: Floats, target: Floats) -> None:
+            p = self._constants.ball_probability
+            target[:] = two_stage_cells(ball, p, self.L, part, bits)
+
+        draw = draw_two_stage if method == "two-stage" else draw_mixture
+        return reports_of(self, points, draw)
 
     def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d), each from 0 to
@@ -270,20 +287,23 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         """
         self._feasible()
         source = bits or current()
-        return in_blocks(
+        cells = in_blocks(
             points, self.dimension, lambda part, target: self._mixture(part, target, source)
-        ).astype(np.int64)
+        )
+        return cells.astype(np.int64)
 
     def _mixture(self, points: Floats, target: Floats, bits: Bits) -> None:
-        silent = twostage.coins(self._constants.background_probability, len(points), bits)
+        """Write the cells of reports: with probability b a uniform one, else one inside a random
+        ball.
+        """
+        silent = coins(self._constants.background_probability, len(points), bits)
         uniform = uniform_cells(int(silent.sum()), self.dimension, bits)
-        ball = _inside(self, self.dimension + 1, self.dimension)
-        if 16 * len(uniform) < len(
-            points
-        ):  # drawing a few too many is faster than parting the rows
-            ball.cells(points, bits, target)
+        ball = _sampler(self, self.dimension + 1, self.dimension)
+        # Where few are uniform, drawing a few too many is faster than taking the rows apart.
+        if 16 * len(uniform) < len(points):
+            ball.draw(points, bits, target)
         else:
-            target[~silent] = ball.cells(points[~silent], bits)
+            target[~silent] = ball.draw(points[~silent], bits)
         target[silent] = uniform
 
     def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:
@@ -302,26 +322,33 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         """Draw the density of reports against their distance, beside so many simulated ones, on a
         matplotlib Axes.
         """
-        from sfumato.charts import reports as local
+        from sfumato.charts import reports as charts
 
-        d, reach = self.dimension, float(self.L)
-        radii = np.linalg.norm(centre_reports(self, reports) - 0.5, axis=1)
+        d = self.dimension
+        radius = float(self.L)
+        distances = np.linalg.norm(centre_reports(self, reports) - 0.5, axis=1)
         # Within the box's nearest face all directions are open, so that shells have their full
         # volume.
-        far = reach + 0.5
+        far = radius + 0.5
         edges = np.linspace(0, far, 41)
         volumes = float(unit_ball(d)) * np.diff(edges**d)
-        seen = np.histogram(radii, edges)[0] / reports / volumes
+        seen = np.histogram(distances, edges)[0] / reports / volumes
         grid = np.linspace(0, far, 400)
-        law = np.exp(self.log_normalizer - float(self.epsilon) * np.minimum(grid, reach))
-        inside, expected = 100 * float((radii <= reach).mean()), 100 * self.ball_probability
-        note = f"{inside:.1f} % of {reports:,} reports lie within L = {reach:g}; {expected:.1f} % expected"
-        return local.draw_radius(grid, law, edges, seen, reach, note, ax)
+        law = np.exp(self.log_normalizer - float(self.epsilon) * np.minimum(grid, radius))
+        inside = 100 * float((distances <= radius).mean())
+        expected = 100 * self.ball_probability
+        note = (
+            f"{inside:.1f} % of {reports:,} reports lie within L = {radius:g}; "
+            f"{expected:.1f} % expected"
+        )
+        return charts.draw_radius(grid, law, edges, seen, radius, note, ax)
 
     def __str__(self) -> str:
+        signal = f"{100 * self.signal_probability:.3g} % of the reports carry a signal"
         lines = [
-            f"BPM, epsilon = {decimal(self.epsilon)} per unit of distance, L = {decimal(self.L)}, {self.dimension} dimensions:",
-            f"  {100 * self.signal_probability:.3g} % of the reports carry a signal; {100 * self.ball_probability:.3g} % lie within L",
+            f"BPM, epsilon = {decimal(self.epsilon)} per unit of distance, "
+            f"L = {decimal(self.L)}, {self.dimension} dimensions:",
+            f"  {signal}; {100 * self.ball_probability:.3g} % lie within L",
             f"  plain local privacy between any two points: epsilon = {self.ldp_level:.4g}",
             f"  a centroid within 0.05 takes {self.reports_needed(0.05):,} reports",
         ]
@@ -329,8 +356,10 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
 
 
 @lru_cache(maxsize=64)
-def _inside(bpm: BPM, shape: int, spread: int) -> Offsets:
-    return Offsets(bpm.dimension, Radius(shape, bpm.epsilon, bpm.L, spread), -bpm.L, bpm.width)
+def _sampler(bpm: BPM, shape: int, ball: int) -> CellSampler:
+    """Reports inside the ball of radius L: see ``DistanceLaw`` for ``shape`` and ``ball``."""
+    distance = DistanceLaw(shape, bpm.epsilon, bpm.L, ball)
+    return CellSampler(bpm.dimension, distance, -bpm.L, bpm.width)
 
 
 def uniform_cells(count: int, d: int, bits: Bits) -> Cells:
@@ -344,24 +373,23 @@ def centre_reports(bpm: BPM, reports: int) -> Floats:
     return bpm.perturb(np.full((reports, bpm.dimension), 0.5))
 
 
-def share_within(bpm: BPM, radii: ArrayLike) -> Floats:
-    """P(|x - v| <= r) for radii up to L: float64 like ``radii``, what the distances of reports
-    should look like.
-    """
-    found = []
-    d, k = bpm.dimension, bpm.epsilon
-    for r in np.ravel(radii).tolist():
-        near = min(Fraction(r), bpm.L)
-        if near <= 0:
-            found.append(0.0)
-            continue
-        whole, part = constants(k, bpm.L, d), constants(k, near, d)
-        with localcontext(context()):
-            # B(r) = p_r mu_r: the mass of a smaller ball under the same exponential.
-            found.append(
-                float((whole.log_normalizer - part.log_normalizer).exp() * part.ball_probability)
-            )
-    return np.reshape(found, np.shape(radii))
+def share_within(bpm: BPM, distances: ArrayLike) -> Floats:
+    """P(|x - v| <= r) for distances up to L: float64 like ``distances``."""
+    shares = [_share_within(bpm, r) for r in np.ravel(distances).tolist()]
+    return np.reshape(shares, np.shape(distances))
+
+
+def _share_within(bpm: BPM, distance: float) -> float:
+    near = min(Fraction(distance), bpm.L)
+    if near <= 0:
+        return 0.0
+    whole = constants(bpm.epsilon, bpm.L, bpm.dimension)
+    part = constants(bpm.epsilon, near, bpm.dimension)
+    with localcontext(context()):
+        # A smaller ball under the same exponential: its own p_r, times the quotient of the
+        # normalisers.
+        ratio = (whole.log_normalizer - part.log_normalizer).exp()
+        return float(ratio * part.ball_probability)
 
 
 def expected_axes(bpm: BPM, mean: ArrayLike) -> Floats:

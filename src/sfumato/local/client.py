@@ -1,4 +1,4 @@
-"""What runs on a person's device: one value in, one report out, and the same report for ever after.
+"""What runs on a person's device: one value in, one report out, and the same report ever after.
 
 A second report of the same person would cost epsilon again, even of the same value. So the report
 is remembered, on disk before it is handed out, and whatever is asked later gets the remembered one.
@@ -25,7 +25,6 @@ from sfumato.random.bits import Bits, current
 
 Bounds: TypeAlias = "Mapping[str, Interval] | Sequence[tuple[float, float]]"
 
-
 LONGEST_LABEL = 1_000
 NOT_PRIVATE = ",not private"
 
@@ -49,8 +48,9 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def label(mechanism: BPM | MultivariateLaplace, private: bool = True) -> str:
-    """A mechanism in one word; a report whose noise came from a public seed says so in it, and no
-    real collection takes it.
+    """A mechanism in one word, which reports carry.
+
+    A report whose noise came from a public seed says so in it, and no real collection takes it.
 
     >>> label(BPM(epsilon=2, L="0.3", dimension=2))
     'bpm,epsilon=2,L=3/10,dimension=2'
@@ -58,30 +58,33 @@ def label(mechanism: BPM | MultivariateLaplace, private: bool = True) -> str:
     'laplace,epsilon=2,dimension=2,not private'
     """
     match mechanism:
-        case BPM(epsilon=epsilon, L=reach, dimension=dimension):
-            name = f"bpm,epsilon={epsilon},L={reach},dimension={dimension}"
+        case BPM(epsilon=epsilon, L=radius, dimension=dimension):
+            name = f"bpm,epsilon={epsilon},L={radius},dimension={dimension}"
         case MultivariateLaplace(epsilon=epsilon, dimension=dimension):
             name = f"laplace,epsilon={epsilon},dimension={dimension}"
     return name if private else name + NOT_PRIVATE
 
 
 def mechanism_of(text: str) -> BPM | MultivariateLaplace:
-    """Read a label."""
-    kind, *pairs = (
-        text.removesuffix(NOT_PRIVATE).split(",") if len(text) <= LONGEST_LABEL else ("", "")
-    )
-    given = dict(pair.partition("=")[::2] for pair in pairs)
-    if (
-        kind in ("bpm", "laplace")
-        and given.get("dimension", "").isdecimal()
-        and text.isascii()
-        and len(given["dimension"]) < 7
-    ):
-        dimension = int(given.pop("dimension"))
-        if kind == "bpm" and set(given) == {"epsilon", "L"} and given["L"] != "auto":
-            return BPM(given["epsilon"], given["L"], dimension)
-        if kind == "laplace" and set(given) == {"epsilon"}:
-            return MultivariateLaplace(given["epsilon"], dimension)
+    """Read a label.
+
+    Raises
+    ------
+    DataError
+        If it names no mechanism that is known here.
+    UsageError
+        If the mechanism's numbers are out of range.
+    """
+    # A stranger may have sent it: nothing long or unusual is taken apart.
+    if len(text) <= LONGEST_LABEL and text.isascii():
+        kind, *pairs = text.removesuffix(NOT_PRIVATE).split(",")
+        given = dict(pair.partition("=")[::2] for pair in pairs)
+        digits = given.pop("dimension", "")
+        if digits.isdecimal() and len(digits) < 7:
+            if kind == "bpm" and set(given) == {"epsilon", "L"} and given["L"] != "auto":
+                return BPM(given["epsilon"], given["L"], int(digits))
+            if kind == "laplace" and set(given) == {"epsilon"}:
+                return MultivariateLaplace(given["epsilon"], int(digits))
     raise DataError(
         "a report's mechanism",
         "its label names none that is known here",
@@ -111,12 +114,13 @@ def read_bounds(bounds: Bounds, dimension: int) -> Floats:
 
 def to_unit(values: Floats, bounds: Floats) -> Floats:
     """Scale values to the unit cube by public bounds; what lies outside is clamped."""
+    lower = bounds[:, 0]
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.clip((values - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0]), 0, 1))
+        return np.asarray(np.clip((values - lower) / (bounds[:, 1] - lower), 0, 1))
 
 
 def from_unit(values: Floats, bounds: Floats) -> Floats:
-    """Scale back."""
+    """Scale points of the unit cube back to public bounds."""
     return np.asarray(bounds[:, 0] + values * (bounds[:, 1] - bounds[:, 0]))
 
 
@@ -164,30 +168,28 @@ class Client:
         """
         found = self._report or self._remembered()
         if found is None:
-            found = self._kept(
-                draw(
-                    self.mechanism, to_unit(_single(value, self.mechanism.dimension), self._bounds)
-                )
-            )
+            point = to_unit(_single(value, self.mechanism.dimension), self._bounds)
+            found = self._kept(draw(self.mechanism, point))
         asked = label(self.mechanism, current().private)
         if found.to != asked:
             raise UsageError(
                 f"a report to {asked}",
-                f"this device has reported to {found.to}, and a second report would cost its person epsilon again",
+                f"this device has reported to {found.to}, "
+                "and a second report would cost its person epsilon again",
                 "Keep to the mechanism that was reported to",
             )
         self._report = found
         return found
 
     def _remembered(self) -> Report | None:
-        if self._memory is None or not os.path.lexists(
-            self._memory
-        ):  # a link to nowhere holds no report, and none can be put there
+        # A link to nowhere exists as a link: it holds no report, and none can be put there.
+        if self._memory is None or not os.path.lexists(self._memory):
             return None
         try:
             return msgspec.json.decode(self._memory.read_bytes(), type=Report)
         except (OSError, msgspec.MsgspecError, ValueError):
             pass
+        # Outside the handler, so that the new error does not carry the old one.
         raise DataError(
             f"the memory {self._memory}",
             "it does not hold a report",
@@ -198,29 +200,36 @@ class Client:
         """Write the report where no other stands yet, and return the one that stands there."""
         if self._memory is None:
             return report
-        fresh = self._memory.with_name(f"{self._memory.name}.{report.id}")
         try:
-            with os.fdopen(
-                os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-            ) as file:
-                file.write(msgspec.json.encode(report) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(
-                    fresh, self._memory
-                )  # unlike a rename, it fails where another process was first
-            except FileExistsError:
-                pass
-            finally:
-                fresh.unlink()
+            _write_once(report, self._memory)
         except OSError as error:
             reason = error.strerror or "the file cannot be written"
         else:
-            found, reason = self._remembered(), "it was removed while the report was written"
+            found = self._remembered()
+            reason = "it was removed while the report was written"
             if found is not None:
                 return found
         raise DataError(f"the memory {self._memory}", reason, "Choose a path that can be written")
+
+
+def _write_once(report: Report, memory: Path) -> None:
+    """Put a report where no file stands, on disk before this returns; leave a file that stands
+    there.
+    """
+    fresh = memory.with_name(f"{memory.name}.{report.id}")
+    # Only its owner can read it.
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(report) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        # Unlike a rename, a link fails where another process was first.
+        os.link(fresh, memory)
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
 
 
 def _single(value: ArrayLike, dimension: int) -> Floats:
@@ -245,9 +254,9 @@ def reports(
     """Draw a report for each point of the unit cube."""
     source = bits or current()
     cells = mechanism.draw_cells(points, source).tolist()
-    words = source.words(2 * len(cells)).reshape(-1, 2).tolist()
+    ids = source.words(2 * len(cells)).reshape(-1, 2).tolist()
     to = label(mechanism, source.private)
     return [
-        Report(to, f"{a:016x}{b:016x}", tuple(row))
-        for row, (a, b) in zip(cells, words, strict=True)
+        Report(to, f"{first:016x}{second:016x}", tuple(row))
+        for row, (first, second) in zip(cells, ids, strict=True)
     ]

@@ -27,20 +27,19 @@ from sfumato.privacy.guarantee import Guarantee
 
 METADATA = b"sfumato.mechanism"
 LONGEST_ID = 64
-LONGEST_LINE = 2**22  # bytes: a report in 10^5 dimensions takes less
+LONGEST_LINE = 2**22
+"""Bytes: a report in 10^5 dimensions takes less."""
 
 
 class Collector:
-    """A growing heap of reports to one mechanism.
+    """Reports to one mechanism, gathered until they are decoded.
 
     Parameters
     ----------
     mechanism : BPM, MultivariateLaplace or None
-        What the devices were told to use. None: that of the first report, whoever sent it; for
-        rehearsals only.
+        What the devices use. None: that of the first report, whoever sent it; for rehearsals only.
     private : bool
-        False: take reports of ``testing.deterministic``, and say that they are not private. None of
-        the others then.
+        False: take reports of ``testing.deterministic`` only, and say that they are not private.
 
     Attributes
     ----------
@@ -63,41 +62,48 @@ class Collector:
         return len(self._cells)
 
     def __repr__(self) -> str:
-        what = (
-            "reports to anything"
-            if self.mechanism is None
-            else f"reports to {label(self.mechanism)}"
-        )
+        what = "reports to anything"
+        if self.mechanism is not None:
+            what = f"reports to {label(self.mechanism)}"
         return f"Collector({len(self):,} {what}, {self.refused:,} refused)"
 
     def add(self, reports: Iterable[Report]) -> None:
         """Take reports; those that cannot be decoded together with the others are counted and left
         out.
         """
-        limits: tuple[int, int] | None = None
-        to = "" if self.mechanism is None else label(self.mechanism, self.private)
+        mechanism = self.mechanism
+        to = "" if mechanism is None else label(mechanism, self.private)
+        limits = None if mechanism is None else mechanism.limits
         for report in reports:
-            if self.mechanism is None:
-                try:
-                    self.mechanism = mechanism_of(report.to)
-                except (UsageError, DataError):
+            if mechanism is None or limits is None:
+                mechanism = self._believed(report)
+                if mechanism is None:
                     self.refused += 1
                     continue
-                self.private = not report.to.endswith(NOT_PRIVATE)
-                to = label(self.mechanism, self.private)
-            limits = limits or self.mechanism.limits
+                to = label(mechanism, self.private)
+                limits = mechanism.limits
             cells = report.cells
-            sound = (
+            is_sound = (
                 report.to == to
-                and len(cells) == self.mechanism.dimension
+                and len(cells) == mechanism.dimension
                 and limits[0] <= min(cells)
                 and max(cells) <= limits[1]
+                and 0 < len(report.id) <= LONGEST_ID
             )
-            if not sound or report.id in self._ids or not 0 < len(report.id) <= LONGEST_ID:
+            if is_sound and report.id not in self._ids:
+                self._ids.add(report.id)
+                self._cells.append(cells)
+            else:
                 self.refused += 1
-                continue
-            self._ids.add(report.id)
-            self._cells.append(cells)
+
+    def _believed(self, report: Report) -> BPM | MultivariateLaplace | None:
+        """Take the mechanism that a report names for that of all; None if it names none."""
+        try:
+            self.mechanism = mechanism_of(report.to)
+        except (UsageError, DataError):
+            return None
+        self.private = not report.to.endswith(NOT_PRIVATE)
+        return self.mechanism
 
     def read(self, path: str | os.PathLike[str]) -> None:
         """Take the reports of a file: Parquet where its name ends so, else lines of JSON.
@@ -133,9 +139,8 @@ class Collector:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             to = (file.schema_arrow.metadata or {})[METADATA].decode()
             for batch in file.iter_batches(2**16, columns=["id", "cells"]):
-                for name, cells in zip(
-                    batch["id"].to_pylist(), batch["cells"].to_pylist(), strict=True
-                ):
+                ids = batch["id"].to_pylist()
+                for name, cells in zip(ids, batch["cells"].to_pylist(), strict=True):
                     try:
                         yield msgspec.convert({"to": to, "id": name, "cells": cells}, Report)
                     except msgspec.MsgspecError:
@@ -163,9 +168,11 @@ class Collector:
             return UsageError(
                 "decoding no reports", "none has been collected", "Read a file of reports first"
             )
-        obstacle = f"all {self.refused:,} that were read were left out: they are not readable, or to another mechanism than the one named"
         return UsageError(
-            "decoding no reports", obstacle, "Name epsilon, reach and axes as the devices have them"
+            "decoding no reports",
+            f"all {self.refused:,} that were read were left out: "
+            "they are not readable, or to another mechanism than the one named",
+            "Name epsilon, reach and axes as the devices have them",
         )
 
     def decode(self, n_clusters: int, random_state: int | None = None) -> Decoded:
@@ -179,8 +186,9 @@ class Collector:
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file, in bounded memory: of one that is longer than any report the beginning
-    only, which is no report.
+    """The lines of a file, in bounded memory.
+
+    Of a line that is longer than any report only the beginning is given, which is no report.
     """
     whole = True
     while line := file.readline(LONGEST_LINE):

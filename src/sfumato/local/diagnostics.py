@@ -1,5 +1,4 @@
-"""What the source's scripts show: density against radius, the share inside the ball, the report
-space, a sweep over L.
+"""Simulated reports beside their law, and a sweep over L: what the source's scripts show.
 
 Everything is simulated on a public point: no person's value is touched.
 """
@@ -42,9 +41,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
     in_space: bool
 
     def __str__(self) -> str:
+        all_or_not = "all" if self.in_space else "NOT all"
         return (
-            f"{self.reports:,} reports: {100 * self.inside:.2f} % within L, {100 * self.expected:.2f} % expected "
-            f"(+-{200 * self.standard_error:.2f}); {'all' if self.in_space else 'NOT all'} in the report space"
+            f"{self.reports:,} reports: {100 * self.inside:.2f} % within L, "
+            f"{100 * self.expected:.2f} % expected (+-{200 * self.standard_error:.2f}); "
+            f"{all_or_not} in the report space"
         )
 
 
@@ -55,12 +56,12 @@ def diagnose(bpm: BPM, reports: int = 100_000) -> Diagnosis:
     True
     """
     drawn = centre_reports(bpm, reports)
-    inside = float((np.linalg.norm(drawn - 0.5, axis=1) <= float(bpm.L)).mean())
-    expected, reach = bpm.ball_probability, float(bpm.L)
-    error = (expected * (1 - expected) / reports) ** 0.5
-    return Diagnosis(
-        reports, inside, expected, error, bool(((drawn >= -reach) & (drawn <= 1 + reach)).all())
-    )
+    radius = float(bpm.L)
+    inside = float((np.linalg.norm(drawn - 0.5, axis=1) <= radius).mean())
+    expected = bpm.ball_probability
+    standard_error = (expected * (1 - expected) / reports) ** 0.5
+    in_space = bool(((drawn >= -radius) & (drawn <= 1 + radius)).all())
+    return Diagnosis(reports, inside, expected, standard_error, in_space)
 
 
 class Sweep(msgspec.Struct, frozen=True):
@@ -85,9 +86,9 @@ class Sweep(msgspec.Struct, frozen=True):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it on a matplotlib Axes."""
-        from sfumato.charts import reports as local
+        from sfumato.charts import reports as charts
 
-        return local.draw_sweep(
+        return charts.draw_sweep(
             self.L, self.variance, self.signal, self.ball, self.limit, self.auto, ax
         )
 
@@ -101,14 +102,14 @@ def sweep(*, epsilon: Exactly, dimension: int, points: int = 40) -> Sweep:
     """
     exact = positive(epsilon, "epsilon")
     auto = BPM(exact, "auto", dimension)
-    reaches = [Fraction(f"{x:.4g}") for x in np.geomspace(0.02, 3, points) * float(auto.L)]
-    made = [BPM(exact, reach, dimension) for reach in reaches]
+    radii = [Fraction(f"{x:.4g}") for x in np.geomspace(0.02, 3, points) * float(auto.L)]
+    mechanisms = [BPM(exact, radius, dimension) for radius in radii]
     corner = Decimal(dimension) / 4
     return Sweep(
-        tuple(map(float, reaches)),
-        tuple(variance(exact, reach, dimension, corner) for reach in reaches),
-        tuple(each.signal_probability for each in made),
-        tuple(each.ball_probability for each in made),
-        dimension * (dimension + 1) / float(exact) ** 2,
-        float(auto.L),
+        L=tuple(map(float, radii)),
+        variance=tuple(variance(exact, radius, dimension, corner) for radius in radii),
+        signal=tuple(each.signal_probability for each in mechanisms),
+        ball=tuple(each.ball_probability for each in mechanisms),
+        limit=dimension * (dimension + 1) / float(exact) ** 2,
+        auto=float(auto.L),
     )

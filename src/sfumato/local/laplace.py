@@ -1,5 +1,5 @@
-"""The multivariate Laplace mechanism: the limit of BPM for a reach without bound, and the simplest
-metric privacy there is.
+"""The multivariate Laplace mechanism: the simplest metric privacy, and the limit of BPM for large
+L.
 
 Density of a report x for a point v: proportional to exp(-epsilon |x - v|) on all of R^d; |x - v| is
 Gamma(d, rate epsilon) and the direction is uniform. Reports lie on a lattice whose cells are 2^-16
@@ -27,9 +27,9 @@ from sfumato.local.mechanism import (
     read_array,
     reports_of,
 )
+from sfumato.local.sampling.cells import Cells, CellSampler
+from sfumato.local.sampling.distances import DistanceLaw
 from sfumato.local.sampling.floats import Floats
-from sfumato.local.sampling.offsets import Cells, Offsets
-from sfumato.local.sampling.radius import Radius
 from sfumato.numbers import Number, decimal, positive
 from sfumato.privacy.guarantee import Proof
 from sfumato.random.bits import Bits, current
@@ -76,10 +76,16 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
 
     proof: ClassVar[Proof] = Proof(
         sensitivity="|x - v| moves by at most the distance of two points.",
-        because="the normaliser is the same for all points; reports are rounded to a public lattice, which is "
-        "post-processing, and their cells are drawn without error.",
-        not_covered="several reports of one person add up; that a person takes part; the time a report takes.",
-        source="Chatzikokolakis, Andres, Bordenabe, Palamidessi 2013; Fernandes, Dras, McIver 2019.",
+        because=(
+            "the normaliser is the same for all points; reports are rounded to a public lattice, "
+            "which is post-processing, and their cells are drawn without error."
+        ),
+        not_covered=(
+            "several reports of one person add up; that a person takes part; the time a report takes."
+        ),
+        source=(
+            "Chatzikokolakis, Andres, Bordenabe, Palamidessi 2013; Fernandes, Dras, McIver 2019."
+        ),
     )
     background_probability: ClassVar[float] = 0.0
     signal_probability: ClassVar[float] = 1.0
@@ -122,14 +128,13 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
 
     def log_density(self, v: ArrayLike, x: ArrayLike) -> Array:
         """Log density of reports x for points v, shapes (d,) or (n, d), broadcast."""
-        points, reports = (
-            read_array(each, self.dimension, name) for each, name in ((v, "points"), (x, "reports"))
-        )
-        found: Array = self.log_normalizer - float(self.epsilon) * np.linalg.norm(
-            reports - points, axis=-1
-        )
-        single: Array = found[()]  # one pair of points gives a number
-        return single
+        points = read_array(v, self.dimension, "points")
+        reports = read_array(x, self.dimension, "reports")
+        distances = np.linalg.norm(reports - points, axis=-1)
+        found: Array = self.log_normalizer - float(self.epsilon) * distances
+        # One pair of points gives a number, not an array of no dimensions.
+        plain: Array = found[()]
+        return plain
 
     def debias(self, mean_of_reports: ArrayLike) -> Floats:
         """The mean itself: reports are unbiased."""
@@ -146,16 +151,17 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         same shape, on the lattice.
         """
         bits = current()
-        return reports_of(
-            self, points, lambda part, target: _around(self).cells(part, bits, target)
-        )
+        sampler = _sampler(self)
+        return reports_of(self, points, lambda part, target: sampler.draw(part, bits, target))
 
     def draw_cells(self, points: ArrayLike, bits: Bits | None = None) -> Cells:
         """Draw the lattice cell of one report for each point: int64, shape (n, d)."""
         source = bits or current()
-        return in_blocks(
-            points, self.dimension, lambda part, target: _around(self).cells(part, source, target)
-        ).astype(np.int64)
+        sampler = _sampler(self)
+        cells = in_blocks(
+            points, self.dimension, lambda part, target: sampler.draw(part, source, target)
+        )
+        return cells.astype(np.int64)
 
     def place(self, cells: ArrayLike, out: Floats | None = None) -> Floats:
         """Centres of cells as points: float64 like ``cells``, in ``out`` if it is given."""
@@ -169,8 +175,10 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
         return -FARTHEST, FARTHEST
 
     def __str__(self) -> str:
+        epsilon = decimal(self.epsilon)
         lines = [
-            f"Multivariate Laplace, epsilon = {decimal(self.epsilon)} per unit of distance, {self.dimension} dimensions:",
+            f"Multivariate Laplace, epsilon = {epsilon} per unit of distance, "
+            f"{self.dimension} dimensions:",
             f"  plain local privacy between any two points: epsilon = {self.ldp_level:.4g}",
             f"  a centroid within 0.05 takes {self.reports_needed(0.05):,} reports",
         ]
@@ -178,10 +186,7 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
 
 
 @lru_cache(maxsize=64)
-def _around(mechanism: MultivariateLaplace) -> Offsets:
-    return Offsets(
-        mechanism.dimension,
-        Radius(mechanism.dimension, mechanism.epsilon, None, 0),
-        Fraction(0),
-        mechanism.width,
-    )
+def _sampler(mechanism: MultivariateLaplace) -> CellSampler:
+    # The distance of a point in d dimensions has the factor r^(d - 1) of its sphere: Gamma(d).
+    distance = DistanceLaw(mechanism.dimension, mechanism.epsilon, radius=None, ball=0)
+    return CellSampler(mechanism.dimension, distance, Fraction(0), mechanism.width)

@@ -15,36 +15,41 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Array
 from sfumato.errors import UsageError, shown
+from sfumato.local.sampling.cells import CHUNK, Cells
 from sfumato.local.sampling.floats import Floats
-from sfumato.local.sampling.offsets import CHUNK, Cells
 from sfumato.privacy.guarantee import Guarantee, Proof, fill_docstring
 from sfumato.privacy.measures import MetricDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits, current
 
 LARGEST_DIMENSION = 10**5
-_KEPT = 2**21
+_KEPT_BLOCK = 2**21
+_RADIUS_COST = 6
+"""Drawing a distance takes about as much memory and time as six coordinates."""
+
 RESOLUTION = 2**16
 """How many cells of the lattice span a mechanism's typical report, on each axis."""
 
 SLACK = (
-    "none: reports lie on a public lattice, and a float that comes too near to the border of a cell is computed again from the same "
-    "random words with as many digits as it takes; given that log, exp and sqrt of the platform are right to 2^-48"
+    "none: reports lie on a public lattice, and a float that comes too near to the border of a "
+    "cell is computed again from the same random words with as many digits as it takes; "
+    "given that log, exp and sqrt of the platform are right to 2^-48"
 )
 ASSUMPTIONS = (
     "The device adds the noise before anything leaves it.",
     "Each person reports once: several reports of one person add up their epsilons.",
-    "The bounds that scale values to [0, 1] were chosen without looking at the data; distance is measured in scaled units.",
+    "The bounds that scale values to [0, 1] were chosen without looking at the data; "
+    "distance is measured in scaled units.",
     "AES and the operating system's random seed are sound.",
 )
 UNIT = Unit(neighbours="replace")
 
 Draw: TypeAlias = Callable[[Floats, Floats], object]
-"""Writes the cells of reports of some points, both of shape (n, d), whole numbers."""
+"""Writes the cells of reports of some points: both of shape (n, d), cells as whole numbers."""
 
 
 class Mechanism(Protocol):
-    """What a local mechanism has of its own."""
+    """What each local mechanism defines for itself."""
 
     @property
     def epsilon(self) -> Fraction: ...
@@ -68,7 +73,7 @@ class Mechanism(Protocol):
 
 
 class LocalMechanism(msgspec.Struct, frozen=True):
-    """What local mechanisms do alike."""
+    """What all local mechanisms do in the same way."""
 
     metric_privacy: ClassVar[str] = (
         "Guarantee: epsilon d_E-privacy (metric privacy) of each report: "
@@ -81,7 +86,7 @@ class LocalMechanism(msgspec.Struct, frozen=True):
 
     @property
     def guarantee(self: Mechanism) -> Guarantee:
-        """What one report promises that is drawn now: nothing, under bits from a public seed."""
+        """What a report drawn now promises: nothing, if its bits come from a public seed."""
         return Guarantee(
             MetricDP(self.epsilon),
             UNIT,
@@ -101,24 +106,22 @@ class LocalMechanism(msgspec.Struct, frozen=True):
 
     def reports_needed(self: Mechanism, error: float) -> int:
         """How many reports of one point give a debiased mean of this root mean squared error."""
-        number = isinstance(error, int | float | np.integer | np.floating) and not isinstance(
-            error, bool
-        )
-        if not number or not 0 < error < math.inf:
+        is_number = isinstance(error, int | float | np.integer | np.floating)
+        if not is_number or isinstance(error, bool) or not 0 < error < math.inf:
             remedy = "Give the distance that would be accurate enough, such as 0.05"
             raise UsageError(f"error = {shown(error)}", "an error is above 0", remedy)
         wanted = self.variance / error**2
+        # Beyond doubles: a number that is larger than any that can be compared with it.
         return math.ceil(wanted) if math.isfinite(wanted) else 10**400
 
     def limit(self: Mechanism, reports: int) -> float:
-        """The least mean squared error that any mechanism of this epsilon allows: d^2 / (epsilon^2
-        n).
+        """The least mean squared error of any mechanism of this epsilon: d^2 / (epsilon^2 n).
 
-        It is that of unbiased estimates of a common location: each report of an epsilon d_E-private
+        It bounds unbiased estimates of a common location: each report of an epsilon d_E-private
         mechanism carries Fisher information of trace at most epsilon^2.
         """
         if isinstance(reports, bool) or not isinstance(reports, int | np.integer) or reports < 1:
-            obstacle = "their number is a whole number from 1 on"
+            obstacle = "their number is a whole number of at least 1"
             raise UsageError(
                 f"reports = {shown(reports)}", obstacle, "Give a number such as 10_000"
             )
@@ -135,7 +138,7 @@ class LocalMechanism(msgspec.Struct, frozen=True):
         least, most = self.limits
         if found.size and not (least <= int(found.min()) and int(found.max()) <= most):
             obstacle = "a report lies outside the report space"
-            raise UsageError("cells of reports", obstacle, "Give reports of this very mechanism")
+            raise UsageError("cells of reports", obstacle, "Give reports of this mechanism")
         return found.astype(np.int64)
 
 
@@ -183,20 +186,20 @@ def read_array(values: ArrayLike, dimension: int, name: str) -> Floats:
 
 
 def in_blocks(points: ArrayLike, dimension: int, draw: Draw) -> Floats:
-    """Read points and draw for a few at a time, which stay in the cache: float64 ndarray of shape
-    (n, d).
-    """
+    """Read points and draw for a few at a time: float64 ndarray of shape (n, d)."""
     given = np.atleast_2d(read_array(points, dimension, "points"))
     found = np.empty(given.shape)
-    np.empty(
-        _KEPT
-    )  # freed untouched: from then on glibc keeps freed blocks of up to this size, and they are not paged in anew
-    rows = max(64, CHUNK // (dimension + 6))  # a radius takes about as much as six coordinates
-    spare = np.empty((min(rows, len(given)), dimension))
+    # Freed untouched: from then on glibc keeps freed blocks of up to this size, and does not page
+    # them in anew for each of the many temporary arrays below.
+    np.empty(_KEPT_BLOCK)
+    # So many rows that what they need stays in the processor's cache.
+    rows = max(64, CHUNK // (dimension + _RADIUS_COST))
+    clamped = np.empty((min(rows, len(given)), dimension))
     for start in range(0, len(given), rows):
         part = given[start : start + rows]
         # Clamping never takes two points further apart, so it keeps the guarantee.
-        draw(np.clip(part, 0.0, 1.0, out=spare[: len(part)]), found[start : start + rows])
+        np.clip(part, 0.0, 1.0, out=clamped[: len(part)])
+        draw(clamped[: len(part)], found[start : start + rows])
     return found
 
 

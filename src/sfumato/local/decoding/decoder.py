@@ -2,12 +2,12 @@
 law exactly.
 
 k-means run on reports finds the noise: uniform background and far-flung reports pull the centres
-apart. Here laws of the points are fitted to reports through the known noise, and the centres are
-those of k-means on what is known of the points: on an average over the laws that may be true, which
-has the least expected sum of squares.
+apart. Here laws of the points are fitted to reports through the known noise. The centres are those
+of k-means on what is known of the points: on an average over the laws that may be true, which has
+the least expected sum of squares.
 In one and two dimensions there are two kinds of law: a density of any shape on a lattice
-(``density``), and k normal clusters (``gaussians``), which see what is finer than the lattice. Each
-counts by its evidence. In more dimensions there are normal clusters only.
+(``density``), and k normal clusters (``normal_clusters``), which see what is finer than the
+lattice. Each counts by its evidence. In more dimensions there are normal clusters only.
 
 It sees reports only, so it is post-processing: it costs nothing and can be run again. Intervals
 come from the same laws, carried through the k-means step; they presume that one of them is about
@@ -23,29 +23,64 @@ import numpy as np
 
 from sfumato.errors import UsageError, shown
 from sfumato.local.decoding.density import Density, explore
-from sfumato.local.decoding.gaussians import SOME, Normals, drawn, evidence, fit, fit_from, scored
+from sfumato.local.decoding.likelihood import Clusters
 from sfumato.local.decoding.misfit import looks_normal, split
-from sfumato.local.decoding.mixture import Clusters
-from sfumato.local.decoding.noiselaw import NoiseLaw, noise_law
+from sfumato.local.decoding.noise_law import NoiseLaw, noise_law
+from sfumato.local.decoding.normal_clusters import (
+    SOME,
+    NormalClusters,
+    drawn,
+    evidence,
+    fit,
+    fit_from,
+    scored,
+)
 from sfumato.local.mechanism import Mechanism, read_array
 from sfumato.local.sampling.floats import Floats
 from sfumato.plain_kmeans import assign, kmeans, single_thread, squared_distances
 
-SYNTHETIC, REPEATS, RESTARTS = 24_000, 48, 6
+SYNTHETIC = 24_000
+"""Points that are drawn from the laws."""
+
+REPEATS = 48
+"""Laws that are drawn."""
+
+RESTARTS = 6
 BATCHES = 8
+"""Parts of the drawn points whose spread shows their own error."""
+
 FREEDOM = 17
-"""Degrees of freedom of a standard error: 48 laws, of which a median distance uses 37 % (its
-efficiency for normal errors).
+"""Degrees of freedom of a standard error.
+
+It is made of 48 laws, of which a median distance uses 37% (its efficiency for normal errors).
 """
-DOUBT = 0.5  # of the parameters' standard errors: their normal approximation is too wide where reports say little
-FAR = 40  # standard deviations of the noise: no honest report lies farther from the cube, and a false one must not count for more
-EXACTLY = 10.0  # nats: how much less likely it is beforehand that points are exactly k normal clusters than that they are not
-NATS = 5.0  # both evidences are approximate: a difference of this many multiplies the odds by e
-FINE, COARSE, FINEST = (
-    8,
-    3,
-    1 / 64,
-)  # cells in the noise's standard deviation, in the cube and out of it; the lattice sees no finer
+
+DOUBT = 0.5
+"""Of the parameters' standard errors: their normal approximation is too wide where reports say
+little.
+"""
+
+FAR = 40
+"""Standard deviations of the noise: no honest report lies farther from the cube, and a false one
+must not count for more.
+"""
+
+EXACTLY = 10.0
+"""Nats: how much less likely it is beforehand that points are exactly k normal clusters than that
+they are not.
+"""
+
+NATS = 5.0
+"""Both evidences are approximate: a difference of this many nats multiplies the odds by e."""
+
+FINE = 8
+COARSE = 3
+"""Cells in the noise's standard deviation, in the cube and out of it."""
+
+FINEST = 1 / 64
+"""The lattice of densities sees no finer."""
+
+_MOST_LOG_ODDS = 50.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +128,7 @@ def check_clusters(n_clusters: object, reports: int) -> int:
     ):
         raise UsageError(
             f"n_clusters = {shown(n_clusters)}",
-            "it is a whole number from 1 on",
+            "it is a whole number of at least 1",
             "Give the number of clusters",
         )
     if n_clusters > reports:
@@ -126,7 +161,8 @@ def decode(
         If there are more clusters than reports, or reports have another shape.
     """
     found = np.atleast_2d(read_array(reports, mechanism.dimension, "reports"))
-    k, law = check_clusters(n_clusters, len(found)), noise_law(mechanism)
+    k = check_clusters(n_clusters, len(found))
+    law = noise_law(mechanism)
     if not law.background:
         far = FAR * math.sqrt(float(law.shares @ law.variances))
         found = np.clip(found, -far, 1 + far)
@@ -135,16 +171,16 @@ def decode(
         decoded = _centred(known, rng)
         if looks_normal(found, known.normals, mechanism, rng):
             return decoded
-        return _doubted(decoded, found, known, law, rng)
+        return _widened(decoded, found, known, law, rng)
 
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of the points: normal clusters, with their odds against a density, if there is
-    one.
+    """What is known of the points: normal clusters, with their probability against a density, if
+    there is one.
     """
 
-    normals: Normals
+    normals: NormalClusters
     density: Density | None
     share: float
 
@@ -157,30 +193,27 @@ def _known(reports: Floats, k: int, law: NoiseLaw, rng: np.random.Generator) -> 
     coarse = fine if width > FINEST else _gathered(reports, FINEST)
     density = explore(*coarse, law)
     points, weights = _spread_out(density, density.shares)
-    normals = fit_from(kmeans(points, k, weights=weights, seed=rng, tries=RESTARTS), *fine, law)
-    lead = (evidence(normals, *coarse, law) - density.evidence - EXACTLY) / NATS
-    return _Known(normals, density, 1 / (1 + math.exp(-min(max(lead, -50.0), 50.0))))
+    means = kmeans(points, k, weights=weights, seed=rng, tries=RESTARTS)
+    normals = fit_from(means, *fine, law)
+    log_odds = (evidence(normals, *coarse, law) - density.evidence - EXACTLY) / NATS
+    within = min(max(log_odds, -_MOST_LOG_ODDS), _MOST_LOG_ODDS)
+    return _Known(normals, density, 1 / (1 + math.exp(-within)))
 
 
 def _gathered(reports: Floats, width: float) -> tuple[Floats, Floats]:
-    """Means and counts of cells much narrower than the noise, which tell as much; wider ones about
-    the cube, where it is smooth.
+    """Means and counts of cells much narrower than the noise, which say as much as the reports.
+
+    About the cube, where the density of reports is smooth, cells are wider.
     """
     near = ((reports > -FINE * width) & (reports < 1 + FINE * width)).all(axis=1)
-    cells = np.floor(reports / np.where(near, width, width * FINE / COARSE)[:, None]).astype(
-        np.int64
-    )
+    widths = np.where(near, width, width * FINE / COARSE)[:, None]
+    cells = np.floor(reports / widths).astype(np.int64)
     cells -= cells.min(axis=0)
-    flat = (
-        2
-        * (
-            cells @ np.append(cells.max(axis=0)[1:] + 1, 1)
-            if reports.shape[1] == 2
-            else cells[:, 0]
-        )
-        + near
-    )
-    _, index, counts = np.unique(flat, return_inverse=True, return_counts=True)
+    flat = cells[:, 0]
+    if reports.shape[1] == 2:
+        flat = flat * (cells[:, 1].max() + 1) + cells[:, 1]
+    # A narrow and a wide cell of the same number are two.
+    _, index, counts = np.unique(2 * flat + near, return_inverse=True, return_counts=True)
     means = np.stack([np.bincount(index, axis) for axis in reports.T], axis=1) / counts[:, None]
     return means, counts.astype(np.float64)
 
@@ -189,49 +222,52 @@ def _spread_out(density: Density, shares: Floats) -> tuple[Floats, Floats]:
     """Points of a density: 2^d in each cell of the lattice that holds anything."""
     d = density.sites.shape[1]
     kept = shares > 1e-9
-    corners = (
-        np.stack(np.meshgrid(*[[-0.25, 0.25]] * d, indexing="ij"), axis=-1).reshape(-1, 1, d)
-        * density.side
-    )
+    quarters = np.stack(np.meshgrid(*[[-0.25, 0.25]] * d, indexing="ij"), axis=-1)
+    corners = quarters.reshape(-1, 1, d) * density.side
     points = (density.sites[kept] + corners).reshape(-1, d)
     weights = np.tile(shares[kept], 2**d)
     return points, weights / weights.sum()
 
 
 def _centred(known: _Known, rng: np.random.Generator) -> Decoded:
-    """k-means on points of the laws that may be true, and how far each of these moves the centres."""
-    k, d = known.normals.k, known.normals.clusters.means.shape[1]
-    size = math.ceil(known.share * SYNTHETIC / REPEATS / 2)
-    doubtful = known.normals.others(REPEATS, rng, DOUBT)
-    points = np.concatenate([drawn(each, k, *_balanced(size, d, rng)) for each in doubtful])
-    weights = np.full(len(points), known.share / max(len(points), 1))
-    if known.density is not None:
-        more, shares = _spread_out(known.density, known.density.shares)
-        points, weights = (
-            np.concatenate([points, more]),
-            np.concatenate([weights, (1 - known.share) * shares]),
-        )
-    points, weights = points[weights > 0], weights[weights > 0]
-    starts: list[tuple[int | Floats, int]] = [(known.normals.clusters.means, 1), (k, RESTARTS)]
+    """k-means on points of the laws that may be true, and how far each moves the centres."""
+    points, weights = _likely_points(known, rng)
+    clusters = known.normals.clusters
+    # From the fitted means, and from starts of its own.
+    starts: list[tuple[int | Floats, int]] = [(clusters.means, 1), (known.normals.k, RESTARTS)]
     tried = [
         kmeans(points, start, weights=weights, seed=rng, tries=tries, steps=60)
         for start, tries in starts
     ]
-    centers = min(
-        tried, key=lambda found: float(weights @ squared_distances(points, found).min(axis=1))
-    )
-    shares = _settled(points, weights, centers)[1]
-    errors = _errors(known, centers, rng)
-    errors[0] = np.hypot(errors[0], _drawing_error(points, weights, centers, rng))
+    sums = [float(weights @ squared_distances(points, found).min(axis=1)) for found in tried]
+    centers = tried[int(np.argmin(sums))]
+    _, shares = _settled(points, weights, centers)
+    center_errors, weight_errors = _errors(known, centers, rng)
+    center_errors = np.hypot(center_errors, _drawing_error(points, weights, centers, rng))
     order = np.argsort(-shares, kind="stable")
     return Decoded(
         centers[order],
         shares[order],
-        errors[0][order],
-        errors[1][order],
-        known.normals.clusters,
+        center_errors[order],
+        weight_errors[order],
+        clusters,
         in_model=True,
     )
+
+
+def _likely_points(known: _Known, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Points of the laws that may be true, and weights: each kind of law by its probability."""
+    k = known.normals.k
+    d = known.normals.clusters.means.shape[1]
+    pairs = math.ceil(known.share * SYNTHETIC / REPEATS / 2)
+    vectors = known.normals.others(REPEATS, rng, DOUBT)
+    points = np.concatenate([drawn(each, k, *_balanced(pairs, d, rng)) for each in vectors])
+    weights = np.full(len(points), known.share / max(len(points), 1))
+    if known.density is not None:
+        more, shares = _spread_out(known.density, known.density.shares)
+        points = np.concatenate([points, more])
+        weights = np.concatenate([weights, (1 - known.share) * shares])
+    return points[weights > 0], weights[weights > 0]
 
 
 def _drawing_error(
@@ -247,7 +283,7 @@ def _drawing_error(
     return np.asarray(near.std(axis=0, ddof=1) / math.sqrt(BATCHES))
 
 
-def _doubted(
+def _widened(
     decoded: Decoded, reports: Floats, known: _Known, law: NoiseLaw, rng: np.random.Generator
 ) -> Decoded:
     """The same centres, with errors that hold what more clusters of normal shape say of them."""
@@ -255,20 +291,16 @@ def _doubted(
     everyone = np.ones(len(reports))
     finer = fit_from(split(known.normals.clusters), reports[chosen], everyone[chosen], law)
     finer = scored(finer.vector, reports, everyone, law)
-    places, noise = _balanced(SYNTHETIC // 8, reports.shape[1], rng)
-    laws = [finer.vector, *finer.others(REPEATS, rng)]
-    near = np.array(
-        [
-            _settled(
-                drawn(each, finer.k, places, noise),
-                np.ones(len(noise)) / len(noise),
-                decoded.centers,
-            )[0]
-            for each in laws
-        ]
-    )
-    own = np.maximum(decoded.center_errors, _spread(near[1:]))
-    errors = np.hypot(own, near[0] - decoded.centers)
+    uniforms, normals = _balanced(SYNTHETIC // 8, reports.shape[1], rng)
+    even = np.ones(len(normals)) / len(normals)
+
+    def settled(vector: Floats) -> Floats:
+        points = drawn(vector, finer.k, uniforms, normals)
+        return _settled(points, even, decoded.centers)[0]
+
+    others = np.array([settled(vector) for vector in finer.others(REPEATS, rng)])
+    own = np.maximum(decoded.center_errors, _deviation(others))
+    errors = np.hypot(own, settled(finer.vector) - decoded.centers)
     return replace(decoded, center_errors=np.asarray(errors), in_model=False)
 
 
@@ -279,38 +311,42 @@ def _balanced(pairs: int, d: int, rng: np.random.Generator) -> tuple[Floats, Flo
     So the drawn points of a cluster lie about its mean exactly: with independent ones the centres
     would have an error of their own, which is as large as that of 10^5 reports.
     """
-    places = (rng.permutation(pairs) + rng.random(pairs)) / max(pairs, 1)
-    noise = rng.normal(size=(pairs, d))
-    return np.tile(places, 2), np.concatenate([noise, -noise])
+    uniforms = (rng.permutation(pairs) + rng.random(pairs)) / max(pairs, 1)
+    normals = rng.normal(size=(pairs, d))
+    return np.tile(uniforms, 2), np.concatenate([normals, -normals])
 
 
-def _errors(known: _Known, centers: Floats, rng: np.random.Generator) -> list[Floats]:
+def _errors(known: _Known, centers: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Standard errors of centres and weights, by laws that may be true, of each kind in proportion
     to its odds.
     """
     k, d = centers.shape
     count = REPEATS if known.density is None else round(known.share * REPEATS)
-    places, noise = _balanced(SYNTHETIC // 16, d, rng)
+    uniforms, normals = _balanced(SYNTHETIC // 16, d, rng)
+    even = np.full(len(uniforms), 1 / len(uniforms))
     laws = [
-        (drawn(each, k, places, noise), np.full(len(places), 1 / len(places)))
-        for each in known.normals.others(count, rng)
+        (drawn(vector, k, uniforms, normals), even) for vector in known.normals.others(count, rng)
     ]
     if known.density is not None:
         laws += [
             _spread_out(known.density, known.density.draw(rng)) for _ in range(REPEATS - count)
         ]
     near = [_settled(points, weights, centers) for points, weights in laws]
-    return [_spread(np.array([found[part] for found in near])) for part in (0, 1)]
+    center_errors = _deviation(np.array([moved for moved, _ in near]))
+    weight_errors = _deviation(np.array([shares for _, shares in near]))
+    return center_errors, weight_errors
 
 
-def _spread(values: Floats) -> Floats:
+def _deviation(values: Floats) -> Floats:
     """Standard deviation by the median distance from the median: a law that settles elsewhere does
     not count.
     """
-    return np.asarray(1.4826 * np.median(np.abs(values - np.median(values, axis=0)), axis=0))
+    distances = np.abs(values - np.median(values, axis=0))
+    return np.asarray(1.4826 * np.median(distances, axis=0))
 
 
 def _settled(points: Floats, weights: Floats, centers: Floats) -> tuple[Floats, Floats]:
     """Centres after a few more steps, and the share of the points nearest to each."""
     moved = kmeans(points, centers, weights=weights, steps=20)
-    return moved, np.bincount(assign(points, moved), weights, minlength=len(moved)) / weights.sum()
+    sums = np.bincount(assign(points, moved), weights, minlength=len(moved))
+    return moved, sums / weights.sum()

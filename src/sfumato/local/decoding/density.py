@@ -1,14 +1,14 @@
 """What reports say of a density of any shape: a smooth one on a lattice, as rough as the reports
-themselves bear out.
+bear out.
 
 The log density is a quadratic, which every normal law is, plus a Gaussian process in cosines with
 Matern's spectrum. First the quadratic alone is fitted, on the unit cube; then both, on a box about
 what it found. Each roughness has an evidence (Laplace's approximation of the marginal likelihood),
-and the density is the average of the most likely ones, weighed by it: where noise hides the details
-there are none, where it does not they come out. No parameter is set by hand for data or noise.
+and the density is the average of the most likely ones, weighed by it. Where noise hides the details
+there are none; where it does not they come out. No parameter is set by hand for data or noise.
 
 The expected sum of squares is linear in the density, so k-means on the average density has the
-least expected sum. A cell of the lattice is a uniform law; its second moment is added to the noise,
+least expected sum. A cell of the lattice is a uniform law. Its second moment is added to the noise,
 which makes the lattice exact to second order.
 Source: logistic Gaussian processes: Leonard 1978, Tokdar 2007; evidence: MacKay 1992; spectra:
 Matern 1960.
@@ -22,33 +22,55 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.local.decoding.noiselaw import NoiseLaw
+from sfumato.local.decoding.noise_law import NoiseLaw
 from sfumato.local.sampling.floats import Floats
 
-LENGTHS, HEIGHTS = (
-    (0.4, 0.15, 0.05),
-    (1.0, 2.5, 6.0),
-)  # of the process: how far and how high its hills are
-FLAT = 0.3  # the height below which the process counts as none
-USUAL, FACTOR = 1.0, 0.7  # heights are thought to be log-normal about the first
+LENGTHS = (0.4, 0.15, 0.05)
+HEIGHTS = (1.0, 2.5, 6.0)
+"""Of the process: how far and how high its hills are."""
+
+FLAT = 0.3
+"""The height below which the process counts as none."""
+
+USUAL_HEIGHT = 1.0
+HEIGHT_FACTOR = 0.7
+"""Heights are thought to be log-normal about the usual one, with this standard deviation."""
+
 SMOOTHNESS = 2.0
-BROAD, NARROW = (
-    30.0,
-    10.0,
-)  # standard deviations of the quadratic's coefficients on the cube and on the box
-REACH, LEAST = 4.0, 0.1  # the box: so many standard deviations to each side, and its least side
-FEWEST, MOST = 4, {1: 40, 2: 14}  # cosines on each axis, by dimension
-STEPS, RESTED = 15, 0.05  # of Newton; nats below which it rests
-_NEVER = 1e-30  # keeps the logarithm of a report that no point explains, in single precision too
+BROAD = 30.0
+NARROW = 10.0
+"""Standard deviations of the quadratic's coefficients, on the cube and on the box."""
+
+BOX_DEVIATIONS = 4.0
+LEAST_BOX = 0.1
+"""The box: so many standard deviations to each side, and its least side."""
+
+FEWEST_COSINES = 4
+MOST_COSINES = {1: 40, 2: 14}
+"""Cosines on each axis, by dimension."""
+
+NEWTON_STEPS = 15
+RESTED = 0.05
+"""Nats of gain below which Newton's steps end."""
+
+_NEVER = 1e-30
+"""Keeps the logarithm of a report that no point explains, in single precision too."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The most likely density for one roughness: theta standard normal beforehand, with log density
-    ``functions @ theta``.
+    """The most likely density for one roughness.
 
-    ``root`` is Cholesky's of the precision of theta afterwards, ``evidence`` the log of the
-    marginal likelihood.
+    Attributes
+    ----------
+    functions : float64 ndarray of shape (g, p)
+        The basis: the log density of the cells is ``functions @ theta``, up to a constant.
+    theta : float64 ndarray of shape (p,)
+        Standard normal beforehand.
+    root : float64 ndarray of shape (p, p)
+        Cholesky's of the precision of theta afterwards.
+    evidence : float
+        Log of the marginal likelihood.
     """
 
     functions: Floats
@@ -77,7 +99,7 @@ class Density:
     weights : float64 ndarray of shape (fits,)
         How likely each roughness is, given the reports.
     evidence : float
-        Log likelihood of the reports, averaged over all that was thought possible beforehand.
+        Log likelihood of the reports, averaged over the prior.
     """
 
     sites: Floats
@@ -102,10 +124,22 @@ class Density:
 
 @dataclass(frozen=True)
 class _Lattice:
-    """Cells of a box and how likely each makes each report: sites (g, d), kernel (n, g), quadratics
-    (g, q), cosines (g, m).
+    """Cells of a box and how likely each makes each report.
 
-    ``rounded`` is the kernel in single precision, which is enough for curvature.
+    Attributes
+    ----------
+    sites : float64 ndarray of shape (g, d)
+    side : float64 ndarray of shape (d,)
+    kernel : float64 ndarray of shape (n, g)
+        Density of each report for a point in each cell.
+    rounded : float32 ndarray of shape (n, g)
+        The kernel in single precision, which is enough for curvature.
+    floor : float
+        Density of the background.
+    quadratics : float64 ndarray of shape (g, q)
+    cosines : float64 ndarray of shape (g, m)
+    frequencies : float64 ndarray of shape (m,)
+        Squared.
     """
 
     sites: Floats
@@ -119,14 +153,12 @@ class _Lattice:
 
     def functions(self, length: float, height: float, broad: float) -> Floats:
         """The basis, each function times its standard deviation beforehand."""
+        if height <= 0:
+            return np.hstack([broad * self.quadratics, self.cosines[:, :0]])
         d = self.sites.shape[1]
         spectrum = (1 + self.frequencies * length**2 / (2 * SMOOTHNESS)) ** -(SMOOTHNESS + d / 2)
-        rough = (
-            self.cosines * (height * np.sqrt(spectrum / spectrum.sum()))
-            if height > 0
-            else self.cosines[:, :0]
-        )
-        return np.hstack([broad * self.quadratics, rough])
+        deviations = height * np.sqrt(spectrum / spectrum.sum())
+        return np.hstack([broad * self.quadratics, self.cosines * deviations])
 
 
 def explore(points: Floats, counts: Floats, law: NoiseLaw) -> Density:
@@ -140,22 +172,23 @@ def explore(points: Floats, counts: Floats, law: NoiseLaw) -> Density:
     law : NoiseLaw
     """
     d = points.shape[1]
-    first = _lattice(points, law, np.tile([0.0, 1.0], (d, 1)), FEWEST)
-    normal = _fitted(first, counts, first.functions(1.0, 0.0, BROAD)).shares()
-    lattice = _lattice(
-        points, law, box := _box(first.sites, normal), _cosines(box, float(counts.sum()), law)
-    )
-    fits = [_fitted(lattice, counts, lattice.functions(1.0, 0.0, NARROW))]
-    thought = [-0.5 * (math.log(FLAT / USUAL) / FACTOR) ** 2]
+    cube = _lattice(points, law, np.tile([0.0, 1.0], (d, 1)), FEWEST_COSINES)
+    normal = _fitted(cube, counts, cube.functions(1.0, 0.0, BROAD)).shares()
+    box = _box(cube.sites, normal)
+    lattice = _lattice(points, law, box, _cosines(box, float(counts.sum()), law))
+    flat = _fitted(lattice, counts, lattice.functions(1.0, 0.0, NARROW))
+    fits = [flat]
+    log_priors = [_log_prior(FLAT)]
     for length in LENGTHS:
-        fit = fits[0]
+        # Heights rise from the flat fit on: each starts where the one before ended.
+        fit = flat
         for height in HEIGHTS:
             fit = _fitted(lattice, counts, lattice.functions(length, height, NARROW), fit)
             fits.append(fit)
-            thought.append(-0.5 * (math.log(height / USUAL) / FACTOR) ** 2)
-    logs = np.array([fit.evidence for fit in fits]) + thought
+            log_priors.append(_log_prior(height))
+    logs = np.array([fit.evidence for fit in fits]) + log_priors
     weights = np.exp(logs - logs.max())
-    evidence = float(logs.max()) + math.log(weights.sum() / np.exp(thought).sum())
+    evidence = float(logs.max()) + math.log(weights.sum() / np.exp(log_priors).sum())
     weights /= weights.sum()
     shares = np.sum(
         [weight * fit.shares() for weight, fit in zip(weights, fits, strict=True)], axis=0
@@ -163,12 +196,18 @@ def explore(points: Floats, counts: Floats, law: NoiseLaw) -> Density:
     return Density(lattice.sites, lattice.side, shares, fits, weights, evidence)
 
 
+def _log_prior(height: float) -> float:
+    """Log density of a height beforehand, up to a constant."""
+    return -0.5 * (math.log(height / USUAL_HEIGHT) / HEIGHT_FACTOR) ** 2
+
+
 def _box(sites: Floats, shares: Floats) -> Floats:
     """Where nearly all of a density lies, by its moments: shape (d, 2), inside the unit cube."""
     mean = shares @ sites
-    reach = np.maximum(REACH * np.sqrt(shares @ (sites - mean) ** 2), LEAST / 2)
-    low = np.clip(mean - reach, 0, 1 - LEAST)
-    return np.stack([low, np.clip(mean + reach, low + LEAST, 1)], axis=1)
+    deviations = np.sqrt(shares @ (sites - mean) ** 2)
+    half = np.maximum(BOX_DEVIATIONS * deviations, LEAST_BOX / 2)
+    low = np.clip(mean - half, 0, 1 - LEAST_BOX)
+    return np.stack([low, np.clip(mean + half, low + LEAST_BOX, 1)], axis=1)
 
 
 def _cosines(box: Floats, reports: float, law: NoiseLaw) -> int:
@@ -177,51 +216,73 @@ def _cosines(box: Floats, reports: float, law: NoiseLaw) -> int:
     """
     d = len(box)
     scale = float(law.shares @ law.variances) / (d + 1)
-    known = (
-        math.sqrt(max(reports ** (1 / (d + 1)) - 1, 0) / scale)
-        * float((box[:, 1] - box[:, 0]).max())
-        / math.pi
-    )
-    return int(np.clip(math.ceil(known), FEWEST, MOST[d]))
+    frequency = math.sqrt(max(reports ** (1 / (d + 1)) - 1, 0) / scale)
+    longest = float((box[:, 1] - box[:, 0]).max())
+    cosines = math.ceil(frequency * longest / math.pi)
+    return int(np.clip(cosines, FEWEST_COSINES, MOST_COSINES[d]))
 
 
 def _lattice(points: Floats, law: NoiseLaw, box: Floats, cosines: int) -> _Lattice:
-    d, size = len(box), max(20, 2 * cosines + 2)
+    """Cells of a box, so many that the highest cosine is seen on them."""
+    d = len(box)
+    size = max(20, 2 * cosines + 2)
     grid = (np.arange(size) + 0.5) / size
     side = (box[:, 1] - box[:, 0]) / size
-    apart = [
-        (points[:, [axis]] - (box[axis, 0] + side[axis] * size * grid)) ** 2 for axis in range(d)
+    unit = np.stack(np.meshgrid(*[grid] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    kernel = _kernel(points, law, box[:, 0], side, grid)
+    floor = law.background * math.exp(law.floor) if law.background > 0 else 0.0
+    waves, frequencies = _waves(grid, d, cosines)
+    return _Lattice(
+        sites=box[:, 0] + side * size * unit,
+        side=side,
+        kernel=kernel,
+        rounded=kernel.astype(np.float32),
+        floor=max(floor, _NEVER),
+        quadratics=_quadratics(unit),
+        cosines=waves,
+        frequencies=frequencies,
+    )
+
+
+def _kernel(points: Floats, law: NoiseLaw, low: Floats, side: Floats, grid: Floats) -> Floats:
+    """Density of each report for a uniform point of each cell: shape (n, g)."""
+    size = len(grid)
+    d = len(side)
+    squared = [
+        (points[:, [axis]] - (low[axis] + side[axis] * size * grid)) ** 2 for axis in range(d)
     ]
     kernel = np.zeros((len(points), size**d))
     for share, variance in zip((1 - law.background) * law.shares, law.variances, strict=True):
+        # The second moment of a uniform cell adds to the noise.
+        totals = variance + side**2 / 12
         axes = [
             np.exp(-part / (2 * t)) / math.sqrt(2 * math.pi * t)
-            for part, t in zip(apart, variance + side**2 / 12, strict=True)
+            for part, t in zip(squared, totals, strict=True)
         ]
         kernel += share * _products(axes)
-    waves = (
-        np.cos(math.pi * np.arange(cosines)[:, None] * grid)
-        * np.where(np.arange(cosines) == 0, 1, math.sqrt(2))[:, None]
-    )
-    orders = np.stack(np.meshgrid(*[np.arange(cosines)] * d, indexing="ij"), axis=-1).reshape(-1, d)
-    orders = orders[((orders**2).sum(axis=1) > 0) & ((orders**2).sum(axis=1) < cosines**2)]
-    unit = np.stack(np.meshgrid(*[grid] * d, indexing="ij"), axis=-1).reshape(-1, d)
-    floor = law.background * math.exp(law.floor) if law.background > 0 else 0.0
-    waving = _products([waves[orders[:, axis]] for axis in range(d)]).T
-    frequencies = math.pi**2 * (orders**2).sum(axis=1)
-    sites, rounded = box[:, 0] + side * size * unit, kernel.astype(np.float32)
-    return _Lattice(
-        sites, side, kernel, rounded, max(floor, _NEVER), _quadratics(unit), waving, frequencies
-    )
+    return kernel
+
+
+def _waves(grid: Floats, d: int, cosines: int) -> tuple[Floats, Floats]:
+    """Products of cosines of the axes, shape (g, m), and their squared frequencies."""
+    orders = np.arange(cosines)
+    waves = np.cos(math.pi * orders[:, None] * grid)
+    # Of variance 1 on the lattice.
+    waves *= np.where(orders == 0, 1, math.sqrt(2))[:, None]
+    pairs = np.stack(np.meshgrid(*[orders] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    squares = (pairs**2).sum(axis=1)
+    # The constant is left out: it does not change shares.
+    pairs = pairs[(squares > 0) & (squares < cosines**2)]
+    products = _products([waves[pairs[:, axis]] for axis in range(d)]).T
+    return products, math.pi**2 * (pairs**2).sum(axis=1)
 
 
 def _products(axes: list[Floats]) -> Floats:
     """Outer products of the rows of one or two arrays: shape (n, g) of (n, size) each."""
-    return (
-        axes[0]
-        if len(axes) == 1
-        else (axes[0][:, :, None] * axes[1][:, None, :]).reshape(len(axes[0]), -1)
-    )
+    if len(axes) == 1:
+        return axes[0]
+    first, second = axes
+    return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
 
 
 def _quadratics(unit: Floats) -> Floats:
@@ -237,33 +298,50 @@ def _shares(logs: Floats) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def _fitted(lattice: _Lattice, counts: Floats, functions: Floats, near: Fit | None = None) -> Fit:
-    """The most likely density, by Newton's steps with Levenberg's damping; from a fit of the same
-    functions at other heights.
+@dataclass(frozen=True)
+class _State:
+    """One theta: its log likelihood times prior, the shares of the sites, and the density at the
+    reports.
     """
-    from scipy.linalg import cho_factor, cho_solve
 
-    theta, damping = _restarted(functions, near), 1e-3
-    value, shares, law = _likelihood(lattice, counts, functions, theta)
-    slope, curve = _curved(lattice, counts, functions, theta, shares, law)
-    for _ in range(STEPS):
-        before, gain = np.diag(curve).copy(), -math.inf
+    theta: Floats
+    value: float
+    shares: Floats
+    densities: Floats
+
+
+def _fitted(lattice: _Lattice, counts: Floats, functions: Floats, near: Fit | None = None) -> Fit:
+    """The most likely density, by Newton's steps with Levenberg's damping.
+
+    ``near`` is a fit of the same functions at other heights, from which it starts.
+    """
+    state = _state(lattice, counts, functions, _restarted(functions, near))
+    slope, curve = _curved(lattice, counts, functions, state)
+    damping = 1e-3
+    for _ in range(NEWTON_STEPS):
+        gain = -math.inf
         while gain < 0 and damping < 1e9:
-            step = cho_solve(
-                cho_factor(curve + damping * np.diag(before), lower=True, check_finite=False),
-                slope,
-                check_finite=False,
-            )
-            found = _likelihood(lattice, counts, functions, theta + step)
-            gain, damping = found[0] - value, damping * (0.25 if found[0] >= value else 8)
+            step = _newton_step(slope, curve, damping)
+            tried = _state(lattice, counts, functions, state.theta + step)
+            gain = tried.value - state.value
+            damping *= 0.25 if gain >= 0 else 8
         if gain < 0:
             break
-        theta, (value, shares, law) = theta + step, found
-        slope, curve = _curved(lattice, counts, functions, theta, shares, law)
+        state = tried
+        slope, curve = _curved(lattice, counts, functions, state)
         if gain < RESTED:
             break
     root = np.asarray(np.linalg.cholesky(curve), dtype=np.float64)
-    return Fit(functions, theta, root, value - float(np.log(np.diag(root)).sum()))
+    evidence = state.value - float(np.log(np.diag(root)).sum())
+    return Fit(functions, state.theta, root, evidence)
+
+
+def _newton_step(slope: Floats, curve: Floats, damping: float) -> Floats:
+    from scipy.linalg import cho_factor, cho_solve
+
+    damped = curve + damping * np.diag(np.diag(curve))
+    factor = cho_factor(damped, lower=True, check_finite=False)
+    return np.asarray(cho_solve(factor, slope, check_finite=False))
 
 
 def _restarted(functions: Floats, near: Fit | None) -> Floats:
@@ -278,26 +356,24 @@ def _restarted(functions: Floats, near: Fit | None) -> Floats:
     return theta
 
 
-def _likelihood(
-    lattice: _Lattice, counts: Floats, functions: Floats, theta: Floats
-) -> tuple[float, Floats, Floats]:
-    """The log of likelihood times prior, up to a constant; the shares of the sites, and the density
-    at the reports.
-    """
+def _state(lattice: _Lattice, counts: Floats, functions: Floats, theta: Floats) -> _State:
     shares = _shares(functions @ theta)
-    law = lattice.floor + lattice.kernel @ shares
-    return float(counts @ np.log(law)) - 0.5 * float(theta @ theta), shares, law
+    densities = lattice.floor + lattice.kernel @ shares
+    value = float(counts @ np.log(densities)) - 0.5 * float(theta @ theta)
+    return _State(theta, value, shares, densities)
 
 
 def _curved(
-    lattice: _Lattice, counts: Floats, functions: Floats, theta: Floats, shares: Floats, law: Floats
+    lattice: _Lattice, counts: Floats, functions: Floats, state: _State
 ) -> tuple[Floats, Floats]:
     """The slope at theta, and the precision by outer products of scores."""
-    pull = shares * (lattice.kernel.T @ (counts / law))
-    slope = functions.T @ (pull - shares * pull.sum()) - theta
+    shares = state.shares
+    pull = shares * (lattice.kernel.T @ (counts / state.densities))
+    slope = functions.T @ (pull - shares * pull.sum()) - state.theta
     moved = (shares[:, None] * (functions - shares @ functions)).astype(np.float32)
-    scores = (lattice.rounded @ moved) * (np.sqrt(counts) / law).astype(np.float32)[:, None]
-    exact = scores.astype(
-        np.float64
-    )  # else rounding of a million reports outweighs the prior, and the sum is no precision any more
-    return slope, exact.T @ exact + np.eye(len(theta))
+    weights = (np.sqrt(counts) / state.densities).astype(np.float32)
+    scores = (lattice.rounded @ moved) * weights[:, None]
+    # In doubles: otherwise the rounding of a million reports outweighs the prior, and the sum is no
+    # precision any more.
+    exact = scores.astype(np.float64)
+    return slope, exact.T @ exact + np.eye(len(state.theta))

@@ -4,10 +4,11 @@ cancellation, any dimension.
 With x = kL, V = V_1 L^d (volume of the ball), C = (1 + 2L)^d (volume of the report space), rho = V
 / C and Kummer's function M(1, c, x) = 1 + x/c + x^2/(c (c+1)) + ..., a series of positive terms:
 
-    gamma(d, x) = x^d e^-x M(1, d+1, x) / d          so that the mass in the ball is B = e^-x V (1 +
-    g), where g = M(1, d+1, x) - 1 = x M(1, d+2, x) / (d+1) lambda_L = e^x / (C (1 + rho g))
-    p_L = rho (1 + g) / (1 + rho g) signal = 1 - b = rho g / (1 + rho g)             b = 1 / (1 +
-    rho g)
+    gamma(d, x) = x^d e^-x M(1, d+1, x) / d          so that the mass in the ball is
+    B = e^-x V (1 + g)                               where
+    g = M(1, d+1, x) - 1 = x M(1, d+2, x) / (d+1)
+    lambda_L = e^x / (C (1 + rho g))                 p_L = rho (1 + g) / (1 + rho g)
+    signal = 1 - b = rho g / (1 + rho g)             b = 1 / (1 + rho g)
 
 Each formula multiplies and adds positive numbers only, so every digit but the last few is right.
 For x well above c the series is long, and M(1, c, x) = (c-1)! x^(1-c) (e^x - sum over j < c-1 of
@@ -19,38 +20,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-DIGITS = 50
-LARGEST_EXPONENT = 10**17
-AUTO_LOSS = 1.05  # how far above its limit the variance may lie for the L that is chosen
-_TINY = Decimal(10) ** -(DIGITS + 5)
+from sfumato.local.sampling.decimals import DIGITS, context, exactly, pi
 
+AUTO_LOSS = 1.05
+"""How far above its limit the variance may lie for the L that is chosen."""
 
-def context(digits: int = DIGITS) -> Context:
-    """Decimal arithmetic of that many digits in which nothing that is asked here overflows."""
-    return Context(prec=digits, Emax=LARGEST_EXPONENT, Emin=-LARGEST_EXPONENT)
-
-
-def exactly(value: Fraction) -> Decimal:
-    """A rational number in the decimal arithmetic in force."""
-    return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-@lru_cache(maxsize=8)
-def pi(digits: int = DIGITS) -> Decimal:
-    """The circle's constant, by Machin's formula in integers."""
-    one, total = int(10 ** (digits + 10)), 0
-    for factor, inverse in ((16, 5), (-4, 239)):
-        power, n = one // inverse, 1
-        while power:
-            total += factor * (power // n) * (1 if n % 4 == 1 else -1)
-            power //= inverse * inverse
-            n += 2
-    with localcontext(context(digits + 5)):
-        return Decimal(total) / one
+_NEGLIGIBLE = Decimal(10) ** -(DIGITS + 5)
 
 
 @lru_cache(maxsize=64)
@@ -75,17 +54,22 @@ def _factorial(n: int) -> Decimal:
 def kummer(c: int, x: Decimal) -> Decimal:
     """M(1, c, x) for a whole c >= 1 and x >= 0: at least 1."""
     if x > 2 * c + 100:
-        below = term = Decimal(1)
-        for j in range(1, c - 1):
-            term *= x / j
-            below += term
-        return _factorial(c - 1) * x ** (1 - c) * (x.exp() - (below if c > 1 else 0))
+        return _kummer_far(c, x)
     total = term = Decimal(1)
-    while term > total * _TINY:
+    while term > total * _NEGLIGIBLE:
         term *= x / c
         total += term
         c += 1
     return total
+
+
+def _kummer_far(c: int, x: Decimal) -> Decimal:
+    """M(1, c, x) for x well above c, by the finite sum."""
+    below = term = Decimal(1)
+    for j in range(1, c - 1):
+        term *= x / j
+        below += term
+    return _factorial(c - 1) * x ** (1 - c) * (x.exp() - (below if c > 1 else 0))
 
 
 @dataclass(frozen=True)
@@ -112,41 +96,50 @@ class Constants:
 
 
 @lru_cache(maxsize=1024)
-def constants(epsilon: Fraction, reach: Fraction, d: int) -> Constants:
-    """Compute the constants of BPM with k = epsilon, L = reach in d dimensions."""
+def constants(epsilon: Fraction, radius: Fraction, d: int) -> Constants:
+    """Compute the constants of BPM with k = epsilon, L = radius in d dimensions."""
     with localcontext(context()):
-        k, length = exactly(epsilon), exactly(reach)
-        x, cube = k * length, (1 + 2 * length) ** d
+        length = exactly(radius)
+        x = exactly(epsilon) * length
+        space = (1 + 2 * length) ** d
         series = kummer(d + 2, x)
-        gain = x * series / (d + 1)
-        share = unit_ball(d) * length**d / cube
-        weight = 1 + share * gain
-        square = length**2 * (d + 1) * kummer(d + 4, x) / ((d + 3) * series)
+        g = x * series / (d + 1)
+        rho = unit_ball(d) * length**d / space
+        weight = 1 + rho * g
         return Constants(
-            x - cube.ln() - weight.ln(),
-            share * (1 + gain) / weight,
-            1 / weight,
-            share * gain / weight,
-            square,
+            log_normalizer=x - space.ln() - weight.ln(),
+            ball_probability=rho * (1 + g) / weight,
+            background_probability=1 / weight,
+            signal_probability=rho * g / weight,
+            square=length**2 * (d + 1) * kummer(d + 4, x) / ((d + 3) * series),
         )
 
 
-def variance(epsilon: Fraction, reach: Fraction, d: int, offset: Decimal) -> float:
-    """Total variance of one debiased report, for a point whose squared distance from the centre of
-    the cube is ``offset``.
+def variance(epsilon: Fraction, radius: Fraction, d: int, offset: Decimal) -> float:
+    """Total variance of one debiased report.
+
+    Parameters
+    ----------
+    epsilon, radius : Fraction
+        k and L.
+    d : int
+    offset : Decimal
+        Squared distance of the point from the centre of the cube.
     """
-    found = constants(epsilon, reach, d)
+    found = constants(epsilon, radius, d)
     with localcontext(context()):
-        signal, background = found.signal_probability, found.background_probability
-        side = 1 + 2 * exactly(reach)
+        signal = found.signal_probability
+        background = found.background_probability
+        side = 1 + 2 * exactly(radius)
+        # A uniform point of a d-ball of radius T has the second moment T^2 d / (d + 2).
         inside = signal * d * found.square / (d + 2)
         outside = background * d * side**2 / 12 + background * signal * offset
         return float((inside + outside) / signal**2)
 
 
 @lru_cache(maxsize=256)
-def auto_reach(epsilon: Fraction, d: int) -> Fraction:
-    """The smallest L, to three digits, whose variance at a corner is within 5 % of its limit d (d +
+def auto_radius(epsilon: Fraction, d: int) -> Fraction:
+    """The smallest L, to three digits, whose variance at a corner is within 5% of its limit d (d +
     1) / epsilon^2.
 
     The limit is that of L without bound, the multivariate Laplace law. It depends on public
@@ -154,18 +147,21 @@ def auto_reach(epsilon: Fraction, d: int) -> Fraction:
     """
     goal = AUTO_LOSS * d * (d + 1) / float(epsilon) ** 2
 
-    def good(x: float) -> bool:
+    def is_enough(x: float) -> bool:
         return variance(epsilon, _rounded(x, epsilon), d, Decimal(d) / 4) <= goal
 
-    # Above d = 1 the variance falls as L grows, so the search may start where hardly anything is
-    # within reach.
+    # Above d = 1 the variance falls as L grows. So the search may start where hardly anything is
+    # within the radius.
     above = 0.01 if d == 1 else d / 8
-    while not good(above):
+    while not is_enough(above):
         above *= 1.1
     below = above / 1.1
     while above / below > 1.0005:
         middle = math.sqrt(above * below)
-        below, above = (below, middle) if good(middle) else (middle, above)
+        if is_enough(middle):
+            above = middle
+        else:
+            below = middle
     return _rounded(above, epsilon)
 
 

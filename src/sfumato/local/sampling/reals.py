@@ -2,13 +2,13 @@
 precision.
 
 A ``Uniform`` stands for one real number U in [0, 1): it began as a word of the keystream and is
-continued with fresh words, so U is uniform whatever was looked at before. ``settle`` evaluates an
+continued with fresh words, so U is uniform whatever was read of it before. ``settle`` evaluates an
 expression of such numbers in decimal arithmetic, with more bits each time, until every comparison
 and every floor in it is certain.
 
 Why a certain answer is right: at level B each U and 1 - U are known to a relative error of 2^-B,
 and arithmetic to 2^-(B + 30). Quantities that are divided by or whose logarithm is taken are
-refused below 2^-(B/8), so that the expressions of ``normals``, ``radius`` and ``offsets``, which
+refused below 2^-(B/8). So the expressions of ``exact_normals``, ``distances`` and ``cells``, which
 divide and take logarithms at most twice in a row and whose other factors are below 2^20, are known
 to 2^-(B - 2B/8 - 40) < 2^-(B/4) for B > 80. Comparisons and floors closer than 2^-(B/4), absolutely
 or relatively, are refused. A refusal doubles B. Of d coordinates, some below 2^17 cells, it happens
@@ -21,33 +21,56 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import TypeVar
 
-from sfumato.local.sampling.constants import context, pi
+from sfumato.local.sampling.decimals import context, pi
 from sfumato.random.bits import Bits
 
 FIRST_LEVEL = 96
+"""Bits known at first: above the 80 that the proof needs."""
+
+_DIGITS_PER_BIT = 0.302
+"""log10 2, rounded up; twelve digits more are the spare 30 bits and some."""
 
 T = TypeVar("T")
 
 
 class Undecided(Exception):
-    """More bits are needed to tell."""
+    """A comparison or a floor that needs more bits."""
 
 
 class Uniform:
-    """A uniform real number of [0, 1), known as far as it was looked at."""
+    """A uniform real number of [0, 1), known as far as it was read.
 
-    def __init__(self, word: int, bits: Bits, width: int = 64) -> None:
-        self._value, self._width, self._bits = word, width, bits
+    Parameters
+    ----------
+    prefix : int
+        Its first bits.
+    bits : Bits
+        Where further bits come from.
+    width : int
+        How many bits ``prefix`` has.
+    """
+
+    def __init__(self, prefix: int, bits: Bits, width: int = 64) -> None:
+        self._prefix = prefix
+        self._width = width
+        self._bits = bits
+
+    @classmethod
+    def of_unit(cls, word: int, bits: Bits) -> Uniform:
+        """The real number that the float ``random.normal.unit`` of a word is near to."""
+        return cls(word >> 1, bits, 63)
 
     def known(self, level: int) -> Decimal:
         """The number, with U and 1 - U right to a relative error of 2^-level."""
-        while (
-            min(self._value.bit_length(), (~self._value & ((1 << self._width) - 1)).bit_length())
-            <= level + 1
-        ):
-            self._value = self._value << 64 | int(self._bits.words(1)[0])
+        # Leading zeros say nothing of U, and leading ones nothing of 1 - U: both must have enough
+        # bits after them.
+        while min(self._prefix.bit_length(), self._complement().bit_length()) <= level + 1:
+            self._prefix = self._prefix << 64 | int(self._bits.words(1)[0])
             self._width += 64
-        return Decimal(self._value) / Decimal(2) ** self._width
+        return Decimal(self._prefix) / Decimal(2) ** self._width
+
+    def _complement(self) -> int:
+        return ~self._prefix & ((1 << self._width) - 1)
 
 
 class Level:
@@ -79,11 +102,11 @@ class Level:
         return value
 
 
-def settle(evaluate: Callable[[Level], T], first: int = FIRST_LEVEL) -> T:
+def settle(evaluate: Callable[[Level], T]) -> T:
     """Evaluate at ever more bits until the outcome is certain."""
-    bits = first
+    bits = FIRST_LEVEL
     while True:
-        with localcontext(context(int(bits * 0.302) + 12)):
+        with localcontext(context(int(bits * _DIGITS_PER_BIT) + 12)):
             try:
                 return evaluate(Level(bits))
             except Undecided:
@@ -94,12 +117,13 @@ def turn(fraction: Decimal) -> tuple[Decimal, Decimal]:
     """Cosine and sine of a fraction of a full turn, in the arithmetic in force."""
     with localcontext() as inner:
         inner.prec += 10
-        # A sixty-fourth of the angle has a short series; six doublings lose a few digits, which the
+        # A sixty-fourth of the angle has a short series. Six doublings lose a few digits, which the
         # extra ten make up for.
         angle = 2 * pi(inner.prec) * fraction / 64
         term = sine = angle
-        n, least = 1, Decimal(10) ** -(inner.prec + 2)
-        while abs(term) > least:
+        n = 1
+        negligible = Decimal(10) ** -(inner.prec + 2)
+        while abs(term) > negligible:
             term *= -angle * angle / ((n + 1) * (n + 2))
             sine += term
             n += 2

@@ -1,8 +1,8 @@
-"""The likelihood of reports when points come in clusters: what a server knows of k normal clusters
-under known noise.
+"""The likelihood of reports of normal clusters under known noise, with its gradient and
+information.
 
 A report has density b u + (1 - b) sum over j of p_j sum over m of c_m N(x; mu_j, (s_j + w_m) I),
-with the noise of ``noiselaw``: shares c_m and variances w_m, background b of density u. Parameters
+with the noise of ``noise_law``: shares c_m and variances w_m, background b of density u. Parameters
 are one vector: k log weights, k d means, k log variances.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.local.decoding.noiselaw import NoiseLaw
+from sfumato.local.decoding.noise_law import NoiseLaw
 from sfumato.local.sampling.floats import Floats
 from sfumato.plain_kmeans import squared_distances
 
@@ -50,9 +50,19 @@ class Clusters:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Per report: the log likelihood, shape (n,); and for each cluster, shape (k, n), its share of
-    the report, and the sums of that
-    share over scales divided by the total variance and by its square; and the squared distances."""
+    """What likelihood and gradient are made of, for each report and each cluster.
+
+    Attributes
+    ----------
+    logs : float64 ndarray of shape (n,)
+        Log likelihood of each report.
+    mass : float64 ndarray of shape (k, n)
+        Each cluster's share of the report.
+    pull, push : float64 ndarray of shape (k, n)
+        Sums over scales of that share divided by the total variance, and by its square.
+    squared : float64 ndarray of shape (k, n)
+        Squared distances.
+    """
 
     logs: Floats
     mass: Floats
@@ -64,27 +74,16 @@ class _Parts:
 def _parts(points: Floats, clusters: Clusters, law: NoiseLaw) -> _Parts:
     d = points.shape[1]
     squared = np.ascontiguousarray(squared_distances(points, clusters.means).T)
-    total = clusters.variances[:, None] + law.variances  # (k, m)
-    logs = (
-        math.log1p(-law.background)
-        + np.log(law.shares)
-        - d / 2 * np.log(2 * math.pi * total)
-        + np.log(clusters.weights)[:, None]
-    )
+    # Of shape (k, scales).
+    total = clusters.variances[:, None] + law.variances
+    log_shares = math.log1p(-law.background) + np.log(law.shares)
+    log_peaks = log_shares - d / 2 * np.log(2 * math.pi * total)
+    logs = log_peaks + np.log(clusters.weights)[:, None]
     ground = math.log(law.background) + law.floor if law.background > 0 else -math.inf
-    # A constant for each report, which the nearest cluster's widest scale brings near its
-    # likelihood, keeps exponentials in range.
-    shift = np.max(
-        [
-            (squared * (-0.5 / total[:, [m]]) + logs[:, [m]]).max(axis=0)
-            for m in {0, len(law.shares) - 1}
-        ],
-        axis=0,
-    )
-    if math.isfinite(ground):
-        np.maximum(shift, ground, out=shift)
+    shift = _shift(squared, total, logs, ground)
     mass, pull, push = (np.zeros_like(squared) for _ in range(3))
     term = np.empty_like(squared)
+    # In place: these arrays are the largest here.
     for m in range(len(law.shares)):
         np.multiply(squared, -0.5 / total[:, [m]], out=term)
         term += logs[:, [m]]
@@ -99,26 +98,41 @@ def _parts(points: Floats, clusters: Clusters, law: NoiseLaw) -> _Parts:
     return _Parts(np.log(whole) + shift, mass / whole, pull / whole, push / whole, squared)
 
 
+def _shift(squared: Floats, total: Floats, logs: Floats, ground: float) -> Floats:
+    """A constant for each report near its log likelihood, which keeps exponentials in range.
+
+    The narrowest and the widest scale of the cluster that explains it best are enough.
+    """
+    ends = {0, total.shape[1] - 1}
+    best = [(squared * (-0.5 / total[:, [m]]) + logs[:, [m]]).max(axis=0) for m in ends]
+    shift: Floats = np.max(best, axis=0)
+    if math.isfinite(ground):
+        np.maximum(shift, ground, out=shift)
+    return shift
+
+
 def likelihood(
     vector: Floats, k: int, points: Floats, counts: Floats, law: NoiseLaw
 ) -> tuple[float, Floats]:
     """Mean log likelihood of counted reports and its gradient."""
     clusters = Clusters.of(vector, k)
-    value, weights, means, variances = 0.0, np.zeros(k), np.zeros(clusters.means.shape), np.zeros(k)
+    value = 0.0
+    weights = np.zeros(k)
+    means = np.zeros(clusters.means.shape)
+    variances = np.zeros(k)
     for start in range(0, len(points), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        here, by = points[part], counts[part]
+        here = points[start : start + _BLOCK]
+        by = counts[start : start + _BLOCK]
         found = _parts(here, clusters, law)
         value += float(by @ found.logs)
-        mass, pull = found.mass @ by, found.pull * by
+        mass = found.mass @ by
+        pull = found.pull * by
         weights += mass - clusters.weights * mass.sum()
         means += pull @ here - pull.sum(axis=1)[:, None] * clusters.means
-        variances += (
-            0.5
-            * ((found.push * found.squared) @ by - here.shape[1] * pull.sum(axis=1))
-            * clusters.variances
-        )
-    return value / counts.sum(), np.concatenate([weights, means.ravel(), variances]) / counts.sum()
+        stretch = (found.push * found.squared) @ by - here.shape[1] * pull.sum(axis=1)
+        variances += 0.5 * stretch * clusters.variances
+    gradient = np.concatenate([weights, means.ravel(), variances])
+    return value / counts.sum(), gradient / counts.sum()
 
 
 def information(
@@ -127,14 +141,15 @@ def information(
     """Summed score and Fisher information, by outer products of scores: shapes (p,) and (p, p)."""
     clusters = Clusters.of(vector, k)
     size = len(vector)
-    score, found = np.zeros(size), np.zeros((size, size))
+    score = np.zeros(size)
+    products = np.zeros((size, size))
     for start in range(0, len(points), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        here, by = points[part], counts[part]
-        each = _scores(here, clusters, _parts(here, clusters, law))
-        score += each @ by
-        found += (each * by) @ each.T
-    return score, found
+        here = points[start : start + _BLOCK]
+        by = counts[start : start + _BLOCK]
+        scores = _scores(here, clusters, _parts(here, clusters, law))
+        score += scores @ by
+        products += (scores * by) @ scores.T
+    return score, products
 
 
 def _scores(points: Floats, clusters: Clusters, parts: _Parts) -> Floats:
@@ -142,5 +157,6 @@ def _scores(points: Floats, clusters: Clusters, parts: _Parts) -> Floats:
     d = points.shape[1]
     by_weight = parts.mass - clusters.weights[:, None] * parts.mass.sum(axis=0)
     by_mean = parts.pull[:, None, :] * (points.T - clusters.means[:, :, None])
-    by_variance = 0.5 * (parts.push * parts.squared - d * parts.pull) * clusters.variances[:, None]
+    stretch = parts.push * parts.squared - d * parts.pull
+    by_variance = 0.5 * stretch * clusters.variances[:, None]
     return np.concatenate([by_weight, by_mean.reshape(-1, len(points)), by_variance])
