@@ -1,4 +1,4 @@
-"""``sfumato audit``: what every mechanism spends, beside what it claims."""
+"""``sfumato audit``: test whether each mechanism keeps within its privacy claim."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from sfumato.answers.registry import discover
 from sfumato.audit import COLUMNS, Finding, sentence
 from sfumato.audit import audit as audited
 from sfumato.audit.findings import Progress
-from sfumato.cli.options import json_option
+from sfumato.cli.options import json_option, report_option
 from sfumato.cli.output import emit_json, table, talk
-from sfumato.cli.targets import NewFile
 from sfumato.errors import InternalError
 
 
@@ -25,23 +24,34 @@ from sfumato.errors import InternalError
 @click.option(
     "--quick/--deep",
     default=True,
-    help="A minute or two, or an hour: larger data, more runs.  [default: quick]",
+    help="Quick takes a minute or two; deep takes an hour, on larger data and with more runs."
+    "  [default: quick]",
 )
-@click.option("--only", metavar="TEXT", help="Audit the subjects with this text in their name.")
-@click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
+@click.option(
+    "--only",
+    metavar="TEXT",
+    help="Audit only the subjects with this text in their name.  [default: all]",
+)
+@report_option
 @json_option
 def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> int:
-    """Show what every mechanism spends, beside what it claims. Exit code 70 if one spends more, or cannot be judged.
+    """Test whether each mechanism keeps within its privacy claim.
 
-    Exact: the largest likelihood ratio over small neighbouring data sets, by the production code. Sampled: a lower bound from
-    outputs alone, at 99.9 % confidence. Both are in the claim's own unit, epsilon or rho. Least fault: the smallest excess, in
-    multiples of the claim, that the run would have seen. "no power": it would have missed half the noise, so it says nothing;
-    that is no failure, and the last line counts such rows.
+    The audit attacks the code and prints, beside each claim, how much privacy loss it could show.
+    Exit code 70 means that a mechanism exceeds its claim or could not be judged.
+
+    exact: the largest privacy loss over small neighbouring data sets, computed from the code that
+    publishes. sampled: a lower bound on the loss, from outputs alone, at 99.9% confidence. Both
+    are in the unit of the claim, epsilon or rho.
+
+    least fault: the smallest loss that this run would have detected, as a multiple of the claim.
+    A verdict of "no power" says that the run would have missed even a mechanism with half the
+    noise. It is neither a pass nor a failure; the last line counts such rows.
     """
     refused = discover()
     if only is not None and only in refused:
         raise refused[only]
-    with _progress() as progress:
+    with _progress_bar() as progress:
         findings = audited(not quick, progress, only=only, processes=os.cpu_count() or 1)
     if as_json:
         emit_json(findings)
@@ -59,7 +69,7 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
 
 
 def _show(findings: list[Finding]) -> None:
-    """One table in a pipe; on a terminal, where long tables are cut, one per subject."""
+    """Print one table in a pipe; on a terminal, which shortens long tables, one per subject."""
     if not sys.stdout.isatty():
         table(COLUMNS, [finding.row() for finding in findings])
         return
@@ -68,8 +78,8 @@ def _show(findings: list[Finding]) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """A bar on stderr, on a terminal only."""
+def _progress_bar() -> Iterator[Progress | None]:
+    """A progress bar on stderr, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""``sfumato bench``: claims of speed as a command."""
+"""``sfumato bench``: measure speed, beside comparable libraries."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ import click
 from sfumato.bench.measuring import Measured
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, table, talk
-from sfumato.cli.targets import NewFolder
+from sfumato.cli.output_paths import NewFolder
 from sfumato.errors import DataError
 
 
 @click.command()
 @click.argument("subjects", nargs=-1)
-@click.option("--quick", is_flag=True, help="Smaller samples and fewer runs.")
+@click.option("--quick", is_flag=True, help="Use smaller samples and fewer runs.")
 @click.option(
     "--peers",
     is_flag=True,
-    help="First install the peers, each in an environment of its own (.peers, or SFUMATO_PEERS).",
+    help="First install the libraries to compare with, each in an environment of its own "
+    "(in the folder .peers, or SFUMATO_PEERS).",
 )
 @click.option(
-    "--out", type=NewFolder(), help="Folder for bench.json, bench.md and one SVG a subject."
+    "--out",
+    type=NewFolder(),
+    help="Also write bench.json, bench.md and one SVG per subject to this folder.",
 )
 @json_option
 def bench(
     subjects: tuple[str, ...], quick: bool, peers: bool, out: Path | None, as_json: bool
 ) -> None:
-    """Measure SUBJECTS (all, if none is named): each figure beside its peer or floor, in the same run.
+    """Measure the speed of SUBJECTS, or of all subjects if none is named.
 
-    Figures are medians. Peers that are not installed are left out, with a word.
+    Each figure stands beside that of a comparable library, or of the least work possible, measured
+    in the same run. Figures are medians. Libraries that are not installed are left out, and the
+    output says so.
     """
     from sfumato.bench import run
     from sfumato.bench.measuring import grid, measured
-    from sfumato.bench.peers import install
 
-    for peer, there in install() if peers else ():
-        talk(
-            f"{peer} is installed."
-            if there
-            else f"{peer} could not be installed, and will be left out."
-        )
+    if peers:
+        _install_peers()
     found: dict[str, Measured] = {}
     for subject, rows in run(subjects, quick=quick):
         found[subject] = measured(rows)
@@ -54,33 +54,40 @@ def bench(
         _write(out, found)
 
 
+def _install_peers() -> None:
+    from sfumato.bench.peers import install
+
+    for peer, installed in install():
+        if installed:
+            talk(f"{peer} is installed.")
+        else:
+            talk(f"{peer} could not be installed, and will be left out.")
+
+
 def _write(folder: Path, found: dict[str, Measured]) -> None:
-    """Write the pages; subjects that were measured before, and not now, stay as they were."""
+    """Write the pages. Subjects that were measured before, and not now, keep their figures."""
     from sfumato.bench import picture
     from sfumato.bench.measuring import markdown
 
     figures = folder / "bench.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        every = dict(
-            sorted(
-                (
-                    (json.loads(figures.read_text("utf-8")) if figures.exists() else {}) | found
-                ).items()
-            )
-        )
+        before = json.loads(figures.read_text("utf-8")) if figures.exists() else {}
+        together = dict(sorted((before | found).items()))
         pages = {
             f"bench-{subject}.svg": picture(subject, one["rows"]) for subject, one in found.items()
         }
-        pages |= {"bench.json": json.dumps(every, indent=1) + "\n", "bench.md": markdown(every)}
+        pages["bench.json"] = json.dumps(together, indent=1) + "\n"
+        pages["bench.md"] = markdown(together)
         for name, text in pages.items():
             (folder / name).write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
-        reason = (
-            getattr(error, "strerror", None)
-            or "it cannot be written, or holds a bench.json of another make"
-        )
+        obstacle = getattr(error, "strerror", None)
     else:
         talk(f"Written: {', '.join(str(folder / name) for name in pages)}")
         return
-    raise DataError(f"writing to {folder}", reason, "Choose another folder")
+    raise DataError(
+        f"writing to {folder}",
+        obstacle or "it cannot be written, or its bench.json is not one of ours",
+        "Choose another folder",
+    )

@@ -1,25 +1,33 @@
-"""``sfumato check``: what a table would lose before anything is paid, for the custodian's own screen."""
+"""``sfumato check``: what a release would drop or clamp, for the data custodian's own screen."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.options import AXIS_HELP, json_option, parse_axes
+from sfumato.cli.options import AXIS_HELP, json_option
 from sfumato.cli.output import scanning
+from sfumato.cli.parsing import parse_axes
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
 from sfumato.lattice import Lattice
 from sfumato.publishing.plan_file import domain_of, read_plan
 
+if TYPE_CHECKING:
+    from sfumato.data import Source
 
-@click.command(short_help="Look at your own table before you pay.")
+
+@click.command(short_help="Count rows that a release would drop or clamp.")
 @click.argument("path", metavar="PLAN|FILE", type=click.Path(path_type=Path))
-@click.option("--axis", "axes", multiple=True, help=f"For a FILE: {AXIS_HELP}")
-@click.option("--person", help="For a FILE: column that names the person behind a row.")
+@click.option("--axis", "axes", multiple=True, help=f"With a FILE. {AXIS_HELP}")
+@click.option("--person", help="With a FILE: column that identifies the person behind a row.")
 @click.option(
-    "--rows-per-person", type=int, help="For a FILE: rows kept of each person; 1 if left out."
+    "--rows-per-person",
+    type=int,
+    help="With a FILE: contribution bound, the number of rows of one person that are kept."
+    "  [default: 1]",
 )
 @json_option
 def check(
@@ -29,20 +37,21 @@ def check(
     rows_per_person: int | None,
     as_json: bool,
 ) -> None:
-    """Say how many rows of a table match no label, are clamped, missing, or beyond the limit of a person.
+    """Count the rows of a table that a release would drop or clamp.
 
-    PLAN is a TOML file, and each of its questions is looked at; of a FILE (Parquet or CSV), the axes given.
-    Nothing is charged. The output is true of your data and protected by nothing: it is NOT FOR PUBLICATION,
-    and bounds chosen from it are no longer public.
+    Use it before you pay, to find unlisted labels, values out of bounds, missing values and
+    persons with more rows than the limit. PLAN is a TOML file, and each of its questions is
+    checked; a FILE (Parquet or CSV) is checked for the axes given.
+
+    Nothing is charged. The output states facts of your data, without protection: it is NOT FOR
+    PUBLICATION, and bounds chosen from it are no longer public.
 
     Example: sfumato check examples/flights.toml
 
     Example: sfumato check people.csv --axis age=0..120/1 --axis kind=a,b --person id
     """
-    from sfumato.data import source
-    from sfumato.data.check import check as look
+    from sfumato.data.check import check as checked
 
-    lattices: list[tuple[str, Lattice]] | None = None
     if path.suffix.lower() == ".toml":
         if axes or person is not None or rows_per_person is not None:
             raise UsageError(
@@ -50,28 +59,42 @@ def check(
                 "the plan says so itself",
                 "Leave them out",
             )
-        spec = read_plan(path)
-        domain = domain_of(spec)
-        where = spec.source
-        src = source(
-            where.path,
-            domain,
-            where.person,
-            where.rows_per_person,
-            where.neighbours,
-            where.name,
-            where.version,
-        )
-        lattices = [(each.title, each.needs(domain).lattice) for each in spec.questions]
+        rows, lattices = _of_plan(path)
     else:
-        if not axes:
-            raise UsageError(
-                f"a check of {path}",
-                "it names no axis",
-                "Write --axis age=0..100 or --axis kind=a,b",
-            )
-        limit = 1 if rows_per_person is None else rows_per_person
-        src = source(path, Domain(parse_axes(axes)), person, limit)
+        rows, lattices = _of_file(path, axes, person, rows_per_person), None
     with scanning() as progress:
-        found = look(src, lattices, progress)
+        found = checked(rows, lattices, progress)
     click.echo(found.to_json() if as_json else str(found))
+
+
+def _of_plan(path: Path) -> tuple[Source, list[tuple[str, Lattice]]]:
+    """The source of a plan, and the title and lattice of each of its questions."""
+    from sfumato.data import source
+
+    spec = read_plan(path)
+    domain = domain_of(spec)
+    where = spec.source
+    rows = source(
+        where.path,
+        domain,
+        where.person,
+        where.rows_per_person,
+        where.neighbours,
+        where.name,
+        where.version,
+    )
+    lattices = [(question.title, question.needs(domain).lattice) for question in spec.questions]
+    return rows, lattices
+
+
+def _of_file(
+    path: Path, axes: tuple[str, ...], person: str | None, rows_per_person: int | None
+) -> Source:
+    from sfumato.data import source
+
+    if not axes:
+        raise UsageError(
+            f"a check of {path}", "it names no axis", "Write --axis age=0..100 or --axis kind=a,b"
+        )
+    limit = 1 if rows_per_person is None else rows_per_person
+    return source(path, Domain(parse_axes(axes)), person, limit)

@@ -1,4 +1,4 @@
-"""``sfumato choose``: which epsilon, between what is accurate enough and what is safe enough."""
+"""``sfumato choose``: find which epsilon is both accurate enough and safe enough."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 
 from sfumato.choosing import Window, Within, window
 from sfumato.choosing import choose as chosen
-from sfumato.cli.options import INTEGER, gathers, json_option
+from sfumato.cli.option_types import INTEGER
+from sfumato.cli.options import NEIGHBOURS_HELP, gathers, json_option, report_option
 from sfumato.cli.output import ROWS_SHOWN, emit_json, say, table, talk
-from sfumato.cli.targets import NewFile
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
@@ -21,14 +21,15 @@ from sfumato.privacy import belief
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.plan_file import domain_of, read_plan
-from sfumato.risk import Choices, Risk
+from sfumato.risk import Choice, Choices, Risk
 
 WIDTH = 80
-PRIOR, POSTERIOR = "0.01", "0.05"
+PRIOR = "0.01"
+POSTERIOR = "0.05"
 HEADS = ("column", "query", "epsilon", "loose bound", "records", "published", "advantage")
 
 
-class OfFile(msgspec.Struct, frozen=True):
+class UniverseSettings(msgspec.Struct, frozen=True):
     """What is asked of FILE, by Lee and Clifton's method."""
 
     file: Path | None
@@ -39,7 +40,7 @@ class OfFile(msgspec.Struct, frozen=True):
     drop_missing: bool
 
 
-class OfWindow(msgspec.Struct, frozen=True):
+class WindowSettings(msgspec.Struct, frozen=True):
     """What is asked of a plan, or of a histogram: how accurate, and how safe, is enough."""
 
     plan: Path | None
@@ -66,123 +67,188 @@ class OfWindow(msgspec.Struct, frozen=True):
     "--column",
     "columns",
     multiple=True,
-    help="A column of FILE; again for each.  [default: all columns of numbers]",
+    help="Column of FILE; repeat for several.  [default: all columns of numbers]",
 )
-@click.option("--size", type=INTEGER, help="Records in the published set.  [default: all but one]")
+@click.option(
+    "--size",
+    type=INTEGER,
+    help="With FILE: number of its records in the published set.  [default: all but one]",
+)
 @click.option(
     "--query",
     default="mean",
     show_default=True,
-    help="mean, median, sum, count, var, std, or percentile:25.",
+    help="With FILE: mean, median, sum, count, var, std, or a percentile such as percentile:25.",
 )
 @click.option(
     "--risk",
     default="1/3",
     show_default=True,
-    help="Largest belief in one possible data set, for FILE.",
+    help="With FILE: largest probability that the adversary may give to one possible data set.",
 )
 @click.option(
     "--drop-missing",
     is_flag=True,
-    help="Leave out records without a number; else they are an error.",
+    help="With FILE: leave out records without a number, which are an error otherwise.",
 )
 @click.option(
     "--plan",
     type=click.Path(path_type=Path),
-    help="Find the window for the questions of a plan (TOML).",
+    help="Find the window for the questions of this plan (TOML).",
 )
 @click.option(
     "--cells",
     type=INTEGER,
     default=50,
     show_default=True,
-    help="Else for a histogram of so many cells.",
+    help="Without --plan: find the window for a histogram of this many cells.",
 )
 @click.option(
-    "--within", default="20", show_default=True, help="Half-width that is accurate enough."
+    "--within",
+    default="20",
+    show_default=True,
+    help="Accurate enough: the largest acceptable error (half-width of the interval), in rows.",
 )
-@click.option("--confidence", default="0.95", show_default=True)
+@click.option(
+    "--confidence",
+    default="0.95",
+    show_default=True,
+    help="Probability with which the error stays --within.",
+)
 @click.option(
     "--each/--all-at-once",
     default=False,
-    help="Each number by itself, or all together.  [default: all-at-once]",
+    help="Whether --confidence holds for each number separately or for all together."
+    "  [default: all-at-once]",
 )
-@click.option("--rows-per-person", type=INTEGER, default=1, show_default=True)
+@click.option(
+    "--rows-per-person",
+    type=INTEGER,
+    default=1,
+    show_default=True,
+    help="Without --plan: contribution bound, in rows.",
+)
 @click.option(
     "--neighbours",
     type=click.Choice(["add-remove", "replace"]),
     default="add-remove",
     show_default=True,
+    help=f"Without --plan. {NEIGHBOURS_HELP}",
 )
-@click.option("--advantage", help="Largest membership advantage that is safe enough.")
-@click.option("--prior", help=f"With --posterior: a belief of so much ...  [default: {PRIOR}]")
-@click.option("--posterior", help=f"... may become one of so much.  [default: {POSTERIOR}]")
-@click.option("--fpr", help="With --tpr: a test that accuses such a share of the innocent ...")
-@click.option("--tpr", help="... may find such a share of the members.")
+@click.option(
+    "--advantage",
+    help="Safe enough: largest advantage, from 0 to 1, of a membership test over guessing.",
+)
+@click.option(
+    "--prior",
+    help="Safe enough, with --posterior: someone who is this sure that a person is in the data ..."
+    f"  [default: {PRIOR}]",
+)
+@click.option("--posterior", help=f"... may become at most this sure.  [default: {POSTERIOR}]")
+@click.option(
+    "--fpr",
+    help="Safe enough, with --tpr: a membership test that accuses this share of non-members ...",
+)
+@click.option("--tpr", help="... may find at most this share of the members.")
 @click.option(
     "--exceeded",
     default="0",
     show_default=True,
-    help="With this chance a belief may grow further; for --zcdp and delta.",
+    help="Probability with which a belief may grow beyond the risk; for --zcdp and --delta.",
 )
-@click.option("--zcdp", is_flag=True, help="Count the cost in rho: Gaussian noise.")
-@click.option("--delta", default="0", show_default=True, help="Count the cost in (epsilon, delta).")
-@click.option("--rows", type=INTEGER, help="Your own public guess of the number of rows.")
-@click.option("--report", "page", type=NewFile(), help="Also write one HTML page.")
+@click.option(
+    "--zcdp",
+    is_flag=True,
+    help="Count the cost in rho (zero-concentrated differential privacy, Gaussian noise).",
+)
+@click.option(
+    "--delta",
+    default="0",
+    show_default=True,
+    help="Count the cost in (epsilon, delta), with this delta.",
+)
+@click.option(
+    "--rows",
+    type=INTEGER,
+    help="Your own public guess of the number of rows, where an accuracy depends on it.",
+)
+@report_option
 @json_option
-@gathers(OfFile)
-@gathers(OfWindow)
-def choose(wished: OfWindow, told: OfFile, page: Path | None, as_json: bool) -> None:
-    """Find the window between an epsilon that is accurate enough and one that is safe enough. The decision comes first.
+@gathers(UniverseSettings)
+@gathers(WindowSettings)
+def choose(
+    window_settings: WindowSettings,
+    universe_settings: UniverseSettings,
+    page: Path | None,
+    as_json: bool,
+) -> None:
+    """Find which epsilon is both accurate enough and safe enough.
 
-    With FILE (Parquet or CSV), whose rows are all records that an adversary knows of, also say by Lee and Clifton's method
-    which epsilon keeps them from naming the published data set. FILE is read, and nothing is spent: the epsilons it leads to
-    tell something about it, if it is not public.
+    The answer is a window: from the smallest epsilon that is accurate enough to the largest that
+    is safe enough. The decision stands in the first line. Nothing is spent.
+
+    With FILE (Parquet or CSV), whose rows are all records that an adversary knows of, the output
+    adds the epsilon of Lee and Clifton, which keeps the adversary from naming the published data
+    set. FILE is read for this, so that the output reveals something about it.
+
+    Example: sfumato choose --cells 50 --within 20 --advantage 0.3
 
     Example: sfumato choose people.csv --column wage --cells 50 --within 20
     """
-    choices = None if told.file is None else _choices(told.file, told)
-    windows = _windows(choices, told.risk, wished)
+    choices = None
+    if universe_settings.file is not None:
+        choices = _choices(universe_settings.file, universe_settings)
+    windows = _windows(choices, universe_settings.risk, window_settings)
     if as_json:
         decision = windows[0].explain().splitlines()[0]
         listed = None if choices is None else list(choices.values())
-        emit_json(
-            {"decision": decision, "windows": [_plain(one) for one in windows], "choices": listed}
-        )
+        plain = [_plain(found) for found in windows]
+        emit_json({"decision": decision, "windows": plain, "choices": listed})
     else:
         _say(windows)
         if choices is not None:
             _show(choices)
     if page is not None:
         from sfumato.pages import report
+        from sfumato.pages.page import Item
 
-        talk(f"Report: {report([*windows, *([] if choices is None else [choices])], page)}")
+        shown: list[Item] = [*windows]
+        if choices is not None:
+            shown.append(choices)
+        talk(f"Report: {report(shown, page)}")
 
 
-def _choices(file: Path, told: OfFile) -> Choices:
+def _choices(file: Path, settings: UniverseSettings) -> Choices:
+    """The epsilon of Lee and Clifton for each column."""
     from sfumato.data.number_columns import other_columns
 
-    name, colon, at = told.query.partition(":")
-    query = (name, at) if colon else name
-    missing = "drop" if told.drop_missing else "refuse"
-    found = chosen(file, told.size, query, told.risk, columns=told.columns or None, missing=missing)
+    name, colon, percentile = settings.query.partition(":")
+    found = chosen(
+        file,
+        settings.size,
+        (name, percentile) if colon else name,
+        settings.risk,
+        columns=settings.columns or None,
+        missing="drop" if settings.drop_missing else "refuse",
+    )
     assert isinstance(found, Choices)
-    left = [] if told.columns else other_columns(file, found.keys())
-    if left:
-        talk(
-            f"Not numbers, and left out: {textwrap.shorten(', '.join(left), 200, placeholder=' ...')}."
-        )
+    left_out = [] if settings.columns else other_columns(file, found.keys())
+    if left_out:
+        names = textwrap.shorten(", ".join(left_out), 200, placeholder=" ...")
+        talk(f"Left out, because they hold no numbers: {names}.")
     return found
 
 
-def _windows(choices: Choices | None, disclosure: str, wished: OfWindow) -> list[Window]:
+def _windows(choices: Choices | None, disclosure: str, settings: WindowSettings) -> list[Window]:
     """The window for the risk asked for; with a universe, also that for the disclosure risk."""
-    question, domain, unit = _asked(wished)
-    half_width = float(positive(wished.within, "half_width"))
-    confidence = float(probability(wished.confidence, "confidence"))
-    accuracy = Within(half_width, confidence, simultaneous=not wished.each)
+    question, domain, unit = _asked(settings)
+    accuracy = Within(
+        float(positive(settings.within, "half_width")),
+        float(probability(settings.confidence, "confidence")),
+        simultaneous=not settings.each,
+    )
 
-    def of(risk: Risk, worlds: Choices | None) -> Window:
+    def window_for(risk: Risk, worlds: Choices | None) -> Window:
         return window(
             question,
             domain=domain,
@@ -190,116 +256,125 @@ def _windows(choices: Choices | None, disclosure: str, wished: OfWindow) -> list
             accuracy=accuracy,
             risk=risk,
             worlds=worlds,
-            rows=wished.rows,
-            measure="zcdp" if wished.zcdp else "pure",
-            delta=wished.delta,
+            rows=settings.rows,
+            measure="zcdp" if settings.zcdp else "pure",
+            delta=settings.delta,
         )
 
-    found = [of(_risk(wished), None)]
+    found = [window_for(_risk(settings), None)]
     if choices is not None:
-        exceeded = float(fraction(wished.exceeded, "exceeded"))
+        exceeded = float(fraction(settings.exceeded, "exceeded"))
         limit = Risk(disclosure=float(probability(disclosure, "disclosure")), exceeded=exceeded)
-        found.append(of(limit, choices))
+        found.append(window_for(limit, choices))
     return found
 
 
-def _risk(wished: OfWindow) -> Risk:
-    """The risk that is safe enough: as it was given, or else a bound on what a belief may become."""
-    given = {"advantage": wished.advantage, "fpr": wished.fpr, "tpr": wished.tpr}
-    if (
-        all(text is None for text in given.values())
-        or wished.prior is not None
-        or wished.posterior is not None
-    ):
-        given |= {"prior": wished.prior or PRIOR, "posterior": wished.posterior or POSTERIOR}
+def _risk(settings: WindowSettings) -> Risk:
+    """The risk that is safe enough: the one given, or else a bound on what a belief may become."""
+    given = {"advantage": settings.advantage, "fpr": settings.fpr, "tpr": settings.tpr}
+    named = any(text is not None for text in given.values())
+    if not named or settings.prior is not None or settings.posterior is not None:
+        given["prior"] = settings.prior or PRIOR
+        given["posterior"] = settings.posterior or POSTERIOR
     numbers = {
         name: float(probability(text, name)) for name, text in given.items() if text is not None
     }
-    return Risk(exceeded=float(fraction(wished.exceeded, "exceeded")), **numbers)
+    return Risk(exceeded=float(fraction(settings.exceeded, "exceeded")), **numbers)
 
 
-def _asked(wished: OfWindow) -> tuple[Plan, Domain, Unit]:
-    if wished.plan is not None:
-        spec = read_plan(wished.plan)
+def _asked(settings: WindowSettings) -> tuple[Plan, Domain, Unit]:
+    """The questions, and their domain and unit: of the plan, or of a histogram of --cells."""
+    if settings.plan is not None:
+        spec = read_plan(settings.plan)
         where = spec.source
-        return (
-            spec.plan(),
-            domain_of(spec),
-            Unit(where.rows_per_person, where.neighbours, where.person),
-        )
-    if wished.cells < 2:
+        unit = Unit(where.rows_per_person, where.neighbours, where.person)
+        return spec.plan(), domain_of(spec), unit
+    if settings.cells < 2:
         raise UsageError(
-            f"--cells {wished.cells}", "a histogram has at least 2 cells", "Write --cells 50"
+            f"--cells {settings.cells}", "a histogram has at least 2 cells", "Write --cells 50"
         )
-    axis = f"{wished.cells:,} cells"
-    unit = Unit(wished.rows_per_person, wished.neighbours)
-    return Plan([Histogram(axis)]), Domain({axis: Interval(0, wished.cells, step=1)}), unit
+    axis = f"{settings.cells:,} cells"
+    domain = Domain({axis: Interval(0, settings.cells, step=1)})
+    return Plan([Histogram(axis)]), domain, Unit(settings.rows_per_person, settings.neighbours)
 
 
 def _plain(found: Window) -> dict[str, object]:
-    ends: dict[str, object] = {
+    """A window as JSON."""
+    return {
         "floor": found.floor,
         "ceiling": found.ceiling,
         "feasible": found.feasible,
+        "measure": found.kind.letter,
+        "explained": found.explain(),
+        "window": found,
     }
-    return ends | {"measure": found.kind.letter, "explained": found.explain(), "window": found}
 
 
 def _show(choices: Choices) -> None:
-    """What the numbers rest on; one line a column; then what must be said beside them, once."""
+    """Print what the method rests on, a table with a line per column, and its caveats once."""
     parts = choices.values()
     click.echo()
     _wrap(
-        "By Lee and Clifton's method, for one query of one column. It rests on the records of the file being all that an adversary "
-        "knows of, and says how sure the adversary can become of the published set. It is no epsilon for the questions above."
+        "By Lee and Clifton's method, for one query of one column. It assumes that the records of "
+        "the file are all that an adversary knows of, and bounds how sure the adversary can become "
+        "of the published set. It is no epsilon for the questions above."
     )
     large = [part.column or part.query for part in parts if part.epsilon > belief.LARGE]
     if large:
         _wrap(
-            f"Do not use an epsilon above {belief.LARGE}: it protects hardly anyone. Here that is {', '.join(large)}."
+            f"Do not use an epsilon above {belief.LARGE}: it protects hardly anyone. "
+            f"Here that is {', '.join(large)}."
         )
-    rows = [
-        (p.column, p.query, p.quoted, p.quoted_loose, p.records, p.size, f"{p.advantage:.3f}")
-        for p in parts
-    ]
-    table(
-        HEADS, rows, f"Largest epsilon for one query, for a disclosure risk of {parts[0].risk:.6g}"
-    )
+    title = f"Largest epsilon for one query, for a disclosure risk of {parts[0].risk:.6g}"
+    table(HEADS, [_row(part) for part in parts], title)
     _wrap("Advantage: what a membership test of one person can reach at that epsilon.")
     for part in parts[:ROWS_SHOWN]:
         if part.worst is not None:
             _wrap(f"{part.column}: the worst world is {part.worst}.")
+    # The first caveat is about the numbers of one column: that of the largest epsilon stands for
+    # all. The others are the same for every column.
     boldest = max(parts, key=lambda part: part.epsilon)
     _wrap(f"Note: {boldest.caveats[0]} (This is {boldest.column}.)")
     for note in dict.fromkeys(note for part in parts for note in part.caveats[1:]):
         _wrap(f"Note: {note}")
 
 
+def _row(part: Choice) -> tuple[object, ...]:
+    """A column's line, in the order of ``HEADS``."""
+    return (
+        part.column,
+        part.query,
+        part.quoted,
+        part.quoted_loose,
+        part.records,
+        part.size,
+        f"{part.advantage:.3f}",
+    )
+
+
 def _say(windows: list[Window]) -> None:
-    """The first window whole; of another, which has the same floor, its ceiling and what follows from it."""
-    for found in windows:
-        lines = found.explain().splitlines()
-        if found is not windows[0]:
-            click.echo()
-            lines = [
-                line
-                for line in lines
-                if line.startswith(("Decision", "Ceiling", "Feasible", "  "))
-                and line not in windows[0].explain()
-            ]
-        for line in lines:
-            _wrap(line)
+    """Print the first window whole; of a second one, only what differs from the first.
+
+    Both have the same floor, since the accuracy asked for is the same.
+    """
+    first = windows[0].explain()
+    for line in first.splitlines():
+        _wrap(line)
+    for found in windows[1:]:
+        click.echo()
+        for line in found.explain().splitlines():
+            if line.startswith(("Decision", "Ceiling", "Feasible", "  ")) and line not in first:
+                _wrap(line)
 
 
 def _wrap(line: str) -> None:
-    """Print one sentence or several in lines of 80 characters; what is indented stays so."""
+    """Print sentences in lines of 80 characters, keeping their indent."""
     indent = " " * (len(line) - len(line.lstrip()))
-    say(
-        textwrap.fill(
-            line.strip(),
-            WIDTH,
-            initial_indent=indent,
-            subsequent_indent=f"{indent}  ",
-            break_on_hyphens=False,
-        )
+    wrapped = textwrap.fill(
+        line.strip(),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_on_hyphens=False,
     )
+    say(wrapped)

@@ -6,8 +6,8 @@ from typing import get_args
 
 import click
 
+from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
-    INTEGER,
     charged_option,
     cost_options,
     fresh_option,
@@ -17,20 +17,23 @@ from sfumato.cli.options import (
     plot_option,
     source_options,
 )
-from sfumato.cli.publishing import Publishing, publish
+from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.clustering import KMeans
 from sfumato.clustering.kmeans import Method
 
 
 @click.command(short_help="Publish centres of clusters.")
 @source_options()
-@click.option("--clusters", type=INTEGER, default=5, show_default=True, help="How many centres.")
+@click.option(
+    "--clusters", type=INTEGER, default=5, show_default=True, help="Number of clusters to find."
+)
 @click.option(
     "--method",
     type=click.Choice(get_args(Method)),
     default="auto",
     show_default=True,
-    help="How they are found.",
+    help="Algorithm: a noisy grid (eugkm), noisy Lloyd steps (dplloyd), a noisy tree (privtree); "
+    "auto chooses by the number of columns and a noisy number of rows.",
 )
 @cost_options
 @charged_option
@@ -38,12 +41,14 @@ from sfumato.clustering.kmeans import Method
 @out_option
 @plot_option()
 @json_option
-@gathers(Publishing)
-def cluster(told: Publishing, clusters: int, method: Method) -> None:
-    """Publish which kinds of rows FILE (Parquet or CSV) holds: centres of clusters over numeric axes, and their weights.
+@gathers(PublishSettings)
+def cluster(settings: PublishSettings, clusters: int, method: Method) -> None:
+    """Publish which kinds of rows FILE (Parquet or CSV) holds: the centres and sizes of clusters.
 
-    Distances are measured with each axis scaled to its bounds.
-    Example: sfumato cluster people.parquet --axis age=0..100 --axis wage=0..2000 --clusters 4 --epsilon 1 --budget 2
+    The columns are numeric. Each is scaled to its bounds before distances are measured.
+
+    Example: sfumato cluster people.parquet --axis age=0..100 --axis wage=0..2000 --clusters 4
+    --epsilon 1 --budget 2
     """
-    domain = told.domain()
-    publish(told, domain, KMeans(clusters, tuple(domain), method=method))
+    domain = settings.domain()
+    publish(settings, domain, KMeans(clusters, tuple(domain), method=method))

@@ -1,4 +1,4 @@
-"""``sfumato demo``: the main job on real input."""
+"""``sfumato demo``: publish two real tables, and write a report."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from sfumato.cli.output import emit_json, say, scanning, talk
     type=click.Path(path_type=Path),
     default=Path("demo"),
     show_default=True,
-    help="Folder for report, ledger and releases.",
+    help="Folder to write the report, the ledger and the releases to.",
 )
 @json_option
 def demo(out: Path, as_json: bool) -> None:
-    """Publish delays of the New York flights of 2013 and a map of the world's cities, and write a report.
+    """Publish two example tables that come with Sfumato, and write a report.
 
-    Run again, it prints the same answers and spends nothing.
+    The tables are the flights out of New York in 2013 and the cities of the world. A second run
+    prints the same answers and spends nothing.
     """
     from sfumato.demo.run import publish
 

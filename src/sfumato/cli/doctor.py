@@ -1,4 +1,4 @@
-"""``sfumato doctor``: is this machine fit to publish?"""
+"""``sfumato doctor``: check that this machine is fit to publish."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from sfumato import __version__
 from sfumato.cli.options import json_option, ledger_option
 from sfumato.cli.output import emit_json, table
-from sfumato.errors import SfumatoError
+from sfumato.errors import InternalError, LedgerError, SfumatoError
 
 NEEDED = (
     "numpy",
@@ -30,45 +31,55 @@ NEEDED = (
     "rich",
 )
 EXTRAS = {"dp-accounting": "risk"}
+DRAWS = 200_000
+COMMITS = 50
+
+
+class Line(NamedTuple):
+    """One line of the output, and with --json one object."""
+
+    check: str
+    ok: bool
+    detail: str
 
 
 @click.command()
 @ledger_option
 @json_option
 def doctor(ledger: Path, as_json: bool) -> int:
-    """Check this machine: libraries, randomness, disk, ledger. Exit code 5 if the ledger is at fault, 70 if noise is."""
+    """Check that this machine is fit to publish: libraries, randomness, disk and ledger.
+
+    Exit code 5 means that the disk or the ledger is at fault; 70, that a library is missing or the
+    noise is wrong.
+    """
+    system = f"{__version__} on Python {platform.python_version()}, {platform.system()}"
     checks = [
-        (
-            "sfumato",
-            True,
-            f"{__version__} on Python {platform.python_version()}, {platform.system()}",
-        ),
+        Line("sfumato", True, system),
         _libraries(),
         _extras(),
-    ]
-    checks += [
-        _try("randomness", _randomness),
-        _try("disk", lambda: _disk(ledger)),
-        _try("ledger", lambda: _ledger(ledger)),
+        _checked("randomness", _randomness),
+        _checked("disk", lambda: _disk(ledger)),
+        _checked("ledger", lambda: _ledger(ledger)),
     ]
     if as_json:
-        emit_json([{"check": name, "ok": ok, "detail": detail} for name, ok, detail in checks])
+        emit_json([line._asdict() for line in checks])
     else:
-        table(
-            ["check", "", "detail"],
-            [(name, "ok" if ok else "FAULT", detail) for name, ok, detail in checks],
-        )
-    failed = {name for name, ok, _ in checks if not ok}
-    return 70 if failed - {"ledger", "disk"} else 5 if failed else 0
+        rows = [(line.check, "ok" if line.ok else "FAULT", line.detail) for line in checks]
+        table(["check", "", "detail"], rows)
+    failed = {line.check for line in checks if not line.ok}
+    if failed - {"ledger", "disk"}:
+        return InternalError.exit_code
+    return LedgerError.exit_code if failed else 0
 
 
-def _try(name: str, check: Callable[[], str]) -> tuple[str, bool, str]:
+def _checked(name: str, check: Callable[[], str]) -> Line:
+    """Run a check that returns its detail, or raises."""
     try:
-        return name, True, check()
+        return Line(name, True, check())
     except SfumatoError as error:
-        return name, False, str(error)
+        return Line(name, False, str(error))
     except (OSError, sqlite3.Error, AssertionError) as error:
-        return name, False, f"{type(error).__name__}: the check failed"
+        return Line(name, False, f"{type(error).__name__}: the check failed")
 
 
 def _version(name: str) -> str | None:
@@ -78,59 +89,63 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _libraries() -> tuple[str, bool, str]:
+def _libraries() -> Line:
     found = {name: _version(name) for name in NEEDED}
     missing = [name for name, version in found.items() if version is None]
-    return (
-        "libraries",
-        not missing,
-        f"missing: {', '.join(missing)}"
-        if missing
-        else ", ".join(f"{n} {v}" for n, v in found.items()),
-    )
+    if missing:
+        return Line("libraries", False, f"missing: {', '.join(missing)}")
+    return Line("libraries", True, ", ".join(f"{name} {found[name]}" for name in NEEDED))
 
 
-def _extras() -> tuple[str, bool, str]:
-    words = [
+def _extras() -> Line:
+    """The optional libraries. Nothing is wrong if one is missing."""
+    found = [
         f"{extra} ({name} {_version(name) or 'not installed'})" for name, extra in EXTRAS.items()
     ]
-    return "extras", True, ", ".join(words)
+    return Line("extras", True, ", ".join(found))
 
 
 def _randomness() -> str:
-    """Draw enough noise to see that it is noise: two draws differ, and the spread is within eight standard errors."""
+    """Draw noise twice: the draws must differ, and their spread must be that of the law."""
     from fractions import Fraction
 
     from sfumato.mechanisms.noise import DiscreteLaplace
     from sfumato.random.bits import current
 
-    law, size = DiscreteLaplace(Fraction(10)), 200_000
-    first, second = law.sample(size, current()), law.sample(size, current())
-    spread = float((first.astype(float) ** 2).mean())
-    if (first == second).all() or abs(spread / law.variance - 1) > 8 * (5 / size) ** 0.5:
+    law = DiscreteLaplace(Fraction(10))
+    first = law.sample(DRAWS, current())
+    second = law.sample(DRAWS, current())
+    mean_square = float((first.astype(float) ** 2).mean())
+    # The square of a Laplace variable has a relative variance of 5. Eight standard errors keep the
+    # probability of a false alarm below 1e-9.
+    tolerance = 8 * (5 / DRAWS) ** 0.5
+    if (first == second).all() or abs(mean_square / law.variance - 1) > tolerance:
         raise AssertionError
-    return f"keystream and sampler sound: mean square {spread:.1f}, expected {law.variance:.1f}"
+    return (
+        f"keystream and sampler sound: mean square {mean_square:.1f}, expected {law.variance:.1f}"
+    )
 
 
 def _disk(ledger: Path) -> str:
+    """Commit to a database beside the ledger, with the ledger's own settings."""
     folder = ledger.resolve().parent
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        connection = sqlite3.connect(Path(place) / "try.db", isolation_level=None)
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        connection = sqlite3.connect(Path(temporary) / "try.db", isolation_level=None)
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("CREATE TABLE t (x)")
             started = time.perf_counter()
-            for i in range(50):
+            for i in range(COMMITS):
                 connection.execute("INSERT INTO t VALUES (?)", (i,))
-            rate = 50 / (time.perf_counter() - started)
+            rate = COMMITS / (time.perf_counter() - started)
         finally:
             connection.close()
-    return f"{shutil.disk_usage(folder).free / 2**30:,.0f} GiB free, {rate:,.0f} durable commits a second"
+    free = shutil.disk_usage(folder).free / 2**30
+    return f"{free:,.0f} GiB free, {rate:,.0f} durable commits a second"
 
 
 def _ledger(ledger: Path) -> str:
-    from sfumato.errors import LedgerError
     from sfumato.ledger import open_ledger
 
     if not ledger.exists():

@@ -1,28 +1,25 @@
-"""``sfumato histogram``: counts by category and bin of one file, and which epsilon an accuracy takes."""
+"""``sfumato histogram``: counts by category and bin of one file; the epsilon for an accuracy."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import click
 import msgspec
 
 from sfumato.choosing.costs import AccuracyRequest, Kind, Within, least_alone
+from sfumato.cli.option_types import INTEGER
 from sfumato.cli.options import (
-    INTEGER,
     charged_option,
     cost_options,
     fresh_option,
     gathers,
     json_option,
     out_option,
-    parse_bins,
-    parse_widths,
     plot_option,
     source_options,
 )
 from sfumato.cli.output import emit_json, say, talk
-from sfumato.cli.publishing import Publishing, publish
+from sfumato.cli.parsing import parse_bins, parse_widths
+from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
@@ -31,134 +28,170 @@ from sfumato.numbers import positive
 from sfumato.privacy.unit import Unit
 
 
+class BinSettings(msgspec.Struct, frozen=True):
+    """How the axes are divided, and how keys are selected."""
+
+    bins: tuple[str, ...]
+    width: tuple[str, ...]
+    records: int | None
+    rows: int | None
+    selection: Rule
+
+    def question(self, domain: Domain) -> Histogram:
+        """The histogram of all axes of a domain."""
+        return Histogram(
+            tuple(domain),
+            bins=parse_bins(self.bins),
+            width=parse_widths(self.width),
+            selection=self.selection,
+            records=self.records,
+            rows=self.rows,
+        )
+
+
+class AccuracySettings(msgspec.Struct, frozen=True):
+    """The accuracy to solve for, in place of a cost."""
+
+    accuracy: str | None
+    confidence: str
+    simultaneous: bool
+
+
 @click.command(short_help="Publish a histogram.")
 @source_options(optional=True)
-@click.option("--bins", multiple=True, help="NUMBER, or NAME=NUMBER, or NAME=edge,edge,edge.")
-@click.option("--width", multiple=True, help="Width of bins instead: NUMBER, or NAME=NUMBER.")
 @click.option(
-    "--records", type=INTEGER, help="Rows per bin instead, for one axis; the edges are paid for."
+    "--bins",
+    multiple=True,
+    help="How to divide numbers into bins: NUMBER of bins, or NAME=NUMBER for one column, or "
+    "NAME=edge,edge,edge. Repeat for each column.",
 )
 @click.option(
-    "--rows", type=INTEGER, help="With --records: the number of rows, where it is public."
+    "--width",
+    multiple=True,
+    help="Instead of --bins: the width of bins, in the unit of the column; NUMBER, or NAME=NUMBER.",
+)
+@click.option(
+    "--records",
+    type=INTEGER,
+    help="Instead of --bins, for one column: the approximate number of rows in each bin. "
+    "The edges are chosen from the data and paid for.",
+)
+@click.option(
+    "--rows", type=INTEGER, help="With --records: the total number of rows, if it is public."
 )
 @click.option(
     "--selection",
     type=click.Choice(RULES),
     default=RULES[0],
     show_default=True,
-    help="How keys are selected.",
+    help="For columns declared NAME=*: the rule by which the values to publish are selected.",
 )
 @cost_options
 @click.option(
     "--accuracy",
-    help="Instead of a cost: solve for the least epsilon at which counts are within this of the truth of the rows counted.",
+    help="Instead of a cost: the largest acceptable error of a count, in rows. "
+    "The least epsilon for it is computed and used.",
 )
 @click.option(
     "--confidence",
     default="0.95",
     show_default=True,
-    help="With --accuracy: how surely each count is.",
+    help="With --accuracy: probability with which a count stays within it.",
 )
-@click.option("--simultaneous", is_flag=True, help="With --accuracy: all counts at once.")
+@click.option(
+    "--simultaneous",
+    is_flag=True,
+    help="With --accuracy: --confidence holds for all counts together, not for each separately.",
+)
 @click.option(
     "--preview",
     "only_preview",
     is_flag=True,
-    help="Say cost and accuracy; publish nothing, touch no data.",
+    help="Print cost and accuracy only: no data are read, nothing is spent.",
 )
 @charged_option
 @fresh_option
 @out_option
 @plot_option()
 @json_option
-@gathers(Publishing)
+@gathers(PublishSettings)
+@gathers(BinSettings)
+@gathers(AccuracySettings)
 def histogram(
-    told: Publishing,
-    bins: tuple[str, ...],
-    width: tuple[str, ...],
-    records: int | None,
-    rows: int | None,
-    selection: Rule,
-    accuracy: str | None,
-    confidence: str,
-    simultaneous: bool,
+    wanted: AccuracySettings,
+    bin_settings: BinSettings,
+    settings: PublishSettings,
     only_preview: bool,
 ) -> None:
-    """Publish how many rows of FILE (Parquet or CSV) fall in each cell of the given axes.
+    """Publish how many rows of FILE (Parquet or CSV) fall into each cell of the given columns.
 
     Without FILE, or with --preview, nothing is published: cost and accuracy are printed.
 
-    Example: sfumato histogram trips.parquet --axis hour=0..24/1 --axis kind=a,b --epsilon 0.5 --budget 2
+    Counts by hour and kind: sfumato histogram trips.parquet --axis hour=0..24/1 --axis kind=a,b
+    --epsilon 0.5 --budget 2
 
-    Bins of equal size: sfumato histogram trips.parquet --axis fare=0..500/0.01 --records 1000 --epsilon 1 --budget 2
+    Bins with about 1000 rows each: sfumato histogram trips.parquet --axis fare=0..500/0.01
+    --records 1000 --epsilon 1 --budget 2
 
-    Keys: sfumato histogram trips.parquet --axis 'shop=*' --epsilon 1 --delta 1e-6 --budget 3,1e-5
+    Values not known beforehand: sfumato histogram trips.parquet --axis 'shop=*' --epsilon 1
+    --delta 1e-6 --budget 3,1e-5
 
-    Which epsilon: sfumato histogram --accuracy 30 --confidence .95
+    The epsilon for an accuracy: sfumato histogram --accuracy 30 --confidence 0.95
     """
-    domain = told.domain() if told.axes else Domain(rows=Categories(["all"]))  # one number
-    question = Histogram(
-        tuple(domain),
-        bins=parse_bins(bins),
-        width=parse_widths(width),
-        selection=selection,
-        records=records,
-        rows=rows,
-    )
-    if accuracy is not None:
-        if told.epsilon is not None:
+    # Without an axis there is one number to speak of: the count of all rows.
+    domain = settings.domain() if settings.axes else Domain(rows=Categories(["all"]))
+    question = bin_settings.question(domain)
+    if wanted.accuracy is not None:
+        if settings.epsilon is not None:
             raise UsageError(
                 "--accuracy with --epsilon",
                 "either of them fixes the cost",
                 "Leave one of them out",
             )
-        wanted = _Wanted(accuracy, confidence, simultaneous)
-        told = msgspec.structs.replace(told, epsilon=_solved(question, domain, wanted, told))
-    if told.file is None or only_preview:
-        _foresee(question, domain, told)
+        epsilon = _least_epsilon(question, domain, wanted.accuracy, wanted, settings)
+        settings = msgspec.structs.replace(settings, epsilon=epsilon)
+    if settings.file is None or only_preview:
+        _preview(question, domain, settings)
         return
-    if not told.axes:
-        asked = f"a histogram of {told.file}"
+    if not settings.axes:
         raise UsageError(
-            asked, "it has no axis", "Write --axis age=0..100, --axis kind=a,b or --axis 'shop=*'"
+            f"a histogram of {settings.file}",
+            "it has no axis",
+            "Write --axis age=0..100, --axis kind=a,b or --axis 'shop=*'",
         )
-    publish(told, domain, question)
+    publish(settings, domain, question)
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    accuracy: str
-    confidence: str
-    simultaneous: bool
-
-
-def _solved(question: Histogram, domain: Domain, wanted: _Wanted, told: Publishing) -> str:
-    """The least epsilon for an accuracy, as text; the person is told what it is."""
-    kind = Kind.of("pure", told.delta)
-    accuracy = float(positive(wanted.accuracy, "accuracy"))
+def _least_epsilon(
+    question: Histogram,
+    domain: Domain,
+    accuracy: str,
+    wanted: AccuracySettings,
+    settings: PublishSettings,
+) -> str:
+    """The least epsilon for an accuracy, as text. Also prints it to stderr."""
+    kind = Kind.of("pure", settings.delta)
     confidence = float(positive(wanted.confidence, "confidence"))
-    within = Within(accuracy, confidence, wanted.simultaneous)
-    unit = Unit(told.rows_per_person, told.neighbours)
+    within = Within(float(positive(accuracy, "accuracy")), confidence, wanted.simultaneous)
+    unit = Unit(settings.rows_per_person, settings.neighbours)
     cost = kind.cost(least_alone(AccuracyRequest(question, domain, unit, None, within), kind))
-    talk(
-        f"The least cost for an accuracy of {wanted.accuracy} with {confidence:.0%} confidence: {cost}."
-    )
+    talk(f"The least cost for an accuracy of {accuracy} with {confidence:.0%} confidence: {cost}.")
     return str(kind.level(cost))
 
 
-def _foresee(question: Histogram, domain: Domain, told: Publishing) -> None:
+def _preview(question: Histogram, domain: Domain, settings: PublishSettings) -> None:
     """Print what a histogram would cost and how accurate it would be."""
-    from sfumato.publishing.previewing import preview as foresee
+    from sfumato.publishing.previewing import preview
 
-    found = foresee(
+    found = preview(
         question,
         domain=domain,
-        unit=told.unit(),
-        epsilon=told.epsilon,
-        delta=told.delta,
-        rho=told.rho,
+        unit=settings.unit(),
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        rho=settings.rho,
     )
-    if told.as_json:
+    if settings.as_json:
         emit_json({"preview": found, "accuracy": found.accuracy(), "counted": found.counted})
     else:
         say(str(found))

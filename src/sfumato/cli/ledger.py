@@ -1,4 +1,4 @@
-"""``sfumato ledger``: open accounts, and read and verify what was spent."""
+"""``sfumato ledger``: open, list and verify privacy accounts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.options import charged_option, json_option, ledger_option, opened
+from sfumato.cli.options import (
+    charged_option,
+    json_ignored_option,
+    json_option,
+    ledger_option,
+    opened,
+)
 from sfumato.cli.output import emit_json, plain_json, say, table, talk
-from sfumato.cli.targets import NewFile, write_text
+from sfumato.cli.output_paths import NewFile, write_text
 from sfumato.errors import LedgerError, UsageError
 from sfumato.ledger import Account, Entry, open_ledger, written
 from sfumato.ledger.export import exported
@@ -18,22 +24,35 @@ from sfumato.privacy.composition import rule_of
 from sfumato.privacy.measures import measure_of, total_of
 
 
-@click.group()
+@click.group(short_help="Open, list and verify privacy accounts.")
 def ledger() -> None:
-    """Open accounts, and read and verify what was spent."""
+    """Open privacy accounts, list what was spent, and verify that the record was not changed.
+
+    An account has a total privacy budget, and each release is charged to it before the data are
+    read.
+    """
 
 
 @ledger.command()
 @click.argument("account")
-@click.option("--epsilon", help="Total epsilon.")
-@click.option("--delta", default="0", show_default=True, help="Total delta.")
-@click.option("--rho", help="Total rho, for an account in zero-concentrated privacy.")
+@click.option("--epsilon", help="Total epsilon of the account.")
+@click.option(
+    "--delta", default="0", show_default=True, help="Total delta of the account, with --epsilon."
+)
+@click.option(
+    "--rho",
+    help="Total rho, for an account in zero-concentrated differential privacy, instead of "
+    "--epsilon.",
+)
 @charged_option
 @json_option
 def init(
     account: str, epsilon: str | None, delta: str, rho: str | None, ledger: Path, as_json: bool
 ) -> None:
-    """Open ACCOUNT with a total, or check that it exists with exactly that total."""
+    """Open ACCOUNT with a total, or check that it exists with exactly that total.
+
+    Example: sfumato ledger init trips-2026 --epsilon 3
+    """
     total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
     with opened(ledger) as book:
         found = book.open_account(account, rule_of(total), total_of(total))
@@ -44,38 +63,39 @@ def init(
 @ledger_option
 @json_option
 def show(ledger: Path, as_json: bool) -> None:
-    """List accounts: total, spent, remaining."""
+    """List the accounts: the total of each, what is spent and what remains."""
     with open_ledger(ledger, create=False) as book:
         _show(book.accounts(), as_json)
 
 
 @ledger.command()
-@click.option("--account", help="Only this account.")
+@click.option("--account", help="List only the entries of this account.  [default: all]")
 @ledger_option
 @json_option
 def log(account: str | None, ledger: Path, as_json: bool) -> None:
-    """List the entries in order."""
+    """List the entries of the ledger, oldest first."""
     with open_ledger(ledger, create=False) as book:
-        entries, rules = (
-            list(book.log(account)),
-            {found.name: found.rule for found in book.accounts()},
-        )
+        entries = list(book.log(account))
+        rules = {found.name: found.rule for found in book.accounts()}
     if as_json:
         emit_json([{name: getattr(entry, name) for name in entry.__slots__} for entry in entries])
         return
-    rows = [
-        (e.sequence, e.time[:16].replace("T", " "), e.account, e.kind, *_said(e, rules[e.account]))
-        for e in entries
-    ]
+    rows = [_log_row(entry, rules[entry.account]) for entry in entries]
     table(["entry", "time (UTC)", "account", "kind", "cost", "note"], rows)
 
 
 @ledger.command()
-@click.option("--head", help="SEQUENCE:HASH of an entry known from a receipt or an earlier check.")
+@click.option(
+    "--head",
+    help="SEQUENCE:HASH of an entry, from a receipt or an earlier check, that must be there.",
+)
 @charged_option
 @json_option
 def verify(head: str | None, ledger: Path, as_json: bool) -> None:
-    """Recompute the whole ledger and compare. Exit code 5 if anything does not follow."""
+    """Check that no entry of the ledger was changed or removed.
+
+    Every hash and every total is computed again. Exit code 5 means that one does not match.
+    """
     with opened(ledger, create=False) as book:
         found = book.verify(_head(head))
     if as_json:
@@ -89,7 +109,10 @@ def verify(head: str | None, ledger: Path, as_json: bool) -> None:
         )
     elif found.ok:
         say(f"{found.entries} entries, all in order. Head: {found.head[0]}:{found.head[1]}")
-        talk("Keep the head elsewhere: against a rewritten history only an outside copy helps.")
+        talk(
+            "Keep the head in another place: only a copy outside the ledger shows "
+            "that its whole history was rewritten."
+        )
     if not found.ok:
         raise LedgerError(
             f"verifying {ledger}",
@@ -103,10 +126,11 @@ def verify(head: str | None, ledger: Path, as_json: bool) -> None:
 @click.argument("new", type=click.Path(path_type=Path))
 @json_option
 def upgrade(old: Path, new: Path, as_json: bool) -> None:
-    """Copy OLD, a ledger of version 0.1, to the file NEW, and go on with that one.
+    """Copy OLD, a ledger of version 0.1, to the new file NEW; use NEW from then on.
 
-    Receipts of version 0.1 give away the size of a data file. The copy has new ones; stored answers are found by the
-    same questions, and streams go on. OLD is only read: delete it when NEW is in use.
+    Receipts of version 0.1 reveal the size of the data file, so the copy has new ones. Stored
+    answers are found by the same questions as before, and streams go on. OLD is only read: delete
+    it when NEW is in use.
     """
     from sfumato.publishing.upgrading import upgrade_ledger
 
@@ -114,31 +138,31 @@ def upgrade(old: Path, new: Path, as_json: bool) -> None:
     if as_json:
         emit_json(dataclasses.asdict(done))
         return
-    streams = (
-        f"{done.streams} streams, {done.finished} of them over" if done.streams else "no streams"
-    )
+    streams = "no streams"
+    if done.streams:
+        streams = f"{done.streams} streams, {done.finished} of them over"
     say(f"{done.entries} entries and {streams}: {new}")
     for account in done.mixed:
         talk(
-            f"Account {account!r} was charged for different persons or relations: its total guarantees nothing."
+            f"Account {account!r} was charged for different persons or relations: "
+            "its total guarantees nothing."
         )
         talk("It pays for nothing more.")
     talk(
-        f"Keep {new} and {new}.secrets together. Delete {old}, and replace what was published from it."
+        f"Keep {new} and {new}.secrets together. "
+        f"Delete {old}, and replace what was published from it."
     )
 
 
 @ledger.command()
-@click.option("--out", type=NewFile(), help="File to write; left out: standard output.")
+@click.option("--out", type=NewFile(), help="File to write to.  [default: stdout]")
 @ledger_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Accepted as everywhere; the output is JSON in any case.",
-)
+@json_ignored_option
 def export(out: Path | None, ledger: Path, as_json: bool) -> None:
-    """Write the public part as JSON, for an auditor: accounts, entries, stored answers, published steps; no secrets."""
+    """Write the public part of the ledger as JSON, for an auditor.
+
+    It holds accounts, entries, stored answers and the published steps of streams, and no secrets.
+    """
     del as_json
     with open_ledger(ledger, create=False) as book:
         text = json.dumps(exported(book), indent=1)
@@ -153,7 +177,10 @@ def export(out: Path | None, ledger: Path, as_json: bool) -> None:
 @ledger_option
 @json_option
 def key(ledger: Path, as_json: bool) -> None:
-    """Print the public key that releases are signed with from now on; the first time, make it."""
+    """Print the public key by which readers check the signatures of releases.
+
+    The first call makes the key; releases are signed from then on.
+    """
     with open_ledger(ledger, create=False) as book:
         public = book.signer(create=True)
     if as_json:
@@ -161,14 +188,25 @@ def key(ledger: Path, as_json: bool) -> None:
     else:
         say(str(public))
         talk(
-            "Publish it where readers trust you. They check a release by `sfumato verify RELEASE --key KEY`."
+            "Publish it where readers trust you. "
+            "They check a release by `sfumato verify RELEASE --key KEY`."
         )
 
 
-def _said(entry: Entry, rule: str) -> tuple[str, str]:
-    """Cost and note of an entry for people; an account's opening states its total."""
+def _log_row(entry: Entry, rule: str) -> tuple[object, ...]:
+    cost, note = _cost_and_note(entry, rule)
+    time = entry.time[:16].replace("T", " ")
+    return (entry.sequence, time, entry.account, entry.kind, cost, note)
+
+
+def _cost_and_note(entry: Entry, rule: str) -> tuple[str, str]:
+    """Cost and note of an entry, in words.
+
+    The entries that say what an account is ("open", "bind", "cap") have a note in JSON.
+    """
     if entry.kind not in ("open", "bind", "cap"):
-        return written(rule, entry.cost) if any(entry.cost) else "", entry.note
+        cost = written(rule, entry.cost) if any(entry.cost) else ""
+        return cost, entry.note
     note = json.loads(entry.note)
     match entry.kind:
         case "open":
@@ -177,17 +215,17 @@ def _said(entry: Entry, rule: str) -> tuple[str, str]:
             data = f", of the data set {note['data']!r}" if note["data"] else ""
             return "", f"protects {note['protects']}{data}"
         case _:
-            return (
-                "",
-                f"ceiling of {note['data']!r} {written(note['rule'], tuple(note['ceiling']))}",
-            )
+            ceiling = written(note["rule"], tuple(note["ceiling"]))
+            return "", f"ceiling of {note['data']!r} {ceiling}"
 
 
 def _head(text: str | None) -> tuple[int, str] | None:
     if text is None:
         return None
     sequence, colon, digest = text.partition(":")
-    if not colon or not (sequence.isascii() and sequence.isdecimal()) or len(sequence) > 18:
+    # More digits than SQLite's integers hold would be a fault of the database, not of the user.
+    is_number = sequence.isascii() and sequence.isdecimal() and len(sequence) <= 18
+    if not colon or not is_number:
         raise UsageError(
             f"--head {text}", "a head is a sequence number and a hash", "Write --head 12:3f9a..."
         )
@@ -196,27 +234,29 @@ def _head(text: str | None) -> tuple[int, str] | None:
 
 def _show(accounts: list[Account], as_json: bool) -> None:
     if as_json:
-        emit_json(
-            [
-                {
-                    "name": a.name,
-                    "rule": a.rule,
-                    "total": a.total,
-                    "spent": a.spent,
-                    "remaining": a.remaining,
-                    "protects": a.protects,
-                    "data": a.data,
-                }
-                for a in accounts
-            ]
-        )
+        emit_json([_plain(account) for account in accounts])
         return
     rows = [
         (
-            a.name,
-            *(written(a.rule, amount) for amount in (a.total, a.spent, a.remaining)),
-            a.protects,
+            account.name,
+            written(account.rule, account.total),
+            written(account.rule, account.spent),
+            written(account.rule, account.remaining),
+            account.protects,
         )
-        for a in accounts
+        for account in accounts
     ]
     table(["account", "total", "spent", "remaining", "protects"], rows)
+
+
+def _plain(account: Account) -> dict[str, object]:
+    """An account as JSON; amounts are whole numbers of the ledger's units."""
+    return {
+        "name": account.name,
+        "rule": account.rule,
+        "total": account.total,
+        "spent": account.spent,
+        "remaining": account.remaining,
+        "protects": account.protects,
+        "data": account.data,
+    }

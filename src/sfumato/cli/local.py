@@ -1,17 +1,20 @@
-"""``sfumato local``: reports from devices, clusters from reports, with no trusted curator."""
+"""``sfumato local``: cluster people without a trusted curator."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
+import msgspec
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.cli.options import INTEGER, json_option, parse_axes
+from sfumato.cli.option_types import INTEGER
+from sfumato.cli.options import gathers, json_option
 from sfumato.cli.output import emit_json, table, talk
-from sfumato.cli.targets import NewFile
+from sfumato.cli.output_paths import NewFile
+from sfumato.cli.parsing import parse_axes
 from sfumato.domain import Domain, Interval
 from sfumato.errors import DataError, UsageError
 from sfumato.local.bpm import BPM
@@ -24,44 +27,75 @@ from sfumato.numbers import float_of_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Mechanism: TypeAlias = BPM | MultivariateLaplace
+
 AXES = click.option(
     "--axis",
     "axes",
     multiple=True,
     required=True,
-    help="NAME=LOW..HIGH, public bounds; again for each.",
+    help="Value of a person with its public bounds: NAME=LOW..HIGH. Repeat for each value.",
 )
 EPSILON = click.option(
-    "--epsilon", required=True, help="Cost to each person, per unit of scaled distance."
+    "--epsilon",
+    required=True,
+    help="Privacy cost to each person: the privacy loss between two points at distance 1, "
+    "with every axis scaled to 0 .. 1.",
 )
 REACH = click.option(
     "--reach",
     default="auto",
     show_default=True,
-    help="BPM's L: how far a report is drawn to its point.",
+    help="Parameter L of the mechanism bpm: the radius of the ball around a point in which its "
+    "report is more likely, with every axis scaled to 0 .. 1; auto chooses it from epsilon.",
 )
 MECHANISM = click.option(
     "--mechanism",
     type=click.Choice(["bpm", "laplace"]),
     default="bpm",
     show_default=True,
-    help="How points are perturbed.",
+    help="How a point is perturbed: bounded perturbation mechanism, or multivariate Laplace noise.",
 )
-CLUSTERS = click.option(
-    "--clusters", type=INTEGER, required=True, help="How many clusters to look for."
-)
+CLUSTERS = click.option("--clusters", type=INTEGER, required=True, help="Number of clusters.")
 SEED = click.option(
     "--seed",
     type=INTEGER,
     default=0,
     show_default=True,
-    help="Seed of the search for clusters; never of the noise.",
+    help="Seed of the search for clusters, which sees reports only. Noise never has a seed.",
 )
 
 
-@click.group(short_help="Cluster people with no trusted curator.")
+class MechanismSettings(msgspec.Struct, frozen=True):
+    """The mechanism that the devices use, as far as the command line names it."""
+
+    axes: tuple[str, ...]
+    epsilon: str | None
+    reach: str
+    mechanism: str
+
+    def domain(self) -> Domain:
+        """The public axes, all of them Intervals."""
+        domain = Domain(parse_axes(self.axes))
+        domain.intervals(list(domain))
+        return domain
+
+    def made(self) -> Mechanism:
+        """The mechanism, with a dimension for each axis; --epsilon is given."""
+        assert self.epsilon is not None
+        dimension = len(self.axes)
+        if self.mechanism == "laplace":
+            return MultivariateLaplace(self.epsilon, dimension)
+        return BPM(self.epsilon, self.reach, dimension)
+
+
+@click.group(short_help="Cluster people without a trusted curator.")
 def local() -> None:
-    """Cluster people without collecting their values: devices report, the server decodes."""
+    """Cluster people without collecting their values.
+
+    Each device perturbs its person's value and sends a report (perturb); a server finds the
+    clusters of the people behind the reports (collect). To try it on a table first: simulate.
+    """
 
 
 @local.command(short_help="Make one device's report.")
@@ -71,7 +105,7 @@ def local() -> None:
     "values",
     multiple=True,
     required=True,
-    help="NAME=NUMBER: this person's own value; again for each axis.",
+    help="This person's own value: NAME=NUMBER. Repeat for each axis.",
 )
 @EPSILON
 @REACH
@@ -79,35 +113,29 @@ def local() -> None:
 @click.option(
     "--memory",
     type=click.Path(path_type=Path),
-    help="File that remembers the report: a second call prints the same one.",
+    help="File in which the device keeps the report, so that a second call prints the same one.",
 )
 @json_option
+@gathers(MechanismSettings)
 def perturb(
-    axes: tuple[str, ...],
-    values: tuple[str, ...],
-    epsilon: str,
-    reach: str,
-    mechanism: str,
-    memory: Path | None,
-    as_json: bool,
+    settings: MechanismSettings, values: tuple[str, ...], memory: Path | None, as_json: bool
 ) -> None:
-    """Print one person's report as a line of JSON: what may leave the device.
+    """Print one person's report, as a line of JSON. Only the report may leave the device.
 
     Example: sfumato local perturb --axis age=0..120 --value age=37 --epsilon 4 --memory mine.json
     """
-    domain = _domain(axes)
-    given = dict(word.partition("=")[::2] for word in values)
+    domain = settings.domain()
+    given = dict(text.partition("=")[::2] for text in values)
     if set(given) != set(domain):
         raise UsageError(
             "--value", "each axis needs one value of its name", f"Give {', '.join(domain)}"
         )
-    client = Client(
-        _mechanism(mechanism, epsilon, reach, len(domain)), domain.intervals(None), memory
-    )
+    client = Client(settings.made(), domain.intervals(None), memory)
     emit_json(client.report([_number(given[name]) for name in domain]))
     if memory is None:
         talk(
-            "This report is not remembered: another call makes a second one, and costs epsilon again."
+            "This report is not kept (see --memory): "
+            "another call makes a second report, and costs epsilon again."
         )
 
 
@@ -118,106 +146,105 @@ def perturb(
     "--axis",
     "axes",
     multiple=True,
-    help="NAME=LOW..HIGH as the devices have it: prints centres in those units.",
+    help="Axis of the devices: NAME=LOW..HIGH, in their order. Centres are then printed in the "
+    "units of the axes, otherwise from 0 to 1.",
 )
 @click.option(
     "--epsilon",
-    help="As the devices have it: refuses reports to any other mechanism. Needs --axis.",
+    help="Epsilon of the devices. Reports to any other mechanism are refused. Needs --axis.",
 )
 @click.option(
     "--any-mechanism",
     is_flag=True,
-    help="Instead of --epsilon: believe the first report. For rehearsals only.",
+    help="Instead of --epsilon: use the mechanism that the first report names. For rehearsals "
+    "only, because a stranger may have sent that report.",
 )
 @REACH
 @MECHANISM
 @SEED
 @json_option
+@gathers(MechanismSettings)
 def collect(
+    settings: MechanismSettings,
     files: tuple[Path, ...],
     clusters: int,
-    axes: tuple[str, ...],
-    epsilon: str | None,
     any_mechanism: bool,
-    reach: str,
-    mechanism: str,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Read reports from FILES (lines of JSON, or Parquet), and print the clusters of the people behind them.
+    """Find the clusters of the people behind the reports in FILES (lines of JSON, or Parquet).
 
-    The mechanism is named by --epsilon, --axis and, where the devices do not have the defaults, --mechanism and --reach: else
-    the first stranger to send a report would decide what is decoded.
+    Name the mechanism of the devices by --epsilon and --axis, and by --mechanism and --reach where
+    the devices do not use the defaults. Otherwise the first stranger to send a report would decide
+    how all reports are decoded.
 
-    Example: sfumato local collect r.jsonl --clusters 3 --axis age=0..120 --epsilon 4
+    Example: sfumato local collect reports.jsonl --clusters 3 --axis age=0..120 --epsilon 4
     """
-    collector = Collector(_named(axes, epsilon, any_mechanism, reach, mechanism))
+    collector = Collector(_named_mechanism(settings, any_mechanism))
     for file in files:
         collector.read(file)
-    domain, made = _domain(axes) if axes else None, collector.mechanism
-    if domain is not None and made is not None and len(domain) != made.dimension:
-        obstacle = f"the reports have {made.dimension}"
+    domain = settings.domain() if settings.axes else None
+    mechanism = collector.mechanism
+    if domain is not None and mechanism is not None and len(domain) != mechanism.dimension:
         raise UsageError(
             f"--axis for {len(domain)} axes",
-            obstacle,
+            f"the reports have {mechanism.dimension}",
             "Give each axis as the devices have it, in their order, or none",
         )
     decoded = collector.decode(clusters, seed)
-    assert made is not None
-    promise = collector.guarantee
-    domain = domain or Domain({f"x{i}": Interval(0, 1) for i in range(1, made.dimension + 1)})
-    _show(
-        decoded,
-        domain,
-        as_json,
-        reports=len(collector),
-        refused=collector.refused,
-        mechanism=made.title,
-        epsilon=made.epsilon,
-        private=promise.private,
-    )
-    talk(f"{len(collector):,} reports, {collector.refused:,} refused. {promise.sentence()}")
-    if epsilon is None:
+    assert mechanism is not None
+    guarantee = collector.guarantee
+    if domain is None:
+        names = (f"x{i}" for i in range(1, mechanism.dimension + 1))
+        domain = Domain({name: Interval(0, 1) for name in names})
+    figures = {
+        "reports": len(collector),
+        "refused": collector.refused,
+        "mechanism": mechanism.title,
+        "epsilon": mechanism.epsilon,
+        "private": guarantee.private,
+    }
+    _show(decoded, domain, as_json, figures)
+    talk(f"{len(collector):,} reports, {collector.refused:,} refused. {guarantee.sentence()}")
+    if settings.epsilon is None:
         talk(
-            f"The first report decided that reports to {label(made)} were decoded: a stranger may have sent it."
+            f"The first report decided that reports to {label(mechanism)} were decoded: "
+            "a stranger may have sent it."
         )
 
 
-def _named(
-    axes: tuple[str, ...], epsilon: str | None, any_mechanism: bool, reach: str, mechanism: str
-) -> BPM | MultivariateLaplace | None:
-    """The mechanism that was named on the command line; None: that of the first report is believed."""
-    if any_mechanism and epsilon is not None:
-        raise UsageError(
-            "--any-mechanism with --epsilon",
-            "either names the mechanism",
-            "Leave --any-mechanism out",
-        )
-    if epsilon is None and not any_mechanism:
-        obstacle = "the first report, whoever sent it, would decide what is decoded"
+def _named_mechanism(settings: MechanismSettings, any_mechanism: bool) -> Mechanism | None:
+    """The mechanism named on the command line; None to believe the first report."""
+    if settings.epsilon is not None:
+        if any_mechanism:
+            raise UsageError(
+                "--any-mechanism with --epsilon",
+                "either names the mechanism",
+                "Leave --any-mechanism out",
+            )
+        if not settings.axes:
+            raise UsageError(
+                "--epsilon without --axis",
+                "a mechanism has as many dimensions as there are axes",
+                "Give each --axis too",
+            )
+        return settings.made()
+    if not any_mechanism:
         raise UsageError(
             "reports to no named mechanism",
-            obstacle,
+            "the first report, whoever sent it, would decide what is decoded",
             "Give --epsilon and each --axis as the devices have them",
         )
-    if epsilon is None:
-        if (reach, mechanism) != ("auto", "bpm"):
-            raise UsageError(
-                "--mechanism or --reach alone",
-                "a mechanism is not named without its epsilon",
-                "Give --epsilon too",
-            )
-        return None
-    if not axes:
+    if (settings.reach, settings.mechanism) != ("auto", "bpm"):
         raise UsageError(
-            "--epsilon without --axis",
-            "a mechanism has as many dimensions as there are axes",
-            "Give each --axis too",
+            "--mechanism or --reach alone",
+            "a mechanism is not named without its epsilon",
+            "Give --epsilon too",
         )
-    return _mechanism(mechanism, epsilon, reach, len(axes))
+    return None
 
 
-@local.command(short_help="Rehearse on a table.")
+@local.command(short_help="Try it on a table.")
 @click.argument("file", type=click.Path(path_type=Path))
 @AXES
 @CLUSTERS
@@ -226,110 +253,109 @@ def _named(
 @MECHANISM
 @SEED
 @click.option(
-    "--out", type=NewFile(), help="Also write the simulated reports, as JSON lines or .parquet."
+    "--out",
+    type=NewFile(),
+    help="Also write the simulated reports to this file: Parquet if its name ends in .parquet, "
+    "otherwise lines of JSON.",
 )
 @json_option
+@gathers(MechanismSettings)
 def simulate(
+    settings: MechanismSettings,
     file: Path,
-    axes: tuple[str, ...],
     clusters: int,
-    epsilon: str,
-    reach: str,
-    mechanism: str,
     seed: int,
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Let each row of FILE (Parquet or CSV) report as a device would, decode, and compare with k-means on the true rows.
+    """Try local clustering on a table: how much worse is it than k-means on the true rows?
 
-    The comparison looks at true values: it is for rehearsals on data that you may see, and is not private.
+    Each row of FILE (Parquet or CSV) reports as a device would, and the reports are decoded. The
+    comparison reads the true values: use it on data that you may see. Its output is not private.
     """
-    from sfumato.plain_kmeans import kmeans, sse
-
-    domain = _domain(axes)
-    points = to_unit(_read(file, tuple(domain)), read_bounds(domain.intervals(None), len(domain)))
-    made = _mechanism(mechanism, epsilon, reach, len(domain))
-    drawn = reports(made, points)
+    domain = settings.domain()
+    bounds = read_bounds(domain.intervals(None), len(domain))
+    points = to_unit(_read(file, tuple(domain)), bounds)
+    mechanism = settings.made()
+    drawn = reports(mechanism, points)
     if out is not None:
         write(drawn, out)
         talk(f"Reports: {out}")
-    collector = Collector(made)
+    collector = Collector(mechanism)
     collector.add(drawn)
     decoded = collector.decode(clusters, seed)
-    rng = np.random.default_rng(seed)
-    best, naive = (
-        sse(points, kmeans(cloud, clusters, seed=rng, tries=4))
-        for cloud in (points, collector.points())
+    losses = _losses(points, collector.points(), decoded, clusters, seed)
+    figures = {"rows": len(points), "sse": losses, "mechanism": mechanism.title}
+    _show(decoded, domain, as_json, figures)
+    talk(str(mechanism))
+    best = losses["true rows"]
+    talk(
+        "Sum of squares beyond that of k-means on the true rows: "
+        f"decoded {_excess(losses['reports, decoded'], best)}, "
+        f"k-means on the reports {_excess(losses['reports, k-means'], best)}."
     )
-    ours = sse(points, decoded.centers)
-    figures = {
-        "rows": len(points),
-        "sse": {"true rows": best, "reports, decoded": ours, "reports, k-means": naive},
-        "mechanism": made.title,
-    }
-    _show(decoded, domain, as_json, **figures)
-    talk(str(made))
-    beyond = f"decoded {_excess(ours, best)}, k-means on the reports {_excess(naive, best)}"
-    talk(f"Sum of squares beyond that of k-means on the true rows: {beyond}.")
     talk("These three figures are not private: they were computed from true rows.")
 
 
+def _losses(
+    points: Array, reported: Array, decoded: Decoded, clusters: int, seed: int
+) -> dict[str, float]:
+    """Sums of squared distances from the true points to three choices of centres."""
+    from sfumato.plain_kmeans import kmeans, sse
+
+    rng = np.random.default_rng(seed)
+    best = kmeans(points, clusters, seed=rng, tries=4)
+    naive = kmeans(reported, clusters, seed=rng, tries=4)
+    return {
+        "true rows": sse(points, best),
+        "reports, decoded": sse(points, decoded.centers),
+        "reports, k-means": sse(points, naive),
+    }
+
+
 def _excess(value: float, best: float) -> str:
-    return f"{100 * (value / best - 1):+,.1f} %" if best > 0 else "unlimited"
+    return f"{100 * (value / best - 1):+,.1f}%" if best > 0 else "unlimited"
 
 
-def _show(decoded: Decoded, domain: Domain, as_json: bool, **figures: object) -> None:
+def _show(decoded: Decoded, domain: Domain, as_json: bool, figures: dict[str, object]) -> None:
+    """Print clusters in the units of the axes; with --json, further figures beside them."""
     bounds = read_bounds(domain.intervals(None), len(domain))
     centers = from_unit(decoded.centers, bounds)
-    errors = decoded.half_widths(0.95) * (bounds[:, 1] - bounds[:, 0])
+    half_widths = decoded.half_widths(0.95) * (bounds[:, 1] - bounds[:, 0])
     if as_json:
         found = {
             "axes": list(domain),
             "centers": centers,
-            "half_widths": errors,
+            "half_widths": half_widths,
             "weights": decoded.weights,
+            "in_model": decoded.in_model,
         }
-        found["in_model"] = decoded.in_model
         emit_json(found | figures)
         return
-    head = ["share", *(text for name in domain for text in (name, "+-"))]
-    rows = [
-        [
-            round(float(weight), 4),
-            *(float(f"{each:.4g}") for pair in zip(center, half, strict=True) for each in pair),
-        ]
-        for weight, center, half in zip(decoded.weights, centers, errors, strict=True)
-    ]
-    table(head, rows, "Clusters, by share; +- is a 95 % interval")
+    columns = ["share"]
+    for name in domain:
+        columns += [name, "+-"]
+    rows = []
+    for weight, center, half_width in zip(decoded.weights, centers, half_widths, strict=True):
+        numbers = np.stack([center, half_width], axis=1).ravel()
+        rows.append([round(float(weight), 4), *[float(f"{number:.4g}") for number in numbers]])
+    table(columns, rows, "Clusters, by share; +- is a 95% interval")
     if not decoded.in_model:
         talk(
-            "The reports do not look like those of so many round clusters: +- is wider for that, and its 95 % is not proved."
+            "The reports do not look like those of that many round clusters: +- is wider for that, "
+            "and its 95% is not proved."
         )
-
-
-def _domain(words: tuple[str, ...]) -> Domain:
-    domain = Domain(parse_axes(words))
-    domain.intervals(list(domain))
-    return domain
-
-
-def _mechanism(name: str, epsilon: str, reach: str, dimension: int) -> BPM | MultivariateLaplace:
-    return (
-        MultivariateLaplace(epsilon, dimension)
-        if name == "laplace"
-        else BPM(epsilon, reach, dimension)
-    )
 
 
 def _number(text: str) -> float:
     number = float_of_text(text)
-    if number is not None:
-        return number
-    raise UsageError("--value", "it is not a number", "Write NAME=NUMBER")
+    if number is None:
+        raise UsageError("--value", "it is not a number", "Write NAME=NUMBER")
+    return number
 
 
 def _read(file: Path, columns: tuple[str, ...]) -> Array:
-    """The columns of a file as float64, rows with a missing value dropped."""
+    """The columns of a file as float64 of shape (n_rows, n_columns), without missing values."""
     from sfumato.data.guard import guarded
 
     def read() -> pa.Table:
@@ -340,15 +366,15 @@ def _read(file: Path, columns: tuple[str, ...]) -> Array:
             return pq.read_table(file, columns=list(columns))
         return csv.read_csv(file).select(list(columns))
 
+    def numbers(found: pa.Table) -> Array:
+        arrays = [found[name].to_numpy(zero_copy_only=False) for name in columns]
+        return np.stack([array.astype(float) for array in arrays], axis=1)
+
+    # An error of an engine may quote a value, so each of its steps is guarded.
     found = guarded(str(file), read)
     if set(columns) - set(found.column_names):
         raise DataError(
             str(file), "a column is missing", f"Give a file with the columns {', '.join(columns)}"
         )
-    values = guarded(
-        str(file),
-        lambda: np.stack(
-            [found[name].to_numpy(zero_copy_only=False).astype(float) for name in columns], axis=1
-        ),
-    )
+    values = guarded(str(file), lambda: numbers(found))
     return np.asarray(values[~np.isnan(values).any(axis=1)])

@@ -1,4 +1,4 @@
-"""How commands speak: tables and JSON on stdout, progress and remarks on stderr."""
+"""How commands print: tables and JSON on stdout, progress and messages on stderr."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 ROWS_SHOWN = 20
-PATIENCE = 1.0  # seconds before a progress bar appears
+BAR_DELAY = 1.0  # seconds before a progress bar appears
 
 
 def talk(message: str) -> None:
-    """Say something to the person, not to the pipe."""
+    """Print a message for the person, on stderr."""
     click.echo(printable_lines(message), err=True)
 
 
@@ -36,39 +36,58 @@ def say(message: str) -> None:
 
 
 def emit_json(value: object) -> None:
-    """Print JSON on stdout: the same value, with what would steer a terminal as JSON's own escapes."""
+    """Print a value as JSON on stdout."""
     click.echo(plain_json(to_bytes(value).decode()))
 
 
 def plain_json(text: str) -> str:
-    """JSON without a character that steers a terminal or hides in it; what is read back is the same. Line breaks stand between tokens.
+    """JSON in which characters that steer a terminal, or hide in it, are escaped.
+
+    What is read back is the same. Line breaks can only stand between tokens, and stay.
 
     >>> plain_json('"a\\u202eb"') == '"a' + chr(92) + 'u202eb"'
     True
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        c if c == "\n" or printable(c) == c else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f"
-        for c in text
-    )
+    return "".join(_escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    if character == "\n" or printable(character) == character:
+        return character
+    # json.dumps leaves DEL as it is.
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None
 ) -> None:
     """Print a table: framed and shortened on a terminal, tab-separated and whole in a pipe."""
-    if not sys.stdout.isatty():
-        if title:
-            click.echo(f"# {printable(title)}")
-        click.echo(
-            "\n".join("\t".join(printable(str(cell)) for cell in row) for row in [columns, *rows])
-        )
-        return
+    if sys.stdout.isatty():
+        _framed_table(columns, rows, title)
+    else:
+        _plain_table(columns, rows, title)
+
+
+def _plain_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None
+) -> None:
+    if title:
+        click.echo(f"# {printable(title)}")
+    lines = ["\t".join(printable(str(cell)) for cell in row) for row in [columns, *rows]]
+    click.echo("\n".join(lines))
+
+
+def _framed_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None
+) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    # Everything is passed as Text: in a plain str, rich would take a label in square brackets for
+    # markup.
     drawn = Table(
         title=None if title is None else Text(printable(title)),
         title_justify="left",
@@ -76,23 +95,21 @@ def table(
         header_style="dim",
     )
     for i, column in enumerate(columns):
-        drawn.add_column(
-            Text(printable(column)),
-            justify="right" if rows and isinstance(rows[0][i], int | float) else "left",
-        )
-    for row in rows[:ROWS_SHOWN]:  # as Text: a label in square brackets is no markup
-        shown = (
-            f"{cell:,}"
-            if isinstance(cell, int)
-            else f"{cell:g}"
-            if isinstance(cell, float)
-            else printable(str(cell))
-            for cell in row
-        )
-        drawn.add_row(*map(Text, shown))
+        is_number = bool(rows) and isinstance(rows[0][i], int | float)
+        drawn.add_column(Text(printable(column)), justify="right" if is_number else "left")
+    for row in rows[:ROWS_SHOWN]:
+        drawn.add_row(*[Text(_cell_text(cell)) for cell in row])
     Console().print(drawn)
     if len(rows) > ROWS_SHOWN:
         talk(f"... {len(rows) - ROWS_SHOWN:,} more rows: use --json, --out, or a pipe")
+
+
+def _cell_text(cell: object) -> str:
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if isinstance(cell, float):
+        return f"{cell:g}"
+    return printable(str(cell))
 
 
 def show_releases(
@@ -105,46 +122,53 @@ def show_releases(
         emit_json([_plain(release) for release in releases])
         return
     for release in releases:
-        frame = _for_people(release.to_frame())
-        table(
-            frame.column_names,
-            list(zip(*(column.to_pylist() for column in frame.columns), strict=True)),
-            release.title,
-        )
-        talk(accuracy_sentence(release) or "It states no accuracy.")
-        talk(release.guarantee.counted)
-        talk(release.guarantee.sentence())
+        _show_release(release)
     receipt = releases[0].receipt
     if receipt is not None:
         talk(
-            f"Receipt: {receipt.charged} charged to account {receipt.account!r}, entry {receipt.entry}, {receipt.time}."
+            f"Receipt: {receipt.charged} charged to account {receipt.account!r}, "
+            f"entry {receipt.entry}, {receipt.time}."
         )
     if charged is not None:
         talk(charged)
 
 
+def _show_release(release: Release) -> None:
+    """Print the table on stdout; its accuracy and guarantee on stderr."""
+    frame = _for_people(release.to_frame())
+    columns = [column.to_pylist() for column in frame.columns]
+    table(frame.column_names, list(zip(*columns, strict=True)), release.title)
+    talk(accuracy_sentence(release) or "It states no accuracy.")
+    talk(release.guarantee.counted)
+    talk(release.guarantee.sentence())
+
+
 def _for_people(frame: pa.Table) -> pa.Table:
     """On a terminal bins have their names only; in a pipe they keep their edges as numbers."""
-    ends = [f"{name}{end}" for name in frame.column_names for end in ("_lower", "_upper")]
-    return (
-        frame.drop_columns([name for name in ends if name in frame.column_names])
-        if sys.stdout.isatty()
-        else frame
-    )
+    if not sys.stdout.isatty():
+        return frame
+    ends = {f"{name}{end}" for name in frame.column_names for end in ("_lower", "_upper")}
+    return frame.drop_columns([name for name in frame.column_names if name in ends])
 
 
 def _plain(release: Release) -> dict[str, object]:
-    """A release as it is saved, and beside it what people are shown: the table, by columns, and how accurate it is, of which rows."""
+    """A release as JSON: as it is saved, and in addition its table by columns and its accuracy."""
     saved: dict[str, object] = msgspec.json.decode(to_bytes(release))
     return saved | {"table": release.to_frame().to_pydict(), "accuracy": accuracy_sentence(release)}
 
 
 def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:
-    """Save releases as numbered JSON files."""
+    """Save releases as numbered JSON files, and return their paths.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = error.strerror or "the folder cannot be made"
+        obstacle = error.strerror or "the folder cannot be made"
     else:
         paths = [
             release.save(folder / f"{i:02d}-{_slug(release.title)}.json")
@@ -152,21 +176,29 @@ def save_all(releases: Sequence[Release], folder: Path) -> list[Path]:
         ]
         talk(f"Saved {len(paths)} release{'s' if len(paths) > 1 else ''} in {folder}")
         return paths
-    raise DataError(f"saving to {folder}", reason, "Choose a folder that can be written")
+    raise DataError(f"saving to {folder}", obstacle, "Choose a folder that can be written")
 
 
 def _slug(title: str) -> str:
-    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())[:60]
+    """A title as part of a file name: its letters and digits, joined by hyphens."""
+    cleaned = "".join(c if c.isalnum() else " " for c in title.lower())
+    return "-".join(cleaned.split())[:60]
 
 
 @contextmanager
 def scanning(what: str = "Reading") -> Iterator[Callable[[int, int | None], None]]:
-    """A progress bar for a scan that takes longer than a second, on a terminal only."""
+    """A progress bar for a scan that takes longer than a second; on a terminal only.
+
+    Yields
+    ------
+    callable
+        To be called with the number of rows read and the total, None if it is not known.
+    """
     started = time.monotonic()
     bars: list[Progress] = []
 
     def report(done: int, total: int | None) -> None:
-        if not bars and sys.stderr.isatty() and time.monotonic() - started > PATIENCE:
+        if not bars and sys.stderr.isatty() and time.monotonic() - started > BAR_DELAY:
             bars.append(_bar())
             bars[0].start()
             bars[0].add_task(what, total=total, rate="")
@@ -191,12 +223,11 @@ def _bar() -> Progress:
         TimeRemainingColumn,
     )
 
-    said, rate = TextColumn("{task.description}"), TextColumn("rows, {task.fields[rate]}")
     return Progress(
-        said,
+        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        rate,
+        TextColumn("rows, {task.fields[rate]}"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,

@@ -1,4 +1,4 @@
-"""``sfumato partition``: a private map of numeric columns of one file."""
+"""``sfumato partition``: a map of numeric columns of one file."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+import msgspec
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import listed_question, tag_of
+from sfumato.cli.option_types import FLOAT, INTEGER
 from sfumato.cli.options import (
-    FLOAT,
-    INTEGER,
     charged_option,
     cost_options,
     fresh_option,
@@ -22,87 +22,134 @@ from sfumato.cli.options import (
     source_options,
 )
 from sfumato.cli.output import talk
-from sfumato.cli.publishing import Publishing, made, publish
-from sfumato.cli.targets import NewFile
+from sfumato.cli.output_paths import NewFile
+from sfumato.cli.publishing import PublishSettings, made, publish
 from sfumato.errors import UsageError
 from sfumato.lazily import listed
 from sfumato.partition.partition import Partition
 
-SHORT = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
-PLACES = [place for place in listed("questions").values() if place.startswith("sfumato.partition.")]
-KINDS = [listed_question(place) for place in PLACES]
-METHODS = {SHORT.get(tag_of(kind), tag_of(kind)): kind for kind in KINDS}
+SHORT_NAMES = {"adaptive-grid": "adaptive", "multi-quantile": "quantile"}
 
 
-@click.command(short_help="Publish a private map.")
+def _methods() -> dict[str, type[AnyQuestion]]:
+    """The partitioners of the library by the names that --method takes."""
+    found = {}
+    for place in listed("questions").values():
+        if place.startswith("sfumato.partition."):
+            kind = listed_question(place)
+            tag = tag_of(kind)
+            found[SHORT_NAMES.get(tag, tag)] = kind
+    return found
+
+
+METHODS = _methods()
+
+
+class PartitionSettings(msgspec.Struct, frozen=True):
+    """How space is divided."""
+
+    method: str | None
+    partitions: int | None
+    depth: int | None
+    fanout: int | None
+    stop_below: float | None
+
+    def question(self, axes: tuple[str, ...]) -> AnyQuestion:
+        """The partitioner that these options describe."""
+        options = {
+            "partitions": self.partitions,
+            "depth": self.depth,
+            "fanout": self.fanout,
+            "stop_below": self.stop_below,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        method = self.method or ("auto" if self.partitions is None else "uniform")
+        return _partitioner(method, axes, given)
+
+
+@click.command(short_help="Publish a map.")
 @source_options()
 @click.option(
     "--method",
     type=click.Choice(list(METHODS)),
-    help="How space is divided; auto, or uniform where --partitions is given.",
+    help="How space is divided into cells.  [default: auto, or uniform if --partitions is given]",
 )
 @click.option(
     "--partitions",
     type=INTEGER,
-    help="uniform: number of cells to aim at; else EUGkM's rule decides from a noisy count.",
+    help="For uniform: approximate number of cells."
+    "  [default: by EUGkM's rule, from a noisy count of the rows]",
 )
 @click.option(
-    "--depth", type=INTEGER, help="binary, median, quantile: how many times a box is split at most."
+    "--depth",
+    type=INTEGER,
+    help="For binary, median, quantile: the largest number of times that a cell is split."
+    "  [default: 8; quantile: 3]",
 )
 @click.option(
-    "--fanout", type=INTEGER, help="quantile, privtree: into how many boxes a box is split."
+    "--fanout",
+    type=INTEGER,
+    help="For quantile, privtree: the number of parts into which a cell is split."
+    "  [default: quantile: 4; privtree: 2]",
 )
 @click.option(
     "--stop-below",
     type=FLOAT,
-    help="binary, median, quantile: a box with fewer rows, by a noisy count, is not split.",
+    help="For binary, median, quantile: a cell with fewer rows than this, by a noisy count, is "
+    "not split.  [default: no limit]",
 )
-@click.option("--geojson", type=NewFile(), help="Also write the cells as GeoJSON.")
+@click.option(
+    "--geojson",
+    type=NewFile(),
+    help="Also write the cells of two columns, longitude and latitude, as GeoJSON to this file.",
+)
 @cost_options
 @charged_option
 @fresh_option
 @out_option
 @plot_option()
 @json_option
-@gathers(Publishing)
+@gathers(PublishSettings)
+@gathers(PartitionSettings)
 def partition(
-    told: Publishing,
-    method: str | None,
-    partitions: int | None,
-    depth: int | None,
-    fanout: int | None,
-    stop_below: float | None,
+    partition_settings: PartitionSettings,
+    settings: PublishSettings,
     geojson: Path | None,
 ) -> None:
-    """Publish where the rows of FILE (Parquet or CSV) lie: disjoint cells of numeric axes, each with a noisy count.
+    """Publish where the rows of FILE (Parquet or CSV) lie: a map of numeric columns.
 
-    Example: sfumato partition cities.parquet --axis longitude=-180..180 --axis latitude=-90..90 --epsilon 1 --budget 2
+    The space of the columns is divided into cells that do not overlap, and each cell has a noisy
+    count of its rows.
+
+    Example: sfumato partition cities.parquet --axis longitude=-180..180 --axis latitude=-90..90
+    --epsilon 1 --budget 2
     """
-    domain = told.domain()
+    domain = settings.domain()
     if geojson is not None and len(domain) != 2:
         raise UsageError(
             f"--geojson of {len(domain)} axes",
             "GeoJSON takes two",
             "Partition two axes, longitude and latitude",
         )
-    options = {"partitions": partitions, "depth": depth, "fanout": fanout, "stop_below": stop_below}
-    asked = {name: value for name, value in options.items() if value is not None}
-    chosen = method or ("auto" if partitions is None else "uniform")
-    answer = publish(told, domain, _partitioner(chosen, tuple(domain), asked))
+    answer = publish(settings, domain, partition_settings.question(tuple(domain)))
     if geojson is not None and isinstance(answer, Partition):
         answer.to_geojson(geojson)
         talk(f"GeoJSON: {geojson}")
 
 
-def _partitioner(method: str, axes: tuple[str, ...], asked: Mapping[str, object]) -> AnyQuestion:
-    """The question that the options describe; an option that the method does not know is refused."""
+def _partitioner(method: str, axes: tuple[str, ...], given: Mapping[str, object]) -> AnyQuestion:
+    """Make the question. An option that the method does not have is refused."""
     kind = METHODS[method]
-    for name in asked:
+    for name in given:
         if name not in kind.__struct_fields__:
-            fits = ", ".join(
-                word for word, other in METHODS.items() if name in other.__struct_fields__
+            others = [
+                other
+                for other, other_kind in METHODS.items()
+                if name in other_kind.__struct_fields__
+            ]
+            raise UsageError(
+                f"--{name.replace('_', '-')} with --method {method}",
+                f"it belongs to {', '.join(others)}",
+                "Leave it out, or choose another method",
             )
-            obstacle = f"it belongs to {fits}"
-            remedy = "Leave it out, or choose another method"
-            raise UsageError(f"--{name.replace('_', '-')} with --method {method}", obstacle, remedy)
-    return made(kind, {"axes": axes, **asked})
+    return made(kind, {"axes": axes, **given})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -12,19 +12,22 @@ from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.answers.registry import answer_of, tag_of
 from sfumato.answers.release import Release
-from sfumato.cli.options import opened, parse_axes
+from sfumato.cli.options import opened
 from sfumato.cli.output import scanning, show_releases, talk
+from sfumato.cli.parsing import parse_axes, parse_budget
 from sfumato.domain import Domain
 from sfumato.errors import DataError, SfumatoError, UsageError
-from sfumato.privacy.measures import CentralMeasure, measure_of
 from sfumato.privacy.unit import Neighbours, Unit
+
+if TYPE_CHECKING:
+    from sfumato.data import Source
 
 Q = TypeVar("Q", bound=AnyQuestion)
 R = TypeVar("R", bound=Release)
 
 
 def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
-    """A question of these fields, checked as the same fields of a plan are.
+    """Make a question of these fields, checked as the same fields of a plan are.
 
     Raises
     ------
@@ -34,6 +37,7 @@ def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
     try:
         question: Q = from_plain({"type": tag_of(kind)} | dict(fields), kind)
     except msgspec.ValidationError as error:
+        # msgspec wraps what the question itself raised, which is the better sentence.
         if isinstance(error.__cause__, SfumatoError):
             raise error.__cause__ from None
         remedy = "Correct that option; --help lists all"
@@ -41,8 +45,8 @@ def made(kind: type[Q], fields: Mapping[str, object]) -> Q:
     return question
 
 
-class Publishing(msgspec.Struct, frozen=True):
-    """What a command is told that asks one question about one file; see ``cli.options``."""
+class PublishSettings(msgspec.Struct, frozen=True):
+    """The options of a command that asks one question about one file: see ``cli.options``."""
 
     file: Path | None
     axes: tuple[str, ...]
@@ -69,67 +73,80 @@ class Publishing(msgspec.Struct, frozen=True):
         """What one person can change."""
         return Unit(self.rows_per_person, self.neighbours, self.person)
 
+    def source(self, domain: Domain) -> Source:
+        """FILE, bounded for each person."""
+        from sfumato.data import source
 
-def publish(told: Publishing, domain: Domain, question: Question[R]) -> R:
-    """Ask one question about one file, and show the answer."""
-    from sfumato.data import source
-    from sfumato.ledger import written
-    from sfumato.publishing.publisher import Publisher
-
-    if told.plot is not None and answer_of(type(question)).plot is Release.plot:
-        asked = f"--plot of a {type(question).__name__}"
-        raise UsageError(asked, "its answer has no picture", "Leave --plot out")
-    src = source(
-        told.file,
-        domain,
-        person=told.person,
-        rows_per_person=told.rows_per_person,
-        neighbours=told.neighbours,
-        version=told.data_version,
-    )
-    total = _total(told.budget, told.rho is not None)
-    # An account is bound to its person column for good, so a slip in a name is found before it is opened.
-    src.require([question.needs(src.domain).lattice])
-    with (
-        Publisher(src, ledger=opened(told.ledger), account=told.account, budget=total) as publisher,
-        scanning() as progress,
-    ):
-        answer = publisher.release(
-            question,
-            epsilon=told.epsilon,
-            delta=told.delta,
-            rho=told.rho,
-            fresh=told.fresh,
-            progress=progress,
+        return source(
+            self.file,
+            domain,
+            person=self.person,
+            rows_per_person=self.rows_per_person,
+            neighbours=self.neighbours,
+            version=self.data_version,
         )
-        state = publisher.account
+
+
+def publish(settings: PublishSettings, domain: Domain, question: Question[R]) -> R:
+    """Ask one question about one file, and show the answer."""
+    if settings.plot is not None:
+        _require_picture(type(question))
+    source = settings.source(domain)
+    # An account is bound to its person column for good, so that a misspelt column has to be found
+    # before the account is opened.
+    source.require([question.needs(source.domain).lattice])
+    answer, remaining = _released(settings, source, question)
     paid = "Nothing was spent: this is the stored answer. " if answer.replayed else ""
-    charged = f"{paid}Remaining: {written(state.rule, state.remaining)}."
-    show_releases([answer], as_json=told.as_json, out=told.out, charged=charged)
-    if told.plot is not None:
-        save_plot(answer, told.plot)
-        talk(f"Plot: {told.plot}")
+    show_releases(
+        [answer],
+        as_json=settings.as_json,
+        out=settings.out,
+        charged=f"{paid}Remaining: {remaining}.",
+    )
+    if settings.plot is not None:
+        save_plot(answer, settings.plot)
+        talk(f"Plot: {settings.plot}")
     return answer
 
 
-def _total(budget: str | None, gaussian: bool) -> CentralMeasure | None:
-    """Read --budget in the measure of the release."""
-    if budget is None:
-        return None
-    if gaussian:
-        return measure_of("--budget", rho=budget)
-    epsilon, comma, delta = budget.partition(",")
-    return measure_of("--budget", epsilon=epsilon, delta=delta if comma else 0)
+def _released(settings: PublishSettings, source: Source, question: Question[R]) -> tuple[R, str]:
+    """The answer, and what remains of the account afterwards."""
+    from sfumato.ledger import written
+    from sfumato.publishing.publisher import Publisher
+
+    budget = parse_budget(settings.budget, gaussian=settings.rho is not None)
+    publisher = Publisher(
+        source, ledger=opened(settings.ledger), account=settings.account, budget=budget
+    )
+    with publisher, scanning() as progress:
+        answer = publisher.release(
+            question,
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            rho=settings.rho,
+            fresh=settings.fresh,
+            progress=progress,
+        )
+        account = publisher.account
+    return answer, written(account.rule, account.remaining)
+
+
+def _require_picture(kind: type[Question[R]]) -> None:
+    """Refuse --plot for an answer that cannot be drawn: before it is paid for."""
+    if answer_of(kind).plot is Release.plot:
+        asked = f"--plot of a {kind.__name__}"
+        raise UsageError(asked, "its answer has no picture", "Leave --plot out")
 
 
 def save_plot(answer: Release, path: Path) -> None:
-    """Draw a release into a file whose ending names the format."""
+    """Draw a release to a file. The ending of its name sets the format."""
     from sfumato.charts import style
 
     try:
         style.save(style.figure_of(answer.plot()), path)
     except (OSError, ValueError):
-        reason = "the file cannot be written"
+        # The error is raised below, outside this block, so that it carries no frame of the drawing.
+        obstacle = "the file cannot be written"
     else:
         return
-    raise DataError(f"drawing to {path}", reason, "Choose a path that can be written")
+    raise DataError(f"drawing to {path}", obstacle, "Choose a path that can be written")

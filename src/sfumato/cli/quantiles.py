@@ -14,7 +14,7 @@ from sfumato.cli.options import (
     plot_option,
     source_options,
 )
-from sfumato.cli.publishing import Publishing, publish
+from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain import Interval
 from sfumato.quantiles import Quantiles
 
@@ -22,28 +22,39 @@ from sfumato.quantiles import Quantiles
 @click.command(short_help="Publish quantiles.")
 @source_options()
 @click.option(
-    "--at", default="0.25,0.5,0.75", show_default=True, help="Which quantiles, between 0 and 1."
+    "--at",
+    default="0.25,0.5,0.75",
+    show_default=True,
+    help="The quantiles, as increasing shares of the rows between 0 and 1, separated by commas.",
 )
-@click.option("--by", help="Labels that divide the rows: the name of an axis NAME=a,b,c.")
+@click.option(
+    "--by",
+    help="Column of labels, declared by --axis NAME=a,b,c: the quantiles of each label's rows."
+    "  [default: of all rows]",
+)
 @click.option(
     "--method",
     type=click.Choice(["auto", "joint", "recursive", "tree"]),
     default="auto",
     show_default=True,
-    help="How they are chosen.",
+    help="Algorithm: all at once (joint), one after another by halving (recursive), from noisy "
+    "counts (tree); auto chooses by the number of quantiles.",
 )
 @cost_options
 @charged_option
 @fresh_option
 @out_option
-@plot_option("them")
+@plot_option("the answers")
 @json_option
-@gathers(Publishing)
-def quantiles(told: Publishing, at: str, by: str | None, method: str) -> None:
-    """Publish below which values given shares of the rows of FILE (Parquet or CSV) lie, for each numeric axis.
+@gathers(PublishSettings)
+def quantiles(settings: PublishSettings, at: str, by: str | None, method: str) -> None:
+    """Publish medians, quartiles and other quantiles of the numeric columns of FILE.
 
-    Example: sfumato quantiles flights.parquet --axis delay=-60..240 --axis kind=a,b --by kind --epsilon 0.5 --budget 2
+    FILE is Parquet or CSV. A quantile at 0.9 is the value below which 90% of the rows lie.
+
+    Example: sfumato quantiles flights.parquet --axis delay=-60..240 --axis kind=a,b --by kind
+    --epsilon 0.5 --budget 2
     """
-    domain = told.domain()
+    domain = settings.domain()
     names = tuple(domain.of_kind(Interval))
-    publish(told, domain, Quantiles(names or None, at=at.split(","), by=by, method=method))
+    publish(settings, domain, Quantiles(names or None, at=at.split(","), by=by, method=method))

@@ -1,4 +1,4 @@
-"""``sfumato report``: saved releases as one page."""
+"""``sfumato report``: write saved releases as one HTML page."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import click
 
 from sfumato.cli.options import json_option
 from sfumato.cli.output import emit_json, say
+from sfumato.cli.output_paths import NewFile
 from sfumato.cli.saved import saved
-from sfumato.cli.targets import NewFile
 
 
 @click.command()
@@ -19,12 +19,15 @@ from sfumato.cli.targets import NewFile
     type=NewFile(),
     default=Path("report.html"),
     show_default=True,
-    help="The page to write.",
+    help="File to write the page to.",
 )
-@click.option("--title", help="Heading of the page.")
+@click.option("--title", help="Heading of the page.  [default: What was released]")
 @json_option
 def report(releases: tuple[Path, ...], out: Path, title: str | None, as_json: bool) -> None:
-    """Turn RELEASES (JSON files that were saved) into one HTML page that needs no network."""
+    """Write RELEASES, saved as JSON files, as one HTML page that needs no network.
+
+    Example: sfumato report releases/*.json --out report.html
+    """
     from sfumato.pages import report as write
 
     page = write([saved(path) for path in releases], out, title=title)

@@ -1,4 +1,4 @@
-"""Saved releases as commands read them: also those of questions that installed packages declare."""
+"""Reading saved releases, also those of questions that installed packages declare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from sfumato.errors import DataError
 
 
 def saved(path: Path) -> Release:
-    """Read a release. What is installed decides what is imported, never what the file holds.
+    """Read a release from a file.
+
+    Which packages are imported depends on what is installed, never on what the file says: a file
+    from a stranger must not choose the code that runs.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``sfumato verify``: is this release the one that was published?"""
+"""``sfumato verify``: check that a release is the one that was published."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ from sfumato.errors import DataError, UsageError
 @click.command(short_help="Check that a release is the one that was published.")
 @click.argument("release", type=click.Path(path_type=Path))
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger that was charged for it."
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="For the data custodian: the ledger that was charged for the release.",
 )
-@click.option("--key", help="The custodian's public key, as `sfumato ledger key` printed it.")
+@click.option(
+    "--key",
+    help="For a reader: the custodian's public key, as `sfumato ledger key` prints it.",
+)
 @json_option
 def verify(release: Path, ledger: Path | None, key: str | None, as_json: bool) -> None:
-    """Compare RELEASE, a JSON file, with the ledger that was charged for it, or with the custodian's key.
+    """Check that RELEASE, a JSON file, is the one that was published.
 
-    Exit code 4 if it was edited, or is not to be found.
+    It is compared with the ledger that was charged for it, or its signature is checked with the
+    custodian's public key. Exit code 4 means that it was changed, or is not in the ledger.
     """
     from sfumato.ledger import open_ledger
     from sfumato.publishing.verifying import verify as compare

@@ -1,4 +1,7 @@
-"""Where commands write. Each path is looked at before anything is read or paid, so that a slip in one costs nothing."""
+"""Types of options that name a file or folder to write.
+
+Each path is checked before anything is read or paid, so that a mistake in one costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ PICTURES = (".svg", ".png", ".pdf")
 
 
 class _Target(click.Path):
-    """A path to be written. Subclasses say what stands in its way."""
+    """A path to write to. Subclasses say why one cannot be written."""
 
-    doing, remedy = "writing", "Choose a path that can be written"
+    action = "writing"
+    remedy = "Choose a path that can be written"
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
@@ -27,19 +31,20 @@ class _Target(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
+        """Read the path, and refuse one that cannot be written."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         obstacle = self.obstacle(path)
         if obstacle is not None:
-            raise DataError(f"{self.doing} {path}", obstacle, self.remedy)
+            raise DataError(f"{self.action} {path}", obstacle, self.remedy)
         return path
 
     def obstacle(self, path: Path) -> str | None:
-        """Why it cannot be written, or None."""
+        """Why the path cannot be written; None if it can."""
         raise NotImplementedError
 
 
 class NewFile(_Target):
-    """A file to be written, or written over.
+    """A file to write, or to replace.
 
     Raises
     ------
@@ -48,19 +53,26 @@ class NewFile(_Target):
     """
 
     def obstacle(self, path: Path) -> str | None:
+        """Why the file cannot be written; None if it can."""
         if path.is_dir():
             return "it is a folder"
         if is_database(path):
             return DATABASE
         if path.exists():
             return None if os.access(path, os.W_OK) else "the file may not be written"
-        return (
-            _folder_obstacle(path.parent) if path.parent.exists() else "its folder does not exist"
-        )
+        if not path.parent.exists():
+            return "its folder does not exist"
+        return _folder_obstacle(path.parent)
 
 
 class Picture(NewFile):
-    """The same, with an ending that names a picture format."""
+    """A file to write whose ending names a picture format.
+
+    Raises
+    ------
+    UsageError
+        If the ending names none.
+    """
 
     def convert(
         self,
@@ -68,6 +80,7 @@ class Picture(NewFile):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
+        """Read the path, and refuse one that cannot be written or drawn to."""
         path = super().convert(value, param, ctx)
         if path.suffix.lower() not in PICTURES:
             raise UsageError(
@@ -79,7 +92,7 @@ class Picture(NewFile):
 
 
 class NewFolder(_Target):
-    """A folder to write into, made where there is none.
+    """A folder to write into. It is made if it does not exist.
 
     Raises
     ------
@@ -87,22 +100,23 @@ class NewFolder(_Target):
         If it cannot be made or written.
     """
 
-    doing, remedy = "saving to", "Choose a folder that can be written"
+    action = "saving to"
+    remedy = "Choose a folder that can be written"
 
     def obstacle(self, path: Path) -> str | None:
-        return _folder_obstacle(
-            next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-        )
+        """Why the folder, or the nearest one above it that exists, cannot be written."""
+        above = (path, *path.absolute().parents)
+        return _folder_obstacle(next(folder for folder in above if folder.exists()))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file; what goes wrong at the last moment, such as a full disk, is an error in three parts, too."""
+    """Write a file. A failure at this point, such as a full disk, is a DataError, too."""
     write_bytes(path, text.encode())
 
 
 def _folder_obstacle(folder: Path) -> str | None:
     if not folder.is_dir():
         return f"{folder} is no folder"
-    return (
-        None if os.access(folder, os.W_OK | os.X_OK) else f"the folder {folder} may not be written"
-    )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"the folder {folder} may not be written"
+    return None

@@ -1,4 +1,4 @@
-"""A question of an installed package: in the help, as a command, in a plan, in a report; and what a broken package may spoil."""
+"""Questions of installed packages are commands, and a broken package spoils no other."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ import pytest
 from msgspec.inspect import type_info
 
 import support.tally
-from sfumato.cli.asking import command_of, form_of
+from sfumato.cli.question_command import command_of, form_of
 from sfumato.errors import UsageError
 from sfumato.privacy.measures import PureDP
 from support.installing import installed, python, sfumato
 
 TALLY = Path(support.tally.__file__).read_text("utf-8")
 DOMAIN = "[domain]\nx = { type = 'interval', lower = 0, upper = 3, step = 1 }\n"
-PLAN = f"[source]\npath = 't.parquet'\n{DOMAIN}[budget]\naccount = 'a'\nepsilon = 5\n[release]\nepsilon = 1\n[[questions]]\n"
+PLAN = (
+    f"[source]\npath = 't.parquet'\n{DOMAIN}[budget]\naccount = 'a'\nepsilon = 5\n"
+    "[release]\nepsilon = 1\n[[questions]]\n"
+)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table, a package that is well, and three that are broken: in their module, in a type, in what they name."""
+    """A table, a sound package, and three broken ones: by their module, a type, what they name."""
     found = tmp_path_factory.mktemp("outside")
     installed(
         found / "site", "toy-tally", TALLY, tally="Tally", half_tally="HalfTally", histogram="Tally"
@@ -45,7 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_help_lists_it_by_its_metadata_alone(folder: Path) -> None:
     probe = (
         "import sys; from sfumato.cli import cli; cli.main(['--help'], standalone_mode=False)\n"
-        "print(sorted({'toy_tally', 'broken_one', 'not_one', 'numpy', 'msgspec', 'importlib.metadata'} & set(sys.modules)))"
+        "heavy = {'toy_tally', 'broken_one', 'not_one', 'numpy', 'msgspec', 'importlib.metadata'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     out = python(folder, probe)
     own, others = out.split("Questions of installed packages:")
@@ -170,7 +174,7 @@ def test_a_plan_asks_it_by_its_tag(found: dict[str, tuple[int, str, str]]) -> No
     assert (answer["type"], len(answer["counts"])) == ("tally-release", 3)
 
 
-def test_the_audit_catches_its_twin_that_adds_half_the_noise(
+def test_the_audit_catches_its_broken_version_with_half_the_noise(
     found: dict[str, tuple[int, str, str]],
 ) -> None:
     code, out, _ = found["audit"]
@@ -185,26 +189,22 @@ def test_broken_packages_stand_in_nobodys_way(found: dict[str, tuple[int, str, s
 
 
 def test_what_cannot_be_asked_is_one_sentence(found: dict[str, tuple[int, str, str]]) -> None:
-    for said in REFUSED:
-        code, out, err = found[said]
+    for message in REFUSED:
+        code, out, err = found[message]
         assert (code, out) == (2, ""), err
-        assert said in err
-        assert "fault of ours" not in err
+        assert message in err
+        assert "report this line" not in err
 
 
 def test_only_what_is_installed_is_imported(
     folder: Path, found: dict[str, tuple[int, str, str]]
 ) -> None:
-    """Python imports what it is told to, the command line what is installed; what the file holds decides nothing."""
+    """The content of a saved file never decides what is imported."""
     assert found["asked"][0] == 0
-    said = python(
-        folder,
-        f"import sfumato as sf\ntry: sf.load({SAVED!r})\nexcept sf.DataError as error: print(error)",
-    )
-    assert (
-        "it holds a 'tally-release', which no imported package has registered. Import the package that defines it"
-        in said
-    )
+    loading = f"import sfumato as sf\ntry: sf.load({SAVED!r})\nexcept sf.DataError as e: print(e)"
+    message = python(folder, loading)
+    assert "it holds a 'tally-release', which no imported package has registered" in message
+    assert "Import the package that defines it" in message
     (elsewhere,) = sfumato(folder, ["verify", SAVED, "--key", "0"], site="nowhere")
     assert elsewhere[0] == 4
     assert "tally-release" in elsewhere[2]
@@ -237,7 +237,7 @@ def test_the_form_of_a_field(kind: object, reads: str | None, several: bool, fla
 
 
 def test_a_field_without_a_form_must_have_a_default() -> None:
-    with pytest.raises(UsageError, match="its field 'by_mark' has no form as an option"):
+    with pytest.raises(UsageError, match="its field 'by_mark' cannot be written as an option"):
         command_of("strict", Strict)
 
 

@@ -27,22 +27,21 @@ def sound(monkeypatch):
     )[:2]
     monkeypatch.setattr(subjects, "SUBJECTS", few)
     monkeypatch.setattr(subjects.examples, "subjects", lambda kinds: ())
-    monkeypatch.setattr(
-        "os.cpu_count", lambda: 1
-    )  # fresh processes would not know of these subjects
+    # Fresh processes would not know of these subjects.
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
     return few
 
 
 @pytest.fixture
 def broken(sound, monkeypatch):
-    twins = [
-        Subject(twin.name, twin.unit, CLAIM, twin.mechanism, UNIVERSE, runs=300) for twin in BROKEN
+    faulty = [
+        Subject(one.name, one.unit, CLAIM, one.mechanism, UNIVERSE, runs=300) for one in BROKEN
     ]
-    monkeypatch.setattr(subjects, "SUBJECTS", (*sound, *twins))
+    monkeypatch.setattr(subjects, "SUBJECTS", (*sound, *faulty))
     monkeypatch.setattr("os.cpu_count", lambda: 1)
 
 
-def test_a_sound_house(sound, capsys):
+def test_sound_mechanisms_give_exit_code_0(sound, capsys):
     assert run(["audit"]) == 0
     out, err = capsys.readouterr()
     lines = [line.split("\t") for line in out.splitlines()]
@@ -51,7 +50,7 @@ def test_a_sound_house(sound, capsys):
     assert "None of 2 subjects" in err
 
 
-def test_a_twin_that_spends_too_much(broken, capsys):
+def test_a_broken_mechanism_gives_exit_code_70(broken, capsys):
     assert run(["audit", "--only", "half the noise"]) == 70
     assert "EXCEEDS" in capsys.readouterr().out
     assert run(["audit", "--only", "noise of numpy", "--quick"]) == 70
@@ -60,7 +59,7 @@ def test_a_twin_that_spends_too_much(broken, capsys):
 
 
 def test_a_row_without_power_is_no_failure_and_never_ok(sound, monkeypatch, capsys):
-    """Neither half nor a quarter of the noise would be seen in ten runs: the table, the JSON and the last line say so."""
+    """Ten runs would see neither half nor a quarter of the noise, and every output says so."""
     blind = dataclasses.replace(
         sound[0],
         name="Blind",

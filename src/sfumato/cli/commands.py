@@ -1,0 +1,152 @@
+"""The list of commands, each imported only when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from sfumato._version import __version__
+
+if TYPE_CHECKING:
+    from sfumato.answers.installed import Declared
+
+# Importing numpy and pyarrow takes most of a second, so that `sfumato --help` imports no command.
+COMMANDS = {
+    "audit": (
+        "sfumato.cli.audit",
+        "Test whether each mechanism keeps within its privacy claim.",
+    ),
+    "bench": ("sfumato.cli.bench", "Measure the speed of Sfumato and of comparable libraries."),
+    "check": (
+        "sfumato.cli.check",
+        "Count rows that a release would drop or clamp. Not for publication.",
+    ),
+    "choose": (
+        "sfumato.cli.choose",
+        "Find which epsilon is both accurate enough and safe enough.",
+    ),
+    "cluster": ("sfumato.cli.cluster", "Publish the centres of clusters in one file (k-means)."),
+    "demo": ("sfumato.cli.demo", "Publish the two example tables and write a report."),
+    "doctor": ("sfumato.cli.doctor", "Check that this machine is fit to publish."),
+    "histogram": ("sfumato.cli.histogram", "Publish counts by category and bin from one file."),
+    "init": ("sfumato.cli.init", "Write a plan to fill in, from the columns of a file."),
+    "ledger": ("sfumato.cli.ledger", "Open, list and verify privacy accounts."),
+    "local": ("sfumato.cli.local", "Cluster people without a trusted curator."),
+    "partition": (
+        "sfumato.cli.partition",
+        "Publish a map: cells of numeric columns of one file, and their counts.",
+    ),
+    "preview": (
+        "sfumato.cli.plans",
+        "Show the cost and accuracy of a plan without reading the data.",
+    ),
+    "quantiles": (
+        "sfumato.cli.quantiles",
+        "Publish medians, quartiles and other quantiles of one file.",
+    ),
+    "release": ("sfumato.cli.plans", "Publish the answers to a plan."),
+    "report": ("sfumato.cli.report", "Write saved releases as one HTML page."),
+    "stream": ("sfumato.cli.stream", "Publish a running total, step by step."),
+    "verify": ("sfumato.cli.verify", "Check that a release is the one that was published."),
+}
+
+COMMAND_OF_PACKAGE = {"clustering": "cluster"}  # the only question package with another name
+COMMAND_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+def own_questions() -> dict[str, str]:
+    """The library's questions that no command above asks, by the name of the command made for them.
+
+    Returns
+    -------
+    dict
+        From command name to "module:class".
+    """
+    from sfumato.lazily import listed
+
+    found = {}
+    for name, place in listed("questions").items():
+        module = place.partition(":")[0]
+        package = module.split(".")[1]
+        if COMMAND_OF_PACKAGE.get(package, package) not in COMMANDS:
+            command_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+            found[command_name] = place
+    return found
+
+
+def outside_questions() -> dict[str, Declared]:
+    """Questions of installed packages by command name, read from metadata: nothing is imported."""
+    from sfumato.answers.installed import declared
+
+    taken = {*COMMANDS, *own_questions()}
+    others = [found for found in declared() if found.name not in taken]
+    return {found.name: found for found in others if COMMAND_NAME.fullmatch(found.name)}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, sorted."""
+        return sorted({*COMMANDS, *own_questions(), *outside_questions()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import or make the command of this name; None if there is none."""
+        if cmd_name in COMMANDS:
+            module, _ = COMMANDS[cmd_name]
+            command: click.Command = getattr(importlib.import_module(module), cmd_name)
+            return command
+        own = own_questions()
+        outside = outside_questions()
+        if cmd_name not in {*own, *outside}:
+            return None
+        from sfumato.answers import registry
+        from sfumato.cli.question_command import command_of
+
+        if cmd_name in own:
+            return command_of(cmd_name, registry.listed_question(own[cmd_name]))
+        return command_of(cmd_name, registry.declared_question(outside[cmd_name]))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for an unknown name, fail with the nearest known one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            known = self.list_commands(ctx)
+            if args[0] not in known:
+                from sfumato.errors import nearest
+
+                ctx.fail(f"There is no command {args[0]!r}; {nearest(args[0], known)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands for --help, without importing any."""
+        from sfumato.lazily import described
+
+        own = {name: text for name, (_, text) in COMMANDS.items()}
+        for name, place in own_questions().items():
+            kind = place.partition(":")[2]
+            own[name] = described("questions").get(kind, f"Ask sfumato.{kind} about one file.")
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(own.items()))
+        outside = outside_questions()
+        if outside:
+            rows = [(name, f"From the package {found.package}.") for name, found in outside.items()]
+            with formatter.section("Questions of installed packages"):
+                formatter.write_dl(rows)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 2 usage, 3 budget, 4 data, 5 ledger, 70 a bug in Sfumato.",
+)
+@click.version_option(__version__, prog_name="sfumato")
+def cli() -> None:
+    """Publish statistics about people under differential privacy.
+
+    Each command has its own --help. To begin: sfumato demo
+    """

@@ -1,0 +1,51 @@
+"""Types of option values that click itself does not read strictly enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from sfumato.errors import shown
+from sfumato.numbers import float_of_text, whole_of_text
+
+
+class Reading(click.ParamType):  # type: ignore[type-arg]  # before click 8.4 it takes no parameter
+    """Text that a function reads, or refuses by returning None.
+
+    Click's own numbers accept underscores and the digits of every script.
+    """
+
+    def __init__(self, name: str, read: Callable[[str], object], wanted: str) -> None:
+        self.name = name
+        self.read = read
+        self.wanted = wanted
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        """Read a value from the command line; one that is read already passes as it is."""
+        found = self.read(value) if isinstance(value, str) else value
+        if found is None:
+            self.fail(f"{shown(value)} is not {self.wanted}.", param, ctx)
+        return found
+
+
+class Several(Reading):
+    """Values separated by commas."""
+
+    def __init__(self, each: click.ParamType[object]) -> None:
+        super().__init__(each.name, str, "a list")
+        self.each = each
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[object, ...]:
+        """Read each of the values."""
+        parts = value.split(",") if isinstance(value, str) else [value]
+        stripped = (part.strip() if isinstance(part, str) else part for part in parts)
+        return tuple(self.each.convert(part, param, ctx) for part in stripped)
+
+
+INTEGER = Reading("integer", whole_of_text, "a whole number of at most 400 digits")
+FLOAT = Reading("float", float_of_text, "a finite number")

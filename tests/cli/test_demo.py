@@ -1,0 +1,20 @@
+"""``sfumato demo``: the same answers again, for free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_the_demo_runs_and_runs_again_for_free(sfumato: Run) -> None:
+    code, out, err = sfumato("demo")
+    assert code == 0, err
+    page = Path(out.removeprefix("Report: ").strip())
+    assert page.stat().st_size > 50_000
+    saved = {path.name: path.read_bytes() for path in page.parent.glob("*.json")}
+    assert len(saved) == 7
+    assert sfumato("demo")[0] == 0
+    assert saved == {path.name: path.read_bytes() for path in page.parent.glob("*.json")}
+    assert sfumato("ledger", "verify", "--ledger", page.parent / "budget.db")[0] == 0
