@@ -1,4 +1,4 @@
-"""The sampled audit comes close to what is spent, rarely goes beyond it, and sees through half the noise."""
+"""The sampled bound is near the true loss, rarely above it, and detects half the noise."""
 
 import math
 from fractions import Fraction
@@ -28,7 +28,7 @@ EPSILON = float(CLAIM.epsilon)
 
 
 def noisy(law, shift, runs, bits):
-    """Outputs on a data set whose counts lie ``shift`` above nought."""
+    """Outputs on a data set whose true counts are ``shift``."""
     return np.stack([law.sample(runs, bits) + s for s in shift], axis=1)
 
 
@@ -39,55 +39,59 @@ def test_laplace_counts_are_caught_spending_most_of_their_claim():
 
 
 def test_half_the_noise_exceeds_the_claim():
-    twin = _with_scale(1 / (2 * CLAIM.epsilon))
-    assert sampled_loss(twin, ONE, NONE, runs=4000, noise=PublicSeed("half")) > 1.3 * EPSILON
+    broken = _with_scale(1 / (2 * CLAIM.epsilon))
+    assert sampled_loss(broken, ONE, NONE, runs=4000, noise=PublicSeed("half")) > 1.3 * EPSILON
 
 
 def test_the_private_keystream_is_the_default():
-    assert (
-        sampled_loss(of_question(QUESTION, DOMAIN, Unit(), CLAIM), ONE, NONE, runs=2000)
-        > 0.3 * EPSILON
-    )
+    mechanism = of_question(QUESTION, DOMAIN, Unit(), CLAIM)
+    assert sampled_loss(mechanism, ONE, NONE, runs=2000) > 0.3 * EPSILON
 
 
-def test_gaussian_counts_and_their_half_noise_twin():
-    law, cost = count_law(ZCDP("0.5"), Unit()), 0.5
+def test_gaussian_counts_keep_their_claim_and_with_half_the_noise_exceed_it():
+    rho = 0.5
+    law = count_law(ZCDP("0.5"), Unit())
     bits = PublicSeed("gauss")
     sound = bound(noisy(law, (1, 0), 8000, bits), noisy(law, (0, 0), 8000, bits), gain=rho_gain)
-    assert 0.3 * cost < sound <= cost
+    assert 0.3 * rho < sound <= rho
     half = DiscreteGaussian(law.sigma_squared / 4)
-    assert (
-        bound(noisy(half, (1, 0), 8000, bits), noisy(half, (0, 0), 8000, bits), gain=rho_gain)
-        > cost
-    )
+    broken = bound(noisy(half, (1, 0), 8000, bits), noisy(half, (0, 0), 8000, bits), gain=rho_gain)
+    assert broken > rho
 
 
 @pytest.mark.parametrize("shift", [(1, 0, 0), (1, -1, 0)], ids=["one cell", "two cells"])
 @pytest.mark.parametrize("measure", ["epsilon", "rho"])
 def test_false_alarms_are_as_rare_as_stated(shift, measure):
-    """At 90 % confidence, so that alarms would show; what is spent equals the claim, so that any excess is an alarm."""
-    l1, l2 = sum(map(abs, shift)), sum(s * s for s in shift)
-    law, gain, spent = (
-        (DiscreteLaplace(Fraction(l1)), epsilon_gain(), 1.0)
-        if measure == "epsilon"
-        else (DiscreteGaussian(Fraction(l2)), rho_gain, 0.5)
-    )
-    bits, trials, zero = PublicSeed(f"alarms {shift}"), 300, (0,) * len(shift)
+    """The mechanism spends exactly its claim, so that any excess is a false alarm.
+
+    At 90% confidence, so that false alarms are frequent enough to be counted.
+    """
+    if measure == "epsilon":
+        l1 = sum(abs(moved) for moved in shift)
+        law, gain, claim = DiscreteLaplace(Fraction(l1)), epsilon_gain(), 1.0
+    else:
+        l2_squared = sum(moved * moved for moved in shift)
+        law, gain, claim = DiscreteGaussian(Fraction(l2_squared)), rho_gain, 0.5
+    bits = PublicSeed(f"alarms {shift}")
+    zero = (0,) * len(shift)
+    trials = 300
     found = [
         bound(noisy(law, shift, 600, bits), noisy(law, zero, 600, bits), gain=gain, confidence=0.9)
         for _ in range(trials)
     ]
-    assert sum(x > spent for x in found) <= stats.binom.isf(1e-9, trials, 0.1)
-    assert np.mean(found) > 0.2 * spent
+    alarms = sum(loss > claim for loss in found)
+    assert alarms <= stats.binom.isf(1e-9, trials, 0.1)
+    assert np.mean(found) > 0.2 * claim
 
 
 def test_nothing_is_found_where_nothing_differs():
-    bits, law = PublicSeed("same"), DiscreteLaplace(Fraction(2))
+    bits = PublicSeed("same")
+    law = DiscreteLaplace(Fraction(2))
     assert bound(noisy(law, (0, 0), 2000, bits), noisy(law, (0, 0), 2000, bits)) < 0.05
 
 
 def test_delta_forgives_rare_events():
-    """An output that gives a person away once in fifty: no epsilon without delta, none needed with it."""
+    """One output in fifty gives a person away: delta = 0 needs a large epsilon, 0.05 none."""
     rng = np.random.default_rng(5)
     one, other = (rng.integers(0, 2, (20_000, 1)) for _ in range(2))
     one[rng.random(20_000) < 0.02] = 9

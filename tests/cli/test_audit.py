@@ -77,7 +77,7 @@ def test_a_row_without_power_is_no_failure_and_never_ok(sound, monkeypatch, caps
         ["no power", "none"],
     ]
     assert "None of 3 subjects" in err
-    assert "Of 1 that says nothing" in err
+    assert "For 1 of them this says nothing" in err
     assert "Blind" in err
     assert run(["audit", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

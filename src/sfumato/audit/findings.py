@@ -1,4 +1,4 @@
-"""What every mechanism spends beside what it claims: the findings of an audit."""
+"""Running an audit: for each subject, the privacy loss that two attacks show, beside its claim."""
 
 from __future__ import annotations
 
@@ -33,23 +33,35 @@ Mapper: TypeAlias = "Callable[[Callable[[int], Finding], list[int]], Iterator[Fi
 Exact: TypeAlias = float | Literal["unbounded", "refused"] | None
 Verdict: TypeAlias = Literal["ok", "no power", "EXCEEDS", "REFUSED"]
 
-ROUNDING = 1e-9  # of the audit's own floating point, relative
+ROUNDING = 1e-9
+"""The relative error of the audit's own floating point."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard an audit looks: rows of other persons, orders of the Renyi divergence, and how many times more runs."""
+    """How hard an audit looks.
+
+    Attributes
+    ----------
+    others : int
+        Rows of other persons in the small data sets.
+    alphas : tuple of float
+        Orders of the Renyi divergence.
+    runs : int
+        A factor on the number of runs of a sampled audit.
+    """
 
     others: int
     alphas: tuple[float, ...]
     runs: int
 
 
-QUICK, DEEP = Effort(1, (1.5, 8.0), 1), Effort(2, ALPHAS, 16)
+QUICK = Effort(others=1, alphas=(1.5, 8.0), runs=1)
+DEEP = Effort(others=2, alphas=ALPHAS, runs=16)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One subject: what it claims, and how much of it two audits could show to be spent.
+    """The privacy loss that an audit could show of one subject, beside its claim.
 
     Attributes
     ----------
@@ -57,18 +69,22 @@ class Finding(msgspec.Struct, frozen=True):
     unit : Unit
     claim : PureDP, ApproxDP or ZCDP
     exact : float, "unbounded", "refused" or None
-        The largest exact loss on small data, in the claim's own unit: epsilon, or rho. "unbounded": an output of one data set
-        cannot come from its neighbour. "refused": the mechanism is not one that the exact audit can judge. None: it does not apply
-        to the claim or the subject.
+        The largest loss over small data sets, in the unit of the claim, epsilon or rho.
+        "unbounded": an output of one data set cannot come from its neighbour. "refused": the exact
+        audit cannot judge this mechanism. None: it does not apply to the claim or the subject.
     sampled : float
-        A lower bound from outputs alone, wrong with probability at most 0.001; one above the claim was found twice, 10^-6.
+        A lower bound on the loss, from outputs alone, wrong with probability at most 0.001. A bound
+        above the claim was found twice, so that it is wrong with probability at most 1e-6.
     ok : bool
-        Neither is above the claim, nothing was refused, and the run had the power to see a fault.
+        Whether the verdict is "ok".
     seconds : float
     fault : float or None
-        The smallest fault that this run would have seen, as a multiple of the claim: see ``audit.power``. None: none of those tried.
+        The smallest fault that this run would have detected, as a multiple of the claim: see
+        ``audit.power``. None: none of those tried.
     verdict : {"ok", "no power", "EXCEEDS", "REFUSED"}
-        "no power": nothing was seen, but half the noise would not have been seen either. That is neither a pass nor a failure.
+        "ok": nothing exceeds the claim, and the run had the power to detect a fault. "no power":
+        nothing was found, but half the noise would not have been detected either, which is neither
+        a pass nor a failure.
     """
 
     columns: ClassVar[tuple[str, ...]] = (
@@ -93,6 +109,7 @@ class Finding(msgspec.Struct, frozen=True):
     verdict: Verdict | None = None
 
     def __post_init__(self) -> None:
+        # Set here, so that a finding read from JSON cannot contradict its own figures.
         if self.fault is None and isinstance(self.exact, float):
             msgspec.structs.force_setattr(self, "fault", power.of_exact(self.claim, self.exact))
         msgspec.structs.force_setattr(self, "verdict", self._judged())
@@ -111,35 +128,33 @@ class Finding(msgspec.Struct, frozen=True):
         return claimed(self.claim)
 
     def row(self) -> tuple[str, ...]:
-        """As text, for a table: in the order of ``columns``."""
-        unit = f"{self.unit.rows_per_person}, {self.unit.neighbours}"
+        """The finding as text, in the order of ``columns``."""
         exact = f"{self.exact:.3f}" if isinstance(self.exact, float) else self.exact or "-"
-        seen = "none" if self.fault is None else f"{self.fault:.1f} x"
-        verdict = str(self.verdict)
         return (
             self.subject,
-            unit,
+            f"{self.unit.rows_per_person}, {self.unit.neighbours}",
             str(self.claim),
             exact,
             f"{self.sampled:.3f}",
-            verdict,
-            seen,
+            str(self.verdict),
+            "none" if self.fault is None else f"{self.fault:.1f} x",
             f"{self.seconds:.1f}",
         )
 
     @property
     def exceeds(self) -> bool:
-        """Whether more is spent than claimed."""
+        """Whether a loss above the claim was shown."""
         limit = self.claimed * (1 + ROUNDING)
-        return (
-            self.exact == "unbounded"
-            or (isinstance(self.exact, float) and self.exact > limit)
-            or self.sampled > limit
-        )
+        if self.exact == "unbounded" or self.sampled > limit:
+            return True
+        return isinstance(self.exact, float) and self.exact > limit
 
     @property
     def failed(self) -> bool:
-        """Whether it spends more than it claims, or could not be judged. A run without power has not failed: it says nothing."""
+        """Whether the subject exceeds its claim or could not be judged.
+
+        A run without power has not failed: it says nothing.
+        """
         return self.verdict in ("EXCEEDS", "REFUSED")
 
 
@@ -153,23 +168,24 @@ def audit(
     only: str | None = None,
     processes: int = 1,
 ) -> list[Finding]:
-    """How much of its claim does every mechanism and question spend, as far as an audit can show?
+    """How much privacy loss can be shown of each mechanism and question, beside its claim?
 
     Parameters
     ----------
     deep : bool
-        False: a minute or two. True: larger data sets, all orders, sixteen times as many runs.
+        False takes a minute or two. True takes an hour: larger data sets, more orders of the Renyi
+        divergence, sixteen times as many runs.
     progress : callable or None
-        Told how many subjects are done, of how many, and the name of the next one.
+        Called with the number of subjects done, the number of all, and the name of the next one.
     only : str or None
-        Audit the subjects whose name contains this text, in any case.
+        Audit only the subjects whose name contains this text, in upper or lower case.
     processes : int
-        How many share the work; the findings stay in the order of the subjects.
+        The number of processes that share the work.
 
     Returns
     -------
     list of Finding
-        One per subject.
+        One per subject, in the order of the subjects.
 
     Raises
     ------
@@ -179,25 +195,26 @@ def audit(
     >>> [finding.ok for finding in audit(only="histogram")][:3]
     [True, True, True]
     """
-    chosen, found = _chosen(only), list[Finding]()
+    chosen = _chosen(only)
     names = [*(subject.name for subject in chosen), "done"]
-    tell = progress or (lambda done, total, name: None)
-    tell(0, len(chosen), names[0])
-    # Other processes know the subjects of the rooms, and not what was registered in this one.
-    rooms = subjects.SUBJECTS
-    numbers = [rooms.index(subject) for subject in chosen if subject in rooms]
-    others = [subject for subject in chosen if subject not in rooms]
-    with _workers(max(1, min(processes, len(numbers)))) as run:
-        of_rooms = run(partial(_numbered, deep), numbers)
-        for finding in chain(of_rooms, map(partial(_examined_alone, deep), others)):
+    report = progress or (lambda done, total, name: None)
+    report(0, len(chosen), names[0])
+    # Other processes know the library's own subjects only, not questions registered in this one.
+    own = subjects.SUBJECTS
+    indices = [own.index(subject) for subject in chosen if subject in own]
+    others = [subject for subject in chosen if subject not in own]
+    found: list[Finding] = []
+    with _workers(max(1, min(processes, len(indices)))) as map_over:
+        own_findings = map_over(partial(_examined_by_index, deep), indices)
+        for finding in chain(own_findings, map(partial(_examined_alone, deep), others)):
             found.append(finding)
-            tell(len(found), len(chosen), names[len(found)])
+            report(len(found), len(chosen), names[len(found)])
     return found
 
 
 @contextmanager
 def _workers(processes: int) -> Iterator[Mapper]:
-    """A ``map`` in this process, or in several fresh ones."""
+    """A function like ``map`` that works in this process, or in several fresh ones."""
     if processes == 1:
         yield map
         return
@@ -205,9 +222,9 @@ def _workers(processes: int) -> Iterator[Mapper]:
         yield pool.map
 
 
-def _numbered(deep: bool, number: int) -> Finding:
-    """Audit a subject by its number, which travels between processes, as the subject itself would not."""
-    return _examined(deep, subjects.SUBJECTS[number])
+def _examined_by_index(deep: bool, index: int) -> Finding:
+    """Audit a subject by its index: its functions cannot be sent to another process."""
+    return _examined(deep, subjects.SUBJECTS[index])
 
 
 def _examined(deep: bool, subject: Subject) -> Finding:
@@ -215,7 +232,7 @@ def _examined(deep: bool, subject: Subject) -> Finding:
 
 
 def _examined_alone(deep: bool, subject: Subject) -> Finding:
-    """Audit somebody else's question; one that raises cannot be judged, and stops no other."""
+    """Audit a question of another package. If it raises, it is refused, and the audit goes on."""
     try:
         return _examined(deep, subject)
     except Exception:
@@ -229,7 +246,7 @@ def audit_question(
     cost: CentralMeasure | None = None,
     deep: bool = False,
 ) -> Finding:
-    """How much of its claim does a question spend, as far as an audit can show?
+    """How much privacy loss can be shown of one question, beside its claim?
 
     Parameters
     ----------
@@ -237,16 +254,16 @@ def audit_question(
         About an Interval axis "x" from 0 to 3 with step 1, as its ``examples`` are. It need not be
         registered.
     unit : Unit or None
-        None: one row of a person, which comes or goes.
+        What one person can change. None: one row, added or removed.
     cost : PureDP, ApproxDP or ZCDP, or None
-        What it may spend. None: epsilon = 1.
+        The claim. None: epsilon = 1.
     deep : bool
-        Larger data sets, and sixteen times as many runs.
+        Use larger data sets and sixteen times as many runs.
 
     Returns
     -------
     Finding
-        Its ``failed`` says whether more than the claim was seen to be spent.
+        Its ``failed`` says whether the question exceeds its claim.
 
     >>> from sfumato.histogram import Histogram
     >>> audit_question(Histogram("x", bins=3)).verdict
@@ -259,64 +276,79 @@ def examine(subject: Subject, effort: Effort = QUICK) -> Finding:
     """Audit one subject."""
     started = time.perf_counter()
     exact, pair = _exact(subject, effort)
-    runs, gain = effort.runs * subject.runs, _gain(subject.claim)
+    runs = effort.runs * subject.runs
+    gain = _gain(subject.claim)
     sampled = sampled_loss(subject.mechanism, *pair, runs=runs, gain=gain)
-    if sampled > claimed(
-        subject.claim
-    ):  # a false alarm must happen twice: the lesser of two lower bounds is one
+    if sampled > claimed(subject.claim):
+        # The smaller of two lower bounds is one, too, so that a false alarm has to happen twice.
         sampled = min(sampled, sampled_loss(subject.mechanism, *pair, runs=runs, gain=gain))
-    fault = None if isinstance(exact, float) else power.of_samples(subject, pair, runs, gain)
-    seconds = round(time.perf_counter() - started, 3)
+    fault = None
+    if not isinstance(exact, float):
+        fault = power.of_samples(subject, pair, runs, gain)
     return Finding(
-        subject.name, subject.unit, subject.claim, exact, round(sampled, 6), True, seconds, fault
+        subject.name,
+        subject.unit,
+        subject.claim,
+        exact,
+        round(sampled, 6),
+        ok=True,
+        seconds=round(time.perf_counter() - started, 3),
+        fault=fault,
     )
 
 
 def sentence(findings: Sequence[Finding]) -> str:
-    """The outcome in one sentence, and in a second one what the runs could not have seen."""
-    wrong = [finding for finding in findings if finding.failed]
-    blind = [finding for finding in findings if finding.verdict == "no power"]
-    if wrong:
-        first = wrong[0]
-        fault = (
-            f"was seen to spend more than its {first.claim}"
-            if first.exceeds
-            else "could not be audited"
-        )
-        said = f"{len(wrong)} of {len(findings)} subjects fail: {first.subject} {fault}."
-    else:
-        said = f"None of {len(findings)} subjects was seen to spend more than it claims."
-    if not blind:
-        return said
-    names = list(dict.fromkeys(finding.subject for finding in blind))
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"{said} Of {len(blind)} that says nothing: half the noise would not have been seen, either ({shown})."
+    """The outcome in one sentence, and in a second one how many rows had no power."""
+    failed = [finding for finding in findings if finding.failed]
+    powerless = [finding for finding in findings if finding.verdict == "no power"]
+    outcome = f"None of {len(findings)} subjects was found to exceed its claim."
+    if failed:
+        first = failed[0]
+        fault = f"exceeds its {first.claim}" if first.exceeds else "could not be audited"
+        outcome = f"{len(failed)} of {len(findings)} subjects fail: {first.subject} {fault}."
+    if not powerless:
+        return outcome
+    names = list(dict.fromkeys(finding.subject for finding in powerless))
+    shown = ", ".join(names[:3])
+    if len(names) > 3:
+        shown += f" and {len(names) - 3} more"
+    return (
+        f"{outcome} For {len(powerless)} of them this says nothing: half the noise would not have "
+        f"been detected, either ({shown})."
+    )
 
 
 def _chosen(only: str | None) -> list[Subject]:
     known = subjects.every()
-    chosen = [subject for subject in known if (only or "").lower() in subject.name.lower()]
+    text = only or ""
+    chosen = [subject for subject in known if text.lower() in subject.name.lower()]
     if not chosen:
         names = dict.fromkeys(subject.name for subject in known)
         raise UsageError(
             f"an audit of {only!r}",
-            f"no subject has that in its name; {nearest(only or '', names)}",
+            f"no subject has that in its name; {nearest(text, names)}",
             "Leave it out for all",
         )
     return chosen
 
 
 def _exact(subject: Subject, effort: Effort) -> tuple[Exact, Pair]:
-    """The exact loss and where it was found; where there is none, a pair on which one person changes all its rows."""
+    """The exact loss, and the pair of data sets for the sampled audit.
+
+    That is the pair with the largest exact loss; without an exact loss, a pair that differs in all
+    rows of one person.
+    """
     if not subject.universe or isinstance(subject.claim, ApproxDP):
         return None, subject.pair or _usual(subject)
     others = effort.others if subject.unit.rows_per_person == 1 else effort.others - 1
     try:
         found = _loss(subject, neighbours(subject.universe, subject.unit, others), effort.alphas)
     except NotAdditive:
-        judged_by_outputs = subject.weaker is not None
-        return None if judged_by_outputs else "refused", subject.pair or _usual(subject)
-    return found.loss if math.isfinite(found.loss) else "unbounded", subject.pair or found.pair
+        # A subject with a weaker version can be judged by its outputs alone.
+        exact: Exact = "refused" if subject.weaker is None else None
+        return exact, subject.pair or _usual(subject)
+    loss: Exact = found.loss if math.isfinite(found.loss) else "unbounded"
+    return loss, subject.pair or found.pair
 
 
 def _loss(subject: Subject, pairs: list[Pair], alphas: tuple[float, ...]) -> Loss:
@@ -328,9 +360,12 @@ def _loss(subject: Subject, pairs: list[Pair], alphas: tuple[float, ...]) -> Los
 
 
 def _usual(subject: Subject) -> Pair:
-    r = subject.unit.rows_per_person
-    one, other = r * subject.universe[:1], r * subject.universe[-1:]
-    return one, other if subject.unit.neighbours == "replace" else ()
+    """A pair on which one person changes all rows, from one end of the universe to the other."""
+    rows_per_person = subject.unit.rows_per_person
+    one = rows_per_person * subject.universe[:1]
+    if subject.unit.neighbours == "replace":
+        return one, rows_per_person * subject.universe[-1:]
+    return one, ()
 
 
 def _gain(claim: CentralMeasure) -> Gain:

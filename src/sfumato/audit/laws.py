@@ -1,4 +1,7 @@
-"""Probabilities of noise as the papers state them: from the parameter alone, by no method of the law that is audited."""
+"""Probabilities of noise, computed from its parameter as the papers state them.
+
+No method of the law that is audited is used, so that a mistake there cannot hide here.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def log_weight(law: Law) -> Callable[[Array], Array]:
 
 
 def support(law: Law, reach: float = 60) -> Array:
-    """The integers that carry all but exp(-reach) or so of the law, in order."""
+    """The integers that carry all but about exp(-reach) of the probability, in order."""
     match law:
         case DiscreteLaplace(scale=scale):
             top = math.ceil(float(scale) * reach) + 2
@@ -32,18 +35,24 @@ def support(law: Law, reach: float = 60) -> Array:
 
 
 def masses(law: Law, values: Array) -> Array:
-    """Probabilities of integers: float64 ndarray like ``values``."""
+    """Probabilities of integers: float64 ndarray of the shape of ``values``."""
     return np.asarray(np.exp(log_weight(law)(values) - _log_normaliser(law)))
 
 
-SMOOTH = 10**8  # of sigma^2, from which the lattice does not show: exp(-2 pi^2 sigma^2) is nought
+SMOOTH = 10**8
+"""A sigma^2 from which on a discrete Gaussian equals the continuous one to the last bit.
+
+They differ by terms of exp(-2 pi^2 sigma^2), which underflow.
+"""
 
 
 @lru_cache(maxsize=4096)
 def log_mass(law: Law, value: int) -> float:
-    """The logarithm of the probability of one integer; for Laplace noise in closed form, ln tanh(1/2b) - abs(x)/b."""
+    """The logarithm of the probability of one integer."""
     if isinstance(law, DiscreteLaplace):
-        return math.log(math.tanh(1 / (2 * float(law.scale)))) - abs(value) / float(law.scale)
+        # In closed form: ln tanh(1 / 2b) - |x| / b with scale b.
+        scale = float(law.scale)
+        return math.log(math.tanh(1 / (2 * scale))) - abs(value) / scale
     return float(log_weight(law)(np.array(value))) - _log_normaliser(law)
 
 
@@ -51,10 +60,11 @@ def log_mass(law: Law, value: int) -> float:
 def renyi(law: Law, shift: int, alpha: float) -> float:
     """The Renyi divergence of order alpha between a law and itself shifted by an integer."""
     if isinstance(law, DiscreteGaussian) and law.sigma_squared > SMOOTH:
-        return (
-            alpha * shift**2 / (2 * float(law.sigma_squared))
-        )  # Canonne, Kamath, Steinke 2020, Prop. 5, with equality
-    values, weight = support(law, 200 * alpha), log_weight(law)
+        # Canonne, Kamath, Steinke 2020, Prop. 5, with equality.
+        return alpha * shift**2 / (2 * float(law.sigma_squared))
+    # The sum needs values far out: its terms fall off only at about alpha * shift.
+    values = support(law, 200 * alpha)
+    weight = log_weight(law)
     terms = alpha * weight(values) + (1 - alpha) * weight(values - shift)
     return (log_sum(terms) - _log_normaliser(law)) / (alpha - 1)
 
@@ -62,7 +72,9 @@ def renyi(law: Law, shift: int, alpha: float) -> float:
 def log_sum(terms: Array) -> float:
     """ln of the sum of exp(terms), without overflow."""
     top = float(terms.max())
-    return top + math.log(float(np.exp(terms - top).sum())) if math.isfinite(top) else top
+    if not math.isfinite(top):
+        return top
+    return top + math.log(float(np.exp(terms - top).sum()))
 
 
 @lru_cache(maxsize=64)

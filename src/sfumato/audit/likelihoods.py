@@ -1,18 +1,25 @@
-"""How much one person can change what is published: exact likelihood ratios, found by running the production code.
+"""The exact audit: the largest privacy loss between small neighbouring data sets.
 
-Nothing about a mechanism is derived again here. It is run under a script (``runs.Scripted``), which hands out chosen integers
-as noise and records the law that each was asked from. What a mechanism publishes is then a function of rows and script, and
+The mechanism is the code that publishes, and nothing about it is derived again here. It runs under
+a script (``runs.Scripted``): the script supplies chosen integers in place of noise, and records the
+law that each was drawn from. The output is then a function of rows and script, and
 
-    P(output | rows) = the product of the recorded probabilities of the script that leads from those rows to that output.
+    P(output | rows) = the product of the recorded probabilities of the script
+                       that leads from those rows to that output.
 
-For a neighbour that script is searched for, and believed only when the neighbour, run with it, publishes *the same bytes*: so
-bounds, edges or cells that follow the data show as a likelihood of nought. That there is one script only is what
-``check_additive`` establishes: each published number moves one for one with its own draw, and leaves earlier numbers alone.
+To find the probability of the same output under a neighbour, its script is searched for. The script
+is believed only if the neighbour, run with it, publishes *the same bytes*. So an output whose
+bounds, edges or cells depend on the data has probability zero under the neighbour, and the loss is
+unbounded. ``check_additive`` establishes that there is only one such script: each published number
+moves one for one with its own draw, and does not change earlier numbers.
 
-Which outputs to look at. For Laplace noise on additive numbers |o - f'| - |o - f| is largest at o = f, by the triangle
-inequality, in every coordinate at once: the output of the all-zero script attains the supremum. Where the first draw decides
-what comes next (the number of rows, which lays a grid) its values are enumerated, and the draws after it are zero.
-Mechanisms that are not additive (an unpaid retry loop) are refused; ``lower_bound`` enumerates all their scripts in a box.
+One output is enough for Laplace noise on additive numbers: |o - f'| - |o - f| is largest at o = f,
+by the triangle inequality, in every coordinate at once, so the output of the all-zero script
+attains the supremum. Where the first draw decides what comes next (a noisy number of rows sets the
+size of a grid), its values are enumerated, and the draws after it are zero.
+
+Mechanisms that are not additive, such as a retry loop, are refused. For these ``lower_bound``
+enumerates all scripts in a box.
 """
 
 from __future__ import annotations
@@ -38,13 +45,16 @@ from sfumato.audit.runs import (
 )
 from sfumato.mechanisms.noise import Law
 
-FAR, CHECKED = 1000, 8
+FAR = 1000
+"""Noise so large that clipping or a comparison with the data would show."""
+CHECKED = 8
+"""How many numbers of an output ``check_additive`` moves."""
 ALPHAS = (1.01, 1.5, 2.0, 4.0, 16.0, 64.0)
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The largest loss found, in the measure that was asked for, and between which data sets."""
+    """The largest loss found, in the measure asked for, and the data sets that show it."""
 
     loss: float
     pair: Pair = ((), ())
@@ -53,16 +63,28 @@ class Loss:
 def pure_loss(
     mechanism: Mechanism, pairs: Iterable[Pair], first_draws: Sequence[int] = (0,)
 ) -> Loss:
-    """The largest ln P(output | one) / P(output | other) over pairs and over the outputs described at the top.
+    """The epsilon that is spent: the largest ln P(output | one) / P(output | other).
+
+    Parameters
+    ----------
+    mechanism : callable
+        From rows and bits to ``Published``.
+    pairs : iterable of pairs of data sets
+        Neighbours, in both orders.
+    first_draws : sequence of int
+        Values of the first draw to enumerate, where it decides what comes next.
 
     Raises
     ------
     NotAdditive
-        If the mechanism's numbers do not follow its draws one for one, or it draws randomness that is not recorded.
+        If the mechanism's numbers do not follow its draws one for one, or if it uses randomness
+        that is not recorded.
     """
     pairs = list(pairs)
-    run = _checked(mechanism, pairs, first_draws)
-    return _largest((run.ratio(pair, first), pair) for pair, first in product(pairs, first_draws))
+    runner = _checked(mechanism, pairs, first_draws)
+    return _largest(
+        (runner.log_ratio(pair, first), pair) for pair, first in product(pairs, first_draws)
+    )
 
 
 def renyi_loss(
@@ -71,10 +93,18 @@ def renyi_loss(
     alphas: Sequence[float] = ALPHAS,
     decides: bool = False,
 ) -> Loss:
-    """The largest D_alpha(one || other) / alpha over pairs and orders: rho-zCDP promises at most rho.
+    """The rho that is spent: the largest Renyi divergence D_alpha(one || other) / alpha.
 
-    ``decides``: the first draw decides what comes next, and its values are enumerated; the divergences of what comes next
-    are averaged as the definition has it, not bounded by their maximum.
+    Parameters
+    ----------
+    mechanism, pairs
+        As for ``pure_loss``.
+    alphas : sequence of float
+        Orders of the divergence, above 1.
+    decides : bool
+        Whether the first draw decides what comes next. Its values are then enumerated, and the
+        divergences of what comes next are averaged as the definition says, not bounded by their
+        maximum.
 
     Raises
     ------
@@ -82,28 +112,33 @@ def renyi_loss(
         As ``pure_loss``.
     """
     pairs = list(pairs)
-    run = _checked(mechanism, pairs, (0,))
-    divergence = run.averaged if decides else run.divergence
+    runner = _checked(mechanism, pairs, (0,))
+    divergence = runner.averaged_divergence if decides else runner.divergence
     return _largest(
         (divergence(pair, alpha) / alpha, pair) for pair, alpha in product(pairs, alphas)
     )
 
 
 def lower_bound(mechanism: Mechanism, one: Rows, other: Rows, *, reach: int, draws: int) -> float:
-    """A lower bound on ln P(output | one) / P(output | other), from all scripts of up to ``draws`` draws within ``reach``.
+    """A lower bound on the largest ln P(output | one) / P(output | other), without additivity.
 
-    For mechanisms that are not additive. What is cut off counts fully for ``other``: the bound is valid whatever happens there.
+    All scripts of up to ``draws`` draws from -reach to reach are run. Their outputs have at least
+    the probability found under ``one``. Under ``other`` they have at most the probability found
+    plus all that was not enumerated, so the bound holds whatever happens there.
     """
-    law, _ = _explore(mechanism, one, reach, draws)
-    against, cut = _explore(mechanism, other, reach, draws)
-    return max(math.log(mass / (against.get(output, 0.0) + cut)) for output, mass in law.items())
+    found, _ = _enumerate(mechanism, one, reach, draws)
+    against, missing = _enumerate(mechanism, other, reach, draws)
+    return max(
+        math.log(mass / (against.get(output, 0.0) + missing)) for output, mass in found.items()
+    )
 
 
 def check_additive(mechanism: Mechanism, rows: Rows, first_draws: Sequence[int]) -> None:
     """Check that a script and an output determine each other: see the top of this file.
 
-    On scripts that reach into every corner: all noise far below, all far above, and mixed. Data-dependent loops, clipping and
-    rounding show at one of them. Beyond its first ``CHECKED`` numbers a release is taken to go on as it began.
+    The scripts that are tried have all noise far below zero, all far above, or mixed. A loop that
+    depends on the data, clipping or rounding shows under one of them. Only the first ``CHECKED``
+    numbers are tried: beyond them a release is assumed to go on as it began.
 
     Raises
     ------
@@ -111,31 +146,37 @@ def check_additive(mechanism: Mechanism, rows: Rows, first_draws: Sequence[int])
         If they do not.
     """
     rng = np.random.default_rng(len(rows))
-    mixed = [
+    scripts = [
         (first, *(int(x) for x in rng.integers(-9, 10, CHECKED)))
         for first in (first_draws[0], first_draws[-1])
     ]
-    for base in (*mixed, (-FAR,) * CHECKED, (FAR,) * CHECKED):
-        seen, noise = _under(mechanism, rows, base)
-        if seen.everything != _under(mechanism, rows, base)[0].everything:
-            raise NotAdditive(
-                "the same draws led to two outputs: there is randomness that no recorded law describes"
-            )
-        if len(seen.numbers) != len(noise.values):
-            raise NotAdditive(f"{len(noise.values)} draws led to {len(seen.numbers)} numbers")
-        for i in range(min(len(seen.numbers), CHECKED)):
-            moved, _ = _under(
-                mechanism, rows, (*noise.values[:i], noise.values[i] + 1, *noise.values[i + 1 :])
-            )
-            if moved.numbers[: i + 1] != (*seen.numbers[:i], seen.numbers[i] + 1):
-                raise NotAdditive(f"number {i} does not move one for one with its draw")
+    scripts += [(-FAR,) * CHECKED, (FAR,) * CHECKED]
+    for script in scripts:
+        _check_additive_under(mechanism, rows, script)
 
 
-# --- how it is done -----------------------------------------------------------------------------------------------------
+def _check_additive_under(mechanism: Mechanism, rows: Rows, script: Draws) -> None:
+    output, noise = _run(mechanism, rows, script)
+    again, _ = _run(mechanism, rows, script)
+    if output.everything != again.everything:
+        raise NotAdditive(
+            "the same draws led to two outputs: there is randomness that no recorded law describes"
+        )
+    draws = noise.values
+    if len(output.numbers) != len(draws):
+        raise NotAdditive(f"{len(draws)} draws led to {len(output.numbers)} numbers")
+    for i in range(min(len(output.numbers), CHECKED)):
+        moved, _ = _run(mechanism, rows, (*draws[:i], draws[i] + 1, *draws[i + 1 :]))
+        # Later numbers may change: a first draw may decide how many there are.
+        if moved.numbers[: i + 1] != (*output.numbers[:i], output.numbers[i] + 1):
+            raise NotAdditive(f"number {i} does not move one for one with its draw")
+
+
+# --- running under scripts ---
 
 
 class _Runner:
-    """Runs a mechanism under scripts, remembers the outcomes, and finds the script that leads to an output."""
+    """Runs a mechanism under scripts, keeps the outcomes, and finds the script to an output."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
@@ -143,110 +184,121 @@ class _Runner:
         self._shifts: dict[tuple[Pair, Draws], list[tuple[Law, int]] | None] = {}
 
     def __call__(self, rows: Rows, script: Draws) -> tuple[Published, Scripted]:
+        # A mechanism sees counts, so the order of rows does not matter.
         key = (tuple(sorted(rows, key=repr)), script)
         if key not in self._known:
-            self._known[key] = _under(self.mechanism, rows, script)
+            self._known[key] = _run(self.mechanism, rows, script)
         return self._known[key]
 
     def solve(self, rows: Rows, target: Published) -> Draws | None:
-        """The script under which these rows publish ``target`` to the last byte, or None."""
-        script, reached = (0,) * len(target.numbers), -1
+        """The script under which these rows publish ``target`` to the last byte; None if none."""
+        script = (0,) * len(target.numbers)
+        last_mended = -1
         while True:
-            got, _ = self(rows, script)
-            off = [
+            output, _ = self(rows, script)
+            wrong = [
                 i
-                for i, (a, b) in enumerate(zip(got.numbers, target.numbers, strict=False))
-                if a != b
+                for i, (number, wanted) in enumerate(
+                    zip(output.numbers, target.numbers, strict=False)
+                )
+                if number != wanted
             ]
-            if not off:
-                return script if got.everything == target.everything else None
-            if off[0] <= reached:
+            if not wrong:
+                return script if output.everything == target.everything else None
+            # A draw does not change earlier numbers, so each round mends at least one more number.
+            # If it does not, no script leads there.
+            if wrong[0] <= last_mended:
                 return None
-            reached = off[0]
-            moved = list(script)
-            for i in off:
-                moved[i] += target.numbers[i] - got.numbers[i]
-            script = tuple(moved)
+            last_mended = wrong[0]
+            mended = list(script)
+            for i in wrong:
+                mended[i] += target.numbers[i] - output.numbers[i]
+            script = tuple(mended)
 
-    def ratio(self, pair: Pair, first: int) -> float:
-        """The log-likelihood ratio at the output of one that a first draw and zeros lead to."""
-        found, noise = self(pair[0], (first,))
-        script = self.solve(pair[1], found)
-        return (
-            math.inf
-            if script is None
-            else noise.log_likelihood() - self(pair[1], script)[1].log_likelihood()
-        )
+    def log_ratio(self, pair: Pair, first: int) -> float:
+        """ln P(output | one) / P(output | other) for the output of (first, 0, 0, ...)."""
+        one, other = pair
+        output, noise = self(one, (first,))
+        script = self.solve(other, output)
+        if script is None:
+            return math.inf
+        _, noise_of_other = self(other, script)
+        return noise.log_likelihood() - noise_of_other.log_likelihood()
 
     def divergence(self, pair: Pair, alpha: float, prefix: Draws = ()) -> float:
-        """D_alpha of the draws that follow a prefix: independent, so that it adds up."""
+        """D_alpha of the draws that follow a prefix. They are independent, so it adds up."""
         key = (pair, prefix)
         if key not in self._shifts:
             self._shifts[key] = self._shifted(pair, prefix)
         shifts = self._shifts[key]
-        return (
-            math.inf
-            if shifts is None
-            else math.fsum(renyi(law, shift, alpha) for law, shift in shifts)
-        )
+        if shifts is None:
+            return math.inf
+        return math.fsum(renyi(law, shift, alpha) for law, shift in shifts)
 
     def _shifted(self, pair: Pair, prefix: Draws) -> list[tuple[Law, int]] | None:
-        """The laws of the draws that follow a prefix, and how far the neighbour's draws must lie from them; None: out of reach."""
-        found, noise = self(pair[0], prefix)
-        script, skip = self.solve(pair[1], found), len(prefix)
+        """The laws of the draws after a prefix, each with the shift of the neighbour's draw.
+
+        None if no draws of the neighbour lead to the same output.
+        """
+        one, other = pair
+        output, noise = self(one, prefix)
+        script = self.solve(other, output)
         if script is None:
             return None
-        moves = zip(noise.noise_laws()[skip:], noise.values[skip:], script[skip:], strict=True)
-        return [(law, abs(needed - had)) for law, had, needed in moves if needed != had]
+        start = len(prefix)
+        draws = zip(noise.noise_laws()[start:], noise.values[start:], script[start:], strict=True)
+        return [(law, abs(needed - drawn)) for law, drawn, needed in draws if needed != drawn]
 
-    def averaged(self, pair: Pair, alpha: float) -> float:
+    def averaged_divergence(self, pair: Pair, alpha: float) -> float:
         """D_alpha of all draws, where the first one decides what comes next."""
-        (here, noise), (there, _) = (self(rows, ()) for rows in pair)
-        law, shift = noise.noise_laws()[0], here.numbers[0] - there.numbers[0]
-        reach, drift = (
-            support(law, 40)[-1],
-            math.ceil(alpha * abs(shift)),
-        )  # the integrand of a Gaussian lies at alpha * shift
-        values = np.arange(-reach - drift, reach + drift + 1)
-        rest = np.array([self.divergence(pair, alpha, (int(v),)) for v in values])
-        here_at, there_at = (
-            np.array([log_mass(law, int(v) + move) for v in values]) for move in (0, shift)
-        )
-        terms = alpha * here_at + (1 - alpha) * there_at + (alpha - 1) * rest
+        one, other = pair
+        output, noise = self(one, ())
+        output_of_other, _ = self(other, ())
+        law = noise.noise_laws()[0]
+        shift = output.numbers[0] - output_of_other.numbers[0]
+        # The integrand of a Gaussian is centred at alpha * shift, not at 0.
+        reach = support(law, 40)[-1] + math.ceil(alpha * abs(shift))
+        values = np.arange(-reach, reach + 1)
+        log_p = np.array([log_mass(law, int(value)) for value in values])
+        log_q = np.array([log_mass(law, int(value) + shift) for value in values])
+        rest = np.array([self.divergence(pair, alpha, (int(value),)) for value in values])
+        terms = alpha * log_p + (1 - alpha) * log_q + (alpha - 1) * rest
         return log_sum(terms) / (alpha - 1)
 
 
-def _under(mechanism: Mechanism, rows: Rows, script: Draws) -> tuple[Published, Scripted]:
+def _run(mechanism: Mechanism, rows: Rows, script: Draws) -> tuple[Published, Scripted]:
     noise = Scripted(script)
     return mechanism(rows, noise), noise
 
 
 def _checked(mechanism: Mechanism, pairs: list[Pair], first_draws: Sequence[int]) -> _Runner:
+    """A runner of a mechanism that was found to be additive on all these data sets."""
     for rows in {rows for pair in pairs for rows in pair}:
         check_additive(mechanism, rows, first_draws)
     return _Runner(mechanism)
 
 
 def _largest(found: Iterable[tuple[float, Pair]]) -> Loss:
-    loss, pair = max(found, key=lambda entry: entry[0])
+    loss, pair = max(found, key=lambda each: each[0])
     return Loss(max(loss, 0.0), pair)
 
 
-def _explore(
+def _enumerate(
     mechanism: Mechanism, rows: Rows, reach: int, draws: int
 ) -> tuple[dict[bytes, float], float]:
-    law: defaultdict[bytes, float] = defaultdict(float)
+    """The probability of each output, as far as scripts in the box lead; and what is missing."""
+    masses: defaultdict[bytes, float] = defaultdict(float)
     waiting: list[Draws] = [()]
     while waiting:
         script = waiting.pop()
         noise = Scripted(script, closed=True)
         try:
-            seen = mechanism(rows, noise)
+            output = mechanism(rows, noise)
         except Exhausted as wanted:
+            # The mechanism asked for more than the script has: go on with every continuation.
             if len(script) + wanted.size <= draws:
-                waiting += [
-                    script + more for more in product(range(-reach, reach + 1), repeat=wanted.size)
-                ]
+                values = range(-reach, reach + 1)
+                waiting += [script + more for more in product(values, repeat=wanted.size)]
         else:
-            law[seen.everything] += math.exp(noise.log_likelihood())
-    return dict(law), max(0.0, 1 - math.fsum(law.values()))
+            masses[output.everything] += math.exp(noise.log_likelihood())
+    return dict(masses), max(0.0, 1 - math.fsum(masses.values()))

@@ -1,4 +1,4 @@
-"""Mechanisms as an audit sees them: rows in, published numbers out, under real noise or under a script."""
+"""Mechanisms as an audit runs them: rows in, published numbers out, with noise or with a script."""
 
 from __future__ import annotations
 
@@ -32,25 +32,32 @@ Draws: TypeAlias = tuple[int, ...]
 
 
 class NotAdditive(Exception):
-    """Published numbers do not follow the recorded draws one for one: the exact audit does not apply."""
+    """The exact audit does not apply: numbers do not follow recorded draws one for one."""
 
 
 class Exhausted(Exception):
-    """A closed script ran out; ``law`` and ``size`` say what was asked for next."""
+    """A closed script is used up.
+
+    Attributes
+    ----------
+    law, size
+        What the mechanism asked for next.
+    """
 
     def __init__(self, law: Drawn, size: int) -> None:
         super().__init__(law, size)
-        self.law, self.size = law, size
+        self.law = law
+        self.size = size
 
 
 class Scripted(Script):
-    """Hands out the integers of a script, then zeros, and records every law that was asked for.
+    """Supplies the integers of a script as noise, then zeros, and records each law asked for.
 
     Parameters
     ----------
     script : tuple of int
     closed : bool
-        Raise ``Exhausted`` rather than hand out zeros.
+        At the end of the script raise ``Exhausted`` instead of supplying zeros.
 
     >>> from fractions import Fraction
     >>> from sfumato.mechanisms.noise import DiscreteLaplace
@@ -59,18 +66,19 @@ class Scripted(Script):
     """
 
     def __init__(self, script: Draws = (), closed: bool = False) -> None:
-        self.script, self.closed = script, closed
+        self.script = script
+        self.closed = closed
         self.laws: list[Drawn] = []
         self.values: list[int] = []
 
     def words(self, count: int) -> NoReturn:
-        """Refuse: randomness that no recorded law describes cannot be audited."""
+        """Refuse raw bits: randomness that no recorded law describes cannot be audited."""
         raise NotAdditive(
             f"{count} words of raw bits were asked for, and no recorded law describes them"
         )
 
     def draw(self, law: Drawn, size: int) -> Array:
-        """Hand out the next ``size`` integers of the script: int64 ndarray."""
+        """The next ``size`` integers of the script: int64 ndarray."""
         start = len(self.values)
         ahead = list(self.script[start : start + size])
         if self.closed and len(ahead) < size:
@@ -81,29 +89,42 @@ class Scripted(Script):
         return np.array(ahead, dtype=np.int64)
 
     def noise_laws(self) -> list[Law]:
-        """The laws of what was handed out, all of them of noise on counts: those whose masses are known here."""
+        """The laws of the values supplied, all of them laws whose probabilities are known here.
+
+        Raises
+        ------
+        NotAdditive
+            If one of them is not.
+        """
         found = [law for law in self.laws if isinstance(law, DiscreteLaplace | DiscreteGaussian)]
         if len(found) != len(self.laws):
             raise NotAdditive("a value was asked for whose law is not one of noise on counts")
         return found
 
     def log_likelihood(self) -> float:
-        """The logarithm of the probability of what was handed out."""
-        return math.fsum(
-            log_mass(law, value) for law, value in zip(self.noise_laws(), self.values, strict=True)
-        )
+        """The logarithm of the probability of the values supplied."""
+        pairs = zip(self.noise_laws(), self.values, strict=True)
+        return math.fsum(log_mass(law, value) for law, value in pairs)
 
 
 @dataclass(frozen=True)
 class Published:
-    """What everybody sees: the noisy numbers in the order in which they were drawn, and all that is public with them."""
+    """An output.
+
+    Attributes
+    ----------
+    numbers : tuple of int
+        The noisy numbers, in the order in which their noise was drawn.
+    public : object
+        All that is published, encodable as JSON.
+    """
 
     numbers: Draws
     public: object
 
     @cached_property
     def everything(self) -> bytes:
-        """All of it, to the last byte."""
+        """All that is published, as bytes."""
         return to_bytes(self.public)
 
 
@@ -113,7 +134,7 @@ Mechanism: TypeAlias = Callable[[Rows, Bits], Published]
 def of_question(
     question: AnyQuestion, domain: Domain, unit: Unit, cost: CentralMeasure
 ) -> Mechanism:
-    """The production code from rows to release: the kernel, the cube, the answer."""
+    """A question's own code from rows to release."""
     return of_counts(
         question.needs(domain).lattice,
         lambda counts, noise: question.answer(counts, unit, cost, noise),
@@ -121,19 +142,19 @@ def of_question(
 
 
 class Rescanned:
-    """Rows that are counted again on every lattice that a question asks for, as a publisher counts its source."""
+    """Rows that are counted on each lattice that a question asks for, as a publisher does."""
 
     def __init__(self, rows: Rows, lattice: Lattice) -> None:
         self.lattice = lattice
         self.on = lru_cache(maxsize=16)(partial(count, rows))
 
     def serves(self, lattice: Lattice) -> bool:
-        """Always: there are rows to count."""
+        """True, because there are rows to count."""
         return True
 
 
 def of_counts(lattice: Lattice, answer: Callable[[Counts, Bits], Release]) -> Mechanism:
-    """The same on a lattice of one's own choice."""
+    """A question's code from rows to release, counted on a given lattice first."""
     counted = lru_cache(maxsize=1024)(lambda rows: Rescanned(rows, lattice))
 
     def run(rows: Rows, noise: Bits) -> Published:
@@ -143,7 +164,7 @@ def of_counts(lattice: Lattice, answer: Callable[[Counts, Bits], Release]) -> Me
 
 
 def count(rows: Rows, lattice: Lattice) -> Cube:
-    """Count rows on a lattice with the production kernel, keys and labels being whole numbers; again where a question asks for it."""
+    """Count rows on a lattice by the code that publishing uses. Keys and labels are integers."""
     array = np.array(rows, dtype=float).reshape(len(rows), len(lattice.axes))
     keys = {
         axis.name: sorted({int(x) for x in array[:, i]})
@@ -165,34 +186,38 @@ def _cells(axis: LatticeAxis, values: Array, keys: Mapping[str, list[int]]) -> A
 
 
 def published(release: Release) -> Published:
-    """Take a release apart: its numbers as they were drawn, and all that is public with them."""
+    """A release as an output: its numbers in the order of their noise, and all of it."""
     return Published(release.numbers(), release)
 
 
 def published_counts(counts: Array, **seen: object) -> Published:
-    """What a mechanism of a few lines publishes: its counts, and whatever else is named."""
+    """Counts as an output, with other named things that are published."""
     numbers = tuple(int(x) for x in counts)
     return Published(numbers, {"counts": numbers, **seen})
 
 
 def neighbours(universe: Rows, unit: Unit, others: int = 2) -> list[Pair]:
-    """All ordered pairs of neighbouring data sets: up to ``others`` rows of other persons, and one person's rows.
+    """All ordered pairs of neighbouring data sets over a small universe.
 
-    Under replace a person may bring fewer rows, or none, as when rows with missing values are dropped.
+    Each has up to ``others`` rows of other persons, and the rows of one person, who differs. Under
+    replace that person may have fewer rows, or none, as when rows with missing values are dropped.
 
     >>> neighbours(((0.5,),), Unit(), others=0)
     [(((0.5,),), ()), ((), ((0.5,),))]
     """
     background = _bags(universe, others)
     own = _bags(universe, unit.rows_per_person)
+    changes: list[Pair] = []
     if unit.neighbours == "replace":
-        moves = list(permutations(own, 2))
+        changes += permutations(own, 2)
     else:
-        moves = [pair for rows in own if rows for pair in ((rows, ()), ((), rows))]
-    return [(rest + one, rest + other) for rest, (one, other) in product(background, moves)]
+        for rows in own:
+            if rows:
+                changes += [(rows, ()), ((), rows)]
+    return [(rest + one, rest + other) for rest, (one, other) in product(background, changes)]
 
 
 def _bags(universe: Rows, most: int) -> list[Rows]:
-    return [
-        rows for size in range(most + 1) for rows in combinations_with_replacement(universe, size)
-    ]
+    """All multisets of at most ``most`` rows."""
+    sizes = range(most + 1)
+    return [rows for size in sizes for rows in combinations_with_replacement(universe, size)]

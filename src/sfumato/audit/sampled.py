@@ -1,13 +1,18 @@
-"""A lower bound on what a mechanism spends, from its outputs alone: run it often on two neighbours, and find them apart.
+"""The sampled audit: a lower bound on a mechanism's privacy loss, from its outputs alone.
 
-Half of the runs choose an event, the other half bound its probability p under one data set from below and q under the other
-from above (Clopper and Pearson 1934). Whatever the mechanism is, these hold together with the stated confidence, because the
-event does not depend on the runs that judge it. Then a promise of (epsilon, delta) is refuted below ln((p - delta) / q), and
-a promise of rho-zCDP below D_alpha(Bernoulli(p) || Bernoulli(q)) / alpha for every alpha > 1, by data processing.
+The mechanism runs many times on two neighbouring data sets. Half of the runs choose an event. The
+other half bound its probability: p under one data set from below, q under the other from above
+(Clopper and Pearson 1934). Both bounds hold together with the stated confidence, whatever the
+mechanism is, because the event does not depend on the runs that judge it. They refute every claim
+of (epsilon, delta) with epsilon below ln((p - delta) / q), and every claim of rho-zCDP with rho
+below D_alpha(Bernoulli(p) || Bernoulli(q)) / alpha for any alpha > 1, by data processing.
 
-How the event is chosen decides only how close the bound comes. Here: a likelihood-ratio score, added up over the numbers
-that visibly differ between the two data sets as if they were independent, and the threshold on it that promises most.
-Source: Clopper and Pearson 1934; Jagielski, Ullman, Oprea, NeurIPS 2020 (events); Bun and Steinke, TCC 2016 (rho).
+The choice of the event decides only how tight the bound is. Here it is a threshold on a score. The
+score is the log-likelihood ratio, added up over the numbers that visibly differ between the data
+sets, as if they were independent; the threshold is the one with the best bound.
+
+Source: Clopper and Pearson 1934; Jagielski, Ullman, Oprea, NeurIPS 2020 (events); Bun and Steinke,
+TCC 2016 (rho).
 """
 
 from __future__ import annotations
@@ -22,16 +27,18 @@ from sfumato.audit.runs import Mechanism, Rows
 from sfumato.random.bits import Bits, current
 
 CONFIDENCE = 0.999
-BINS, PER_BIN = 24, 200
+MOST_BINS = 24
+RUNS_PER_BIN = 200
 THRESHOLDS = 64
-TAILS = (0.001, 0.002, 0.005, 0.01)  # rare outputs are told apart, too: one may give a person away
+TAILS = (0.001, 0.002, 0.005, 0.01)
+"""Quantiles at which rare outputs are told apart, too: one of them may give a person away."""
 ALPHAS = np.geomspace(1.05, 64, 24)
 
 Gain: TypeAlias = Callable[[Array, Array], Array]
 
 
 def epsilon_gain(delta: float = 0.0) -> Gain:
-    """What p under one data set and q under the other prove of epsilon, at this delta."""
+    """A function from p and q to the epsilon that they prove to be spent, at this delta."""
 
     def gain(p: Array, q: Array) -> Array:
         return np.asarray(np.log(np.maximum(p - delta, q) / q))
@@ -40,8 +47,9 @@ def epsilon_gain(delta: float = 0.0) -> Gain:
 
 
 def rho_gain(p: Array, q: Array) -> Array:
-    """What they prove of rho: the largest Renyi divergence of two coins over its order."""
-    p, q = np.maximum(p, q)[..., None], np.asarray(q)[..., None]
+    """The rho that p and q prove to be spent: the largest D_alpha of two coins over alpha."""
+    p = np.maximum(p, q)[..., None]
+    q = np.asarray(q)[..., None]
     with np.errstate(divide="ignore", invalid="ignore"):
         heads = ALPHAS * np.log(p) + (1 - ALPHAS) * np.log(q)
         tails = np.where(p < 1, ALPHAS * np.log1p(-p) + (1 - ALPHAS) * np.log1p(-q), -np.inf)
@@ -59,37 +67,38 @@ def sampled_loss(
     confidence: float = CONFIDENCE,
     noise: Bits | None = None,
 ) -> float:
-    """A lower bound on what a mechanism spends between two neighbours, wrong with probability at most 1 - ``confidence``.
+    """A lower bound on the privacy loss of a mechanism between two neighbouring data sets.
 
     Parameters
     ----------
     mechanism : callable
-        From rows and bits to ``Published``; run ``runs`` times on each data set.
+        From rows and bits to ``Published``.
     one, other : tuple of rows
         Neighbouring data sets; both directions are tried.
     runs : int
-    gain : callable
-        ``epsilon_gain(delta)``, which is the default with delta 0, or ``rho_gain``.
+        How often the mechanism runs on each data set.
+    gain : callable or None
+        ``epsilon_gain(delta)`` or ``rho_gain``. None: ``epsilon_gain(0)``.
     confidence : float
+        The probability that the bound is right is at least this.
     noise : Bits or None
-        None: the private keystream, as in production.
+        None: the private keystream that publishing uses.
     """
     bits = current() if noise is None else noise
-    samples = [
-        outputs([mechanism(rows, bits).numbers for _ in range(runs)]) for rows in (one, other)
-    ]
-    return bound(samples[0], samples[1], gain=gain, confidence=confidence)
+    of_one = outputs([mechanism(one, bits).numbers for _ in range(runs)])
+    of_other = outputs([mechanism(other, bits).numbers for _ in range(runs)])
+    return bound(of_one, of_other, gain=gain, confidence=confidence)
 
 
 def bound(
     one: Array, other: Array, *, gain: Gain | None = None, confidence: float = CONFIDENCE
 ) -> float:
-    """The same from outputs at hand.
+    """The same bound, from outputs that are there already.
 
     Parameters
     ----------
     one, other : int64 ndarrays of shape (runs, numbers)
-        Independent outputs; where one has more columns, the other is filled up with zeros.
+        Independent outputs. The one with fewer columns is padded with zeros.
     gain, confidence
         As in ``sampled_loss``.
 
@@ -98,30 +107,49 @@ def bound(
     True
     """
     gain = gain or epsilon_gain()
-    wide = max(one.shape[1], other.shape[1])
-    one, other = (np.pad(found, ((0, 0), (0, wide - found.shape[1]))) for found in (one, other))
+    columns = max(one.shape[1], other.shape[1])
+    one = np.pad(one, ((0, 0), (0, columns - one.shape[1])))
+    other = np.pad(other, ((0, 0), (0, columns - other.shape[1])))
+    # A quarter of the runs makes the score and a quarter chooses the threshold. Only the other half
+    # judges: neither score nor threshold depends on it, so its bounds hold.
     score = _score(one[::4], other[::4])
-    chosen, judged = (score(one[2::4]), score(other[2::4])), (score(one[1::2]), score(other[1::2]))
+    choosing = score(one[2::4]), score(other[2::4])
+    judging = score(one[1::2]), score(other[1::2])
+    # Two bounds must hold together.
     alpha = (1 - confidence) / 2
-    candidates = [
-        (*_best(chosen[a] * sign, chosen[b] * sign, gain, alpha), a, b, sign)
-        for a, b, sign in ((0, 1, 1), (1, 0, -1))
-    ]
-    _, threshold, a, b, sign = max(candidates)
-    p, q = _bounds(judged[a] * sign, judged[b] * sign, np.array([threshold]), alpha)
+    candidates = []
+    # Either data set may be the one under which the event is the more likely.
+    for likelier, sign in ((0, 1), (1, -1)):
+        promised, threshold = _best(
+            choosing[likelier] * sign, choosing[1 - likelier] * sign, gain, alpha
+        )
+        candidates.append((promised, threshold, likelier, sign))
+    _, threshold, likelier, sign = max(candidates)
+    p, q = _bounds(
+        judging[likelier] * sign, judging[1 - likelier] * sign, np.array([threshold]), alpha
+    )
     return float(gain(p, q)[0])
 
 
 def outputs(numbers: Sequence[tuple[int, ...]]) -> Array:
-    """Outputs as an array: how many numbers there are, then the numbers, filled up with zeros."""
-    wide = max(map(len, numbers))
-    return np.array(
-        [(len(row), *row, *(0,) * (wide - len(row))) for row in numbers], dtype=np.int64
-    )
+    """Outputs as an int64 ndarray: a row holds how many numbers there are, and then the numbers.
+
+    Shorter rows are padded with zeros. As a number of its own, the length can be told apart.
+    """
+    most = max(map(len, numbers))
+    rows = [(len(row), *row, *(0,) * (most - len(row))) for row in numbers]
+    return np.array(rows, dtype=np.int64)
 
 
 def clopper_pearson(hits: Array, trials: int, alpha: float) -> tuple[Array, Array]:
-    """Lower and upper bounds of a probability, each wrong with probability at most ``alpha``."""
+    """Lower and upper bounds on a probability, each wrong with probability at most ``alpha``.
+
+    Parameters
+    ----------
+    hits : ndarray of int
+    trials : int
+    alpha : float
+    """
     from scipy.special import betaincinv
 
     hits = np.asarray(hits, dtype=float)
@@ -133,15 +161,22 @@ def clopper_pearson(hits: Array, trials: int, alpha: float) -> tuple[Array, Arra
 
 
 def _bounds(one: Array, other: Array, thresholds: Array, alpha: float) -> tuple[Array, Array]:
-    """The event is a score of at least the threshold: its probability from below under one, from above under the other."""
-    hits = [len(scores) - np.searchsorted(np.sort(scores), thresholds) for scores in (one, other)]
-    return clopper_pearson(hits[0], len(one), alpha)[0], clopper_pearson(
-        hits[1], len(other), alpha
-    )[1]
+    """Bounds on the probability that a score is at least the threshold, for each threshold.
+
+    From below under ``one``, from above under ``other``.
+    """
+    low, _ = clopper_pearson(_hits(one, thresholds), len(one), alpha)
+    _, high = clopper_pearson(_hits(other, thresholds), len(other), alpha)
+    return low, high
+
+
+def _hits(scores: Array, thresholds: Array) -> Array:
+    """How many scores are at least the threshold, for each threshold."""
+    return len(scores) - np.searchsorted(np.sort(scores), thresholds)
 
 
 def _best(one: Array, other: Array, gain: Gain, alpha: float) -> tuple[float, float]:
-    """The threshold that promises most on the runs that choose, and what it promises."""
+    """The largest gain on the runs that choose, and the threshold that has it."""
     thresholds = _levels(np.concatenate([one, other]), THRESHOLDS)
     promised = gain(*_bounds(one, other, thresholds, alpha))
     best = int(np.argmax(promised))
@@ -149,49 +184,51 @@ def _best(one: Array, other: Array, gain: Gain, alpha: float) -> tuple[float, fl
 
 
 def _levels(values: Array, parts: int) -> Array:
-    """Where values are cut: all of them where they are few, else at even quantiles and in the tails; the least one leads."""
+    """Points that divide values: all of them if they are few, else quantiles, the least first."""
     distinct = np.unique(values)
     if len(distinct) <= parts:
         return distinct
     tails = np.array(TAILS)
-    return np.unique(
-        np.quantile(
-            values,
-            np.concatenate([np.linspace(0, 1, parts + 1), tails, 1 - tails]),
-            method="higher",
-        )
-    )
+    shares = np.concatenate([np.linspace(0, 1, parts + 1), tails, 1 - tails])
+    return np.unique(np.quantile(values, shares, method="higher"))
 
 
 def _score(one: Array, other: Array) -> Callable[[Array], Array]:
-    """The log-likelihood ratio of one against other, added up over columns."""
-    tables = [
-        (column, *found)
-        for column in range(one.shape[1])
-        if (found := _ratios(one[:, column], other[:, column])) is not None
-    ]
+    """A function from outputs to the log-likelihood ratio of one against other, over columns."""
+    tables = []
+    for column in range(one.shape[1]):
+        found = _ratios(one[:, column], other[:, column])
+        if found is not None:
+            tables.append((column, *found))
 
     def score(outputs: Array) -> Array:
         total = np.zeros(len(outputs))
         for column, edges, ratios in tables:
             total += ratios[np.searchsorted(edges, outputs[:, column], side="right")]
+        # Equal sums in another order of terms must not differ by rounding.
         return total.round(9)
 
     return score
 
 
 def _ratios(one: Array, other: Array) -> tuple[Array, Array] | None:
-    """Bins of one column with their log-likelihood ratios, or None where a chi-square sees no difference."""
+    """Bins of one column and their log-likelihood ratios; None if a chi-square sees no difference.
+
+    A column without a difference would add noise to the score.
+    """
     both = np.concatenate([one, other])
-    bins = min(BINS, max(2, len(both) // PER_BIN))
+    bins = min(MOST_BINS, max(2, len(both) // RUNS_PER_BIN))
     edges = _levels(both, bins)[1:]
-    here, there = (
-        np.bincount(np.searchsorted(edges, found, side="right"), minlength=len(edges) + 1)
-        for found in (one, other)
-    )
-    held = here + there > 0
-    statistic = float((np.square(here - there)[held] / (here + there)[held]).sum())
+    counts = _binned(one, edges)
+    counts_of_other = _binned(other, edges)
+    together = counts + counts_of_other
+    held = together > 0
+    statistic = float((np.square(counts - counts_of_other)[held] / together[held]).sum())
     freedom = int(held.sum()) - 1
     if statistic <= freedom + 1.5 * np.sqrt(2 * freedom):
         return None
-    return edges, np.log((here + 0.5) / (there + 0.5))
+    return edges, np.log((counts + 0.5) / (counts_of_other + 0.5))
+
+
+def _binned(values: Array, edges: Array) -> Array:
+    return np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)

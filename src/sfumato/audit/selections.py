@@ -1,8 +1,9 @@
-"""What a selection spends: its law on small data, outcome by outcome, as production would draw it.
+"""The exact audit of selections: the probability of each outcome, on small data.
 
-A selection has no additive noise that a script could replace. Its law is asked for instead:
-``AxisMethod.log_probabilities`` reads it from the very weights that are drawn from, and the loss is the largest difference of two logarithms over all outcomes and neighbours.
-That drawing follows those weights is tested apart, and sampled audits look at outputs alone.
+A selection has no additive noise that a script could replace. So its law is read from the code:
+``AxisMethod.log_probabilities`` computes it from the very weights that the selection draws by. The
+loss is the largest difference of two log-probabilities, over all outcomes and neighbours. Other
+tests show that the draws follow the weights, and the sampled audit looks at outputs alone.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ from sfumato.quantiles import Quantiles
 from sfumato.quantiles.cells import cells_by_axis
 from sfumato.random.bits import Bits
 
-FAR = 1000  # a noisy number so far from the truth that a ratio of Laplace masses is at its largest
+FAR = 1000
+"""A noisy number this far from the truth has the largest ratio of Laplace probabilities."""
 LawOf: TypeAlias = Callable[[Rows], Array]
-"""From rows to ln P of every outcome, in one order for all rows."""
+"""From rows to ln P of every outcome, in an order that is the same for all rows."""
+SUBCELLS = 4
+"""The number of sub-cells of a cell.
 
-
-PARTS = 4
-"""Sub-cells of a cell: few, so that edges within a cell can be looked at. The proof holds for any number."""
+It is small so that all edges within a cell can be enumerated. The proof holds for any number.
+"""
 
 
 def law_of(
@@ -46,21 +49,25 @@ def law_of(
     cells: tuple[int, ...],
     background: Rows = (),
 ) -> LawOf:
-    """The law of quantiles of one axis, at edges of the given cells; ``background`` is always in the data, beside the rows.
+    """The law of the quantiles of one axis.
 
-    One quantile: all edges in each cell. Several: all tuples of the edges that open the cells. Where many edges share a group of equal
-    rank whatever the rows are, those of one cell stand for all: the others are as likely.
+    Parameters
+    ----------
+    question, domain, unit, cost
+        What is asked, and the promise.
+    cells : tuple of int
+        The outcomes are edges of these cells: for one quantile, all edges within each cell; for
+        several, all tuples of the edges that open the cells. Other edges need not be enumerated if
+        they have the rank of an enumerated edge whatever the rows are: they are as likely.
+    background : tuple of rows
+        Rows that are in every data set.
     """
     lattice = question.needs(domain).lattice
     (method,) = question.axis_methods(lattice, unit, cost).values()
-    method = msgspec.structs.replace(method, most_subcells=PARTS)
-    inside = range(1 if len(question.at) > 1 else method.subcells)
-    edges = [
-        edge
-        for cell in cells
-        for edge in (cell * method.subcells + i for i in inside)
-        if edge < method.edges
-    ]
+    method = msgspec.structs.replace(method, most_subcells=SUBCELLS)
+    within = range(1 if len(question.at) > 1 else method.subcells)
+    edges = [cell * method.subcells + i for cell in cells for i in within]
+    edges = [edge for edge in edges if edge < method.edges]
     chosen = np.array(list(combinations_with_replacement(edges, len(question.at))), dtype=np.int64)
 
     @lru_cache(maxsize=4096)
@@ -72,16 +79,16 @@ def law_of(
 
 
 def law_loss(law: LawOf, pairs: Iterable[Pair]) -> Loss:
-    """The largest ln P(outcome | one) / P(outcome | other)."""
+    """The largest ln P(outcome | one) / P(outcome | other), over outcomes and pairs."""
     found = [(float((law(one) - law(other)).max()), (one, other)) for one, other in pairs]
-    loss, pair = max(found, key=lambda entry: entry[0])
+    loss, pair = max(found, key=lambda each: each[0])
     return Loss(max(loss, 0.0), pair)
 
 
 def run_of(
     question: Quantiles, domain: Domain, unit: Unit, cost: CentralMeasure, background: Rows = ()
 ) -> Mechanism:
-    """The production code from rows to the chosen edges."""
+    """The code that publishes quantiles, from rows to the chosen edges."""
     lattice = question.needs(domain).lattice
     counted = lru_cache(maxsize=1024)(lambda rows: count(background + rows, lattice))
 
@@ -93,31 +100,39 @@ def run_of(
 
 
 def bins_of(question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure) -> RecordBins:
-    """How a histogram with ``records`` lays and pays for its bins."""
+    """The bins of a histogram with ``records``: how their edges are chosen, and at what cost."""
     assert question.records is not None
     return record_bins(question.needs(domain).lattice, question.records, question.rows, unit, cost)
 
 
 def law_of_bins(bins: RecordBins, edges: tuple[int, ...], seen: Draws = ()) -> LawOf:
-    """The law of bins by records: noisy rows, cuts among the given edges, and noisy counts, together.
+    """The law of bins by records: noisy number of rows, cuts and noisy counts together.
 
-    Of the noisy number of rows ``seen`` are looked at; of noisy counts the far ends, where ratios of Laplace masses are largest.
+    Parameters
+    ----------
+    bins : RecordBins
+    edges : tuple of int
+        The outcomes are cuts at these edges.
+    seen : tuple of int
+        The outcomes for the noisy number of rows. Empty: the number of rows is stated.
     """
-    lattice, cells = Lattice((bins.axis,)), bins.axis.cells
+    lattice = Lattice((bins.axis,))
+    last = bins.axis.cells
 
     def outcomes(rows: Rows) -> Iterable[float]:
         cube = count(rows, lattice)
         held = np.flatnonzero(cube.counts)
         for noisy in seen or (bins.stated or 0,):
-            first = 0.0 if bins.rows_law is None else log_mass(bins.rows_law, noisy - cube.total)
+            of_rows = 0.0 if bins.rows_law is None else log_mass(bins.rows_law, noisy - cube.total)
             for inner in combinations(edges, bins.bins(noisy) - 1):
-                cut = first + bins.log_probability((held, cube.counts[held]), [0, *inner, cells])
-                true = cube.binned([np.array([0, *inner, cells])])
-                ends = [
-                    [log_mass(bins.law, far - int(rows_in)) for far in (-FAR, FAR)]
-                    for rows_in in true
+                cuts = [0, *inner, last]
+                of_cuts = bins.log_probability((held, cube.counts[held]), cuts)
+                # Of the noisy counts only far values: there the ratio of Laplace masses is largest.
+                of_counts = [
+                    [log_mass(bins.law, far - int(true)) for far in (-FAR, FAR)]
+                    for true in cube.binned([np.array(cuts)])
                 ]
-                yield from (cut + sum(corner) for corner in product(*ends))
+                yield from (of_rows + of_cuts + sum(corner) for corner in product(*of_counts))
 
     return lru_cache(maxsize=4096)(lambda rows: np.array(list(outcomes(rows))))
 
@@ -125,7 +140,10 @@ def law_of_bins(bins: RecordBins, edges: tuple[int, ...], seen: Draws = ()) -> L
 def run_of_bins(
     question: Histogram, domain: Domain, unit: Unit, cost: CentralMeasure, most: int
 ) -> Mechanism:
-    """The production code from rows to noisy rows, edges and counts, filled up to ``most`` bins."""
+    """The code that publishes such a histogram, from rows to noisy rows, edges and counts.
+
+    Edges and counts are padded with zeros up to ``most`` bins.
+    """
     lattice = question.needs(domain).lattice
     counted = lru_cache(maxsize=1024)(lambda rows: count(rows, lattice))
 
@@ -133,10 +151,12 @@ def run_of_bins(
         release = question.answer(counted(rows), unit, cost, noise)
         (axis,) = release.lattice.axes
         assert isinstance(axis, EdgesAxis)
-        filled = [
-            [*found, *[0] * (most - len(found))]
-            for found in (axis.bounds[1:-1], release.counts.tolist())
-        ]
-        return Published((release.rows or 0, *map(int, filled[0]), *filled[1]), release)
+        edges = _padded([int(edge) for edge in axis.bounds[1:-1]], most)
+        counts = _padded(release.counts.tolist(), most)
+        return Published((release.rows or 0, *edges, *counts), release)
 
     return run
+
+
+def _padded(numbers: list[int], length: int) -> list[int]:
+    return numbers + [0] * (length - len(numbers))

@@ -1,4 +1,8 @@
-"""Counters as an audit sees them: each row comes at a step, and what is published is in the order in which its noise is drawn."""
+"""Counter mechanisms as an audit runs them: each row comes at a step.
+
+The exact audit needs published numbers in the order in which their noise is drawn. A tree draws the
+noise of later steps together with that of earlier ones, so its outputs are put into that order.
+"""
 
 from __future__ import annotations
 
@@ -15,41 +19,42 @@ from sfumato.random.bits import Bits
 S = TypeVar("S")
 
 
-def of_machine(machine: CounterMechanism[S], steps: int) -> Mechanism:
-    """The production steps of a machine of one category, over rows of which the first column is the step, from 0 on.
+def of_machine(counter: CounterMechanism[S], steps: int) -> Mechanism:
+    """The code that publishes the steps of a counter mechanism of one category.
 
-    The exact audit applies where every draw has its own output: always for Gaussian machines; for a tree, where no place beyond
-    the last step is passed through.
+    The first column of a row is its step, from 0 on. The exact audit applies if every draw has an
+    output of its own: always for Gaussian mechanisms, and for a tree whose nodes lie at steps up
+    to the last one.
     """
-    tree: object = machine
+    tree: object = counter
     order = draw_order(tree, steps) if isinstance(tree, ElderTree) else list(range(steps))
 
     def run(rows: Rows, noise: Bits) -> Published:
-        found = outputs(
-            machine, np.bincount([int(row[0]) for row in rows], minlength=steps).tolist(), noise
-        )
-        return Published(tuple(found[place] for place in order), found)
+        increments = np.bincount([int(row[0]) for row in rows], minlength=steps).tolist()
+        found = outputs(counter, increments, noise)
+        return Published(tuple(found[index] for index in order), found)
 
     return run
 
 
-def outputs(machine: CounterMechanism[S], increments: Sequence[int], noise: Bits) -> list[int]:
-    """What a machine of one category publishes over a whole stream."""
-    state = machine.start()
+def outputs(counter: CounterMechanism[S], increments: Sequence[int], noise: Bits) -> list[int]:
+    """What a counter mechanism of one category publishes over a whole stream."""
+    state = counter.start()
     found = []
     for increment in increments:
-        state, output = machine.step(state, (increment,), noise)
+        state, output = counter.step(state, (increment,), noise)
         found.append(output[0])
     return found
 
 
 def draw_order(tree: ElderTree, steps: int) -> list[int]:
-    """Steps, from 0 on, in the order in which the noise at them is drawn.
+    """The steps, from 0 on, in the order in which the noise at them is drawn.
 
     >>> from fractions import Fraction
     >>> from sfumato.mechanisms.noise import DiscreteLaplace
     >>> draw_order(ElderTree(4, (3,), DiscreteLaplace(Fraction(1))), 4)
     [0, 2, 1, 3]
     """
-    places = dict.fromkeys(place - 1 for step in range(1, steps + 1) for place in tree.path(step))
-    return list(places)
+    nodes = (node for step in range(1, steps + 1) for node in tree.path(step))
+    # A node is drawn when it is first passed; dict.fromkeys keeps the first occurrence.
+    return list(dict.fromkeys(node - 1 for node in nodes))

@@ -1,10 +1,11 @@
-"""What is audited: rooms of subjects, each made for its mechanism, and examples of other questions.
+"""What is audited: a module of subjects for each kind of mechanism, and questions' examples.
 
-A room's ``QUESTIONS`` are the kinds of questions that its subjects ask. A question that no room
-asks needs nothing here.
+``QUESTIONS`` of a module are the kinds of questions that its subjects ask. A question that no
+module asks is audited by its own ``examples``, so a new question needs nothing here.
 """
 
 from collections.abc import Iterable
+from itertools import chain
 
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.registry import questions
@@ -23,19 +24,21 @@ from sfumato.audit.subjects.subject import Subject
 
 __all__ = ["SUBJECTS", "Subject", "asked", "every"]
 
-ROOMS = (histograms, aggregates, partitions, selections, clusters, counters, devices, publishing)
-SUBJECTS: tuple[Subject, ...] = tuple(subject for room in ROOMS for subject in room.subjects())
-"""Every subject of the rooms, in the order in which they are shown."""
-ASKING = (histograms, aggregates, partitions, selections, clusters)
+MODULES = (histograms, aggregates, partitions, selections, clusters, counters, devices, publishing)
+SUBJECTS: tuple[Subject, ...] = tuple(
+    subject for module in MODULES for subject in module.subjects()
+)
+"""The library's own subjects, in the order in which they are shown."""
+WITH_QUESTIONS = (histograms, aggregates, partitions, selections, clusters)
 
 
 def asked() -> frozenset[type[AnyQuestion]]:
-    """The kinds of questions that rooms ask."""
-    kinds: Iterable[tuple[type[AnyQuestion], ...]] = (room.QUESTIONS for room in ASKING)
-    return frozenset(kind for of_room in kinds for kind in of_room)
+    """The kinds of questions that the library's own subjects ask."""
+    kinds: Iterable[tuple[type[AnyQuestion], ...]] = (module.QUESTIONS for module in WITH_QUESTIONS)
+    return frozenset(chain.from_iterable(kinds))
 
 
 def every() -> list[Subject]:
-    """All subjects: those of the rooms, then the examples of questions that no room asks."""
+    """All subjects: the library's own, then the examples of questions that none of them asks."""
     others = [kind for kind in questions() if kind not in asked()]
     return [*SUBJECTS, *examples.subjects(others)]

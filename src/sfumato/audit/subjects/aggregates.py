@@ -1,4 +1,4 @@
-"""Means, sums and variances: one noise on all sums of a group."""
+"""Means, sums and variances: noise on the sums of each group."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from sfumato.aggregates import Mean, Sum, Variance
 from sfumato.audit.subjects.subject import COSTS, PURE, UNITS, Subject, of
 
 QUESTIONS = (Mean, Sum, Variance)
-"""What this room asks: their examples need not be asked again."""
 
 
 def subjects() -> Iterator[Subject]:
-    """Every subject of this room."""
+    """Every subject of this module."""
     for promise in product(UNITS, COSTS):
         yield of("Mean", Mean("x"), *promise)
     yield of("Sum", Sum("x"), UNITS[0], PURE)

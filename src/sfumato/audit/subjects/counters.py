@@ -21,23 +21,23 @@ STEPS: Rows = ((0.0,), (3.0,), (7.0,))
 
 
 def _counter(unit: Unit, cost: CentralMeasure) -> Subject:
-    """A running total over ten steps: a tree of two levels, or a Toeplitz matrix in units of 1/32."""
-    reach = Contribution(unit, (0, 1))
+    """A running total over ten steps: a tree of two levels, or a Toeplitz matrix."""
+    contribution = Contribution(unit, (0, 1))
     if isinstance(cost, ZCDP):
         return Subject(
             "Counter, Toeplitz",
             unit,
             cost,
-            of_machine(toeplitz(10, 1, reach, cost, 5), 10),
+            of_machine(toeplitz(10, 1, contribution, cost, 5), 10),
             STEPS,
             runs=1000,
         )
-    tree = ElderTree(10, (3,), DiscreteLaplace(2 * reach.l1 / PURE.epsilon))
+    tree = ElderTree(10, (3,), DiscreteLaplace(2 * contribution.l1 / PURE.epsilon))
     return Subject("Counter, tree", unit, cost, of_machine(tree, 10), STEPS, runs=1000)
 
 
 def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
-    """All nodes of a tree over three cells and an empty one."""
+    """All nodes of a tree of counts over three cells and an empty one."""
 
     def run(rows: Rows, noise: Bits) -> Published:
         counts = np.bincount(np.array([int(row[0]) for row in rows], dtype=np.int64), minlength=4)
@@ -45,14 +45,13 @@ def _ranges(unit: Unit, cost: CentralMeasure) -> Subject:
             np.concatenate(TreeRangeSumQuery(2, unit).noisy_tree(counts, cost, noise).layers)
         )
 
-    least = (
-        0.98 if unit.neighbours == "add-remove" else 0.6
-    )  # the root counts all rows: under replace it tells nothing
+    # The root counts all rows, which under replace tells nothing.
+    least = 0.98 if unit.neighbours == "add-remove" else 0.6
     return Subject("Range tree", unit, cost, run, ON_LINE, least=least)
 
 
 def subjects() -> Iterator[Subject]:
-    """Every subject of this room."""
+    """Every subject of this module."""
     for unit in UNITS:
         yield _counter(unit, PURE)
         if unit.neighbours == "add-remove":

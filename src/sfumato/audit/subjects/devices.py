@@ -14,13 +14,17 @@ APART: Pair = (((0.25, 0.5),), ((0.75, 0.5),))
 
 
 def _device(name: str, made: Callable[[int], BPM | MultivariateLaplace]) -> Subject:
-    """Two points half a side apart, on a coarse lattice: epsilon 2 per unit of distance is 1 for these two."""
+    """Two points half a side of the unit cube apart.
+
+    An epsilon of 2 per unit of distance is 1 for these two, so that the claim is epsilon = 1.
+    """
 
     def spending(times: int) -> Mechanism:
         mechanism = made(2 * times)
 
         def run(rows: Rows, noise: Bits) -> Published:
             report = mechanism.place(mechanism.draw_cells(rows, noise))[0]
+            # Coarse outputs, so that few runs fill each of them.
             return Published(tuple(int(axis) for axis in (report * 4) // 1), None)
 
         return run
@@ -29,7 +33,7 @@ def _device(name: str, made: Callable[[int], BPM | MultivariateLaplace]) -> Subj
 
 
 def subjects() -> Iterator[Subject]:
-    """Every subject of this room."""
+    """Every subject of this module."""
     yield _device("BPM report, half a side apart", lambda epsilon: BPM(epsilon, 3, 2))
     yield _device(
         "Laplace report, half a side apart", lambda epsilon: MultivariateLaplace(epsilon, 2)

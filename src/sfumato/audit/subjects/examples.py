@@ -1,4 +1,4 @@
-"""Questions by their own examples: those that no room asks, such as questions of other packages."""
+"""Questions by their own examples, such as those of other packages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sfumato.privacy.measures import CentralMeasure
 from sfumato.privacy.unit import Unit
 
 PROMISES = tuple(product((UNITS[0], UNITS[3]), COSTS))
-"""One row of a person that comes or goes, or two that are replaced; for epsilon, and for rho."""
+"""One row of a person, added or removed, or two, replaced; for epsilon and for rho."""
 
 
 def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
-    """The examples of these kinds of questions, at every promise that they can keep."""
+    """The examples of these kinds of questions, at every promise that they accept."""
     for kind in kinds:
         for question, (unit, cost) in product(kind.examples, PROMISES):
             if _answers(question, unit, cost):
@@ -27,9 +27,9 @@ def subjects(kinds: Iterable[type[AnyQuestion]]) -> Iterator[Subject]:
 
 
 def of_example(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
-    """A question over ``LINE``.
+    """A question over ``LINE`` as a subject.
 
-    Where its numbers do not follow its noise one for one, it is judged by its outputs alone.
+    If its numbers do not follow its noise one for one, it is judged by its outputs alone.
     """
 
     def spending(times: int) -> Mechanism:
@@ -40,7 +40,7 @@ def of_example(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subje
 
 
 def _answers(question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> bool:
-    """Whether a question can be asked at this cost: its preview, which sees no data, says so."""
+    """Whether a question can be asked at this cost, by its preview, which reads no data."""
     try:
         question.preview(LINE, unit, cost)
     except UsageError:

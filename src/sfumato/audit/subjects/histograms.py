@@ -8,6 +8,7 @@ from itertools import product
 
 from sfumato.audit.runs import Mechanism, Published, Rows, count
 from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, less_noise, of
+from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval, Keys
 from sfumato.histogram import Histogram
 from sfumato.lattice import MOST_KEYS
@@ -25,28 +26,31 @@ SELECTED = ApproxDP("1", "0.01")
 def _keys(
     axes: tuple[str, ...], selection: Rule, rows_per_person: int, relation: Neighbours
 ) -> Subject:
-    """One person's rows lie in a key near its threshold; under replace they move to a key that nobody else has."""
+    """One person's rows have a key whose count is near the threshold.
+
+    Under replace they move to a key that nobody else has.
+    """
     unit = Unit(rows_per_person=rows_per_person, neighbours=relation)
     question = Histogram(axes, selection=selection)
     lattice = question.needs(KEYED).lattice
-    place = [list(KEYED).index(name) for name in axes]
+    columns = [list(KEYED).index(name) for name in axes]
 
-    counted = cache(
-        lambda rows: count(tuple(tuple(row[i] for i in place) for row in rows), lattice)
-    )
+    @cache
+    def counted(rows: Rows) -> Cube:
+        return count(tuple(tuple(row[column] for column in columns) for row in rows), lattice)
 
     def spending(times: int) -> Mechanism:
         cost = less_noise(SELECTED, times)
 
         def run(rows: Rows, noise: Bits) -> Published:
             release = question.answer(counted(rows), unit, cost, noise)
-            beside = question.needs(KEYED).lattice.size // MOST_KEYS
-            counts = release.counts.reshape(len(release.counts) // beside, beside).tolist()
+            cells_per_key = lattice.size // MOST_KEYS
+            counts = release.counts.reshape(-1, cells_per_key).tolist()
             shown = dict(zip(map(int, release.cell_names("k")), counts, strict=True))
-            numbers = tuple(
-                x for name in NAMES for x in (int(name in shown), *shown.get(name, [0] * beside))
-            )
-            return Published(numbers, release)
+            numbers: list[int] = []
+            for name in NAMES:
+                numbers += [int(name in shown), *shown.get(name, [0] * cells_per_key)]
+            return Published(tuple(numbers), release)
 
         return run
 
@@ -59,9 +63,11 @@ def _keys(
 
 
 def subjects() -> Iterator[Subject]:
-    """Every subject of this room."""
+    """Every subject of this module."""
     for promise in product(UNITS, COSTS):
         yield of("Histogram", Histogram("x", bins=3), *promise)
-    for rule, r, relation in zip(RULES, (2, 1, 1), (*RELATIONS, "add-remove"), strict=True):
-        yield _keys(("k",), rule, r, relation)
+    limits = (2, 1, 1)
+    relations: tuple[Neighbours, ...] = (*RELATIONS, "add-remove")
+    for rule, limit, relation in zip(RULES, limits, relations, strict=True):
+        yield _keys(("k",), rule, limit, relation)
     yield _keys(("k", "x"), "truncated-geometric", 1, "add-remove")

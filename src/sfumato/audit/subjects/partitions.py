@@ -45,35 +45,39 @@ QUESTIONS = (
 
 
 def _tree(name: str, question: AnyQuestion, unit: Unit, cost: CentralMeasure) -> Subject:
-    """A tree of counts: on small data its exact loss is looked at where few rows are, and where there seem to be many."""
+    """A tree of counts, where its noisy number of rows is small, and where it is large."""
     subject = replace(of(name, question, unit, cost, (0, 40)), universe=ON_LINE[::2], runs=1000)
+    # Under replace a count of all rows costs nothing, so a tree spends less than it claims.
     return replace(subject, least=0.2) if unit.neighbours == "replace" else subject
 
 
 def _chosen(name: str, question: AnyQuestion, unit: Unit) -> Subject:
-    """A tree whose splits are chosen by the data: where they are is seen, too. Its exact audits are among the tests."""
-    r = unit.rows_per_person
+    """A tree whose splits are chosen from the data: the output includes where they are.
+
+    Its exact audits are among the tests.
+    """
+    rows_per_person = unit.rows_per_person
 
     def spending(times: int) -> Mechanism:
         mechanism = of_question(question, LINE, unit, less_noise(PURE, times))
 
         def run(rows: Rows, noise: Bits) -> Published:
-            seen = mechanism(rows, noise)
-            assert isinstance(seen.public, Partition)
-            assert isinstance(seen.public.cover, Splits)
-            return Published((*seen.public.cover.cut.tolist(), *seen.numbers), seen.public)
+            output = mechanism(rows, noise)
+            partition = output.public
+            assert isinstance(partition, Partition)
+            assert isinstance(partition.cover, Splits)
+            return Published((*partition.cover.cut.tolist(), *output.numbers), partition)
 
         return run
 
-    pair = (
-        ((0.5,), (1.5,)) + r * ((2.5,),),
-        ((0.5,), (1.5,)) + (r * ((0.5,),) if unit.neighbours == "replace" else ()),
-    )
+    rest: Rows = ((0.5,), (1.5,))
+    replaced: Rows = rows_per_person * ((0.5,),) if unit.neighbours == "replace" else ()
+    pair = rest + rows_per_person * ((2.5,),), rest + replaced
     return Subject(name, unit, PURE, spending(1), pair=pair, runs=1000, weaker=spending)
 
 
 def subjects() -> Iterator[Subject]:
-    """Every subject of this room."""
+    """Every subject of this module."""
     for promise in product(UNITS, COSTS):
         yield of("Uniform grid, given", UniformPartitioner(partitions=3), *promise)
         yield of("Uniform grid, noisy rows", UniformPartitioner(theta=1), *promise, FIRST_DRAWS)

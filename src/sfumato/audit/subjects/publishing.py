@@ -18,9 +18,10 @@ from sfumato.random.bits import Bits, override
 
 
 def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP) -> Mechanism:
-    """From a table to a release as users run it: rows bounded for each person, charged, counted, stored, read back.
+    """From a table to a release as users run it.
 
-    A row is a person's number, then the domain's values.
+    Rows are bounded for each person, charged, counted, stored and read back. The first column of a
+    row is the number of a person; the others are the axes of the domain.
     """
 
     @cache
@@ -29,9 +30,9 @@ def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP
 
         from sfumato.data import source
 
-        columns = dict(
-            zip((str(unit.person), *domain), map(list, zip(*rows, strict=True)), strict=True)
-        )
+        names = (str(unit.person), *domain)
+        values = [list(column) for column in zip(*rows, strict=True)]
+        columns = dict(zip(names, values, strict=True))
         bounded = source(
             pa.table(columns),
             domain,
@@ -52,7 +53,7 @@ def of_publisher(question: AnyQuestion, domain: Domain, unit: Unit, cost: PureDP
 
 
 def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
-    """One person brings five rows; under replace another one brings five elsewhere."""
+    """One person has five rows, more than the limit; under replace they lie elsewhere."""
     unit = Unit(rows_per_person=rows_per_person, neighbours=neighbours, person="who")
     rest: Rows = ((2.0, 1.5),)
     swapped = rest + 5 * ((1.0, 2.5),) if neighbours == "replace" else rest
@@ -73,6 +74,6 @@ def _end_to_end(rows_per_person: int, neighbours: Neighbours) -> Subject:
 
 
 def subjects() -> Iterator[Subject]:
-    """Every subject of this room."""
+    """Every subject of this module."""
     yield _end_to_end(1, "add-remove")
     yield _end_to_end(2, "replace")

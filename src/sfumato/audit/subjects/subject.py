@@ -1,4 +1,4 @@
-"""What a subject of the audit is, and the small data that several share."""
+"""A subject of the audit, and the small data sets that several subjects share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ LINE = Domain(x=Interval(0, 3, step=1))
 ON_LINE: Rows = ((0.5,), (1.0,), (3.0,))
 """A value inside a cell, one on an edge between two cells, and the closed upper end."""
 FIRST_DRAWS = (-100, -3, 0, 1, 4, 10, 100)
-PURE, CONCENTRATED = PureDP("1"), ZCDP("0.5")
+PURE = PureDP("1")
+CONCENTRATED = ZCDP("0.5")
 RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace")
 UNITS = [Unit(rows_per_person=r, neighbours=relation) for r, relation in product((1, 2), RELATIONS)]
 COSTS: tuple[CentralMeasure, ...] = (PURE, CONCENTRATED)
@@ -25,7 +26,7 @@ COSTS: tuple[CentralMeasure, ...] = (PURE, CONCENTRATED)
 
 @dataclass(frozen=True)
 class Subject:
-    """A mechanism and its promise, and the small data on which the promise is put to the test.
+    """A mechanism, its privacy claim, and the small data on which the claim is tested.
 
     Attributes
     ----------
@@ -35,21 +36,24 @@ class Subject:
     mechanism : callable
         From rows and bits to ``Published``.
     universe : tuple of rows
-        The exact audit takes all neighbouring data sets of a few such rows. Empty: it does not apply, and ``pair`` is given.
+        The exact audit takes all neighbouring data sets of a few such rows. Empty: the exact audit
+        does not apply, and ``pair`` is given.
     first_draws : tuple of int
         Values of the first draw to enumerate, where it decides what comes next.
     pair : pair of data sets, or None
-        For the sampled audit; None: the worst that the exact audit found.
+        For the sampled audit. None: the pair with the largest exact loss.
     runs : int
         How often the quick sampled audit runs the mechanism on each data set.
     law : callable or None
-        For selections: from rows to ln P of every outcome, in place of scripts.
+        For selections, in place of scripts: from rows to ln P of every outcome.
     least : float
-        Which part of the claim the exact audit finds spent, at least. Under replace a count of all rows costs nothing where one row
-        becomes another, so trees, which pay for it as if a row came or went, spend less than they claim.
+        The share of the claim that the exact audit finds at least. It is below 1 for trees under
+        replace: they pay for a count of all rows as if a row was added or removed, but replacing a
+        row does not change it.
     weaker : callable or None
-        The same code with so many times less noise than the claim allows: a fault, by which a sampled audit shows its power. Needed where
-        there is no exact audit, or where there may be none: then a subject that cannot be judged exactly is judged by its outputs alone.
+        From a number to the same mechanism with that many times less noise than the claim needs: a
+        known fault, by which a sampled audit shows its power. Needed if there is no exact audit,
+        or if the mechanism may turn out not to be additive.
     """
 
     name: str
@@ -66,12 +70,12 @@ class Subject:
 
 
 def claimed(claim: CentralMeasure) -> float:
-    """A claim as a number: epsilon or rho."""
+    """The claim as a number: its epsilon or rho."""
     return float(claim.rho if isinstance(claim, ZCDP) else claim.epsilon)
 
 
 def less_noise(cost: CentralMeasure, scale: int) -> CentralMeasure:
-    """The cost at which noise is so many times smaller."""
+    """The cost at which the noise is ``scale`` times smaller."""
     match cost:
         case ZCDP(rho=rho):
             return ZCDP(rho * scale**2)
@@ -88,5 +92,5 @@ def of(
     cost: CentralMeasure,
     first_draws: tuple[int, ...] = (0,),
 ) -> Subject:
-    """A question whose published numbers move one for one with its draws."""
+    """A question over ``LINE`` whose published numbers move one for one with its draws."""
     return Subject(name, unit, cost, of_question(question, LINE, unit, cost), ON_LINE, first_draws)
