@@ -64,7 +64,7 @@ def audit(quick: bool, only: str | None, page: Path | None, as_json: bool) -> in
     if page is not None:
         from sfumato.pages import report
 
-        talk(f"Report: {report(findings, page, title='What an audit saw')}")
+        talk(f"Report: {report(findings, page, title='What an audit found')}")
     return InternalError.exit_code if any(finding.failed for finding in findings) else 0
 
 

@@ -1,4 +1,4 @@
-"""Releases in, one HTML page out. Cannot reach data, ledger or publisher."""
+"""Reports: one HTML page about releases. Nothing here can reach data, ledger or publisher."""
 
 from sfumato.pages.page import report
 

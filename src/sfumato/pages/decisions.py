@@ -1,4 +1,4 @@
-"""How epsilon was chosen, and what an audit saw: the sections of the page that are no answers about data."""
+"""Sections of a page that are not answers about data: how epsilon was chosen, and an audit."""
 
 from __future__ import annotations
 
@@ -21,25 +21,37 @@ Decision: TypeAlias = Choice | Choices | Window
 
 @runtime_checkable
 class Finding(Protocol):
-    """One line of an audit, as ``sfumato.audit`` finds it."""
+    """One line of an audit: what a page needs of ``sfumato.audit.Finding``."""
 
     columns: ClassVar[tuple[str, ...]]
 
     @property
     def failed(self) -> bool:
-        """Whether more was seen to be spent than is claimed, or nothing could be judged."""
+        """Whether the subject exceeds its claim or could not be judged."""
 
     @property
     def ok(self) -> bool:
-        """Whether it did not fail, and would have been seen to fail."""
+        """Whether it did not fail, and a fault would have been detected."""
 
     def row(self) -> tuple[str, ...]:
-        """As text, in the order of ``columns``."""
+        """The line as text, in the order of ``columns``."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """What the template shows of a choice or a window: a headline figure or two, the picture, sentences with what is under each."""
+    """What the template shows of a choice or a window.
+
+    Attributes
+    ----------
+    anchor, title : str
+    charts : tuple of Markup
+        The picture for a page, and the one for a phone.
+    figures : tuple of (figure, meaning)
+    sentences : tuple of (sentence, items)
+        Items are shown as a list under their sentence.
+    notes : tuple of str
+        What has to be said where the result is quoted.
+    """
 
     anchor: str
     title: str
@@ -51,12 +63,19 @@ class Study:
 
 @dataclass(frozen=True)
 class Audit:
-    """The lines of an audit as a table."""
+    """The lines of an audit as a table.
+
+    Attributes
+    ----------
+    columns, rows : tuples of text
+    failed, powerless : int
+        How many lines failed, and how many had no power.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    wrong: int
-    blind: int
+    failed: int
+    powerless: int
 
 
 def study(item: Decision, anchor: str) -> Study:
@@ -71,38 +90,39 @@ def study(item: Decision, anchor: str) -> Study:
 
 
 def audit(findings: Sequence[Finding]) -> Audit | None:
-    """Lay findings out; None, if there are none."""
+    """Findings as a table; None if there are none."""
     if not findings:
         return None
-    wrong = sum(finding.failed for finding in findings)
-    blind = sum(not finding.ok and not finding.failed for finding in findings)
-    return Audit(findings[0].columns, tuple(finding.row() for finding in findings), wrong, blind)
+    failed = sum(finding.failed for finding in findings)
+    powerless = sum(not finding.ok and not finding.failed for finding in findings)
+    rows = tuple(finding.row() for finding in findings)
+    return Audit(findings[0].columns, rows, failed, powerless)
 
 
 def _of_choices(choices: Sequence[Choice], anchor: str) -> Study:
-    title = "Epsilon for a disclosure risk" + (
-        f": {choices[0].query}" if len({choice.query for choice in choices}) == 1 else ""
-    )
-    sentences = tuple(
-        line
-        for choice in choices
-        for line in str(choice).splitlines()
-        if not line.startswith("  Note:")
-    )
-    notes = tuple(dict.fromkeys(note for choice in choices for note in choice.caveats))
-    figures = tuple((_level(choice.epsilon), _headline(choice)) for choice in choices[:6])
-    told = " ".join(sentences)
+    title = "Epsilon for a disclosure risk"
+    if len({choice.query for choice in choices}) == 1:
+        title += f": {choices[0].query}"
+    lines = [line for choice in choices for line in str(choice).splitlines()]
+    # Notes have a place of their own, where each is shown once.
+    sentences = [line for line in lines if not line.startswith("  Note:")]
+    notes = dict.fromkeys(note for choice in choices for note in choice.caveats)
     item = choices[0] if len(choices) == 1 else Choices(tuple(choices))
     return Study(
-        anchor, title, _charts(item, title, told, anchor), figures, _grouped(sentences), notes
+        anchor,
+        title,
+        charts=_charts(item, title, " ".join(sentences), anchor),
+        figures=tuple((_level(choice.epsilon), _headline(choice)) for choice in choices[:6]),
+        sentences=_grouped(sentences),
+        notes=tuple(notes),
     )
 
 
 def _headline(choice: Choice) -> str:
-    """What stands under the number: what it is for, and whether it may be used."""
-    what = f"largest epsilon for one {choice.query}" + (
-        f" of {choice.column}" if choice.column else ""
-    )
+    """The text under the number: what it is for, and whether it may be used."""
+    what = f"largest epsilon for one {choice.query}"
+    if choice.column:
+        what += f" of {choice.column}"
     if choice.epsilon > belief.LARGE:
         return f"{what}: not to be used, above {belief.LARGE} it protects hardly anyone"
     return f"{what}: a membership test then reaches an advantage of {choice.advantage:.3g}"
@@ -119,34 +139,40 @@ def _of_window(window: Window, anchor: str) -> Study:
     return Study(
         anchor,
         title,
-        _charts(window, title, " ".join(sentences), anchor),
-        figures,
-        _grouped(sentences),
-        (),
+        charts=_charts(window, title, " ".join(sentences), anchor),
+        figures=figures,
+        sentences=_grouped(sentences),
+        notes=(),
     )
 
 
 def _grouped(lines: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Bring indented lines under the one before them."""
+    """Sentences, each with the indented lines that follow it."""
     found: list[tuple[str, tuple[str, ...]]] = []
-    for line in (line.replace("+-", "±") for line in lines):
+    for line in lines:
+        text = line.strip().replace("+-", "±")
         if line.startswith("  ") and found:
-            found[-1] = found[-1][0], (*found[-1][1], line.strip())
+            sentence, items = found[-1]
+            found[-1] = sentence, (*items, text)
         else:
-            found.append((line.strip(), ()))
+            found.append((text, ()))
     return tuple(found)
 
 
 def _level(epsilon: float) -> str:
-    return "no limit" if math.isinf(epsilon) else rounded(epsilon, 4, up=False) if epsilon else "0"
+    if math.isinf(epsilon):
+        return "no limit"
+    # Rounded down: a larger epsilon would exceed the risk.
+    return rounded(epsilon, 4, up=False) if epsilon else "0"
 
 
-def _charts(item: Decision, title: str, told: str, anchor: str) -> tuple[Markup, ...]:
-    """The picture for a page, and the same for a phone."""
+def _charts(item: Decision, title: str, text: str, anchor: str) -> tuple[Markup, ...]:
+    """The picture for a page, and the same for a phone. ``text`` describes it in words."""
     made = []
     for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
         with style.sized(width):
             drawn = item.plot()
-        first = drawn.flat[0] if isinstance(drawn, np.ndarray) else drawn
-        made.append(Markup(style.svg(style.figure_of(first), title, told, name=f"{anchor}-{name}")))
+        ax = drawn.flat[0] if isinstance(drawn, np.ndarray) else drawn
+        svg = style.svg(style.figure_of(ax), title, text, name=f"{anchor}-{name}")
+        made.append(Markup(svg))
     return tuple(made)

@@ -1,6 +1,7 @@
-"""One page that can be handed to a board: what was asked, the answers with their accuracy, what was promised and spent.
+"""A report that can be handed to a board: questions, answers, accuracy, guarantees and costs.
 
-The page is one file. It loads nothing, runs nothing, and is the same to the last byte for the same releases.
+The page is one file. It loads nothing, runs nothing, and is the same to the last byte for the same
+releases.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from sfumato.pages.decisions import Decision, Finding
 from sfumato.risk import Choice, Choices
 from sfumato.writing import write_bytes
 
-TITLE, UNRELEASED = "What was released", "Choosing epsilon"
+TITLE = "What was released"
+TITLE_WITHOUT_RELEASES = "Choosing epsilon"
 DECISIONS = Choice | Choices | Window
 Item: TypeAlias = Release | Decision | Finding
 
@@ -29,27 +31,28 @@ Item: TypeAlias = Release | Decision | Finding
 def report(
     items: Item | Iterable[Item], path: str | os.PathLike[str], title: str | None = None
 ) -> Path:
-    """Write one self-contained page about releases, how their epsilon was chosen, and what an audit saw.
+    """Write one page about releases, how their epsilon was chosen, and an audit.
 
     Parameters
     ----------
     items : Release, Choice, Choices, Window, finding of an audit, or several
-        As ``Publisher.release``, ``sf.load``, ``sf.choose``, ``sf.window`` and ``sfumato.audit`` give them; lists of them
-        may be among them. The page holds what they hold and nothing else. A Choice speaks of its universe: see its caveats.
+        What ``Publisher.release``, ``sf.load``, ``sf.choose``, ``sf.window`` and ``sfumato.audit``
+        return, and lists of these. The page holds what they hold and nothing else. A Choice reveals
+        something about its universe: see its caveats.
     path : path
-        Of the HTML file. An existing one is replaced.
+        The HTML file to write. An existing file is replaced.
     title : str or None
         Heading of the page.
 
     Returns
     -------
     Path
-        Of the file.
+        The file.
 
     Raises
     ------
     UsageError
-        If there is nothing, or something else is among them.
+        If there are no items, or one of them is something else.
     DataError
         If the file cannot be written.
     """
@@ -63,32 +66,30 @@ def report(
 
 
 def render(items: Sequence[Item], title: str | None = None) -> str:
-    """Make the page as text: the same text for the same items."""
+    """The page as text. It is the same text for the same items."""
     releases = [item for item in items if isinstance(item, Release)]
     chosen = [item for item in items if isinstance(item, DECISIONS)]
-    shown = [sections.section(release, f"answer-{i}") for i, release in enumerate(releases, 1)]
-    dates = sorted(
-        {release.receipt.time[:10] for release in releases if release.receipt is not None}
-    )
+    findings = [item for item in items if not isinstance(item, Release | DECISIONS)]
+    receipts = [release.receipt for release in releases if release.receipt is not None]
+    # Dates come from the receipts: a clock read now would make two pages of one release differ.
+    dates = sorted({receipt.time[:10] for receipt in receipts})
     return _template().render(
-        title=title or (TITLE if releases else UNRELEASED),
+        title=title or (TITLE if releases else TITLE_WITHOUT_RELEASES),
         dates=dates if len(dates) < 2 else [dates[0], dates[-1]],
-        sections=shown,
+        sections=[
+            sections.section(release, f"answer-{i}") for i, release in enumerate(releases, 1)
+        ],
         studies=[decisions.study(item, f"choice-{i}") for i, item in enumerate(chosen, 1)],
-        audit=decisions.audit(
-            [item for item in items if not isinstance(item, Release | DECISIONS)]
-        ),
+        audit=decisions.audit(findings),
         accounts=spending.accounts(releases),
         private=all(release.guarantee.private for release in releases),
-        unreceipted=sum(release.receipt is None for release in releases),
-        versions=sorted(
-            {release.receipt.version for release in releases if release.receipt is not None}
-        ),
+        unreceipted=len(releases) - len(receipts),
+        versions=sorted({receipt.version for receipt in receipts}),
     )
 
 
 def _flat(items: object) -> list[Item]:
-    """One item or several, as a list; lists among them are opened."""
+    """All items as one list; lists within lists are flattened."""
     found: list[Item] = []
     for item in items if _is_several(items) else [items]:
         if _is_several(item):
@@ -109,12 +110,13 @@ def _flat(items: object) -> list[Item]:
 
 
 def _is_several(item: object) -> TypeGuard[Iterable[object]]:
+    # Choices is iterable, and yet one item.
     return isinstance(item, Iterable) and not isinstance(item, str | bytes | Mapping | Choices)
 
 
 @cache
 def _template() -> jinja2.Template:
-    """The page's template: every value is escaped, and a missing one is an error."""
+    """The page's template. Every value is escaped, and a missing one is an error."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     made = jinja2.Environment(
         loader=loader,

@@ -1,6 +1,7 @@
 """One release as a section of the page: picture, accuracy, table, guarantee, receipt.
 
-Everything is computed from what the release holds, by what ``Release`` declares; what a kind of release does not have is left out.
+Everything is computed from what ``Release`` declares. What a kind of release does not have, such as
+a picture, is left out.
 """
 
 from __future__ import annotations
@@ -31,7 +32,17 @@ TAIL = ("count", *INTERVALS)
 
 @dataclass(frozen=True)
 class Table:
-    """The first rows of the numbers; ``text`` says of each column whether it is text."""
+    """The first rows of the numbers.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    text : tuple of bool
+        Whether each column is text, which is aligned to the left.
+    rows : tuple of tuples of str
+    total : int
+        How many rows there are, also those not shown.
+    """
 
     columns: tuple[str, ...]
     text: tuple[bool, ...]
@@ -41,7 +52,20 @@ class Table:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Half-widths as text, and the sentence that holds them."""
+    """How accurate the numbers are, in words.
+
+    Attributes
+    ----------
+    sentence : str
+    each : str
+        The half-width for each number separately.
+    every : str or None
+        The half-width for all numbers at once; None if there is one number only.
+    cells : int
+        How many numbers there are.
+    noun : str
+        What a number is, such as "count".
+    """
 
     sentence: str
     each: str
@@ -71,16 +95,17 @@ class Section:
 
 def section(release: Release, anchor: str) -> Section:
     """Collect what the page shows of a release."""
-    accuracy, frame = _accuracy(release), _frame(release)
+    accuracy = _accuracy(release)
+    frame = _frame(release)
     facts = _facts(release, frame)
     counted = release.guarantee.counted
-    told = " ".join([*facts, accuracy.sentence if accuracy else "", counted]).strip()
+    description = " ".join([*facts, accuracy.sentence if accuracy else "", counted]).strip()
     return Section(
         anchor=anchor,
         title=release.title,
         private=release.guarantee.private,
         measure=str(release.guarantee.measure),
-        charts=_charts(release, told or release.title, anchor),
+        charts=_charts(release, description or release.title, anchor),
         facts=facts,
         counted=counted,
         accuracy=accuracy,
@@ -92,17 +117,16 @@ def section(release: Release, anchor: str) -> Section:
     )
 
 
-def _charts(release: Release, told: str, anchor: str) -> tuple[Markup, ...]:
-    """The picture for a page, and the same for a phone; none where the release cannot be drawn."""
+def _charts(release: Release, description: str, anchor: str) -> tuple[Markup, ...]:
+    """The picture for a page, and the same for a phone; none if the release cannot be drawn."""
     if not release.has_picture:
         return ()
     made = []
     for width, name in ((style.WIDE, "wide"), (style.NARROW, "narrow")):
         with style.sized(width):
             ax = release.plot()
-        made.append(
-            Markup(style.svg(style.figure_of(ax), release.title, told, name=f"{anchor}-{name}"))
-        )
+        figure = style.figure_of(ax)
+        made.append(Markup(style.svg(figure, release.title, description, name=f"{anchor}-{name}")))
     return tuple(made)
 
 
@@ -110,21 +134,20 @@ def _accuracy(release: Release) -> Accuracy | None:
     sentence = accuracy_sentence(release)
     if sentence is None:
         return None
-    each, every = (
-        np.asarray(release.accuracy("0.95", simultaneous), float) for simultaneous in (False, True)
-    )
+    each = np.asarray(release.accuracy("0.95", False), float)
+    every = np.asarray(release.accuracy("0.95", True), float)
     return Accuracy(
         _typeset(sentence),
-        _reach(each),
-        _reach(every) if each.size > 1 else None,
+        _half_width(each),
+        _half_width(every) if each.size > 1 else None,
         each.size,
         release.noun,
     )
 
 
-def _reach(half: Array) -> str:
-    """One half-width, or from the smallest to the largest."""
-    return _typeset(reach_text(half))
+def _half_width(half_widths: Array) -> str:
+    """The half-width as text; if they differ, from the smallest to the largest."""
+    return _typeset(reach_text(half_widths))
 
 
 def _typeset(text: str) -> str:
@@ -136,7 +159,7 @@ def _number(value: float) -> str:
 
 
 def _frame(release: Release) -> Frame:
-    """The numbers by column; times are cut to seconds by Arrow's own printing. Bins stand by their names, without their edges."""
+    """The numbers by column, without the edges of bins: the name of a bin says them."""
     if not release.has_table:
         return {}
     table = release.to_frame()
@@ -145,32 +168,40 @@ def _frame(release: Release) -> Frame:
 
 
 def _facts(release: Release, frame: Frame) -> tuple[str, ...]:
-    """The largest count, with an interval that survives having been picked, and how many counts show anything at all."""
+    """Two sentences about counts: the largest one, and how many can be told from 0.
+
+    The intervals are those that hold for all counts at once, because the largest count was picked
+    after looking at all.
+    """
     counts = np.asarray(release.values).reshape(-1)
     if not isinstance(release, CountsRelease) or not set(TAIL) <= set(frame) or not counts.size:
         return ()
     low, high = (np.asarray(end).reshape(-1) for end in release.interval("0.95", True))
     top = int(np.argmax(counts))
-    where = _place(
-        {name: column[top].as_py() for name, column in frame.items() if name not in TAIL}
-    )
+    axes = {name: column[top].as_py() for name, column in frame.items() if name not in TAIL}
     seen = int((low > 0).sum())
-    between = f"(between {_number(low[top])} and {_number(high[top])}) with 95% confidence"
-    largest = f"Of {release.guarantee.unit.counted}, the largest noisy count is {style.number(counts[top])} {between}, at {where}."
+    largest = (
+        f"Of {release.guarantee.unit.counted}, "
+        f"the largest noisy count is {style.number(counts[top])} "
+        f"(between {_number(low[top])} and {_number(high[top])}) with 95% confidence, "
+        f"at {_cell_name(axes)}."
+    )
     shown = f"{seen:,} of {counts.size:,} counts can be told from 0, judged all at once."
     return (largest, shown) if counts.size > 1 else (largest,)
 
 
-def _place(cells: dict[str, object]) -> str:
-    """Name a cell: labels as they are, bounds as a range."""
+def _cell_name(values: dict[str, object]) -> str:
+    """Name a cell: labels as they are, and columns NAME_lower and NAME_upper as one range."""
     parts = []
-    for name, value in cells.items():
-        if name.endswith("_upper") and f"{name[:-6]}_lower" in cells:
+    for column, value in values.items():
+        name, _, end = column.rpartition("_")
+        if end == "upper" and f"{name}_lower" in values:
+            # It was named together with its lower end.
             continue
-        if name.endswith("_lower") and f"{name[:-6]}_upper" in cells:
-            parts.append(f"{name[:-6]} {_cell(value)} to {_cell(cells[f'{name[:-6]}_upper'])}")
+        if end == "lower" and f"{name}_upper" in values:
+            parts.append(f"{name} {_cell(value)} to {_cell(values[f'{name}_upper'])}")
         else:
-            parts.append(f"{name} {_cell(value)}")
+            parts.append(f"{column} {_cell(value)}")
     return ", ".join(parts)
 
 
@@ -178,27 +209,29 @@ def _table(frame: Frame) -> Table | None:
     if not frame:
         return None
     columns = [column[:MOST_ROWS].to_pylist() for column in frame.values()]
-    text = tuple(any(isinstance(value, str) for value in column) for column in columns)
-    rows = tuple(tuple(_cell(value) for value in row) for row in zip(*columns, strict=True))
     return Table(
-        tuple(name.replace("_", " ") for name in frame), text, rows, len(next(iter(frame.values())))
+        columns=tuple(name.replace("_", " ") for name in frame),
+        text=tuple(any(isinstance(value, str) for value in column) for column in columns),
+        rows=tuple(tuple(_cell(value) for value in row) for row in zip(*columns, strict=True)),
+        total=len(next(iter(frame.values()))),
     )
 
 
 def _reading(frame: Frame) -> str:
-    """How the columns of the table are to be read."""
-    said = []
+    """How to read the columns of the table."""
+    sentences = []
     if set(INTERVALS) <= set(frame):
-        said.append(
-            "Low and high bound each number on its own, with 95% confidence, of the rows counted."
+        sentences.append(
+            "Low and high bound each number separately, with 95% confidence, for the rows counted."
         )
     if "rank_error" in frame:
-        said.append(
-            "By rank error rows the rank of a value may be off, with 95% confidence, among the rows counted."
+        sentences.append(
+            "The rank of a value among the rows counted may be off by as many rows as rank error "
+            "says, with 95% confidence."
         )
     if "known" in frame:
-        said.append("Where known says no, the number beside it says nothing.")
-    return " ".join(said)
+        sentences.append("Where known says no, the number beside it means nothing.")
+    return " ".join(sentences)
 
 
 def _cell(value: object) -> str:
@@ -215,7 +248,7 @@ def _cell(value: object) -> str:
 
 
 def _guarantee(release: Release) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The sentences of ``str(guarantee)``, by their headings; what is not covered stands apart."""
+    """The sentences of ``str(guarantee)``, grouped by their headings."""
     grouped: dict[str, list[str]] = {}
     for line in str(release.guarantee).splitlines():
         heading, _, sentence = line.partition(": ")

@@ -1,9 +1,10 @@
-"""What each account was charged, from the receipts that the releases carry."""
+"""What each account was charged, from the receipts of the releases."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sfumato.answers.receipt import Receipt
 from sfumato.answers.release import Release
@@ -12,6 +13,8 @@ from sfumato.privacy import belief
 from sfumato.privacy.composition import compose
 from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP
 from sfumato.privacy.unit import Unit
+
+Paid: TypeAlias = tuple[Release, Receipt]
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,19 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """The charges of one account that this page shows, and what its answers promise together, where that adds up, with what that allows."""
+    """One account, with those of its charges that the page shows.
+
+    Attributes
+    ----------
+    name : str
+    protects : str
+        Whom its answers protect, as a sentence.
+    charges : tuple of Charge
+    together : str or None
+        The cost of its answers together; None if their costs do not add up.
+    warning : str
+        What that cost allows, if it protects hardly anyone; otherwise empty.
+    """
 
     name: str
     protects: str
@@ -37,21 +52,20 @@ class Account:
 
 
 def accounts(releases: Sequence[Release]) -> list[Account]:
-    """Group releases by account and charge; a charge that paid for several answers is shown once."""
-    held = [(release, release.receipt) for release in releases if release.receipt is not None]
-    names = dict.fromkeys(receipt.account for _, receipt in held)
-    return [
-        _account(name, [(release, receipt) for release, receipt in held if receipt.account == name])
-        for name in names
-    ]
+    """Releases by account and charge. A charge that paid for several answers is shown once."""
+    by_account: dict[str, list[Paid]] = {}
+    for release in releases:
+        if release.receipt is not None:
+            by_account.setdefault(release.receipt.account, []).append((release, release.receipt))
+    return [_account(name, paid) for name, paid in by_account.items()]
 
 
-def _account(name: str, held: list[tuple[Release, Receipt]]) -> Account:
-    charges: dict[int, list[tuple[Release, Receipt]]] = {}
-    for release, receipt in held:
+def _account(name: str, paid: list[Paid]) -> Account:
+    charges: dict[int, list[Paid]] = {}
+    for release, receipt in paid:
         charges.setdefault(receipt.entry, []).append((release, receipt))
-    units = [release.guarantee.unit for release, _ in held]
-    whole = _together([release for release, _ in held])
+    units = [release.guarantee.unit for release, _ in paid]
+    whole = _together([release for release, _ in paid])
     return Account(
         name,
         _protects(units),
@@ -62,7 +76,11 @@ def _account(name: str, held: list[tuple[Release, Receipt]]) -> Account:
 
 
 def _entity(unit: Unit) -> tuple[object, ...]:
-    """Whom a unit protects, and how. Persons that a column names are the same under every limit; else the stated number of rows counts."""
+    """Whom a unit protects, and how: equal for two units whose costs add up.
+
+    A person identified by a column is the same under every limit of rows. Without a column the
+    limit itself says what is protected.
+    """
     return unit.person, unit.neighbours, unit.rows_per_person if unit.person is None else None
 
 
@@ -70,48 +88,56 @@ def _protects(units: list[Unit]) -> str:
     """Whom an account protects, in words."""
     if len({_entity(unit) for unit in units}) > 1:
         return "Its answers protect different things, and their costs do not add up."
-    unit, what = (
-        units[0],
-        "replaced by another" if units[0].neighbours == "replace" else "added or removed",
-    )
+    unit = units[0]
+    what = "replaced by another" if unit.neighbours == "replace" else "added or removed"
     if unit.person is not None:
         return f"It protects any one {printable(unit.person)}, {what}, with all its rows."
     if unit.rows_per_person > 1:
-        return f"It protects any {unit.rows_per_person:,} rows, {what}. Whoever has more rows is not protected as a whole."
-    return (
-        f"It protects any single row, {what}. Whoever has several rows is not protected as a whole."
-    )
-
-
-def _charge(entry: int, paid: list[tuple[Release, Receipt]]) -> Charge:
-    receipt = paid[0][1]
-    answers = tuple(
-        dict.fromkeys(
-            release.title if one.part == "1 of 1" else f"{release.title} ({one.part})"
-            for release, one in paid
+        return (
+            f"It protects any {unit.rows_per_person:,} rows, {what}. "
+            "A person with more rows is not protected as a whole."
         )
+    return (
+        f"It protects any single row, {what}. "
+        "A person with several rows is not protected as a whole."
     )
-    return Charge(entry, moment(receipt.time), receipt.charged, receipt.source, answers)
+
+
+def _charge(entry: int, paid: list[Paid]) -> Charge:
+    _, receipt = paid[0]
+    # An answer may be given twice, and is listed once.
+    answers = dict.fromkeys(
+        release.title if one.part == "1 of 1" else f"{release.title} ({one.part})"
+        for release, one in paid
+    )
+    return Charge(entry, moment(receipt.time), receipt.charged, receipt.source, tuple(answers))
 
 
 def _together(releases: list[Release]) -> CentralMeasure | None:
-    """Add up the costs of distinct answers that protect the same; None where their measures or units differ, or nothing is private."""
-    distinct = {
-        (r.receipt.entry, r.receipt.part): r for r in releases if r.receipt is not None
-    }.values()
-    measures = [r.guarantee.measure for r in distinct]
-    central = [m for m in measures if isinstance(m, PureDP | ApproxDP | ZCDP)]
-    alike = (
-        len({isinstance(m, ZCDP) for m in measures}) == 1
-        and len({_entity(r.guarantee.unit) for r in distinct}) == 1
-    )
-    if len(central) < len(measures) or not alike or not all(r.guarantee.private for r in distinct):
+    """The cost of all answers together.
+
+    None if their measures or units differ, so that costs do not add up, or if one is not private.
+    """
+    # A release given twice was paid for once.
+    by_charge = {
+        (release.receipt.entry, release.receipt.part): release
+        for release in releases
+        if release.receipt is not None
+    }
+    guarantees = [release.guarantee for release in by_charge.values()]
+    measures = [guarantee.measure for guarantee in guarantees]
+    central = [measure for measure in measures if isinstance(measure, PureDP | ApproxDP | ZCDP)]
+    one_kind = len({isinstance(measure, ZCDP) for measure in measures}) == 1
+    one_entity = len({_entity(guarantee.unit) for guarantee in guarantees}) == 1
+    if len(central) < len(measures) or not one_kind or not one_entity:
+        return None
+    if not all(guarantee.private for guarantee in guarantees):
         return None
     return compose(central)
 
 
 def moment(time: str) -> str:
-    """Print a time of a receipt for people: the day and the minute, in UTC.
+    """The time of a receipt for people: the day and the minute, in UTC.
 
     >>> moment("2026-03-01T12:34:56.789Z")
     '2026-03-01, 12:34 UTC'

@@ -1,0 +1,60 @@
+"""Costs on a page add up where they may, and each charge is listed once."""
+
+import msgspec
+
+from pages.making import answered, receipted
+from sfumato.histogram import Histogram
+from sfumato.pages import page
+from sfumato.privacy.measures import ZCDP, PureDP
+from sfumato.privacy.unit import Unit
+
+
+def test_answers_that_protect_hardly_anyone_together_say_so():
+    """Each of them stays below 10, and none of them warns."""
+    four = [receipted(answered(Histogram("age", bins=n), PureDP("3")), n) for n in range(2, 6)]
+    warning = "bounded by epsilon = 12. Epsilon above 10 protects hardly anyone"
+    assert warning in page.render(four)
+    assert "hardly anyone" not in page.render(four[:3])
+
+
+def test_spending_is_listed_once_per_charge():
+    parts = [
+        receipted(answered(Histogram(axis)), part=f"{i} of 2", charged="epsilon = 1")
+        for i, axis in enumerate(("kind", "age"), 1)
+    ]
+    # One of them is given twice, and was paid for once.
+    shown = page.render([*parts, parts[0]])
+    table = shown[shown.index("What was spent") : shown.index("Only answers shown")]
+    assert table.count("2026-03-01, 09:15 UTC") == 1
+    assert "Taken together, the answers on this page are bounded by epsilon = 1." in table
+    assert "It protects any single row, added or removed." in table
+
+
+def test_costs_under_several_limits_of_one_person_add_up_and_others_do_not():
+    """An aircraft is one person under a limit of 400 rows and of 50."""
+    from sfumato.pages import spending
+
+    def account(*units):
+        releases = []
+        for entry, unit in enumerate(units, 1):
+            release = receipted(answered(Histogram("kind")), entry=entry)
+            guarantee = msgspec.structs.replace(release.guarantee, unit=unit)
+            releases.append(msgspec.structs.replace(release, guarantee=guarantee))
+        (found,) = spending.accounts(releases)
+        return found
+
+    assert account(Unit(400, person="plane"), Unit(50, person="plane")).together == "epsilon = 1"
+    assert account(Unit(400, person="plane"), Unit(50, person="plane")).protects.startswith(
+        "It protects any one plane"
+    )
+    for other in (Unit(50, "replace", "plane"), Unit(50, person="pilot"), Unit()):
+        assert account(Unit(400, person="plane"), other).together is None
+        assert "do not add up" in account(Unit(400, person="plane"), other).protects
+
+
+def test_costs_of_different_measures_are_not_added():
+    mixed = [
+        receipted(answered(Histogram("kind"))),
+        receipted(answered(Histogram("age"), ZCDP("0.1")), entry=2),
+    ]
+    assert "Taken together" not in page.render(mixed)
