@@ -1,7 +1,7 @@
-"""Two real tables and their public domains: flights out of New York in 2013, and the populated places of the world.
+"""Two real tables and their public domains: flights out of New York in 2013, and world cities.
 
-The domains are written from public knowledge (lists of carriers and country codes, the calendar, the globe), not from the
-tables. See ``ATTRIBUTION.md`` for where the tables come from.
+The domains come from public knowledge, not from the tables: lists of carriers and country codes,
+the calendar, the globe. ``ATTRIBUTION.md`` says where the tables come from.
 """
 
 from __future__ import annotations
@@ -30,28 +30,35 @@ CARRIERS = (
     "YV",
 )
 _ISO_3166 = """
-    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI
-    CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ
-    GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS
-    LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG
-    PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK
-    TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR
+    BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ
+    EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW
+    GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY
+    KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV
+    MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY
+    QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG
+    TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA
+    ZM ZW
 """
-COUNTRIES = tuple(_ISO_3166.split())  # XK, for Kosovo, is not in the standard but in use
+# XK, for Kosovo, is not in the standard but in use.
+COUNTRIES = tuple(_ISO_3166.split())
 
 
 def flights_path() -> Path:
-    """Where the flights lie: 336,776 rows; ``tailnum`` names the aircraft, some of them with hundreds of rows."""
+    """The file of flights: 336,776 rows. ``tailnum`` identifies the aircraft."""
     return _path("flights.parquet")
 
 
 def cities_path() -> Path:
-    """Where the cities lie: 234,908 rows, one each."""
+    """The file of cities: 234,908 rows, one for each city."""
     return _path("cities.parquet")
 
 
 def flights_domain() -> Domain:
-    """Delays in minutes, distance in miles, the scheduled hour and date of departure; destinations are not listed.
+    """The public axes of the flights.
+
+    Delays are in minutes, the distance in miles; hour and date are those of the scheduled
+    departure. Destinations are not listed.
 
     >>> flights_domain()["hour"].natural_cells
     24
@@ -71,7 +78,7 @@ def flights_domain() -> Domain:
 
 
 def cities_domain() -> Domain:
-    """The globe in degrees, inhabitants up to forty million, and the country.
+    """The public axes of the cities: degrees, inhabitants up to forty million, and the country.
 
     >>> list(cities_domain())
     ['longitude', 'latitude', 'population', 'country']
