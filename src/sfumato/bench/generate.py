@@ -1,7 +1,7 @@
-"""Large tables by a fixed recipe: points on the unit square, and the persons who were there.
+"""Large tables from a fixed seed: points on the unit square, and a person for each.
 
-Half of the rows lie in 40 clusters of unlike weight and width, three tenths along a road that winds across the square, two
-tenths anywhere. The same number of rows gives the same file, whoever makes it.
+Half of the rows lie in 40 clusters of different weights and widths, 30% along a road that winds
+across the square, and 20% anywhere. The same number of rows always gives the same file.
 """
 
 from __future__ import annotations
@@ -26,34 +26,35 @@ def points(rows: int, part: int = 0) -> Array:
     (2, 1000)
     """
     layout = np.random.default_rng(SEED)
-    centres, widths = layout.random((2, CLUSTERS)), layout.uniform(0.002, 0.05, CLUSTERS)
+    centres = layout.random((2, CLUSTERS))
+    widths = layout.uniform(0.002, 0.05, CLUSTERS)
     weights = layout.dirichlet(np.full(CLUSTERS, 0.5))
     draw = np.random.default_rng([SEED, part])
-    clustered, along = rows // 2, (3 * rows) // 10
-    which = draw.choice(CLUSTERS, clustered, p=weights)
-    at = draw.random(along)
-    road = np.stack([at, 0.5 + 0.3 * np.sin(7 * at) + 0.1 * np.cos(23 * at)])
-    both = np.concatenate(
-        [
-            centres[:, which] + widths[which] * draw.standard_normal((2, clustered)),
-            road + 0.001 * draw.standard_normal((2, along)),
-            draw.random((2, rows - clustered - along)),
-        ],
-        axis=1,
-    )
-    return np.asarray(np.clip(both[:, draw.permutation(rows)], 0, 1))
+    n_clustered = rows // 2
+    n_road = (3 * rows) // 10
+    which = draw.choice(CLUSTERS, n_clustered, p=weights)
+    x = draw.random(n_road)
+    road = np.stack([x, 0.5 + 0.3 * np.sin(7 * x) + 0.1 * np.cos(23 * x)])
+    parts = [
+        centres[:, which] + widths[which] * draw.standard_normal((2, n_clustered)),
+        road + 0.001 * draw.standard_normal((2, n_road)),
+        draw.random((2, rows - n_clustered - n_road)),
+    ]
+    together = np.concatenate(parts, axis=1)
+    return np.asarray(np.clip(together[:, draw.permutation(rows)], 0, 1))
 
 
 def write(path: Path, rows: int, persons: int = 0) -> None:
-    """Write a Parquet file of columns x and y, and ``person`` if there are any, part by part.
+    """Write a Parquet file with columns x and y and, with persons, ``person``.
 
     Parameters
     ----------
     path : Path
     rows : int
-        16 bytes each, since such doubles do not compress; 24 with persons.
+        A row takes 16 bytes, since such doubles do not compress; 24 with persons.
     persons : int
-        How many persons there are; each row is of one of them, at random. 0: no such column.
+        The number of persons. Each row belongs to one of them, at random. 0: there is no such
+        column.
     """
     names = ["x", "y", *(["person"] if persons else [])]
     schema = pa.schema([(name, pa.int64() if name == "person" else pa.float64()) for name in names])

@@ -1,12 +1,12 @@
-"""Histograms: scanning many distinct keys, selecting among them, a release of 10^6 cells, and bins by records.
+"""Histograms: scanning and selecting many distinct keys, 10^6 cells, and bins by records.
 
-Decoding the same column, and Arrow's own count of its values, which releases everything, stand beside the scan.
+Beside the scan are decoding the same column, and Arrow's own count of its values, which is exact
+and not private.
 """
 
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from sfumato.bench.measuring import Chart, Row, medians
+from sfumato.bench.measuring import seconds as seconds_of
 from sfumato.cube import Cube
 from sfumato.data import count, source
 from sfumato.domain import Domain, Interval, Keys
@@ -24,27 +25,23 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 
 CHART = Chart("cpu s", ("what", "keys or cells"), others=("decode", "Arrow's value_counts"))
-PART = 10**6
-ODD = 2_654_435_761  # scatters the numbers in the names of keys
+PART_ROWS = 10**6
+SCATTER = 2_654_435_761
+"""An odd factor that scatters the numbers in the names of keys."""
 
 
 def rows(quick: bool = False) -> list[Row]:
-    """Measure 10^7 distinct text keys (10^6 if quick), 10^7 selections, 10^6 cells, and 1,000 bins of 1,000 rows."""
+    """Measure 10^7 distinct keys and selections (10^6 if quick), 10^6 cells, and 1,000 bins."""
     keys = 10**6 if quick else 10**7
-    with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as place:
-        path = Path(place) / "keys.parquet"
+    with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as folder:
+        path = Path(folder) / "keys.parquet"
         _write(path, keys)
-        found = [_once(what, keys, work) for what, work in _ways(path).items()]
+        found = [_once(what, keys, work) for what, work in _scans(path).items()]
     counts = np.random.default_rng(1).zipf(1.3, keys).clip(1, 10**6)
     for rule in RULES:
         law = key_law(ApproxDP("1", "1e-6"), Unit(), rule)
-        found.append(
-            _median(
-                f"selecting keys, {rule}",
-                keys,
-                medians(partial(released, counts, law, current()), 3),
-            )
-        )
+        seconds = medians(partial(released, counts, law, current()), 3)
+        found.append(_row(f"selecting keys, {rule}", keys, seconds))
     return [*found, _cells(10**6), _by_records(10**6)]
 
 
@@ -54,12 +51,12 @@ def _write(path: Path, keys: int) -> None:
 
     schema = pa.schema([("key", pa.string())])
     with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
-        for start in range(0, keys, PART):
-            names = [f"shop-{i * ODD % 2**40:013d}" for i in range(start, start + PART)]
+        for start in range(0, keys, PART_ROWS):
+            names = [f"shop-{i * SCATTER % 2**40:013d}" for i in range(start, start + PART_ROWS)]
             writer.write_table(pa.table({"key": names}, schema=schema))
 
 
-def _ways(path: Path) -> dict[str, Callable[[], object]]:
+def _scans(path: Path) -> dict[str, Callable[[], object]]:
     import pyarrow.parquet as pq
 
     domain = Domain(key=Keys())
@@ -78,15 +75,10 @@ def _ways(path: Path) -> dict[str, Callable[[], object]]:
 
 def _cells(cells: int) -> Row:
     question = Histogram("x", bins=cells)
-    cube = Cube(
-        question.needs(Domain(x=Interval(0, 1))).lattice,
-        np.random.default_rng(1).integers(0, 100, cells),
-    )
-    return _median(
-        "histogram of known cells",
-        cells,
-        medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5),
-    )
+    lattice = question.needs(Domain(x=Interval(0, 1))).lattice
+    cube = Cube(lattice, np.random.default_rng(1).integers(0, 100, cells))
+    seconds = medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5)
+    return _row("histogram of known cells", cells, seconds)
 
 
 def _by_records(rows: int) -> Row:
@@ -95,14 +87,13 @@ def _by_records(rows: int) -> Row:
     (axis,) = lattice.grids
     cube = Cube.of_cells(lattice, axis.locate(np.random.default_rng(1).beta(2, 5, rows))[:, None])
     seconds = medians(lambda: question.answer(cube, Unit(), PureDP("0.5"), current()), 5)
-    return _median("histogram by records", rows // 1000, seconds)
+    return _row("histogram by records", rows // 1000, seconds)
 
 
 def _once(what: str, size: int, work: Callable[[], object]) -> Row:
-    wall, process = time.perf_counter(), time.process_time()
-    work()
-    return _median(what, size, (time.perf_counter() - wall, time.process_time() - process))
+    return _row(what, size, seconds_of(work))
 
 
-def _median(what: str, size: int, seconds: tuple[float, float]) -> Row:
-    return {"what": what, "keys or cells": size, "wall s": seconds[0], "cpu s": seconds[1]}
+def _row(what: str, size: int, seconds: tuple[float, float]) -> Row:
+    wall, process = seconds
+    return {"what": what, "keys or cells": size, "wall s": wall, "cpu s": process}

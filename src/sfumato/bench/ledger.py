@@ -1,7 +1,7 @@
-"""How many durable charges a ledger takes per second, beside bare synced appends to a file on the same disk.
+"""How many durable charges a ledger takes per second, beside bare synced appends to a file.
 
-Every charge is a transaction of its own, on disk before the next begins. The bare append is the disk's own limit: one process
-at a time writes 512 bytes and syncs, with no database in between.
+Every charge is a transaction of its own, on disk before the next one begins. The bare append shows
+the limit of the disk: one process at a time writes 512 bytes and syncs, without a database.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COST = (1, 0)
 
 
 def charge(path: str, seconds: float, barrier: Barrier, results: Queue[list[float]]) -> None:
-    """Reserve under fresh keys until the time is over."""
+    """Reserve under new keys until the time is over."""
     waits: list[float] = []
     with open_ledger(path) as ledger:
         barrier.wait()
@@ -62,7 +62,8 @@ def measure(
 ) -> Row:
     """Run one worker in several processes that start together."""
     context = multiprocessing.get_context("spawn")
-    barrier, results = context.Barrier(processes), context.Queue()
+    barrier = context.Barrier(processes)
+    results = context.Queue()
     workers = [
         context.Process(target=worker, args=(path, seconds, barrier, results))
         for _ in range(processes)
@@ -87,24 +88,23 @@ def measure(
 
 def rows(quick: bool = False) -> list[Row]:
     """Measure charges and bare appends in turn, and verify every ledger that was filled."""
-    seconds, found = (0.5 if quick else 3.0), []
-    with tempfile.TemporaryDirectory() as place:
+    seconds = 0.5 if quick else 3.0
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
         for processes in PROCESSES:
-            path = os.path.join(place, f"{processes}.db")
+            path = os.path.join(folder, f"{processes}.db")
             with open_ledger(path) as ledger:
                 ledger.open_account("bench", "pure", (10**18, 0))
             found.append(measure("durable charge", charge, path, processes, seconds))
-            with open_ledger(path) as ledger:
-                checked = ledger.verify()
-                if not checked.ok or checked.entries - 1 != ledger.account("bench").spent[0]:
-                    raise InternalError(f"The ledger does not verify: {checked.fault}")
-            found.append(
-                measure(
-                    "bare synced append",
-                    append,
-                    os.path.join(place, f"{processes}.log"),
-                    processes,
-                    seconds,
-                )
-            )
+            _verify(path)
+            log = os.path.join(folder, f"{processes}.log")
+            found.append(measure("bare synced append", append, log, processes, seconds))
     return found
+
+
+def _verify(path: str) -> None:
+    with open_ledger(path) as ledger:
+        checked = ledger.verify()
+        # Every entry but the opening one is a charge of one unit.
+        if not checked.ok or checked.entries - 1 != ledger.account("bench").spent[0]:
+            raise InternalError(f"The ledger does not verify: {checked.fault}")

@@ -1,4 +1,4 @@
-"""How benchmarks measure and print: medians of several runs, wall and processor time, one table."""
+"""How benchmarks measure and print: medians of several runs, of wall and processor time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias, TypedDict
 
 Row: TypeAlias = dict[str, str | int | float]
-"""What was measured: a figure or a name for each column."""
+"""One line of a table: a figure or a name for each column."""
 
 
 class Measured(TypedDict):
-    """What was measured of one subject, where and when."""
+    """The figures of one subject, with the machine, date and version."""
 
     machine: str
     date: str
@@ -32,7 +32,7 @@ class Chart(NamedTuple):
     names : tuple of str
         The columns that name a bar, the first of them what was measured.
     others : tuple of str
-        What was measured that is not ours: peers and floors.
+        The values of that first column that are not ours: peers and floors.
     """
 
     figure: str
@@ -42,47 +42,47 @@ class Chart(NamedTuple):
 
 def seconds(work: Callable[[], object]) -> tuple[float, float]:
     """Wall and processor seconds of one call."""
-    wall, process = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    process = time.process_time()
     work()
     return time.perf_counter() - wall, time.process_time() - process
 
 
 def medians(work: Callable[[], object], runs: int) -> tuple[float, float]:
-    """Return the median wall and processor seconds of one call, after one call that is not counted."""
-    times = [seconds(work) for _ in range(runs + 1)][1:]
-    return statistics.median(wall for wall, _ in times), statistics.median(
-        process for _, process in times
-    )
+    """Median wall and processor seconds of one call, over ``runs`` calls after a first one."""
+    seconds(work)
+    times = [seconds(work) for _ in range(runs)]
+    wall = statistics.median(wall for wall, _ in times)
+    process = statistics.median(process for _, process in times)
+    return wall, process
 
 
 def shown(cell: object) -> str:
-    """Print three significant digits of a float, and part the thousands of a whole number."""
+    """A cell as text: three digits of a float, and thousands separated by commas."""
     if isinstance(cell, int):
         return f"{cell:,}"
-    return (
-        f"{cell:,.3g}"
-        if isinstance(cell, float) and abs(cell) < 1000
-        else f"{cell:,.0f}"
-        if isinstance(cell, float)
-        else str(cell)
-    )
+    if isinstance(cell, float):
+        return f"{cell:,.3g}" if abs(cell) < 1000 else f"{cell:,.0f}"
+    return str(cell)
 
 
 def grid(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Lay rows out: heads, one a key, and cells as text."""
+    """Rows as a table: the heads of its columns, and its cells as text."""
     heads = list(dict.fromkeys(key for row in rows for key in row))
     return heads, [[shown(row.get(head, "")) for head in heads] for row in rows]
 
 
 def machine() -> str:
-    """Describe this machine in one line."""
+    """This machine in one line."""
     import os
 
-    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {platform.system()} {platform.release()}"
+    system = f"{platform.system()} {platform.release()}"
+    python = f"Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores, {platform.machine()}, {python}, {system}"
 
 
 def measured(rows: list[Row]) -> Measured:
-    """Say of figures where and when they were taken, and of what version."""
+    """Figures with the machine, date and version."""
     from sfumato import __version__
 
     return {
@@ -97,7 +97,8 @@ def markdown(found: Mapping[str, Measured]) -> str:
     """All subjects as one Markdown page."""
     parts = [
         "# Benchmarks",
-        "Written by `sfumato bench --out`: medians, each beside its peer or floor, in one run a subject.",
+        "Written by `sfumato bench --out`: medians, each beside its peer or floor, "
+        "in one run a subject.",
     ]
     for subject, one in found.items():
         heads, cells = grid(one["rows"])
@@ -113,13 +114,14 @@ def markdown(found: Mapping[str, Measured]) -> str:
 
 def bars(chart: Chart, rows: Sequence[Row]) -> tuple[list[str], list[float], list[bool]]:
     """Names, figures and whether they are our own, of the rows that have the chart's figure."""
-    found = [row for row in rows if row.get(chart.figure)]
-    names = [
-        ", ".join(shown(row[name]) for name in chart.names if row.get(name) not in (None, ""))
-        for row in found
-    ]
-    return (
-        names,
-        [float(row[chart.figure]) for row in found],
-        [row[chart.names[0]] not in chart.others for row in found],
-    )
+    names = []
+    figures = []
+    ours = []
+    for row in rows:
+        if not row.get(chart.figure):
+            continue
+        parts = [row[name] for name in chart.names if row.get(name) not in (None, "")]
+        names.append(", ".join(shown(part) for part in parts))
+        figures.append(float(row[chart.figure]))
+        ours.append(row[chart.names[0]] not in chart.others)
+    return names, figures, ours

@@ -1,4 +1,7 @@
-"""Partitioning a cube of 10^6 occupied cells, and 10^5 range counts over 10^4 cells, beside a bare histogram of the points."""
+"""Partitioning a cube of 10^6 occupied cells, and 10^5 range counts over 10^4 cells.
+
+A bare histogram of the points by numpy is the floor.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from sfumato.bench.generate import points
 from sfumato.bench.measuring import Chart, Row, medians
 from sfumato.cube import Cube
 from sfumato.domain import Domain, Interval
-from sfumato.lattice import GridAxis
 from sfumato.partition.auto import AutoPartitioner
 from sfumato.partition.binary import BinaryPartitioner
 from sfumato.partition.median import MedianPartitioner
@@ -24,18 +26,19 @@ from sfumato.privacy.unit import Unit
 from sfumato.random.bits import current
 
 CHART = Chart("cpu s", ("what",))
-ROWS, RANGES = 2_000_000, 100_000
+ROWS = 2_000_000
+RANGES = 100_000
 TAILORED = {
     "PrivTree": PrivTreePartitioner(),
     "binary, 2^16 cells": BinaryPartitioner(depth=16),
     "median, 2^10 cells": MedianPartitioner(depth=10),
     "multi-quantile, 4^5 cells": MultiQuantilePartitioner(depth=5),
 }
-"""Partitioners that have a name or parameters of their own here."""
+"""Partitioners that are measured with other parameters than their defaults, by name."""
 
 
 def asked() -> dict[str, AnyQuestion]:
-    """Every partitioner that is registered, by the name of its row."""
+    """Every registered partitioner, by the name of its row."""
     named = {type(question) for question in TAILORED.values()}
     others = [kind for kind in questions() if answer_of(kind) is Partition and kind not in named]
     return {tag_of(kind).replace("-", " "): kind() for kind in others} | TAILORED
@@ -44,19 +47,14 @@ def asked() -> dict[str, AnyQuestion]:
 def rows(quick: bool = False) -> list[Row]:
     """Measure every partitioner on one cube, then range counts on trees of about 10^4 cells."""
     domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
-    lattice, table = AutoPartitioner().needs(domain).lattice, points(ROWS // 10 if quick else ROWS)
-    cube = Cube.of_cells(
-        lattice,
-        np.stack(
-            [
-                a.locate(table[i].copy())
-                for i, a in enumerate(lattice.axes)
-                if isinstance(a, GridAxis)
-            ],
-            axis=1,
-        ),
-    )
-    occupied, runs = int((cube.counts > 0).sum()), 1 if quick else 5
+    lattice = AutoPartitioner().needs(domain).lattice
+    table = points(ROWS // 10 if quick else ROWS)
+    cells = []
+    for values, axis in zip(table, lattice.grids, strict=True):
+        cells.append(axis.locate(values.copy()))
+    cube = Cube.of_cells(lattice, np.stack(cells, axis=1))
+    occupied = int((cube.counts > 0).sum())
+    runs = 1 if quick else 5
     floor = medians(lambda: np.histogram2d(table[0], table[1], bins=100), runs)
     found: list[Row] = []
     for name, question in asked().items():

@@ -1,7 +1,8 @@
-"""Quantiles beside the plain recursion of JointExp by FFT on sorted values, beside OpenDP where it is installed, and beside a sort.
+"""Quantiles beside the plain recursion of JointExp on sorted values, and beside a sort.
 
-The recursion stands for the reference code: it multiplies in linear space, loses the tails, and draws one tuple. Memory is the peak
-of what numpy and Python allocate beyond the input. Rank errors are means over quantiles and over several draws.
+The recursion stands for the reference code: it multiplies in linear space by FFT, loses the tails,
+and draws one tuple. Memory is the peak that numpy and Python allocate beyond the input. Rank errors
+are means over quantiles and over several draws.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from sfumato.random.bits import current
 CHART = Chart(
     "cpu ms", ("who", "rows", "quantiles"), others=("recursion by FFT, tails lost", "bare sort")
 )
-POINTS, LOWER, UPPER = 2**20, -5.0, 5.0
+POINTS = 2**20
+LOWER = -5.0
+UPPER = 5.0
 
 
 def rows(quick: bool = False) -> list[Row]:
@@ -45,27 +48,18 @@ def rows(quick: bool = False) -> list[Row]:
 
 
 def _ours(values: Array, m: int, runs: int) -> list[Row]:
-    counts = np.bincount(
-        np.minimum(((values - LOWER) / (UPPER - LOWER) * POINTS).astype(np.int64), POINTS - 1),
-        minlength=POINTS,
-    )
+    points = ((values - LOWER) / (UPPER - LOWER) * POINTS).astype(np.int64)
+    counts = np.bincount(np.minimum(points, POINTS - 1), minlength=POINTS)
     held = np.flatnonzero(counts)
-    cells, below = Cells(held, counts[held], POINTS), np.concatenate([[0], np.cumsum(counts)])
+    cells = Cells(held, counts[held], POINTS)
+    below = np.concatenate([[0], np.cumsum(counts)])
     at = tuple(Fraction(i, m + 1) for i in range(1, m + 1))
     methods: tuple[Method, ...] = ("joint", "recursive", "tree")
     found = []
     for method in methods:
-        chosen_by = AxisMethod(method, at, POINTS, Unit(), PureDP("1"), False)
-        found.append(
-            _row(
-                f"sfumato, {method}",
-                values.size,
-                m,
-                partial(_ranks, chosen_by, cells, below),
-                at,
-                runs,
-            )
-        )
+        axis_method = AxisMethod(method, at, POINTS, Unit(), PureDP("1"), False)
+        draw = partial(_ranks, axis_method, cells, below)
+        found.append(_row(f"sfumato, {method}", values.size, m, draw, at, runs))
     return found
 
 
@@ -109,11 +103,13 @@ def _row(
 def _recursion(ordered: Array, at: tuple[Fraction, ...]) -> Array:
     """One draw of JointExp on intervals of sorted values: the ranks of the chosen intervals.
 
-    After Gillenwater, Joseph, Kulesza 2021, Alg. 1, in linear space, without the term for quantiles in one interval.
+    After Gillenwater, Joseph, Kulesza 2021, Alg. 1, in linear space, and without the term for
+    several quantiles in one interval.
     """
     from scipy.signal import fftconvolve
 
-    n, rng = ordered.size, np.random.default_rng()
+    n = ordered.size
+    rng = np.random.default_rng()
     widths = np.diff(np.concatenate([[LOWER], ordered, [UPPER]]))
     ends = [0.0, *map(float, at), 1.0]
     rate = 1 / (4 * (1 - min(b - a for a, b in pairwise(ends))))

@@ -1,4 +1,4 @@
-"""From a cube to a release that is stored and read back: the whole cost of an answer beyond its scan."""
+"""The cost of an answer beyond its scan: from a cube to a release that is stored and read back."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ CHART = Chart("cpu ms", ("what", "cells"))
 
 
 def rows(quick: bool = False) -> list[Row]:
-    """Measure answers of 10^4 and 10^6 cells, the whole path through an in-memory ledger, and the inexact noise alone."""
+    """Measure answers of 10^4 and 10^6 cells, a ledger in memory, and inexact noise alone."""
     return [row for side in (100, 1_000) for row in _rows(side, 5 if quick else 9)]
 
 
 def _rows(side: int, runs: int) -> list[Row]:
     domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
-    question, cost, unit = Histogram(["x", "y"], bins=side), PureDP("0.5"), Unit()
-    rng, cells = np.random.default_rng(1), side * side
+    question = Histogram(["x", "y"], bins=side)
+    cost = PureDP("0.5")
+    unit = Unit()
+    rng = np.random.default_rng(1)
+    cells = side * side
     cube = Cube(question.needs(domain).lattice, rng.integers(0, 100, cells))
-    ways: dict[str, Callable[[], object]] = {
+    works: dict[str, Callable[[], object]] = {
         "histogram, answer from its cube": lambda: question.answer(cube, unit, cost, current()),
         "histogram, charged, stored, read back": _whole(domain, question),
         "uniform grid, answer from its cube": lambda: UniformPartitioner().answer(
@@ -38,7 +41,7 @@ def _rows(side: int, runs: int) -> list[Row]:
         ),
     }
     floor = medians(lambda: rng.laplace(0, 2, cells), runs)
-    return [_row(what, cells, medians(work, runs), floor) for what, work in ways.items()]
+    return [_row(what, cells, medians(work, runs), floor) for what, work in works.items()]
 
 
 def _whole(domain: Domain, question: Histogram) -> Callable[[], object]:

@@ -1,7 +1,8 @@
 """Choosing epsilon: seconds and memory, beside the source's enumeration and beside a bare sort.
 
-The source compares every pair of worlds in Python; it is run here on the largest universe it ends on in seconds. Each of our
-figures comes from a process of its own, so that its peak memory is its own.
+The source compares every pair of worlds in Python. It is run here on the largest universe for which
+it ends within seconds. Each of our figures comes from a process of its own, so that its peak memory
+is its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 import numpy as np
 
 from sfumato.arrays import Array
-from sfumato.bench.measuring import Chart, Row
+from sfumato.bench.measuring import Chart, Row, seconds
 
 CHART = Chart(
     "s cpu", ("who", "universe", "n", "size", "query"), others=("source, one bound", "bare sort")
@@ -25,6 +26,7 @@ QUERIES = ("mean", "median", "sum", "var")
 
 
 def universe(kind: str, n: int) -> Array:
+    """Records of one kind."""
     rng = np.random.default_rng(11)
     match kind:
         case "even":
@@ -43,14 +45,13 @@ def one(kind: str, n: int, size: int, query: str) -> Row:
 
     records = universe(kind, n)
     risk.optimal_epsilon([1, 2, 3, 4], 3, "mean")
-    before, wall, process = (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-        time.perf_counter(),
-        time.process_time(),
-    )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    wall = time.perf_counter()
+    process = time.process_time()
     try:
         found = risk.optimal_epsilon(records, size, query)
-        assert not isinstance(found, dict)  # which is for several columns
+        # A dict is returned for several columns only.
+        assert not isinstance(found, dict)
         epsilon: float | str = found
     except SfumatoError as refusal:
         epsilon = type(refusal).__name__
@@ -79,33 +80,34 @@ def apart(*case: object) -> Row:
 
 def source(n: int, size: int) -> Row:
     """One evaluation of the source's tight bound, of about twenty that its search takes."""
-    records, start, cpu = universe("normal", n), time.perf_counter(), time.process_time()
-    worlds = [np.mean(world) for world in itertools.combinations(records, size)]
-    max(1 / sum(np.exp(-abs(here - there)) for there in worlds) for here in worlds)
-    row: Row = {
+    records = universe("normal", n)
+
+    def bound() -> float:
+        worlds = [np.mean(world) for world in itertools.combinations(records, size)]
+        sums = (sum(np.exp(-abs(here - there)) for there in worlds) for here in worlds)
+        return max(float(1 / one) for one in sums)
+
+    wall, process = seconds(bound)
+    return {
         "who": "source, one bound",
         "universe": "normal",
         "n": n,
         "size": size,
         "query": "mean",
+        "s wall": wall,
+        "s cpu": process,
     }
-    return row | {"s wall": time.perf_counter() - start, "s cpu": time.process_time() - cpu}
 
 
 def sort(n: int) -> Row:
-    records, start, cpu = universe("normal", n), time.perf_counter(), time.process_time()
-    np.sort(records)
-    return {
-        "who": "bare sort",
-        "universe": "normal",
-        "n": n,
-        "s wall": time.perf_counter() - start,
-        "s cpu": time.process_time() - cpu,
-    }
+    """A sort of the records, which any method needs at least."""
+    records = universe("normal", n)
+    wall, process = seconds(lambda: np.sort(records))
+    return {"who": "bare sort", "universe": "normal", "n": n, "s wall": wall, "s cpu": process}
 
 
 def rows(quick: bool = False) -> list[Row]:
-    """Measure everything, one row a universe and query."""
+    """Measure everything: a row for each universe and query."""
     n = 10**5 if quick else 10**7
     found = [source(10, 5) if quick else source(12, 6), sort(n)]
     for kind in ("normal", "even") if quick else ("normal", "lognormal", "even", "whole"):

@@ -1,4 +1,4 @@
-"""Which subjects there are, and how they are run."""
+"""The list of subjects, and running them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from sfumato.errors import UsageError, nearest
 SUBJECTS = {
     "clustering": "The loss of private k-means over that without privacy, beside diffprivlib.",
     "counter": "Durable steps of a stream, beside bare synced appends.",
-    "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; 10^6 cells; bins by records.",
+    "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; "
+    "10^6 cells; bins by records.",
     "ledger": "Durable charges a second, beside bare synced appends.",
     "local": "Local reports perturbed a second, beside numpy's draws, and the time to decode them.",
     "noise": "Exact samples a second, beside OpenDP and numpy's inexact law.",
-    "partition": "Partitions of 10^6 occupied cells and 10^5 range counts, beside a bare histogram.",
+    "partition": "Partitions of 10^6 occupied cells and 10^5 range counts, "
+    "beside a bare histogram.",
     "quantiles": "Quantiles of 10^5 and 10^6 rows, beside the plain recursion by FFT and a sort.",
     "release": "From a cube to a stored release, beside adding numpy noise.",
     "risk": "The epsilon for a disclosure risk, beside the source's enumeration and a bare sort.",
     "scan": "Counting a Parquet file of 10^8 rows, beside decoding it, DuckDB and Polars.",
     "start": "Start of the command and of the import, beside the interpreter's own.",
-    "streaming": "Noise for running totals, microseconds a step, beside the bare draw, dpcrpy and jax-privacy.",
+    "streaming": "Noise for running totals, microseconds a step, beside the bare draw, dpcrpy "
+    "and jax-privacy.",
 }
 
 
 def run(subjects: Sequence[str] = (), *, quick: bool = False) -> Iterator[tuple[str, list[Row]]]:
-    """Measure the named subjects, or all, one after another.
+    """Measure the named subjects, or all if none is named. Yields each with its rows.
 
     Raises
     ------

@@ -1,8 +1,9 @@
-"""Counting a large Parquet file: processor time and memory beside decoding it, and beside others' GROUP BY, in one run.
+"""Counting a large Parquet file, beside decoding it and beside the GROUP BY of DuckDB and Polars.
 
-The file is made by ``generate``. Every way runs in a process of its own, whose processor seconds are those of all its
-threads from after the imports on; the ways take turns, and medians are shown. Decoding is pyarrow's own loop over the
-two columns. DuckDB and Polars count the same cells by the same expression, in environments of their own.
+``generate`` makes the file. Every task runs in a process of its own; its processor seconds are
+those of all threads, without the imports. The tasks take turns, and medians are shown. Decoding is
+pyarrow's own loop over the two columns. DuckDB and Polars count the same cells by the same
+expression, in environments of their own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ POWERS = (10, 20, 24)
 PEERS_POWER = 20
 ROWS_PER_PERSON = 4
 PEERS = ("duckdb", "polars")
-DECODE, OURS, PERSONS = "decode", "sfumato", "sfumato, persons bounded"
+DECODE = "decode"
+OURS = "sfumato"
+PERSONS = "sfumato, persons bounded"
 
 
 def decode(path: str, side: int) -> Callable[[], object]:
@@ -43,7 +46,7 @@ def decode(path: str, side: int) -> Callable[[], object]:
 
 
 def ours(path: str, side: int, person: str | None = None) -> Callable[[], object]:
-    """One scan of a source; imports are made by a scan of nothing."""
+    """One scan of a source. A scan of one row makes the imports first."""
     import numpy as np
 
     from sfumato.data import count, source
@@ -53,9 +56,9 @@ def ours(path: str, side: int, person: str | None = None) -> Callable[[], object
     axes = {name: Interval(0, 1) for name in "xy"}
     lattice = Lattice(tuple(grid_axis(name, axis, side) for name, axis in axes.items()))
     count(source(np.zeros((1, 2)), Domain(axes)), [lattice])
+    limit = ROWS_PER_PERSON if person else 1
     return lambda: count(
-        source(path, Domain(axes), person=person, rows_per_person=ROWS_PER_PERSON if person else 1),
-        [lattice],
+        source(path, Domain(axes), person=person, rows_per_person=limit), [lattice]
     )
 
 
@@ -64,17 +67,14 @@ def duckdb(path: str, side: int) -> Callable[[], object]:
     import duckdb as engine
     import pyarrow as pa
 
-    cell = " + ".join(
-        f"floor(least({name} * {side}, {side - 1}))::INTEGER * {factor}"
-        for name, factor in (("x", side), ("y", 1))
+    x, y = (f"floor(least({name} * {side}, {side - 1}))::INTEGER" for name in "xy")
+    query = (
+        f"SELECT {x} * {side} + {y} * 1 AS cell, count(*) AS rows "
+        f"FROM read_parquet('{path}') GROUP BY cell"
     )
     connection = engine.connect()
     connection.execute("SET enable_progress_bar = false")
-    return lambda: pa.table(
-        connection.sql(
-            f"SELECT {cell} AS cell, count(*) AS rows FROM read_parquet('{path}') GROUP BY cell"
-        )
-    )
+    return lambda: pa.table(connection.sql(query))
 
 
 def polars(path: str, side: int) -> Callable[[], object]:
@@ -90,7 +90,7 @@ def polars(path: str, side: int) -> Callable[[], object]:
     )
 
 
-WAYS: dict[str, Callable[[str, int], Callable[[], object]]] = {
+TASKS: dict[str, Callable[[str, int], Callable[[], object]]] = {
     DECODE: decode,
     OURS: ours,
     PERSONS: lambda path, side: ours(path, side, "person"),
@@ -99,37 +99,36 @@ WAYS: dict[str, Callable[[str, int], Callable[[], object]]] = {
 }
 
 
-def child(way: str, path: str, power: int) -> None:
-    """Measure one way in this process, and print what it took."""
-    work, written = WAYS[way](path, 2 ** (power // 2)), _written()
-    before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+def child(task: str, path: str, power: int) -> None:
+    """Measure one task in this process, and print its figures as JSON."""
+    work = TASKS[task](path, 2 ** (power // 2))
+    written = _written()
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    started = time.perf_counter()
     work()
-    after, ended = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(
-        json.dumps(
-            {
-                "cpu s": cpu,
-                "wall s": ended - started,
-                "peak MiB": _peak(),
-                "files MiB": sum(written) / 2**20,
-            }
-        )
-    )
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    wall = time.perf_counter() - started
+    figures = {
+        "cpu s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "wall s": wall,
+        "peak MiB": _peak(),
+        "files MiB": sum(written) / 2**20,
+    }
+    print(json.dumps(figures))
 
 
 def _peak() -> float:
-    """The most memory that this process held, in MiB; Linux lets ``ru_maxrss`` begin with what the parent held."""
+    """The peak memory of this process in MiB."""
+    # Linux begins ``ru_maxrss`` with the memory of the parent; VmHWM is of this process only.
     status = Path("/proc/self/status")
     if status.exists():
         return int(re.findall(r"VmHWM:\s+([0-9]+)", status.read_text())[0]) / 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-        2**20 if sys.platform == "darwin" else 2**10
-    )
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def _written() -> list[int]:
-    """Count what goes to temporary files from now on."""
+    """A list to which each temporary file adds its bytes, from now on."""
     from sfumato.data.external_partitions import ExternalPartitions
 
     found: list[int] = []
@@ -143,19 +142,19 @@ def _written() -> list[int]:
     return found
 
 
-def measure(way: str, path: Path, power: int) -> dict[str, float]:
-    """Run one way in a fresh process, with a folder of its own for temporary files, and count what is left there."""
-    with tempfile.TemporaryDirectory() as place:
-        call = f"import sys; sys.path.append({str(peers.SOURCES)!r}); from sfumato.bench.scan import child; "
-        words = [
-            str(peers.python(way) or sys.executable),
-            "-c",
-            f"{call}child({way!r}, {str(path)!r}, {power})",
-        ]
-        output = subprocess.run(
-            words, env={**os.environ, "TMPDIR": place}, check=True, capture_output=True, text=True
-        ).stdout
-        return {**json.loads(output.splitlines()[-1]), "files left": len(os.listdir(place))}
+def measure(task: str, path: Path, power: int) -> dict[str, float]:
+    """Run one task in a fresh process, and count the temporary files that it leaves behind."""
+    code = (
+        f"import sys; sys.path.append({str(peers.SOURCES)!r}); "
+        "from sfumato.bench.scan import child; "
+        f"child({task!r}, {str(path)!r}, {power})"
+    )
+    command = [str(peers.python(task) or sys.executable), "-c", code]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "TMPDIR": folder}
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        figures = json.loads(done.stdout.splitlines()[-1])
+        return {**figures, "files left": len(os.listdir(folder))}
 
 
 def rows(quick: bool = False) -> list[Row]:
@@ -163,8 +162,9 @@ def rows(quick: bool = False) -> list[Row]:
     from sfumato.bench import generate
 
     count = 10**7 if quick else 10**8
-    with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as place:
-        plain, people = Path(place) / "plain.parquet", Path(place) / "persons.parquet"
+    with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as folder:
+        plain = Path(folder) / "plain.parquet"
+        people = Path(folder) / "persons.parquet"
         generate.write(plain, count)
         found = _compared(plain, count, 3 if quick else 5)
         plain.unlink()
@@ -173,35 +173,35 @@ def rows(quick: bool = False) -> list[Row]:
 
 
 def _compared(path: Path, count: int, rounds: int) -> list[Row]:
-    there = [name for name in PEERS if peers.python(name)]
+    installed = [name for name in PEERS if peers.python(name)]
     tasks = [
         (DECODE, 0),
         *((OURS, power) for power in POWERS),
-        *((peer, PEERS_POWER) for peer in there),
+        *((peer, PEERS_POWER) for peer in installed),
     ]
     measured: dict[tuple[str, int], list[dict[str, float]]] = {task: [] for task in tasks}
     for _ in range(rounds):
-        for way, power in tasks:
-            measured[way, power].append(measure(way, path, power))
+        for task, power in tasks:
+            measured[task, power].append(measure(task, path, power))
     decoding = _medians(measured[DECODE, 0])["cpu s"]
-    found = [
-        {**_row(way, power, count, runs), "of decoding": _medians(runs)["cpu s"] / decoding}
-        for (way, power), runs in measured.items()
-    ]
-    missing: list[Row] = [{"what": peers.absent(name)} for name in PEERS if name not in there]
-    return found + missing
+    found: list[Row] = []
+    for (task, power), runs in measured.items():
+        row = _row(task, power, count, runs)
+        found.append(row | {"of decoding": _medians(runs)["cpu s"] / decoding})
+    found += [{"what": peers.absent(name)} for name in PEERS if name not in installed]
+    return found
 
 
 def _medians(runs: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def _row(way: str, power: int, count: int, runs: list[dict[str, float]]) -> Row:
+def _row(task: str, power: int, count: int, runs: list[dict[str, float]]) -> Row:
     cells = f"2^{power}" if power else ""
     return {
-        "what": way,
+        "what": task,
         "rows": count,
         "cells": cells,
         **_medians(runs),
-        "files left": max(r["files left"] for r in runs),
+        "files left": max(run["files left"] for run in runs),
     }

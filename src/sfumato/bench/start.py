@@ -1,4 +1,4 @@
-"""What it costs to start: the import and the command's help, beside the interpreter's own start."""
+"""How long the import and the help of the command take, beside the interpreter's own start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from sfumato.bench.measuring import Chart, Row
 
 CHART = Chart("ms", ("what",), others=("python -c pass", "import numpy"))
-WAYS = {
+COMMANDS = {
     "python -c pass": ["-c", "pass"],
     "import sfumato": ["-c", "import sfumato"],
     "sfumato --help": ["-m", "sfumato", "--help"],
@@ -19,19 +19,16 @@ WAYS = {
 
 
 def rows(quick: bool = False) -> list[Row]:
-    """Measure each way in turn, round after round, so that a busy moment hits all."""
-    times: dict[str, list[float]] = {name: [] for name in WAYS}
+    """Measure each command in turn, round after round, so that a slow spell meets all."""
+    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(7 if quick else 25):
-        for name, words in WAYS.items():
+        for name, args in COMMANDS.items():
             started = time.perf_counter()
-            subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([sys.executable, *args], check=True, stdout=subprocess.DEVNULL)
             times[name].append(1e3 * (time.perf_counter() - started))
     floor = statistics.median(times["python -c pass"])
+    medians = {name: statistics.median(found) for name, found in times.items()}
     return [
-        {
-            "what": name,
-            "ms": (m := statistics.median(found)),
-            "ms beyond the interpreter": m - floor,
-        }
-        for name, found in times.items()
+        {"what": name, "ms": median, "ms beyond the interpreter": median - floor}
+        for name, median in medians.items()
     ]

@@ -1,13 +1,12 @@
-"""Noise for running totals beside its peers: microseconds a step, whole horizons, and the search for buffered parameters.
+"""Noise for running totals: microseconds per step, whole horizons, and the parameter search.
 
-Every figure is a median of at least five runs in this process, those of peers in environments of their own. The price of the bare
-draw stands beside each step: what a step costs beyond it is the aggregator's own. dpcrpy draws from numpy's global generator and
-jax-privacy from a public seed: neither is private as it stands.
+Every figure is a median of at least five runs in this process, those of peers in environments of
+their own. Beside each step is the time of the bare draw: the rest is the aggregator's own. dpcrpy
+draws from numpy's global generator and jax-privacy from a public seed, so neither is private here.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -42,12 +41,14 @@ KINDS: dict[str, Callable[[ValueGenerator[object], int], Aggregator[object]]] = 
 
 
 def walk(aggregator: Aggregator[object], steps: int) -> None:
+    """Take all steps."""
     state = aggregator.init_state()
     for _ in range(steps):
         _, state = aggregator.get_cumsum_and_update(state)
 
 
 def draws(generator: GaussianNoiseGenerator[object], count: int) -> None:
+    """Draw the noise of all steps, and nothing else."""
     state = generator.initialize()
     for _ in range(count):
         _, state = generator.next(state)
@@ -56,17 +57,14 @@ def draws(generator: GaussianNoiseGenerator[object], count: int) -> None:
 def stepping(
     name: str, what: str, specs: Spec | tuple[int, ...] | None, steps: int, runs: int
 ) -> Row:
+    """Measure single steps, and the bare draws beside them."""
     generator = GaussianNoiseGenerator(1.0, specs)
-    aggregator = KINDS[name](generator, HORIZON)
+    works = (
+        partial(draws, generator, steps),
+        partial(walk, KINDS[name](generator, HORIZON), steps),
+    )
     # In turns, so that a slow spell of the machine meets both; the ratio is a median of runs, too.
-    turns = [
-        [
-            seconds(partial(work, steps))
-            for work in (partial(draws, generator), partial(walk, aggregator))
-        ]
-        for _ in range(runs + 1)
-    ]
-    times = np.array(turns)[1:]
+    times = np.array([[seconds(work) for work in works] for _ in range(runs + 1)])[1:]
     bare, taken = np.median(times, axis=0).tolist()
     row = _stepped("sfumato", name, what, steps, taken)
     return row | {
@@ -76,24 +74,22 @@ def stepping(
 
 
 def of_horizon(horizon: int, runs: int) -> Row:
-    """The square root on small arrays, all steps of a horizon: what a step costs when there is a long past, and what is kept of it."""
+    """All steps of a horizon by the square root, whose steps cost more the longer the past is."""
     aggregator = ToeplitzAggregator(GaussianNoiseGenerator(1.0, (10,)), horizon)
-    row = _stepped(
-        "sfumato",
-        "square-root Toeplitz",
-        "10 doubles",
-        horizon,
-        medians(lambda: walk(aggregator, horizon), runs),
-    )
+    seconds_taken = medians(lambda: walk(aggregator, horizon), runs)
+    row = _stepped("sfumato", "square-root Toeplitz", "10 doubles", horizon, seconds_taken)
     return row | {"MB kept": 2 * 10 * 8 * horizon / 1e6}
 
 
 def offline(name: str, steps: int, runs: int, again: bool = False) -> Row:
-    """A whole horizon, with what an aggregator lays out when it is made, or without."""
+    """A whole horizon at once, by a new aggregator or, with ``again``, by the same one."""
     made = KINDS[name](GaussianNoiseGenerator(1.0), steps)
-    wall, process = medians(
-        lambda: (made if again else KINDS[name](made.value_generator, steps)).whole(steps), runs
-    )
+
+    def work() -> object:
+        aggregator = made if again else KINDS[name](made.value_generator, steps)
+        return aggregator.whole(steps)
+
+    wall, process = medians(work, runs)
     what = "whole horizon, again" if again else "whole horizon"
     return {
         "who": "sfumato",
@@ -106,32 +102,31 @@ def offline(name: str, steps: int, runs: int, again: bool = False) -> Row:
 
 
 def search(horizon: int) -> Row:
-    """Find parameters with nothing remembered."""
+    """Measure the parameter search, without what earlier searches found."""
     _fewest.cache_clear()
     _optimal.cache_clear()
-    wall, process = time.perf_counter(), time.process_time()
+    wall, process = seconds(lambda: BLT.for_horizon(horizon))
+    # It is remembered now, and costs nothing.
     blt = BLT.for_horizon(horizon)
-    row: Row = {
+    return {
         "who": "sfumato",
         "method": f"parameters, {len(blt.theta)} buffers",
         "steps": horizon,
         "loss": blt.loss(),
+        "s wall": wall,
+        "s cpu": process,
     }
-    return row | {"s wall": time.perf_counter() - wall, "s cpu": time.process_time() - process}
 
 
 def numpy_draw(runs: int) -> Row:
+    """Measure a draw of numpy's normal."""
     generator = np.random.default_rng()
-    return _stepped(
-        "numpy (inexact)",
-        "bare draw",
-        "10^6 float32",
-        1,
-        medians(lambda: generator.standard_normal(10**6, dtype=np.float32), runs),
-    )
+    taken = medians(lambda: generator.standard_normal(10**6, dtype=np.float32), runs)
+    return _stepped("numpy (inexact)", "bare draw", "10^6 float32", 1, taken)
 
 
 def dpcrpy(steps: int, runs: int) -> list[Row]:
+    """Measure dpcrpy, if it is installed."""
     found: list[Row] = []
     for method in ("tree", "efficient tree"):
         seconds = peers.ask(
@@ -143,25 +138,28 @@ def dpcrpy(steps: int, runs: int) -> list[Row]:
 
 
 def jax_privacy(runs: int) -> list[Row]:
+    """Measure jax-privacy, if it is installed."""
     found: list[Row] = []
     for what, shape, dtype, steps in (
         ("scalar", [], "float64", 500),
         ("10^6 float32", [10**6], "float32", 16),
     ):
         asked = {"horizon": HORIZON, "shape": shape, "dtype": dtype, "steps": steps, "runs": runs}
-        seconds = peers.ask("jax_privacy", "stepping", tuple[float, float, float, float], **asked)
-        if seconds:
-            found.append(_stepped("jax-privacy", "buffered Toeplitz", what, steps, seconds[2:]))
-            if not shape:
-                found.append(
-                    {
-                        "who": "jax-privacy",
-                        "method": "parameters, 4 buffers",
-                        "steps": HORIZON,
-                        "s wall": seconds[0],
-                        "s cpu": seconds[1],
-                    }
-                )
+        times = peers.ask("jax_privacy", "stepping", tuple[float, float, float, float], **asked)
+        if times is None:
+            continue
+        found.append(_stepped("jax-privacy", "buffered Toeplitz", what, steps, times[2:]))
+        if not shape:
+            # The parameter search is the same for every shape, and shown once.
+            found.append(
+                {
+                    "who": "jax-privacy",
+                    "method": "parameters, 4 buffers",
+                    "steps": HORIZON,
+                    "s wall": times[0],
+                    "s cpu": times[1],
+                }
+            )
     return found
 
 
@@ -178,17 +176,20 @@ def _stepped(who: str, method: str, what: str, steps: int, seconds: tuple[float,
 
 
 def rows(quick: bool = False) -> list[Row]:
-    """Measure everything, one row a method and kind of value."""
+    """Measure everything: a row for each method and kind of value."""
     runs, scalars, arrays, large = (5, 4000, 1000, 8) if quick else (7, HORIZON, 4000, 32)
     found = []
     for name in KINDS:
         found.append(stepping(name, "scalar", None, scalars, runs))
         found.append(stepping(name, "10 doubles", (10,), arrays, runs))
-        if name != "square-root Toeplitz":  # which would keep all values
+        # The square root keeps all values, for which there is no room here.
+        if name != "square-root Toeplitz":
             found.append(stepping(name, "10^6 float32", Spec((10**6,), "float32"), large, 5))
     found.append(numpy_draw(runs))
-    found += [of_horizon(horizon, 5) for horizon in (10**3, 10**4, *(() if quick else (10**5,)))]
-    found += [offline(name, 10**5 if quick else 10**6, 5) for name in KINDS]
-    found.append(offline("square-root Toeplitz", 10**5 if quick else 10**6, 5, again=True))
+    horizons = (10**3, 10**4) if quick else (10**3, 10**4, 10**5)
+    found += [of_horizon(horizon, 5) for horizon in horizons]
+    steps = 10**5 if quick else 10**6
+    found += [offline(name, steps, 5) for name in KINDS]
+    found.append(offline("square-root Toeplitz", steps, 5, again=True))
     found += [search(horizon) for horizon in (2**10, 2**14, 2**20, 10**7)]
     return [*found, *dpcrpy(min(scalars, 4000), 5), *jax_privacy(5)]

