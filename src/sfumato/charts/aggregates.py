@@ -48,7 +48,7 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
         names = [style.plain(name, longest) for name in release.group_names[:MOST_GROUPS]]
         ax = ax or style.figure(118 + max(3, len(names)) * 30)[1]
         at = np.arange(len(names), dtype=float)
-        _hatch(ax, at[~known])
+        style.hatch_rows(ax, at[~known])
         middle = np.reshape(release.values, -1)[:MOST_GROUPS]
         ax.hlines(at[known], low[known], high[known], color=style.BASE, linewidth=2, zorder=2)
         ax.plot(
@@ -61,23 +61,9 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
             markeredgewidth=0.7,
             zorder=2.2,
         )
-        _dress(ax, names, release.title.partition(" by ")[0])
+        style.name_rows(ax, names, style.plain(release.title.partition(" by ")[0], 60))
         style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
         return ax
-
-
-def _hatch(ax: Axes, rows: Array) -> None:
-    """Mark the rows of groups of which nothing is known."""
-    for row in rows.tolist():
-        ax.axhspan(
-            row - 0.32,
-            row + 0.32,
-            facecolor=style.UNKNOWN,
-            edgecolor=style.UNKNOWN_HATCH,
-            hatch="////",
-            linewidth=0,
-            zorder=0.5,
-        )
 
 
 def _keys(known: Array) -> list[Artist]:
@@ -102,12 +88,3 @@ def _note(release: Answer, groups: int) -> str:
     chosen = "Of the intervals shown, on average at most 5% miss."
     said = (cut, chosen if groups > 1 else "", limit_note(release.guarantee, "Rows"))
     return " ".join(part for part in said if part)
-
-
-def _dress(ax: Axes, names: list[str], what: str) -> None:
-    ax.set_yticks(np.arange(len(names)), labels=names, parse_math=False)
-    ax.set(ylim=(len(names) - 0.5, -0.5))
-    ax.set_xlabel(style.plain(what, 60), parse_math=False)
-    ax.grid(visible=False, axis="y")
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)

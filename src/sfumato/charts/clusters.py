@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.image import AxesImage
@@ -86,7 +87,8 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
     x, y = maps.pair_of(release.lattice.names)
     _borders(release, ax, x, y)
     size = LARGEST * np.clip(release.weights / max(release.weights.max(), 1), 0.3, 1)
-    across, up, order = _at(release, x), _at(release, y), _order(release)
+    across = _at(release, x)
+    up = _at(release, y)
     for known, look in ((True, "solid"), (False, "dotted")):
         here = release.known == known
         ax.scatter(
@@ -99,7 +101,7 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
             linestyle=look,
             zorder=4,
         )
-    for rank, i in enumerate(order, 1):
+    for rank, i in enumerate(_order(release), 1):
         ax.annotate(
             str(rank),
             (across[i], up[i]),
@@ -109,29 +111,31 @@ def _map(release: Clusters, ax: Axes | None) -> Axes:
             color=style.INK,
             zorder=5,
         )
-    keys = [
-        Line2D(
-            [],
-            [],
-            marker="o",
-            linestyle="",
-            markerfacecolor=style.PAPER,
-            markeredgecolor=style.SERIES[1],
-            markeredgewidth=1.8,
-        ),
-        Line2D([], [], color=style.INK, linewidth=0.9),
-    ]
-    for key, label in zip(keys, ("centre, area by weight", "border between groups"), strict=True):
-        key.set_label(label)
-    if not release.known.all():
-        keys.append(_unknown_key())
-    narrow = style.is_narrow(ax)  # there the map needs the room
-    style.legend(
-        ax,
-        keys if narrow else keys + ([style.unseen_key()] if shaded else []),
-        "" if narrow else _note(release),
-    )
+    keys = _map_keys(release)
+    if style.is_narrow(ax):
+        # Here the map needs the room.
+        style.legend(ax, keys, "")
+        return ax
+    if shaded:
+        keys.append(style.unseen_key())
+    style.legend(ax, keys, _note(release))
     return ax
+
+
+def _map_keys(release: Clusters) -> list[Artist]:
+    centre = Line2D(
+        [],
+        [],
+        marker="o",
+        linestyle="",
+        markerfacecolor=style.PAPER,
+        markeredgecolor=style.SERIES[1],
+        markeredgewidth=1.8,
+        label="centre, area by weight",
+    )
+    border = Line2D([], [], color=style.INK, linewidth=0.9, label="border between groups")
+    unknown = [] if release.known.all() else [_unknown_key()]
+    return [centre, border, *unknown]
 
 
 def _unknown_key() -> Line2D:
@@ -163,12 +167,13 @@ def _borders(release: Clusters, ax: Axes, x: int, y: int) -> None:
     ends = [axis.ends for axis in release.lattice.grids]
     across, up = (np.linspace(*ends[i], PIXELS) for i in (x, y))
     points = np.empty((PIXELS * PIXELS, 2))
-    points[:, x], points[:, y] = np.tile(across, PIXELS), np.repeat(up, PIXELS)
+    points[:, x] = np.tile(across, PIXELS)
+    points[:, y] = np.repeat(up, PIXELS)
     groups = release.predict(points).reshape(PIXELS, PIXELS)
     across, up = (release.lattice.axes[i].scale.positions(at) for at, i in ((across, x), (up, y)))
-    for group in range(
-        len(release.weights) - 1 if len(release.weights) == 2 else len(release.weights)
-    ):
+    # Of two groups, the border of one is that of the other.
+    n_groups = len(release.weights)
+    for group in range(1 if n_groups == 2 else n_groups):
         inside = (groups == group).astype(float)
         if 0 < inside.mean() < 1:
             ax.contour(
@@ -204,7 +209,8 @@ def _stems(release: Clusters, ax: Axes | None) -> Axes:
     ax = ax or style.figure(320)[1]
     axis = release.lattice.grids[0]
     at = _at(release, 0)
-    half, known = release.accuracy(CONFIDENCE), release.known
+    half = release.accuracy(CONFIDENCE)
+    known = release.known
     ax.errorbar(
         at[known],
         release.weights[known],

@@ -48,14 +48,17 @@ def draw(release: Counted, ax: Axes | None = None) -> Axes:
     -------
     Axes
     """
-    table, axes = table_of(release), release.lattice.axes
+    table = table_of(release)
+    axes = release.lattice.axes
     selection = release.selection
-    found = selection is not None  # labels that were not known beforehand
+    # Whether labels were not known beforehand.
+    found = selection is not None
     note = "" if selection is None else _told(selection, axes)
     if len(axes) > 2:
         others = ", ".join(style.plain(axis.name) for axis in axes[2:])
         note = f"{note} Added up over {others}.".strip()
-        table, axes = sum_out(table, (0, 1), release.noise), axes[:2]
+        table = sum_out(table, (0, 1), release.noise)
+        axes = axes[:2]
     limited = f"{note} {limit_note(release.guarantee)}".strip()
     with style.house():
         which = _series(axes) if len(axes) == 2 else None
@@ -122,9 +125,11 @@ def _series(axes: tuple[LatticeAxis, ...]) -> int | None:
 
 
 def _bars(picture: Picture, ax: Axes | None) -> Axes:
-    main, series = picture.main, picture.series
+    main = picture.main
+    series = picture.series
+    note = picture.note
     ax = ax or style.figure(300 if style.is_narrow(ax) else 380)[1]
-    starts, note = runs(main.size, MOST_STEPS), picture.note
+    starts = runs(main.size, MOST_STEPS)
     if len(starts) < main.size:
         note = picture.noted(
             f"{main.size:,} bins, drawn as means of {-(-main.size // MOST_STEPS)} neighbours."
@@ -182,13 +187,12 @@ def _main_edges(picture: Picture, starts: Array, ax: Axes) -> Array:
 def _upright(ax: Axes, edges: Array, table: Table, series: int) -> None:
     """One bar or dot per bin, with its error bars."""
     number = table.values.shape[1]
-    colour, marker = style.SERIES[series], style.MARKERS[series]
+    colour = style.SERIES[series]
+    marker = style.MARKERS[series]
     middle = (edges[:-1] + edges[1:]) / 2 + _dodge(series, number, 0.7) * np.diff(edges)
-    values, half, half_all = (
-        table.values[:, series],
-        table.half[:, series],
-        table.half_all[:, series],
-    )
+    values = table.values[:, series]
+    half = table.half[:, series]
+    half_all = table.half_all[:, series]
     if number == 1:
         ax.stairs(values, edges, fill=True, facecolor=style.FILL, zorder=1.5)
     ax.vlines(
@@ -287,7 +291,9 @@ def _apart(wanted: list[float], gap: float) -> list[float]:
 
 
 def _dots(picture: Picture, ax: Axes | None) -> Axes:
-    main, table, note = picture.main, picture.table, picture.note
+    main = picture.main
+    table = picture.table
+    note = picture.note
     labels = scales.cell_labels(main, 18 if style.is_narrow(ax) else style.LONGEST_LABEL)
     if main.size > MOST_LABELS:
         kept = np.sort(np.argsort(-table.values.sum(axis=1), kind="stable")[:MOST_LABELS])
@@ -317,13 +323,12 @@ def _dots(picture: Picture, ax: Axes | None) -> Axes:
 def _sideways(ax: Axes, rows: Array, table: Table, series: int) -> None:
     """One dot per label, with its error bars."""
     number = table.values.shape[1]
-    colour, marker = style.SERIES[series], style.MARKERS[series]
+    colour = style.SERIES[series]
+    marker = style.MARKERS[series]
     at = rows + _dodge(series, number, 0.68)
-    values, half, half_all = (
-        table.values[:, series],
-        table.half[:, series],
-        table.half_all[:, series],
-    )
+    values = table.values[:, series]
+    half = table.half[:, series]
+    half_all = table.half_all[:, series]
     ax.hlines(
         at,
         table.low_all[:, series],
@@ -355,7 +360,8 @@ def _sideways(ax: Axes, rows: Array, table: Table, series: int) -> None:
 
 
 def _dot_legend(ax: Axes, picture: Picture, note: str) -> None:
-    keys, series = style.interval_keys(picture.table.values.size, False), picture.series
+    keys = style.interval_keys(picture.table.values.size, False)
+    series = picture.series
     if series is not None:
         names = scales.cell_labels(series, 20)
         looks = zip(style.MARKERS, style.SERIES, names, strict=False)

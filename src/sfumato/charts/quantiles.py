@@ -66,18 +66,14 @@ def draw(release: Answer, ax: Axes | None = None, rows: int | None = None) -> Ax
     Axes
     """
     with style.house():
-        note = (
-            f"Of {', '.join(axis.name for axis in release.axes)} the first is drawn."
-            if len(release.axes) > 1
-            else ""
-        )
+        note = ""
+        if len(release.axes) > 1:
+            note = f"Of {', '.join(axis.name for axis in release.axes)} the first is drawn."
         table = release.axes[0].scale.positions(release.table[:, 0])
         if release.labels:
-            known = (
-                np.ones(table.shape, bool)
-                if release.known is None
-                else release.known.reshape(release.table.shape)[:, 0]
-            )
+            known = np.ones(table.shape, bool)
+            if release.known is not None:
+                known = release.known.reshape(release.table.shape)[:, 0]
             return _boxes(release, table, known, ax, note)
         return _curve(release, table[0], ax, rows, note)
 
@@ -93,19 +89,9 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
     ]
     if rows:
         reach = np.asarray(release.accuracy("0.95", True)).reshape(-1)[: len(values)] / rows
-        low, high = np.concatenate([[0], shares - reach]), np.concatenate([shares + reach, [1]])
-        x = np.concatenate([ends[:1], values, ends[1:]])
-        for a, b, bottom, top in zip(
-            x[:-1], x[1:], np.clip(low, 0, 1), np.clip(high, 0, 1), strict=True
-        ):
-            ax.fill_between([a, b], bottom, top, color=style.BASE, alpha=0.2, linewidth=0)
-        keys.append(
-            Patch(
-                facecolor=style.BASE,
-                alpha=0.2,
-                label=f"95% band of the whole curve, of {style.number(rows)} rows",
-            )
-        )
+        _band(ax, np.concatenate([ends[:1], values, ends[1:]]), shares, reach)
+        label = f"95% band of the whole curve, of {style.number(rows)} rows"
+        keys.append(Patch(facecolor=style.BASE, alpha=0.2, label=label))
     ax.plot(values, shares, color=style.BASE, linewidth=1.3, zorder=2)
     ax.plot(
         values,
@@ -126,12 +112,20 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
     return ax
 
 
+def _band(ax: Axes, x: Array, shares: Array, reach: Array) -> None:
+    """Shade where the curve may lie: between two values it has at least the share of the lower one."""
+    low = np.clip(np.concatenate([[0], shares - reach]), 0, 1)
+    high = np.clip(np.concatenate([shares + reach, [1]]), 0, 1)
+    for left, right, bottom, top in zip(x[:-1], x[1:], low, high, strict=True):
+        ax.fill_between([left, right], bottom, top, color=style.BASE, alpha=0.2, linewidth=0)
+
+
 def _room(values: Array, ends: Array) -> tuple[float, float]:
     """The values with as much again on either side, within the bounds of the axis."""
     spread = float(values[-1] - values[0]) or float(ends[1] - ends[0])
-    return max(float(ends[0]), float(values[0]) - spread), min(
-        float(ends[1]), float(values[-1]) + spread
-    )
+    low = max(float(ends[0]), float(values[0]) - spread)
+    high = min(float(ends[1]), float(values[-1]) + spread)
+    return low, high
 
 
 def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: str) -> Axes:
@@ -139,41 +133,57 @@ def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: s
 
     A row is hatched where something is not known, and only what is known is drawn.
     """
-    labels = [
-        style.plain(label, 18 if style.is_narrow(ax) else style.LONGEST_LABEL)
-        for label in release.labels
-    ]
+    longest = 18 if style.is_narrow(ax) else style.LONGEST_LABEL
+    labels = [style.plain(label, longest) for label in release.labels]
     if len(labels) > MOST_BOXES:
         note = f"{note} The first {MOST_BOXES} of {len(labels):,} labels.".strip()
-        labels, table, known = labels[:MOST_BOXES], table[:MOST_BOXES], known[:MOST_BOXES]
+        labels = labels[:MOST_BOXES]
+        table = table[:MOST_BOXES]
+        known = known[:MOST_BOXES]
     ax = ax or style.figure(118 + max(3, len(labels)) * 30)[1]
+    drawn = np.where(known, table, np.nan)
+    style.hatch_rows(ax, np.flatnonzero(~known.all(axis=1)))
+    _whiskers(ax, drawn)
+    keys = _middles(ax, drawn, release.at)
+    if not known.all():
+        keys.append(style.unknown_key())
+    style.name_rows(ax, labels, style.plain(release.axes[0].name, 40))
+    scales.date_axis(ax.xaxis, release.axes[0].time)
+    # A box that begins at the least value drawn shall not touch the frame.
+    ax.use_sticky_edges = False
+    ax.autoscale_view(scaley=False)
+    if not known.any():
+        ax.set_xlim(*release.axes[0].scale.positions(np.array(release.axes[0].ends)))
+    style.legend(ax, keys, f"{note} {_ranks(release)}".strip(), columns=3)
+    return ax
+
+
+def _ranks(release: Answer) -> str:
+    """How far the ranks of the values drawn may be from those asked for."""
     reach = int(np.max(release.accuracy("0.95", True)))
-    ranks = (
+    return (
         f"Ranks are among {release.guarantee.unit.counted}, "
         f"and off by at most {style.number(reach)} (95%, all at once)."
     )
-    note = f"{note} {ranks}".strip()
-    low, middle, high = _parts(release.at)
-    at, drawn = np.arange(len(labels), dtype=float), np.where(known, table, np.nan)
-    for row in np.flatnonzero(~known.all(axis=1)).tolist():
-        ax.axhspan(
-            row - 0.32,
-            row + 0.32,
-            facecolor=style.UNKNOWN,
-            edgecolor=style.UNKNOWN_HATCH,
-            hatch="////",
-            linewidth=0,
-            zorder=0.5,
-        )
-    ax.hlines(at, drawn[:, 0], drawn[:, -1], color=style.BASE, linewidth=1, zorder=2)
+
+
+def _whiskers(ax: Axes, drawn: Array) -> None:
+    """Draw a line from the outermost quantiles of each row to each other, with ends."""
+    rows = np.arange(len(drawn), dtype=float)
+    ax.hlines(rows, drawn[:, 0], drawn[:, -1], color=style.BASE, linewidth=1, zorder=2)
     ends = np.concatenate([drawn[:, 0], drawn[:, -1]])
-    ax.vlines(
-        ends, np.tile(at, 2) - 0.12, np.tile(at, 2) + 0.12, color=style.BASE, linewidth=1, zorder=2
-    )
+    at = np.tile(rows, 2)
+    ax.vlines(ends, at - 0.12, at + 0.12, color=style.BASE, linewidth=1, zorder=2)
+
+
+def _middles(ax: Axes, drawn: Array, at: Sequence[Fraction]) -> list[Artist]:
+    """Draw the boxes and medians, and return the keys of all that a row shows."""
+    rows = np.arange(len(drawn), dtype=float)
+    low, middle, high = _parts(at)
     keys: list[Artist] = []
     if high > low:
         ax.barh(
-            at,
+            rows,
             drawn[:, high] - drawn[:, low],
             0.5,
             drawn[:, low],
@@ -182,50 +192,18 @@ def _boxes(release: Answer, table: Array, known: Array, ax: Axes | None, note: s
             linewidth=1,
             zorder=2.1,
         )
-        keys.append(
-            Patch(
-                facecolor=style.FILL,
-                edgecolor=style.BASE,
-                label=f"{_word(release.at[low])} to {_word(release.at[high])}",
-            )
-        )
+        label = f"{_percent(at[low])} to {_percent(at[high])}"
+        keys.append(Patch(facecolor=style.FILL, edgecolor=style.BASE, label=label))
     if middle is not None:
-        ax.vlines(
-            drawn[:, middle], at - 0.25, at + 0.25, color=style.INK, linewidth=2.2, zorder=2.2
-        )
+        median = drawn[:, middle]
+        ax.vlines(median, rows - 0.25, rows + 0.25, color=style.INK, linewidth=2.2, zorder=2.2)
         keys.append(Line2D([], [], color=style.INK, linewidth=2.2, label="median"))
     elif high == low:
-        keys.append(Line2D([], [], color=style.BASE, linewidth=1, label=_word(release.at[low])))
+        keys.append(Line2D([], [], color=style.BASE, linewidth=1, label=_percent(at[low])))
     if low > 0:
-        keys.append(
-            Line2D(
-                [],
-                [],
-                color=style.BASE,
-                linewidth=1,
-                label=f"{_word(release.at[0])} to {_word(release.at[-1])}",
-            )
-        )
-    if not known.all():
-        keys.append(style.unknown_key())
-    _dress(ax, release.axes[0], labels)
-    # A box that begins at the least value drawn shall not touch the frame.
-    ax.use_sticky_edges = False
-    ax.autoscale_view(scaley=False)
-    if not known.any():
-        ax.set_xlim(*release.axes[0].scale.positions(np.array(release.axes[0].ends)))
-    style.legend(ax, keys, note, columns=3)
-    return ax
-
-
-def _dress(ax: Axes, axis: GridAxis, labels: list[str]) -> None:
-    ax.set_yticks(np.arange(len(labels)), labels=labels, parse_math=False)
-    ax.set(ylim=(len(labels) - 0.5, -0.5))
-    ax.set_xlabel(style.plain(axis.name, 40), parse_math=False)
-    ax.grid(visible=False, axis="y")
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-    scales.date_axis(ax.xaxis, axis.time)
+        outermost = f"{_percent(at[0])} to {_percent(at[-1])}"
+        keys.append(Line2D([], [], color=style.BASE, linewidth=1, label=outermost))
+    return keys
 
 
 def _parts(at: Sequence[Fraction]) -> tuple[int, int | None, int]:
@@ -235,5 +213,5 @@ def _parts(at: Sequence[Fraction]) -> tuple[int, int | None, int]:
     return low, at.index(HALF) if HALF in at else None, high
 
 
-def _word(q: Fraction) -> str:
+def _percent(q: Fraction) -> str:
     return f"{float(100 * q):.4g}%"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -52,15 +52,24 @@ def draw_radius(
     return ax
 
 
-def draw_sweep(
-    reaches: Sequence[float],
-    variance: Sequence[float],
-    signal: Sequence[float],
-    ball: Sequence[float],
-    limit: float,
-    auto: float,
-    ax: Axes | None = None,
-) -> Axes:
+class Sweep(Protocol):
+    """What a picture needs to know of the figures of a mechanism over L."""
+
+    @property
+    def L(self) -> Sequence[float]: ...  # noqa: N802 (the paper's symbol)
+    @property
+    def variance(self) -> Sequence[float]: ...
+    @property
+    def signal(self) -> Sequence[float]: ...
+    @property
+    def ball(self) -> Sequence[float]: ...
+    @property
+    def limit(self) -> float: ...
+    @property
+    def auto(self) -> float: ...
+
+
+def draw_sweep(sweep: Sweep, ax: Axes | None = None) -> Axes:
     """Draw over L what decides its choice.
 
     The curves are the share of reports that carry a signal, the share inside the ball, and the
@@ -69,22 +78,20 @@ def draw_sweep(
     with style.house():
         ax = ax or style.figure(340)[1]
         curves = {
-            "share that carries a signal": signal,
-            "share within L": ball,
-            "least variance over this one's": limit / np.asarray(variance),
+            "share that carries a signal": sweep.signal,
+            "share within L": sweep.ball,
+            "least variance over this one's": sweep.limit / np.asarray(sweep.variance),
         }
         keys = [
-            ax.plot(reaches, np.asarray(values), color=colour, label=label)[0]
+            ax.plot(sweep.L, np.asarray(values), color=colour, label=label)[0]
             for (label, values), colour in zip(curves.items(), style.SERIES, strict=False)
         ]
+        label = f"automatic L = {sweep.auto:g}"
         keys.append(
-            ax.axvline(
-                auto, color=style.INK, linestyle="--", linewidth=1, label=f"automatic L = {auto:g}"
-            )
+            ax.axvline(sweep.auto, color=style.INK, linestyle="--", linewidth=1, label=label)
         )
-        ax.set(
-            xscale="log", xlim=(reaches[0], reaches[-1]), ylim=(0, 1.02), xlabel="L", ylabel="share"
-        )
+        ends = (sweep.L[0], sweep.L[-1])
+        ax.set(xscale="log", xlim=ends, ylim=(0, 1.02), xlabel="L", ylabel="share")
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
         style.legend(ax, keys, columns=2)

@@ -162,6 +162,30 @@ def plain(text: object, longest: int = LONGEST_LABEL) -> str:
     return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
 
 
+def hatch_rows(ax: Axes, rows: Array) -> None:
+    """Mark the rows of what is not known."""
+    for row in rows.tolist():
+        ax.axhspan(
+            row - 0.32,
+            row + 0.32,
+            facecolor=UNKNOWN,
+            edgecolor=UNKNOWN_HATCH,
+            hatch="////",
+            linewidth=0,
+            zorder=0.5,
+        )
+
+
+def name_rows(ax: Axes, names: Sequence[str], what: str) -> None:
+    """Name rows 0, 1, 2, ... from the top down, and what runs along them."""
+    ax.set_yticks(np.arange(len(names)), labels=names, parse_math=False)
+    ax.set(ylim=(len(names) - 0.5, -0.5))
+    ax.set_xlabel(what, parse_math=False)
+    ax.grid(visible=False, axis="y")
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+
+
 def number(value: float) -> str:
     """Print a number for people: thousands parted, a real minus sign.
 

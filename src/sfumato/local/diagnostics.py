@@ -88,9 +88,7 @@ class Sweep(msgspec.Struct, frozen=True):
         """Draw it on a matplotlib Axes."""
         from sfumato.charts import reports as charts
 
-        return charts.draw_sweep(
-            self.L, self.variance, self.signal, self.ball, self.limit, self.auto, ax
-        )
+        return charts.draw_sweep(self, ax)
 
 
 def sweep(*, epsilon: Exactly, dimension: int, points: int = 40) -> Sweep:
