@@ -46,17 +46,13 @@ NOT_YET = {
     "clustering",
     "demo",
     "histogram",
-    "ledger",
     "local",
     "partition",
     "random",
     "risk",
     "streaming",
-    "test_publisher.py",
     "test_streams.py",
     "test_streams_killed.py",
-    "test_upgrading.py",
-    "test_verifying.py",
 }
 
 

@@ -59,7 +59,7 @@ def above_ceiling(
 
 def conflict(first: Entry) -> UsageError:
     """A key stands for another question."""
-    obstacle = f"it has stood for another question, cost, unit or source since {first.time}"
+    obstacle = f"since {first.time} it stands for another question, cost, unit or source"
     return UsageError(
         f"key {first.key!r} in account {first.account!r}",
         obstacle,
@@ -128,9 +128,10 @@ def other_ceiling(account: Account, data: str, rule: str, ceiling: Amount) -> Us
 def resumed_too_often(first: Entry) -> LedgerError:
     """A charge was resumed as often as it may be, and has no answer."""
     resumed = "its charge was resumed before and still has no answer"
+    risk = "whether a run fails may depend on the data"
     return LedgerError(
         f"key {first.key!r}",
-        f"{resumed}; whether a run fails may depend on the data, so it stays shut",
+        f"{resumed}; it is not resumed again, because {risk}",
         "The charge stands; choose another key, which pays anew",
         account=first.account,
     )

@@ -161,7 +161,7 @@ def work(place: Path, name: int, tasks: int, early: bool = False) -> None:
             except BudgetExceeded:
                 break
             except LedgerError as error:
-                # The worker was killed twice at this key: its charge stands, and it stays shut.
+                # The worker was killed twice at this key: its charge stands, and is not resumed.
                 if "choose another key" not in str(error):
                     raise
                 continue

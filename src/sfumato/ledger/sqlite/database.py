@@ -212,7 +212,7 @@ class Database:
 
     def _require_owner_only(self) -> None:
         if self.kind.owner_only and self.open_to_others():
-            obstacle = "others than its owner may open it"
+            obstacle = "users other than its owner may open it"
             raise LedgerError(self.label, obstacle, f"Run `chmod 600 {self.path}`, then ask again")
 
     def open_to_others(self) -> bool:

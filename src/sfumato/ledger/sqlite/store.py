@@ -72,7 +72,7 @@ class SQLiteStore(Store):
 
     def require_private(self) -> None:
         if self.database.open_to_others():
-            obstacle = "others than its owner may open it, and it holds streams"
+            obstacle = "users other than its owner may open it, and it holds streams"
             remedy = f"Run `chmod 600 {self.database.path}`, then ask again"
             raise LedgerError(self.label, obstacle, remedy)
 

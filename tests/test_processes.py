@@ -39,7 +39,8 @@ def work(ledger: Path, worker: int, attempts: int) -> None:
             except sf.BudgetExceeded:
                 return
             except sf.LedgerError as error:
-                if "it stays shut" not in str(error):  # the key of a run that was killed twice
+                # The key of a run that was killed twice.
+                if "it is not resumed again" not in str(error):
                     raise
 
 
