@@ -36,8 +36,9 @@ LEFT = {
     ("counters/tree.py", "sample"),
     ("histogram/records.py", "draw"),  # selections: of RankLaw and JointLaw
     ("partition/median.py", "draw"),
-    ("quantiles/methods.py", "draw"),
-    ("quantiles/methods.py", "flip"),
+    ("partition/multi_quantile.py", "draw"),
+    ("quantiles/axis_method.py", "draw"),
+    ("quantiles/axis_method.py", "flip"),
     ("quantiles/question.py", "draw"),
 }
 CHARTS = {
