@@ -21,12 +21,12 @@ def _each_axis(domain: Domain) -> list[Lattice]:
     return lattices
 
 
-def test_they_are_small() -> None:
+def test_the_tables_are_small() -> None:
     assert flights_path().stat().st_size + cities_path().stat().st_size < 6_000_000
 
 
 @pytest.mark.parametrize("missing", [{"dep_delay": 8255, "arr_delay": 9430}])
-def test_flights(missing: dict[str, int]) -> None:
+def test_flights_have_the_rows_that_they_should(missing: dict[str, int]) -> None:
     lattices = _each_axis(flights_domain())
     for cube in count(source(flights_path(), flights_domain()), lattices):
         assert cube.total == 336_776 - missing.get(cube.lattice.names[0], 0)
@@ -41,6 +41,6 @@ def test_flights(missing: dict[str, int]) -> None:
         )
 
 
-def test_cities() -> None:
+def test_cities_have_the_rows_that_they_should() -> None:
     for cube in count(source(cities_path(), cities_domain()), _each_axis(cities_domain())):
         assert cube.total == 234_908

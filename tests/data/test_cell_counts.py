@@ -25,7 +25,7 @@ def test_a_sparse_cube_grows_with_its_cells_not_with_the_rows() -> None:
     assert tally.cube().total == rows
 
 
-def test_counters_are_widened_before_they_run_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_are_widened_before_they_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
     tally = DenseCounts(Packing(Lattice((GridAxis("a", 0.0, 1.0, 4),))))
     monkeypatch.setattr("sfumato.data.cell_counts.MOST_IN_32_BITS", 1000)
     tally._counts[1] = 2**32 - 1 - 1000  # as full as it can be, with a thousand rows to come

@@ -40,7 +40,7 @@ MISFITS: list[tuple[Any, pa.Array]] = [
 
 
 @pytest.mark.parametrize("case", range(len(MISFITS)))
-def test_columns_of_the_wrong_type(case: int, tmp_path: Path) -> None:
+def test_a_column_of_the_wrong_type_is_refused(case: int, tmp_path: Path) -> None:
     axis, column = MISFITS[case]
     domain = Domain(v=axis)
     lattice = Lattice(

@@ -257,7 +257,7 @@ def test_nothing_is_left_after_a_signal(name: str, place: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-def test_a_full_disk_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", SMALL)
     monkeypatch.setattr(
         tempfile,
@@ -282,13 +282,15 @@ def test_a_full_disk_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
         ("3MB", 3 * 2**20),
     ],
 )
-def test_how_much_memory(text: str, wanted: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_amounts_of_memory_are_read_with_their_units(
+    text: str, wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", text)
     assert memory_limit() == wanted
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "1.5G", "1T"])
-def test_what_is_no_amount_of_memory(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_amount_of_memory_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SFUMATO_MEMORY", text)
     with pytest.raises(UsageError, match="256M"):
         memory_limit()
@@ -301,7 +303,7 @@ BATCHES = st.lists(
 
 
 @given(BATCHES, st.sampled_from([1, 100, 1000, 10**6]), st.integers(1, 200))
-def test_each_part_gives_back_what_was_put_in(
+def test_each_partition_gives_back_what_was_put_in(
     batches: list[list[tuple[int, int]]], limit: int, block: int
 ) -> None:
     parts = ExternalPartitions(limit)

@@ -125,7 +125,9 @@ PLACES = ("names", "schema", "label", "rows", "snapshot", "batches", "second bat
 @pytest.mark.parametrize(
     "error", [partial(RuntimeError, CANARY), partial(sf.DataError, "t", "refused", "Mend it")]
 )
-def test_what_an_engine_says_is_withheld(place: str, error: Callable[[], BaseException]) -> None:
+def test_the_message_of_an_engine_is_withheld(
+    place: str, error: Callable[[], BaseException]
+) -> None:
     kind = FailingCount if place == "count" else Failing
     src = source(kind(place, error), random_tables.DOMAIN)
 

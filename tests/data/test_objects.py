@@ -131,7 +131,7 @@ def test_one_object_moves_itself_alone(name: str) -> None:
             assert all(b >= a for a, b in zip(before, after, strict=True)), odd
 
 
-def test_what_objects_are_read_as() -> None:
+def test_objects_are_read_as_the_domain_declares() -> None:
     assert counted("x", [True, 3, 10**400, -math.inf, Decimal("0.5"), "text", 1j]) == [
         2,
         1,
@@ -156,7 +156,7 @@ def test_what_objects_are_read_as() -> None:
     }  # type: ignore[index]
 
 
-def test_persons_among_objects() -> None:
+def test_ids_of_persons_among_objects_are_told_apart() -> None:
     assert person(7) == person(7.0) == person(Decimal(7)) == person(np.int8(7))
     assert (
         len(

@@ -52,7 +52,7 @@ HARD = [
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
-def test_texts_have_words_of_their_own_whoever_else_is_in_the_batch(type_: Any) -> None:
+def test_texts_have_tokens_of_their_own_whatever_else_is_in_the_batch(type_: Any) -> None:
     words = PersonTokens(KEY)
     ids = pa.array(HARD).cast(type_)
     together = list(zip(*(word.tolist() for word in words.of(ids)), strict=True))
@@ -66,12 +66,12 @@ def test_texts_have_words_of_their_own_whoever_else_is_in_the_batch(type_: Any) 
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=100))
-def test_words_of_integers_are_a_bijection(ids: list[int]) -> None:
+def test_tokens_of_integers_are_a_bijection(ids: list[int]) -> None:
     (words,) = PersonTokens(KEY).of(pa.array(ids, pa.int64()))
     assert len(set(words.tolist())) == len(set(ids))
 
 
-def test_parts_are_even_for_consecutive_ids() -> None:
+def test_partitions_are_even_for_consecutive_ids() -> None:
     (words,) = PersonTokens(KEY).of(pa.array(range(64_000), pa.int64()))
     assert (
         np.bincount((words >> np.uint64(58)).astype(np.int64), minlength=N_PARTITIONS).max() < 1500

@@ -397,7 +397,7 @@ def test_persons_do_lose_rows(rows: Any, wanted: Any) -> None:
         assert 0 < sum(limited.values()) < 0.5 * sum(one.values())
 
 
-def test_many_batches_are_as_one(tmp_path: Path) -> None:
+def test_how_an_engine_cuts_batches_does_not_matter(tmp_path: Path) -> None:
     """Enough rows that each engine cuts them in its own way."""
     import duckdb
     import polars as pl
@@ -429,7 +429,7 @@ def test_many_batches_are_as_one(tmp_path: Path) -> None:
         assert cube.counts.tobytes() == cubes["arrow"].counts.tobytes(), kind
 
 
-def test_no_rows_at_all(tmp_path: Path) -> None:
+def test_every_kind_of_table_may_have_no_rows(tmp_path: Path) -> None:
     for kind, make in KINDS.items():
         (tmp_path / kind).mkdir()
         if kind in ("arrow, record batch", "arrow, dictionaries"):

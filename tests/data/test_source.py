@@ -31,7 +31,7 @@ BY_KIND = Lattice((LabelAxis("kind", ("a",)),))
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
-def test_files_that_are_not_there(name: str, tmp_path: Path) -> None:
+def test_a_missing_or_empty_file_is_refused(name: str, tmp_path: Path) -> None:
     refuses(tmp_path / name, "no such file", name)
     refused(lambda: source(tmp_path / name, AGE).label, DataError, "no such file")
     (tmp_path / name).mkdir()
@@ -41,7 +41,7 @@ def test_files_that_are_not_there(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
-def test_files_that_may_not_be_read(
+def test_a_file_without_permission_to_read_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path, "age\n1\n", name)
@@ -53,7 +53,7 @@ def test_files_that_may_not_be_read(
     refuses(path, "may not be read")
 
 
-def test_columns_that_are_missing_or_doubled() -> None:
+def test_a_column_that_is_missing_or_there_twice_is_refused() -> None:
     for frame in (
         pd.DataFrame({"agge": [1]}),
         pl.DataFrame({"agge": [1]}),
@@ -66,7 +66,7 @@ def test_columns_that_are_missing_or_doubled() -> None:
     refuses(pa.table({"age": [1], "p": [[1]]}), "'p'", "ids of persons", person="p")
 
 
-def test_what_source_refuses_at_once() -> None:
+def test_wrong_arguments_of_a_source_are_refused_at_once() -> None:
     for data in (None, 5, [[1.0]], {"age": [1]}):
         refused(lambda data=data: source(data, AGE), UsageError, "source of type")
     for shape in ((3,), (3, 2), (3, 1, 1)):
@@ -89,7 +89,7 @@ def test_what_source_refuses_at_once() -> None:
     refuses(np.array([[CANARY]]), "column 'age'")
 
 
-def test_what_a_source_shows(tmp_path: Path) -> None:
+def test_a_source_shows_no_value_and_no_number_of_rows(tmp_path: Path) -> None:
     frame = pa.table({"age": [int(CANARY)] * 7, "p": [CANARY] * 7})
     for data in (frame, pl.from_arrow(frame), frame.to_pandas()):
         shown = repr(source(data, AGE, person="p"))

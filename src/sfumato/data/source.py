@@ -17,6 +17,7 @@ from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, UsageError, nearest
 from sfumato.lattice import Lattice
 from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.times import iso_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,11 +111,9 @@ def source(
 
 def _version_text(version: object) -> object:
     """Write a version as text, so that 2 and "2" are the same version."""
-    if isinstance(version, dt.date):
-        return version.isoformat()
     if isinstance(version, int) and not isinstance(version, bool):
         return str(version)
-    return version
+    return iso_text(version)
 
 
 def _public_text(option: str, text: object) -> str | None:

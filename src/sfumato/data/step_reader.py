@@ -70,11 +70,11 @@ class Calendar(Protocol):
 
     def __len__(self) -> int: ...
 
-    def name(self, place: int) -> str:
-        """The name of a step, counted from 0."""
+    def name(self, step_index: int) -> str:
+        """The name of a step; the first has index 0."""
 
     def place(self, entry: object) -> int | None:
-        """The number of the step in which an entry lies, counted from 0."""
+        """The index of the step in which an entry lies, from 0 on; None outside all steps."""
 
 
 # --- lines --------------------------------------------------------------------------------------

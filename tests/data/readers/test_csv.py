@@ -38,7 +38,7 @@ WRONG_HEADERS: dict[str, tuple[bytes, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", WRONG_HEADERS)
-def test_csv_files_whose_header_is_wrong(case: str, tmp_path: Path) -> None:
+def test_a_wrong_header_refuses_the_file(case: str, tmp_path: Path) -> None:
     content, words = WRONG_HEADERS[case]
     refuses(write(tmp_path, content), *words)
 
@@ -293,7 +293,7 @@ def test_one_odd_number_in_a_csv_leaves_long_labels_apart(tmp_path: Path, extra:
         "2020-01-01T05:00:00.123456789",
     ],
 )
-def test_forms_of_times_in_csv(text: str, tmp_path: Path) -> None:
+def test_times_in_csv_may_have_several_forms(text: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(f"a,b\n{text},1\n,2\n")
     for domain, cell in (
         (Domain(a=Interval("2020-01-01", "2020-01-03")), 0),
@@ -305,7 +305,7 @@ def test_forms_of_times_in_csv(text: str, tmp_path: Path) -> None:
         }
 
 
-def test_what_csv_takes_for_missing(tmp_path: Path) -> None:
+def test_texts_that_stand_for_a_missing_value_in_csv(tmp_path: Path) -> None:
     texts = ["", "NA", "NaN", "null", "NULL", "N/A", "b"]
     (tmp_path / "t.csv").write_text(
         "\ufeffw,x\n" + "".join(f"{text},{'' if text == 'b' else text}\n" for text in texts),
@@ -338,7 +338,7 @@ def test_whole_labels_written_with_a_point_in_csv(tmp_path: Path) -> None:
     assert [cube.counts.tolist() for cube in cubes] == [[1, 1], [1, 1]]
 
 
-def test_gzipped_csv(tmp_path: Path) -> None:
+def test_gzipped_csv_is_read(tmp_path: Path) -> None:
     import gzip
 
     (tmp_path / "T.CSV.gz").write_bytes(gzip.compress(b"a\n0.25\n0.75\n0.8\n"))

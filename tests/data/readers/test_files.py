@@ -79,7 +79,7 @@ def test_one_bad_file_refuses_all_before_the_charge(fault: Any, tmp_path: Path) 
         assert publisher.account.spent == (0, 0)
 
 
-def test_ids_of_several_files(tmp_path: Path) -> None:
+def test_equal_ids_in_several_files_are_one_person(tmp_path: Path) -> None:
     """Equal ids are one person in whatever file, or the source is refused."""
     alike = [
         pa.array(["p"]),
@@ -141,7 +141,7 @@ def test_the_label_changes_with_every_file(folder: Path, tmp_path: Path) -> None
     )
 
 
-def test_what_several_files_are_called(folder: Path) -> None:
+def test_titles_of_several_files(folder: Path) -> None:
     assert source(f"{folder}/*.parquet", TRIPS).title == "*.parquet"
     assert source(f"{folder}/", TRIPS).title == "d"
     assert (

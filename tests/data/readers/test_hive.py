@@ -104,7 +104,7 @@ def test_folders_that_do_not_name_all_columns_alike(tmp_path: Path) -> None:
     refused_in_both(source(tmp_path / "d", TRIPS), DataError, "several columns", lattice=BY_YEAR)
 
 
-def test_csv_in_folders(tmp_path: Path) -> None:
+def test_csv_files_in_folders_have_the_columns_of_the_folders(tmp_path: Path) -> None:
     (tmp_path / "d" / "year=2013").mkdir(parents=True)
     (tmp_path / "d" / "year=2013" / "t.csv").write_text("age\n11\n12\n")
     assert tens(tmp_path / "d", BY_YEAR) == {13: 2}

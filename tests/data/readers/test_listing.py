@@ -113,7 +113,7 @@ def test_links_are_followed_but_not_in_circles(folder: Path, tmp_path: Path) -> 
     refused_in_both(source(folder, TRIPS), DataError, "there twice")
 
 
-def test_what_is_refused_of_files(folder: Path, tmp_path: Path) -> None:
+def test_files_that_cannot_be_listed_are_refused(folder: Path, tmp_path: Path) -> None:
     refused_in_both(source(f"{tmp_path}/none/*.parquet", TRIPS), DataError, "no file matches")
     with pytest.raises(DataError, match="no file matches"):
         _ = source(f"{folder}/*.csv", TRIPS).label

@@ -17,7 +17,7 @@ from sfumato.lattice import LabelAxis, Lattice
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int8, np.uint64, bool])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_numpy(dtype: type, order: Any) -> None:
+def test_an_array_is_counted_as_the_rows_of_its_columns(dtype: type, order: Any) -> None:
     domain = Domain(a=Interval(-3, 5), b=Interval(0, 1), c=Categories([0, 1, 7]))
     values = (
         np.random.default_rng(1)
@@ -41,7 +41,7 @@ def test_numpy(dtype: type, order: Any) -> None:
         assert random_tables.found(cube) == random_tables.expected(rows, lattice)
 
 
-def test_numpy_masks_times_and_text() -> None:
+def test_arrays_with_masks_times_and_text_are_read() -> None:
     domain = Domain(a=Interval(0, 4, step=1))
     masked = np.ma.masked_array([[0.0], [1.0], [2.0]], mask=[[False], [True], [False]])
     assert count(source(masked, domain), [_every_step(domain)])[0].counts.tolist() == [1, 0, 1, 0]
@@ -63,7 +63,7 @@ def _every_step(domain: Domain) -> Lattice:
 
 
 @pytest.mark.parametrize("dtype", [">f8", "<f8", ">i4", "longdouble", "float16", "uint8"])
-def test_numbers_of_every_make_of_numpy(dtype: str) -> None:
+def test_numbers_of_every_numpy_type_are_read(dtype: str) -> None:
     lattice = Lattice((grid_axis("x", Interval(0, 4), 4),))
     rows = np.array([[0.0], [1.0], [1.0], [3.0]]).astype(dtype)
     assert count(source(rows, Domain(x=Interval(0, 4))), [lattice])[0].counts.tolist() == [

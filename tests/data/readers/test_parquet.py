@@ -16,7 +16,7 @@ from sfumato.data import count, source
 from sfumato.errors import DataError
 
 
-def test_files_that_are_no_parquet(tmp_path: Path) -> None:
+def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
     refuses(write(tmp_path, f"age\n{CANARY}\n", "t.parquet"), "not a Parquet file")
     refuses(write(tmp_path, CANARY * 100, "t"), "not a Parquet file")
     pq.write_table(pa.table({"age": np.arange(10_000)}), tmp_path / "u.parquet")
