@@ -10,7 +10,6 @@ import pytest
 from conformance.stores import STORES
 from sfumato.errors import BudgetExceeded, LedgerError, UsageError
 from sfumato.ledger import Binding, Book, process_identity
-from sfumato.ledger import secrets as naming
 from sfumato.ledger.entries import OVER
 from sfumato.ledger.store import (
     PublicRows,
@@ -120,13 +119,11 @@ def test_every_store_keeps_the_same_book(tmp_path, monkeypatch):
         numbers = itertools.count()
         with monkeypatch.context() as patch:
             patch.setattr(
-                naming.secrets,
-                "token_hex",
+                "sfumato.ledger.secrets.secrets.token_hex",
                 lambda count, numbers=numbers: f"{next(numbers):0{2 * count}x}",
             )
             patch.setattr(
-                naming.secrets,
-                "token_bytes",
+                "sfumato.ledger.secrets.secrets.token_bytes",
                 lambda count, numbers=numbers: next(numbers).to_bytes(count),
             )
             patch.setattr(PublicRows, "clock", lambda rows: datetime(2026, 1, 1, tzinfo=UTC))

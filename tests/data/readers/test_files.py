@@ -167,7 +167,7 @@ THREADS = {
 MEASURE = """
 import glob, resource, sys, time
 from sfumato.data import count, guard, scan, source
-from sfumato.domain import (Domain, Interval, grid_axis)
+from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.lattice import Lattice
 domain = Domain(x=Interval(0, 1), y=Interval(0, 1))
 lattice = Lattice((grid_axis("x", domain["x"], 64), grid_axis("y", domain["y"], 64)))
