@@ -43,11 +43,9 @@ WHOLE = {
 NOT_YET = {
     "audit",
     "cli",
-    "clustering",
     "demo",
     "histogram",
     "local",
-    "partition",
     "random",
     "risk",
     "streaming",

@@ -47,8 +47,8 @@ ledger.
 """
 
 
-def check_tree(depth: object, fanout: object, stop_below: Exactly | None) -> float | None:
-    """Check the parameters of a tree, and return ``stop_below`` as a float."""
+def check_tree(depth: object, fanout: object) -> None:
+    """Refuse a depth and a fan-out that make no tree, or one of too many cells."""
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
         raise UsageError(
             f"depth = {shown(depth)}",
@@ -68,6 +68,10 @@ def check_tree(depth: object, fanout: object, stop_below: Exactly | None) -> flo
             f"that makes more than {MOST_CELLS:,} cells",
             "Choose fewer levels",
         )
+
+
+def read_stop_below(stop_below: Exactly | None) -> float | None:
+    """Check ``stop_below``, and return it as a float."""
     if stop_below is None:
         return None
     fewest = positive(stop_below, "stop_below")
@@ -182,7 +186,8 @@ class FixedDepthTree(OverAxes, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        stop_below = check_tree(self.depth, self.parts, self.stop_below)
+        check_tree(self.depth, self.parts)
+        stop_below = read_stop_below(self.stop_below)
         allocation = plain_allocation(self.allocation, self.depth)
         msgspec.structs.force_setattr(self, "stop_below", stop_below)
         msgspec.structs.force_setattr(self, "allocation", allocation)
