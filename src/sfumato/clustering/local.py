@@ -82,9 +82,10 @@ class PrivateKMeans:
     There are no labels and no inertia of the true points: they would be exact facts about private
     values.
 
-    Guarantee: epsilon d_E-privacy of each person's point, once for each ``fit``; see ``BPM``. Not
-    covered: ``predict`` and ``compute_sse`` look at whatever they are given; on true points they
-    are for evaluation only. Source: Yang, Tjuawinata, Lam 2022, Alg. 1; the decoder is ours.
+    Guarantee: epsilon d_E-privacy of each person's point, once for each ``fit``; see ``BPM``.
+    Not covered: ``predict`` and ``compute_sse`` look at whatever they are given; on true points they
+    are for evaluation only.
+    Source: Yang, Tjuawinata, Lam 2022, Alg. 1; the decoder is ours.
 
     >>> points = np.random.default_rng(0).random((500, 2)) / 4
     >>> PrivateKMeans(n_clusters=1, epsilon=8, random_state=0).fit(points).cluster_centers_.shape

@@ -6,10 +6,11 @@ own steps, the values in a cell are the one that opens it (37 in [37, 38)), so t
 cell is read as that value: the map to the axis is moved by half a step, and the integers are not.
 
 Guarantee: the group of a row is a function of its own lattice cell and of the centres, and of
-nothing else. Holds because: coordinates are integers of size at most 2^20. So every product,
-partial sum and difference in ``nearest`` is an integer below 2^53, for up to 2^10 axes. Doubles
-hold these exactly, in whatever order a linear-algebra library adds. A rounding that depended on
-where a row stands in memory would let one row move another one to a different group.
+nothing else.
+Holds because: coordinates are integers of size at most 2^20. So every product, partial sum and
+difference in ``nearest`` is an integer below 2^53, for up to 2^10 axes. Doubles hold these exactly,
+in whatever order a linear-algebra library adds. A rounding that depended on where a row stands in
+memory would let one row move another one to a different group.
 """
 
 from __future__ import annotations
