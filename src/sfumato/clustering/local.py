@@ -83,8 +83,8 @@ class PrivateKMeans:
     values.
 
     Guarantee: epsilon d_E-privacy of each person's point, once for each ``fit``; see ``BPM``.
-    Not covered: ``predict`` and ``compute_sse`` look at whatever they are given; on true points they
-    are for evaluation only.
+    Not covered: ``predict`` and ``compute_sse`` look at whatever they are given; on true points
+    they are for evaluation only.
     Source: Yang, Tjuawinata, Lam 2022, Alg. 1; the decoder is ours.
 
     >>> points = np.random.default_rng(0).random((500, 2)) / 4

@@ -4,13 +4,11 @@ A node is counted. What is known so far says how many rows it holds, and so how 
 between it and cells that are worth a count of their own.
 
 * If there are many halvings to go, the node is cut in four by halving its widest sides. The parts
-are
-  counted with a share of what the path has left, and the shares grow towards the cells.
+  are counted with a share of what the path has left, and the shares grow towards the cells.
 * If there are few, the node is cut into its cells at once.
 * If a block of neighbours looks even, counts on the way would show nothing new: it is cut into
-fewer,
-  larger cells at once. A chi-square statistic decides: it compares how much the noisy counts of the
-  block differ with what noise and chance alone would do.
+  fewer, larger cells at once. A chi-square statistic decides: it compares how much the noisy counts
+  of the block differ with what noise and chance alone would do.
 
 So even ground gets a uniform grid, and crowded places get a deep tree. Every count that was paid
 for serves inference.

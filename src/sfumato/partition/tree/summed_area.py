@@ -11,12 +11,10 @@ since w^2 = w - w (1 - w). Here w is the covered share of a cell, s its variance
 ``gain`` of a split node. The four sums are treated as follows.
 
 * The first two are sums over disjoint ranges, so cumulative sums give them again. Let g(cell) be
-the
-  sum, over the nodes v above a cell, of r(v) times the share of the cell in b(v). Then m = s - g is
-  added up per cell.
+  the sum, over the nodes v above a cell, of r(v) times the share of the cell in b(v). Then m = s -
+  g is added up per cell.
 * For the third, b (1 - b) <= 1/4, and one of the range's four sides crosses each node that is cut.
-The
-  r of all nodes that a side crosses is a cumulative sum along the side.
+  The r of all nodes that a side crosses is a cumulative sum along the side.
 * The fourth is left out.
 
 So the result bounds V from above. It is exact where a range consists of whole cells without counts
