@@ -165,7 +165,9 @@ class GridAxis(
         natural = msgspec.structs.replace(self, cells=round((self.upper - self.lower) / self.step))
         if natural.cells == self.cells:
             return edges[:-1], edges[:-1]
+        # The product of two sizes may not fit 64 bits; then Python's own integers are used.
         exact = object if self.cells * natural.cells >= 2**62 else np.int64
+        # The first step at or above each edge: ceil(i * steps / cells), in integers.
         first = np.asarray(
             -(-np.arange(self.cells + 1).astype(exact) * natural.cells // self.cells),
             dtype=np.int64,
@@ -202,7 +204,8 @@ class GridAxis(
         for _ in range(64):
             middle = below + (above - below) / 2
             right = self.locate(middle) >= index
-            above, below = np.where(right, middle, above), np.where(right, below, middle)
+            above = np.where(right, middle, above)
+            below = np.where(right, below, middle)
         return np.asarray(above)
 
     def locate(self, values: Array) -> Array:
@@ -373,12 +376,15 @@ class LabelAxis(
         """Send distinct values, None for a missing one, to cells: int64 ndarray like ``values``."""
         import numpy as np
 
-        cell = {label_key(label): i for i, label in enumerate(self.listed)}
-        unlisted, gone = len(self.listed) if self.other else DROPPED, self.missing_cell
-        return np.array(
-            [gone if is_missing(v) else cell.get(label_key(v), unlisted) for v in values],
-            dtype=np.int64,
-        )
+        cells = {label_key(label): cell for cell, label in enumerate(self.listed)}
+        unlisted = len(self.listed) if self.other else DROPPED
+        found = []
+        for value in values:
+            if is_missing(value):
+                found.append(self.missing_cell)
+            else:
+                found.append(cells.get(label_key(value), unlisted))
+        return np.array(found, dtype=np.int64)
 
     def refines(self, other: LatticeAxis) -> bool:
         return self == other

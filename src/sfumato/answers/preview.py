@@ -161,6 +161,7 @@ class CountsPreview(Preview, frozen=True):
         if self.worst is None:
             what = "count" if self.terms == 1 else "number"
             return f"{of}, each {what} is within +-{self.accuracy():,} of the truth {sure}"
-        best, worst = self.law.half_width(0.05), self.accuracy()
+        best = self.law.half_width(0.05)
+        worst = self.accuracy()
         ends = f"within +-{best:,} of the truth at best, and within +-{worst:,} at worst"
         return f"{of}, counts are {ends}, {sure}"
