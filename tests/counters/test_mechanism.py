@@ -213,18 +213,17 @@ def test_a_tree_without_hidden_draws(unit):
 @pytest.mark.parametrize("unit", UNITS[:3], ids=str)
 def test_segments(unit):
     """Rows of one person in two trees: what they cost adds up to no more than epsilon."""
-    mechanism = laplace_tree(None, 1, Contribution(unit, (0, 1)), PureDP(EPSILON))
-    order = draw_order(mechanism.tree(0), 27)
-    order += [27 + place for place in draw_order(mechanism.tree(1), 81)]
+    trees = laplace_tree(None, 1, Contribution(unit, (0, 1)), PureDP(EPSILON))
+    order = draw_order(trees.tree(0), 27)
+    order += [27 + step for step in draw_order(trees.tree(1), 81)]
 
-    def mechanism(rows, noise):
-        found = outputs(
-            mechanism, np.bincount([int(step) for (step,) in rows], minlength=108).tolist(), noise
-        )
-        return Published(tuple(found[place] for place in order), found)
+    def published(rows, noise):
+        increments = np.bincount([int(step) for (step,) in rows], minlength=108).tolist()
+        found = outputs(trees, increments, noise)
+        return Published(tuple(found[step] for step in order), found)
 
     rows = ((0.0,), (26.0,), (27.0,), (80.0,))
-    loss = pure_loss(mechanism, pairs_of(rows, unit, others=0)).loss
+    loss = pure_loss(published, pairs_of(rows, unit, others=0)).loss
     assert 0.99 * EPSILON <= loss <= EPSILON * (1 + 1e-9)
 
 

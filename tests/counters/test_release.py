@@ -27,7 +27,7 @@ def publisher(tmp_path: Path) -> Iterator[sf.Publisher]:
             | {
                 "outputs": [[], []],
                 "settled": plain["settled"]
-                | {"mechanism": plain["settled"]["mechanism"] | {"cells": 0}},
+                | {"machine": plain["settled"]["machine"] | {"cells": 0}},
             }
         ),
         lambda plain: plain | {"settled": plain["settled"] | {"labels": ["a", "b"]}},
@@ -79,7 +79,7 @@ def test_a_mechanism_that_cannot_be_is_refused(
     ):
         stream.push(1)
         plain = msgspec.json.decode(stream.history().save(tmp_path / "r.json").read_bytes())
-    mechanism = plain["settled"]["mechanism"]
+    mechanism = plain["settled"]["machine"]
     for name, value in edit.items():
         mechanism[name] = mechanism[name] | value if isinstance(value, dict) else value
     (tmp_path / "false.json").write_bytes(msgspec.json.encode(plain))

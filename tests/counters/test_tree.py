@@ -192,19 +192,19 @@ class Echoing(ElderTree, frozen=True, tag="echoing"):
 
 
 def test_noise_chosen_by_outputs_is_found() -> None:
-    twin = Eased(3, (), DiscreteLaplace(1 / EPSILON))
+    broken = Eased(3, (), DiscreteLaplace(1 / EPSILON))
     patient = Adversary(
         lambda seen: 1, lambda seen: int(WAITING["second after a high first, else third"](seen))
     )
     assert loss_of_tree(tree(3, ()), patient, 3) == EPSILON
-    assert loss_of_tree(twin, patient, 3) == 2 * EPSILON
+    assert loss_of_tree(broken, patient, 3) == 2 * EPSILON
 
 
 def test_noise_used_again_is_found() -> None:
     adversary = Adversary(lambda seen: 0, lambda seen: int(len(seen) == 2))
-    twin = Echoing(3, (), DiscreteLaplace(1 / EPSILON))
-    wanted, _ = play(twin, adversary, 0, (1, 0, 0), 3)
-    assert script_for(twin, adversary, 1, wanted) is None
+    broken = Echoing(3, (), DiscreteLaplace(1 / EPSILON))
+    wanted, _ = play(broken, adversary, 0, (1, 0, 0), 3)
+    assert script_for(broken, adversary, 1, wanted) is None
 
 
 def test_increments_that_see_the_state_are_not_covered() -> None:

@@ -86,8 +86,11 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
 
     def __post_init__(self) -> None:
         p = self.parameters
+        # A file may state anything. Outside these ranges the proof above does not hold.
         sizes = len(p.omega) == len(p.theta) == len(p.zeta) - 1 == len(p.beta) - 1 >= 1
-        poles = all(0 < pole < 1 for pole in p.theta) and all(0 < pole <= 1 for pole in p.zeta)
+        own_poles = all(0 < pole < 1 for pole in p.theta)
+        partner_poles = all(0 < pole <= 1 for pole in p.zeta)
+        poles = own_poles and partner_poles
         weights = all(0 < weight < math.inf for weight in (*p.omega, *p.beta))
         counts = 1 <= p.horizon <= MOST_STEPS and self.cells >= 1
         places = 0 <= self.precision <= 2 * PRECISION
@@ -131,10 +134,11 @@ class BufferCounter(NormalErrors, frozen=True, dict=True, tag="blt", forbid_unkn
         theta = [Fraction(x) for x in self.parameters.theta]
         omega = [Fraction(x) for x in self.parameters.omega]
         shift = max(1, *(x.denominator.bit_length() - 1 for x in (*theta, *omega)))
+        scale = 2**shift
         return _FixedPoint(
-            tuple(int(x * 2**shift) for x in theta),
-            tuple(int(x * 2**shift) for x in omega),
-            shift,
+            theta=tuple(int(x * scale) for x in theta),
+            omega=tuple(int(x * scale) for x in omega),
+            shift=shift,
         )
 
     def estimator(self) -> Estimator:

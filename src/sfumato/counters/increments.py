@@ -38,12 +38,13 @@ LONGEST_EVENT = 1024
 def resolution_of(interval: Interval | None) -> Fraction:
     """Return the resolution of the fixed-point encoding of a counter's values.
 
-    It is 1 for events, which have no Interval. For an Interval with a step it is the greatest common divisor of the lower
-    bound and the step, so that the values on the step's lattice are encoded exactly. For any other
-    Interval it is 2^-16 of the width.
+    It is 1 for events, which have no Interval. For an Interval with a step it is the greatest
+    common divisor of the lower bound and the step, so that the values on the step's lattice are
+    encoded exactly. For any other Interval it is 2^-16 of the width.
     """
     if interval is None:
         return Fraction(1)
+    # Read as decimals: 0.1 is a tenth, so that the lattice of the step has a short unit.
     low, high = (Fraction(str(end)) for end in interval.numbers)
     if interval.step is None:
         return (high - low) / LATTICE
@@ -63,6 +64,7 @@ def row_bounds(interval: Interval | None, resolution: Fraction) -> tuple[int, in
             "they would be counted in more than 2^53 units",
             "Give bounds nearer to zero, or a step that divides the lower one",
         )
+    # Rounded inwards, so that no row counts more than the bounds allow.
     return math.ceil(low), math.floor(high)
 
 

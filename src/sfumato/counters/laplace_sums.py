@@ -121,7 +121,9 @@ def _tails(draws: Draws) -> tuple[float, Array]:
     for scale, number in scales:
         q = math.exp(-1 / scale)
         gap = -math.expm1(-1 / scale)
-        log_transform -= number * np.log1p(4 * q * np.sin(angles / 2) ** 2 / gap**2)
+        # The transform of one draw is 1 / (1 + 4 q sin(angle / 2)^2 / (1 - q)^2).
+        sines = np.sin(angles / 2) ** 2
+        log_transform -= number * np.log1p(4 * q * sines / gap**2)
     mass = np.fft.irfft(np.exp(log_transform), size)[: size // 2].clip(0)
     tails = 2 * np.append(np.cumsum(mass[:0:-1])[::-1], 0) + ROUNDING
     return step, np.asarray(np.append(tails[:-1], 0))
@@ -140,6 +142,7 @@ def _chernoff(draws: Draws, alphas: Array) -> Array:
     near_zero = np.geomspace(1e-6, 0.5, 200)
     near_one = 1 - np.geomspace(0.5, 1e-6, 200)
     s = np.concatenate([near_zero, near_one])
+    # For wide draws t is small, cosh t - 1 is t^2 / 2, and 1 + s / widest would lose its digits.
     t = np.arccosh(1 + s / widest) if widest < 1e12 else np.sqrt(2 * s / widest)
     log_moment = np.zeros(len(s))
     for variance, number in variances:

@@ -166,6 +166,8 @@ def laplace_tree(
     horizon: int | None, cells: int, contribution: Contribution, cost: CentralMeasure
 ) -> ElderTree | Segments:
     """Return an elder tree with the noise that ``cost`` asks for; without a horizon, a sequence."""
+    # Each row costs its size times levels / scale, so the L1 norm over epsilon is the scale per
+    # level.
     scale = Fraction(contribution.l1) / pure_epsilon(cost)
     if horizon is None:
         return Segments(scale, cells)

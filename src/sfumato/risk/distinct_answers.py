@@ -132,7 +132,10 @@ class Answers:
         if ring is _PLAIN:
             np.exp(decays, out=decays)
         total = _scan(decays[:-1], weights, ring)
-        right = _scan(decays[:0:-1, ::-1], weights[::-1, ::-1], ring)[::-1, ::-1]
+        # From the other side: rows and columns are reversed, scanned and reversed again.
+        reversed_sums = _scan(decays[:0:-1, ::-1], weights[::-1, ::-1], ring)
+        right = reversed_sums[::-1, ::-1]
+        # Each answer counts once, so that the right side is added as it reaches the answer before.
         for row in range(len(weights) - 1):
             ring.plus(total[row], ring.times(decays[row + 1], right[row + 1]), out=total[row])
         following = np.append(right[0, 1:], ring.zero)

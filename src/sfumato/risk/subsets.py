@@ -127,5 +127,7 @@ def subset_moments(x: Array, size: int) -> tuple[Array, Array]:
 def _moments(x: Array, size: int) -> tuple[Array, Array]:
     """Return the sums and the sums of squares of all subsets of a size, by enumeration."""
     flat = itertools.chain.from_iterable(itertools.combinations(range(len(x)), size))
-    rows = x[np.fromiter(flat, dtype=np.intp).reshape(math.comb(len(x), size), size)]
+    # The number of rows is given, since -1 would be ambiguous for subsets of no records.
+    indices = np.fromiter(flat, dtype=np.intp).reshape(math.comb(len(x), size), size)
+    rows = x[indices]
     return rows.sum(axis=1), (rows**2).sum(axis=1)

@@ -78,10 +78,10 @@ def _shiftless(column: Column, query: Query) -> Array:
 
 
 def _tolerance(column: Column, query: Query) -> float:
-    reach = float(np.abs(_shiftless(column, query)).max())
+    largest = float(np.abs(_shiftless(column, query)).max())
     if query.name == "sum":
-        return ROUNDING * reach * column.size
-    return ROUNDING * (reach**2 if query.name == "var" else reach)
+        return ROUNDING * largest * column.size
+    return ROUNDING * (largest**2 if query.name == "var" else largest)
 
 
 def collapse(values: Array, tolerance: float = 0.0, weight: Array | None = None) -> Answers:
@@ -99,6 +99,7 @@ def collapse(values: Array, tolerance: float = 0.0, weight: Array | None = None)
         values = np.sort(values)
     else:
         order = np.argsort(values, kind="stable")
+        # A world that is ruled out has no answer to be told apart from.
         order = order[weight[order] > 0]
         values = values[order]
         weight = weight[order]
@@ -107,11 +108,9 @@ def collapse(values: Array, tolerance: float = 0.0, weight: Array | None = None)
         if len(starts) == len(values):
             return Answers(values, np.zeros(len(values)))
         return Answers(values[starts], np.log(np.diff(starts, append=len(values))))
-    return Answers(
-        values[starts],
-        np.log(np.add.reduceat(weight, starts)),
-        np.log(np.maximum.reduceat(weight, starts)),
-    )
+    log_sums = np.log(np.add.reduceat(weight, starts))
+    log_tops = np.log(np.maximum.reduceat(weight, starts))
+    return Answers(values[starts], log_sums, log_tops)
 
 
 def leave_one_out(x: Array, query: Query) -> Array:
@@ -163,14 +162,18 @@ def _order_statistics(x: Array, size: int, query: Query) -> Answers:
     n = len(x)
     rank, weight = query.rank(size)
     if weight == 0:
-        at = np.arange(rank, n - size + rank + 1)
-        return _merge(x[at], _log_choose(at, rank) + _log_choose(n - 1 - at, size - rank - 1))
+        index = np.arange(rank, n - size + rank + 1)
+        log_below = _log_choose(index, rank)
+        log_above = _log_choose(n - 1 - index, size - rank - 1)
+        return _merge(x[index], log_below + log_above)
     free = n - size + 1
     first, second = np.triu_indices(free)
     low = first + rank
     high = second + rank + 1
     logs = _log_choose(low, rank) + _log_choose(n - 1 - high, size - rank - 2)
-    return _merge(interpolate(x[low], x[high], weight), logs, ROUNDING * float(np.abs(x).max()))
+    # Interpolation rounds, so that equal answers may differ by a rounding error.
+    tolerance = ROUNDING * float(np.abs(x).max())
+    return _merge(interpolate(x[low], x[high], weight), logs, tolerance)
 
 
 def _log_choose(n: Array, k: int) -> Array:

@@ -107,6 +107,7 @@ class FactorisedAggregator(Aggregator[V_co], Generic[V_co, M]):
             raise unlike()
         found = [self._step(held, leaf) for held, leaf in zip(state.memory, parts, strict=True)]
         noise = rebuilt(value, [one for one, _ in found])
+        # The last step draws no value for a step after it.
         if step + 1 == self.horizon:
             return noise, StreamState(step + 1, None, (), state.value_generator_state, self.kind)
         following, after = self.value_generator.next(state.value_generator_state)

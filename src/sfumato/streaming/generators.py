@@ -253,6 +253,7 @@ class GaussianNoiseGenerator(ValueGenerator[V_co]):
         return row.copy() if isinstance(row, np.ndarray) and self._per_block > 1 else row
 
     def __getstate__(self) -> dict[str, object]:
+        # Blocks hold noise, which is secret, and are functions of the states: pickles do without.
         return {**self.__dict__, "_blocks": []}
 
     def __repr__(self) -> str:

@@ -295,6 +295,7 @@ def clip_l2(record_as_list: Sequence[Array], clip_norm: float) -> list[Array]:
         norm = math.sqrt(sum(squares))
     if not math.isfinite(norm):
         return [np.zeros_like(leaf) for leaf in record_as_list]
+    # Records within the clipping norm keep their values to the last bit.
     if norm <= clip_norm * _BELOW:
         return list(record_as_list)
     return [leaf * (clip_norm * _BELOW / norm) for leaf in record_as_list]

@@ -1,4 +1,4 @@
-"""What a promise lets anybody believe of possible worlds: exactly attained by a histogram, and never exceeded by noise that keeps it."""
+"""What a guarantee lets anybody believe of possible worlds: attained, and never exceeded."""
 
 import itertools
 import math
@@ -22,7 +22,10 @@ def counts(records, size):
 @pytest.mark.parametrize(("records", "size"), [(2, 1), (4, 3), (6, 3), (7, 2), (7, 5)])
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", "3"])
 def test_a_histogram_attains_the_bound(records, size, epsilon):
-    """Laplace noise of scale 1 / epsilon: the worst output is the exact one, where world j has the likelihood e^(-epsilon L1)."""
+    """Laplace noise of scale 1 / epsilon.
+
+    The worst output is the exact one, where world j has the likelihood e^(-epsilon L1).
+    """
     found = counts(records, size)
     apart = np.abs(found[:, None] - found).sum(axis=2)
     attained = (1 / np.exp(-float(epsilon) * apart).sum(axis=1)).max()
