@@ -47,10 +47,6 @@ NOT_YET = {
     "histogram",
     "local",
     "random",
-    "risk",
-    "streaming",
-    "test_streams.py",
-    "test_streams_killed.py",
 }
 
 

@@ -1,6 +1,6 @@
-"""A durable stream whose process dies, wherever it is.
+"""The history of a stream is what was shown, wherever its process is killed.
 
-Nothing published changes, nothing is lost or counted twice, no step has two noises.
+Nothing that was published changes. Nothing is lost or counted twice, and no step has two noises.
 """
 
 from __future__ import annotations
