@@ -1,4 +1,4 @@
-"""Running a sampler over all bit strings to some depth: the masses of its outcomes, as fractions."""
+"""Run a sampler over all bit strings to some depth: the masses of its outcomes, as fractions."""
 
 from __future__ import annotations
 

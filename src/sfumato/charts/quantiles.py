@@ -113,7 +113,7 @@ def _curve(release: Answer, values: Array, ax: Axes | None, rows: int | None, no
 
 
 def _band(ax: Axes, x: Array, shares: Array, reach: Array) -> None:
-    """Shade where the curve may lie: between two values it has at least the share of the lower one."""
+    """Shade where the curve may lie, from each value to the next."""
     low = np.clip(np.concatenate([[0], shares - reach]), 0, 1)
     high = np.clip(np.concatenate([shares + reach, [1]]), 0, 1)
     for left, right, bottom, top in zip(x[:-1], x[1:], low, high, strict=True):
