@@ -11,7 +11,10 @@ from sfumato.privacy.unit import Unit
 
 
 def test_the_loss_of_approximate_privacy_is_that_of_its_worst_mechanism():
-    """Its worst mechanism (Kairouz, Oh, Viswanath 2015) has the losses infinity, epsilon, -epsilon; mixtures lie below."""
+    """Its worst mechanism (Kairouz, Oh, Viswanath 2015) loses infinity, epsilon or -epsilon.
+
+    Mixtures lie below.
+    """
     epsilon, delta = 0.5, 1e-3
     assert loss(ApproxDP("0.5", "1e-3"), delta) == loss(ApproxDP("0.5", "1e-3"), 0) == math.inf
     for allowed in (2e-3, 1e-2, 0.3):

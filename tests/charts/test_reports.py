@@ -1,29 +1,13 @@
-"""The page about local reports runs and prints what it says; its pictures can be drawn."""
+"""Pictures of reports are sealed and fit a phone."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import numpy as np
-import pytest
 
 import sfumato as sf
 from sfumato.charts import style
 from sfumato.charts.reports import draw_clusters
 from sfumato.local.diagnostics import sweep
-
-PAGE = Path(__file__).parents[2] / "docs" / "local.md"
-
-
-def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (found,) = re.findall(
-        r"```python\n(.*?)```\n(?:.*?)```text\n(.*?)```",
-        PAGE.read_text(encoding="utf-8"),
-        flags=re.DOTALL,
-    )
-    exec(compile(found[0], PAGE.name, "exec"), {})
-    assert capsys.readouterr().out == found[1]
 
 
 def test_pictures_are_sealed_and_fit_a_phone() -> None:
