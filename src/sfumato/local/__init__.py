@@ -1,5 +1,4 @@
-"""Privacy with no trusted curator: each person's own device adds the noise, and the server sees
-reports only.
+"""Privacy with no trusted curator: each device adds the noise, and the server sees only reports.
 
 ``bpm`` and ``laplace`` perturb points, with what they share in ``mechanism`` and their exact
 samplers in ``sampling``. ``client`` keeps a device to one report. ``collector`` gathers reports,

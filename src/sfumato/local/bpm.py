@@ -1,8 +1,7 @@
-"""The bounded perturbation mechanism: a report inside a box, whose density falls with the distance
-from the true point.
+"""The bounded perturbation mechanism: reports lie in a box, mostly near the true point.
 
-Density of a report x in R_L = [-L, 1 + L]^d for a point v in [0, 1]^d: lambda_L exp(-epsilon min(|x
-- v|, L)).
+Density of a report x in R_L = [-L, 1 + L]^d for a point v in [0, 1]^d:
+lambda_L exp(-epsilon min(|x - v|, L)).
 
 As exp(-k min(r, L)) = e^(-kL) + integral over t from r to L of k e^(-kt) dt, it is a mixture: with
 probability b a uniform point of R_L that knows nothing of v; else a uniform point of the ball of
@@ -74,7 +73,7 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         Above 0, per unit of distance in the unit cube.
     L : the same, or "auto"
         Above 0: how far a report is drawn to its point. "auto": the smallest L whose variance is
-        within 5 % of what a larger one could reach; it depends on epsilon and the dimension only.
+        within 5% of what a larger one could reach; it depends on epsilon and the dimension only.
     dimension : int
         d, the number of axes.
 
@@ -121,7 +120,8 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
             "their cells are drawn without error."
         ),
         not_covered=(
-            "several reports of one person add up; that a person takes part; the time a report takes."
+            "several reports of one person add up; that a person takes part; "
+            "the time a report takes."
         ),
         source=(
             "Yang, Tjuawinata, Lam 2022, Thm 8; the public implementation drops a factor exp(-k L) "
@@ -338,17 +338,17 @@ class BPM(LocalMechanism, frozen=True, tag="bpm"):
         inside = 100 * float((distances <= radius).mean())
         expected = 100 * self.ball_probability
         note = (
-            f"{inside:.1f} % of {reports:,} reports lie within L = {radius:g}; "
-            f"{expected:.1f} % expected"
+            f"{inside:.1f}% of {reports:,} reports lie within L = {radius:g}; "
+            f"{expected:.1f}% expected"
         )
         return charts.draw_radius(grid, law, edges, seen, radius, note, ax)
 
     def __str__(self) -> str:
-        signal = f"{100 * self.signal_probability:.3g} % of the reports carry a signal"
+        signal = f"{100 * self.signal_probability:.3g}% of the reports carry a signal"
         lines = [
             f"BPM, epsilon = {decimal(self.epsilon)} per unit of distance, "
             f"L = {decimal(self.L)}, {self.dimension} dimensions:",
-            f"  {signal}; {100 * self.ball_probability:.3g} % lie within L",
+            f"  {signal}; {100 * self.ball_probability:.3g}% lie within L",
             f"  plain local privacy between any two points: epsilon = {self.ldp_level:.4g}",
             f"  a centroid within 0.05 takes {self.reports_needed(0.05):,} reports",
         ]

@@ -43,8 +43,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         all_or_not = "all" if self.in_space else "NOT all"
         return (
-            f"{self.reports:,} reports: {100 * self.inside:.2f} % within L, "
-            f"{100 * self.expected:.2f} % expected (+-{200 * self.standard_error:.2f}); "
+            f"{self.reports:,} reports: {100 * self.inside:.2f}% within L, "
+            f"{100 * self.expected:.2f}% expected (+-{200 * self.standard_error:.2f}); "
             f"{all_or_not} in the report space"
         )
 

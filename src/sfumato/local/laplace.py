@@ -1,5 +1,4 @@
-"""The multivariate Laplace mechanism: the simplest metric privacy, and the limit of BPM for large
-L.
+"""The multivariate Laplace mechanism: the simplest metric privacy, and the limit of a large L.
 
 Density of a report x for a point v: proportional to exp(-epsilon |x - v|) on all of R^d; |x - v| is
 Gamma(d, rate epsilon) and the direction is uniform. Reports lie on a lattice whose cells are 2^-16
@@ -81,7 +80,8 @@ class MultivariateLaplace(LocalMechanism, frozen=True, tag="laplace"):
             "which is post-processing, and their cells are drawn without error."
         ),
         not_covered=(
-            "several reports of one person add up; that a person takes part; the time a report takes."
+            "several reports of one person add up; that a person takes part; "
+            "the time a report takes."
         ),
         source=(
             "Chatzikokolakis, Andres, Bordenabe, Palamidessi 2013; Fernandes, Dras, McIver 2019."

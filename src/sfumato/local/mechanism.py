@@ -1,6 +1,4 @@
-"""What the two local mechanisms share: points in, reports on a public lattice out, and the figures
-a user needs.
-"""
+"""What local mechanisms share: points in, reports on a public lattice out, and key figures."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Ranks of the edges of one axis, as a selection sees them: public edges, grouped by the number of
-rows below them.
+"""Ranks of the edges of one axis: public edges, grouped by the number of rows below them.
 
 An axis of W cells has the edges o = 0..W; n(o) rows lie in cells below o. Edges between two
 occupied cells share n(o), so they form one group that is drawn by its number of edges; each edge is

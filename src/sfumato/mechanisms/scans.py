@@ -1,9 +1,8 @@
-"""Sums of exp-weighted terms over all prefixes, suffixes and windows of an array: additions only,
-nothing lost in the tails.
+"""Sums of exp-weighted terms over prefixes, suffixes and windows of an array, by additions only.
 
-A sum is kept as a pair: an integer reference P, exact, and a double s, so that the sum is s *
-exp(rate * P). P is the largest exponent among the terms, so s is at least the weight of that term;
-differences of prefix sums, which lose small sums beside large ones, are never taken.
+A sum is kept as a pair: an integer reference P, exact, and a double s, so that the sum is
+s * exp(rate * P). P is the largest exponent among the terms, so s is at least the weight of that
+term. Differences of prefix sums, which lose small sums beside large ones, are never taken.
 """
 
 from __future__ import annotations

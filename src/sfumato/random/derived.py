@@ -1,5 +1,4 @@
-"""Bits that can be read again: a function of a secret key and a position, for noise that belongs to
-a saved state.
+"""Bits that can be read again, from a secret key and a position: noise of a saved state.
 
 Guarantee: given that AES-256 is a pseudorandom permutation, the words of distinct positions and
 keys are indistinguishable from independent uniform ones to whoever does not hold the key.

@@ -2,12 +2,13 @@
 
 Guarantee: given uniform independent bits, each output law equals the stated law.
 Holds because
-    Laplace and Gaussian draws come from ``inversion.Sampler``, whose module states the proof.
-    A geometric draw is a discrete Laplace draw X folded at minus one half: x and -1 - x have the
-    weights q**x and q**(x + 1), so X where X >= 0 and -1 - X elsewhere has a law proportional to
-    q**x. Uniform integers are bits that are drawn again while they reach the bound, in fewer than
-    two rounds on average. Bernoulli(exp(-gamma)) needs integers only. For gamma <= 1, the first K
-    at which Bernoulli(gamma / K) fails is odd with probability 1 - gamma + gamma**2/2! - ... =
+    *Laplace and Gaussian* draws come from ``inversion.Sampler``, whose module states the proof.
+    *Geometric*: a discrete Laplace draw X folded at minus one half. x and -1 - x have the weights
+    q**x and q**(x + 1), so X where X >= 0 and -1 - X elsewhere has a law proportional to q**x.
+    *Uniform integers* are bits that are drawn again while they reach the bound, in fewer than two
+    rounds on average.
+    *Bernoulli(exp(-gamma))* needs integers only. For gamma <= 1, the first K at which
+    Bernoulli(gamma / K) fails is odd with probability 1 - gamma + gamma**2/2! - ..., which is
     exp(-gamma). For more, exp(-gamma) is a product of such factors.
 Source: Canonne, Kamath, Steinke 2020, Alg. 1; Ghosh, Roughgarden, Sundararajan 2009.
 """

@@ -1,5 +1,4 @@
-"""Exact draws from a law on finitely many outcomes, given their cumulative probabilities between
-integers.
+"""Exact draws from a law on finitely many outcomes, by inversion of its enclosed cumulative law.
 
 Guarantee: given uniform independent bits, outcome i is drawn with probability T(i) - T(i - 1),
 T(-1) = 0, exactly.

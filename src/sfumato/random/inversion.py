@@ -1,5 +1,4 @@
-"""Laplace and Gaussian noise by a table on 16 bits: exact, because further bits settle what 16
-leave open.
+"""Laplace and Gaussian noise by a table: 16 bits decide most draws, further bits the rest.
 
 Guarantee: given uniform independent bits, a draw from ``Sampler(Law(power, spread))`` has the law
 P(x) proportional to f(x) = exp(-abs(x)**power / spread) on the integers: the law itself, not an

@@ -1,17 +1,17 @@
-"""The law of the noise that selects keys optimally: masses that grow by exp(epsilon) up to a peak
-and fall after it.
+"""The law of the noise that selects keys optimally: its masses rise to a peak, and fall after it.
 
 pi(n), the probability of keeping a key that n rows have, is the largest that (epsilon, delta)
 allows (Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1): pi(0) = 0 and
 
     pi(n + 1) = min(e^eps pi(n) + delta, 1 - e^-eps (1 - pi(n) - delta), 1).
 
-The noise J has P(J <= n) = pi(n), that is, masses d(n) = pi(n) - pi(n - 1) on 1, ..., last. With q
-= e^-eps:
+The noise J has P(J <= n) = pi(n), that is, masses d(n) = pi(n) - pi(n - 1) on 1, ..., last. With
+q = e^-eps:
 
-    up to ``turn``    d(n) = delta q^-(n - 1), by the first of the three; after it          s(n) = 1
-    - pi(n) has s(n + 1) = q (s(n) - delta), by the second, until s(n) is at most delta; at ``last``
-    the mass is what is left.
+    up to ``turn``   d(n) = delta q^-(n - 1), by the first of the three;
+    after it         s(n) = 1 - pi(n) has s(n + 1) = q (s(n) - delta), by the second, until s(n)
+                     is at most delta;
+    at ``last``      the mass is what is left.
 
 Which of the three is the least at each n is decided between integers, once, at a depth at which it
 shows. A tie would be an algebraic equation for e^eps, which has none for delta < 1/2 (Lindemann),

@@ -4,12 +4,14 @@ No draw adds an absolute error.
 
 Guarantee: given uniform independent bits, each output law equals the stated law.
 Holds because
-    ``survives`` compares a uniform U, known to more and more bits, with an enclosure of exp(-x) as
+    *survives* compares a uniform U, known to more and more bits, with an enclosure of exp(-x) as
     deep as U is known. Floating point decides only with a margin of 2**-40, which assumes that the
-    platform's ``exp`` is right to 2**-42. ``index_by_exponential`` compares U * (all weights) with
-    the partial sums in the same way, always between integers. ``index_by_weight`` takes the doubles
-    as the dyadic rationals that they are: each is an integer m times a power of 2, so their partial
-    sums are exact integers, and U times the sum of all is compared with them as above.
+    platform's ``exp`` is right to 2**-42.
+    *index_by_exponential* compares U * (all weights) with the partial sums in the same way, always
+    between integers.
+    *index_by_weight* takes the doubles as the dyadic rationals that they are: each is an integer m
+    times a power of 2. So in units of the least power their partial sums are integers, and U times
+    the sum of all is compared with them as above.
 Termination: with probability 1; each loop needs fewer than two rounds on average.
 Source: lazily known bits: Devroye 1986, XV.
 """

@@ -1,5 +1,4 @@
-"""From reports to clusters: k-means as if the noise were not there, because the server knows its
-law exactly.
+"""From reports to clusters: k-means through the noise, whose law the server knows exactly.
 
 k-means run on reports finds the noise: uniform background and far-flung reports pull the centres
 apart. Here laws of the points are fitted to reports through the known noise. The centres are those

@@ -1,5 +1,4 @@
-"""What reports say of a density of any shape: a smooth one on a lattice, as rough as the reports
-bear out.
+"""A density of any shape from reports: smooth, on a lattice, as rough as the reports bear out.
 
 The log density is a quadratic, which every normal law is, plus a Gaussian process in cosines with
 Matern's spectrum. First the quadratic alone is fitted, on the unit cube; then both, on a box about

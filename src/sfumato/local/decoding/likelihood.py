@@ -1,5 +1,4 @@
-"""The likelihood of reports of normal clusters under known noise, with its gradient and
-information.
+"""The likelihood of reports of normal clusters under known noise, and its derivatives.
 
 A report has density b u + (1 - b) sum over j of p_j sum over m of c_m N(x; mu_j, (s_j + w_m) I),
 with the noise of ``noise_law``: shares c_m and variances w_m, background b of density u. Parameters

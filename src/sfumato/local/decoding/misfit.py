@@ -1,5 +1,4 @@
-"""Do reports look like those of k round normal clusters? If not, how far may that presumption have
-moved the centres?
+"""Do reports look like those of k normal clusters? If not, how far are the centres off?
 
 *The test.* Reports are simulated from the fitted clusters through the law of the noise, and
 compared with the real ones: for each cluster, the reports nearest to it are cut into classes of

@@ -1,5 +1,4 @@
-"""The noise of reports as a mixture of normals, which convolves with a cluster's own spread in
-closed form.
+"""The noise of reports as a mixture of normals, which is easily convolved with clusters.
 
 exp(-k |z|) is a mixture of normals of all scales exactly; the law inside a ball, exp(-k r) - exp(-k
 L), nearly so. A few scales are fitted to its density by non-negative least squares. Used for

@@ -1,5 +1,4 @@
-"""k normal clusters fitted to reports by maximum likelihood, under a weak prior that counts as
-little as a few reports.
+"""k normal clusters fitted to reports by maximum likelihood, under a weak prior.
 
 Several starts on few reports, the best of them on some thousands (L-BFGS), then Fisher's scoring on
 all of them, which is as good as the full maximum. Where a start is known, that one alone. The means

@@ -1,5 +1,4 @@
-"""How reports are drawn from private bits: a distance, a direction, and the lattice cell that they
-lead to.
+"""How reports are drawn from private bits: a distance, a direction, and a lattice cell.
 
 ``cells`` draws reports around points, with ``distances`` for the distance and ``circle`` or
 ``random.normal`` for the direction. Floats decide what is certain. ``reals`` computes the rest from

@@ -1,5 +1,4 @@
-"""Constants of the bounded perturbation mechanism in fifty decimal digits: no overflow, no
-cancellation, any dimension.
+"""Constants of the bounded perturbation mechanism in fifty decimal digits, in any dimension.
 
 With x = kL, V = V_1 L^d (volume of the ball), C = (1 + 2L)^d (volume of the report space), rho = V
 / C and Kummer's function M(1, c, x) = 1 + x/c + x^2/(c (c+1)) + ..., a series of positive terms:

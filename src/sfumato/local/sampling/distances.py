@@ -1,5 +1,4 @@
-"""How far a report lies from its point: a Gamma law, truncated where the mechanism has a bound; in
-floats, and exactly.
+"""How far a report lies from its point: a Gamma law, truncated where the mechanism has a bound.
 
 T has density proportional to t^(m-1) exp(-k t) on [0, L], or on [0, oo). X is a normal of
 ``random.normal``, and words of the keystream stand for uniform U1, U2, ...

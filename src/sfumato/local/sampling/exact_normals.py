@@ -1,6 +1,4 @@
-"""The normal numbers that ``random.normal`` draws, to any precision: from the same words, continued
-with fresh bits.
-"""
+"""The normals of ``random.normal`` to any precision, from the same words and fresh bits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Uniform numbers whose bits are drawn as they are needed, and what is computed from them to any
-precision.
+"""Uniform real numbers whose bits are drawn as needed, and exact decisions made from them.
 
 A ``Uniform`` stands for one real number U in [0, 1): it began as a word of the keystream and is
 continued with fresh words, so U is uniform whatever was read of it before. ``settle`` evaluates an

@@ -1,5 +1,4 @@
-"""The paper's own sampler, Algorithms 2 to 4: a coin decides between the ball and the rest of the
-report space.
+"""The paper's own sampler, Algorithms 2 to 4: a coin chooses the ball or the rest of the space.
 
 The fast sampler is tested against this readable one, which is as exact, and slower. Coins and cells
 are drawn without error:
