@@ -39,15 +39,6 @@ WHOLE = {
     "public_names",
     "statements",
 }
-# Rooms whose tests do not yet name their modules.
-NOT_YET = {
-    "audit",
-    "cli",
-    "demo",
-    "histogram",
-    "local",
-    "random",
-}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
@@ -126,7 +117,7 @@ def without_a_module(tests, package):
 
 def test_every_test_names_a_module():
     strays = list(without_a_module(ROOT / "tests", PACKAGE))
-    assert [stray for stray in strays if stray.split("/")[0] not in NOT_YET] == []
+    assert strays == []
 
 
 def test_a_test_that_names_no_module_is_noticed(tmp_path):
