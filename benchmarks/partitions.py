@@ -1,10 +1,13 @@
-"""Range counts of every partitioner, side by side: python benchmarks/partitions.py [--draws 20] [--rows 4,5,real,6] [--resume].
+"""Range counts of every partitioner, side by side.
 
-Every figure is the mean relative error of 400 random boxes in per cent (``shapes``), the median over draws of the noise, for
-small, medium and large boxes. Rows are added to docs/evidence/partitions.json as they are measured; then the table in
-docs/partitions.md and its picture are written again. ``--write`` only writes them; ``--resume`` leaves out rows that were
-measured with the same code of the partitioners and as many draws. ``--rows floor-6`` is the floor with 10^6 rows alone: parts
-of the table may be measured side by side.
+    python benchmarks/partitions.py [--draws 20] [--rows 4,5,real,6] [--resume]
+
+Every figure is the mean relative error of 400 random boxes in per cent (``shapes``): the median
+over draws of the noise, for small, medium and large boxes. Rows are added to
+docs/evidence/partitions.json as they are measured. Then the table in docs/partitions.md and its
+picture are written again. ``--write`` only writes them. ``--resume`` leaves out rows that were
+measured with the same code of the partitioners and as many draws. ``--rows floor-6`` is the floor
+with 10^6 rows alone. Parts of the table may be measured side by side.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ FIGURES, PICTURE, PAGE = (
     ROOT / "docs/partitions.md",
 )
 SQUARE = Domain(x=Interval(0, 1), y=Interval(0, 1))
-REFERENCE = {  # best of what was measured before this library, per cell of the table: uniform, adaptive grid, quad-tree, PrivTree
+# The best of what was measured before this library, per cell of the table: uniform grid,
+# adaptive grid, quad-tree, PrivTree.
+REFERENCE = {
     "uniform": {
         "clusters": ([62.6, 40.3, 3.20], [13.5, 7.84, 0.61], [2.17, 1.79, 0.11]),
         "roads": ([36.3, 6.15, 3.16], [7.30, 1.57, 0.80], [1.37, 0.37, 0.22]),
@@ -141,10 +146,9 @@ def measure(points: np.ndarray, draws: int, epsilon: float = 1.0) -> dict[str, d
             "seconds": float(np.median(seconds)),
             "draws": draws,
         }
-        print(
-            f"  {name:15} {' / '.join(_short(e) for e in middle):20} {found[name]['cells']:>8,} cells {found[name]['seconds']:.2f} s",
-            flush=True,
-        )
+        errors_shown = " / ".join(_short(error) for error in middle)
+        cost = f"{found[name]['cells']:>8,} cells {found[name]['seconds']:.2f} s"
+        print(f"  {name:15} {errors_shown:20} {cost}", flush=True)
     return found
 
 
@@ -185,7 +189,8 @@ def write(figures: dict[str, dict[str, dict[str, object]]]) -> None:
 def _against(figures: dict[str, dict[str, dict[str, object]]]) -> list[str]:
     """Geometric means over the three sizes, as ratios to the target figures."""
     lines = [
-        "Ratio to the target figures, geometric mean over the three sizes (largest single cell in brackets):",
+        "Ratio to the target figures, geometric mean over the three sizes "
+        "(largest single cell in brackets):",
         "",
     ]
     lines += [
@@ -277,7 +282,7 @@ def main() -> None:
 
 
 def known() -> dict[str, dict[str, object]]:
-    """What has been measured: figures of every row, and git's name of the code of the partitioners that it was measured with."""
+    """Figures of every row, and git's name of the partitioners' code behind them."""
     return json.loads(FIGURES.read_text()) if FIGURES.exists() else {"figures": {}, "code": {}}
 
 

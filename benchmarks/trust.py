@@ -1,9 +1,13 @@
-"""The price of trusting nobody, on one axis: python benchmarks/trust.py [--draws 3] [--rows 4,5] [--write].
+"""The price of trusting nobody, on one axis.
 
-Clusters by a trusted curator (``sf.KMeans``), from reports with multivariate Laplace noise and from BPM's (``sf.PrivateKMeans``), on
-the same points with the same loss: the mean squared distance to the nearest centre, over that of the best of ten runs of k-means
-without privacy. Medians over draws of the noise. Rows are added to docs/evidence/trust.json as they are measured; then the table
-in docs/trust.md and its picture are written again. ``--write`` only writes them.
+    python benchmarks/trust.py [--draws 3] [--rows 4,5] [--write]
+
+Clusters by a trusted curator (``sf.KMeans``), from reports with multivariate Laplace noise, and
+from reports of BPM (``sf.PrivateKMeans``), on the same points with the same loss: the mean squared
+distance to the nearest centre, over that of the best of ten runs of k-means without privacy.
+Figures are medians over draws of the noise. Rows are added to docs/evidence/trust.json as they are
+measured. Then the table in docs/trust.md and its picture are written again. ``--write`` only
+writes them.
 """
 
 from __future__ import annotations

@@ -36,12 +36,15 @@ from sfumato.random.bits import Bits
 A_co = TypeVar("A_co", bound=AggregateRelease, covariant=True)
 
 PROOF = Proof(
-    sensitivity="of the sums of one group's functions, L1 = rows_per_person times M (twice that under replace); L2 the same, or "
+    sensitivity="of the sums of one group's functions, L1 = rows_per_person times M (twice that "
+    "under replace); L2 the same, or "
     "sqrt 2 times under replace; M is what the functions add up to at every value.",
-    because="a row lies in one group and adds to its sums non-negative integers that add up to M, the groups are fixed by the public "
+    because="a row lies in one group and adds to its sums non-negative integers that add up to M, "
+    "the groups are fixed by the public "
     "domain, and the noise is exact on the integers.",
     not_covered="the choice of columns, groups and bounds; the time the query takes.",
-    source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024; discrete noise: Canonne, Kamath, Steinke 2020.",
+    source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024; "
+    "discrete noise: Canonne, Kamath, Steinke 2020.",
 )
 
 

@@ -87,5 +87,6 @@ def _envelope(values: Array) -> tuple[Array, Array, Array]:
     if steps <= 256:
         return values, values, np.arange(1, steps + 1)
     starts = np.unique(np.geomspace(1, steps, POINTS).astype(np.int64)) - 1
-    low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    low = np.minimum.reduceat(values, starts)
+    high = np.maximum.reduceat(values, starts)
     return low, high, starts + 1

@@ -30,7 +30,8 @@ MOST_STEPS = 400
 REGULAR = 0.1  # share of a cell by which edges may be off and still be drawn as evenly spaced
 LOG_FROM = 20.0  # ratio of densities from which the scale is logarithmic
 KM_PER_DEGREE = 111.195
-LONGITUDE, LATITUDE = ("lon", "lng", "long", "longitude"), ("lat", "latitude")
+LONGITUDE = ("lon", "lng", "long", "longitude")
+LATITUDE = ("lat", "latitude")
 
 Extent: TypeAlias = "tuple[float, float, float, float]"
 Corners: TypeAlias = "list[tuple[Array, Array]]"
@@ -193,7 +194,8 @@ def _painted(release: Boxes, corners: Corners, area: Array, stacked: bool) -> Ra
     Where boxes lie above each other along further axes, what lies over a pixel is added up.
     """
     (left, right), (bottom, top) = (_pixels(lower, upper) for lower, upper in corners)
-    density, seen = np.zeros((PIXELS, PIXELS)), np.zeros((PIXELS, PIXELS), bool)
+    density = np.zeros((PIXELS, PIXELS))
+    seen = np.zeros((PIXELS, PIXELS), bool)
     squares, finest = (np.zeros((PIXELS, PIXELS)) for _ in range(2))  # of 1 / area over each pixel
     parts = release.counts / area, np.asarray(release.interval(CONFIDENCE)[0]) > 0, 1 / area
     for a, b, c, d, each, found, weight in zip(left, right, bottom, top, *parts, strict=True):
@@ -203,7 +205,8 @@ def _painted(release: Boxes, corners: Corners, area: Array, stacked: bool) -> Ra
             squares[box] += weight * weight
             finest[box] = np.maximum(finest[box], weight)
         else:
-            density[box], seen[box] = each, found
+            density[box] = each
+            seen[box] = found
     if stacked:
         seen = density > finest * _half(release, squares / finest**2)
     return Raster(density, seen)
@@ -211,7 +214,8 @@ def _painted(release: Boxes, corners: Corners, area: Array, stacked: bool) -> Ra
 
 def _pixels(lower: Array, upper: Array) -> tuple[list[int], list[int]]:
     """From which pixel to which each box reaches along an axis: at least one, and without gaps."""
-    start, width = lower.min(), upper.max() - lower.min()
+    start = lower.min()
+    width = upper.max() - lower.min()
     first, last = (np.round((end - start) / width * PIXELS).astype(int) for end in (lower, upper))
     first = np.minimum(first, PIXELS - 1)
     return first.tolist(), np.maximum(last, first + 1).tolist()
@@ -252,13 +256,15 @@ def _norm(shown: Array) -> Normalize:
     seen = shown[~np.isnan(shown)]
     if not len(seen):
         return Normalize(0, 1)
-    low, high = float(seen.min()), float(seen.max())
+    low = float(seen.min())
+    high = float(seen.max())
     return LogNorm(low, high) if high > LOG_FROM * low else Normalize(0, high)
 
 
 def _log_ticks(bar: Colorbar, norm: LogNorm, narrow: bool) -> None:
     """A few round numbers on a logarithmic colour bar."""
-    low, high = float(norm.vmin or 1), float(norm.vmax or 1)
+    low = float(norm.vmin or 1)
+    high = float(norm.vmax or 1)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 3) if math.log10(high / low) < (2 if narrow else 3.5) else (1,)
     bar.locator = FixedLocator(
@@ -292,7 +298,8 @@ def _map_note(release: Boxes, pair: tuple[int, int], raster: Raster) -> str:
 def _steps(release: Boxes, ax: Axes | None) -> Axes:
     """Counts of equal cells, or densities of unequal ones, with the two intervals as bands."""
     axis = release.lattice.axes[0]
-    lower, upper = _at(release.lower, 0, axis), _at(release.upper, 0, axis)
+    lower = _at(release.lower, 0, axis)
+    upper = _at(release.upper, 0, axis)
     order = np.argsort(lower, kind="stable")
     edges = np.append(lower[order], upper.max())
     values, half, half_all = (
@@ -311,7 +318,8 @@ def _steps(release: Boxes, ax: Axes | None) -> Axes:
         notes.append(
             f"{len(values):,} cells, drawn as means of {-(-len(values) // MOST_STEPS)} neighbours."
         )
-        values, half = np.add.reduceat(values, starts), _half(release, terms)
+        values = np.add.reduceat(values, starts)
+        half = _half(release, terms)
         half_all = np.add.reduceat(half_all, starts)
         edges = np.append(edges[starts], edges[-1])
     notes.append(

@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 from sfumato.charts import style
 from sfumato.errors import UsageError
 
-TIGHT, LOOSE = style.SERIES[0], style.SERIES[1]
+TIGHT = style.SERIES[0]
+LOOSE = style.SERIES[1]
 
 
 class Bounds(Protocol):

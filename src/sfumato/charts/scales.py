@@ -122,7 +122,8 @@ def slots(
     """
     starts = np.arange(axis.size) if starts is None else starts
     named = names_bins(axis)
-    labels, shift = tick_labels(axis), 0.0 if named else -0.5
+    labels = tick_labels(axis)
+    shift = 0.0 if named else -0.5
     ends = starts if named else np.append(starts, axis.size)
     shown = thin(len(ends), most)
     which.set_ticks(

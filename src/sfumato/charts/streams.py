@@ -64,7 +64,8 @@ def draw(release: Running, ax: Axes | None = None) -> Axes:
         if ax is None:
             ax, below = _panels()
         x = _times(ax, release.events)
-        names, note = list(release.names), ""
+        names = list(release.names)
+        note = ""
         if len(names) > FEW:
             kept = (
                 np.sort(np.argsort(-columns[0][-1], kind="stable")[:FEW])
@@ -72,7 +73,8 @@ def draw(release: Running, ax: Axes | None = None) -> Axes:
                 else np.arange(FEW)
             )
             note = f"The {FEW} categories with the largest last total, of {len(names):,}."
-            names, columns = [names[i] for i in kept], [column[:, kept] for column in columns]
+            names = [names[i] for i in kept]
+            columns = [column[:, kept] for column in columns]
         for i in range(columns[0].shape[1]):
             _one(
                 ax, x, [column[:, i] for column in columns], style.SERIES[i], alone=len(names) <= 1
@@ -131,7 +133,8 @@ def _one(ax: Axes, x: Array, columns: list[Array], colour: str, *, alone: bool) 
 
 
 def _keys(names: list[str]) -> list[Artist]:
-    each, every = "95% interval of each total", "95% for all steps at once"
+    each = "95% interval of each total"
+    every = "95% for all steps at once"
     if len(names) <= 1:
         return [
             Patch(facecolor=style.BASE, alpha=0.4, label=each),

@@ -54,7 +54,8 @@ UNKNOWN_HATCH = "#b9c0ca"
 TEXT_COLOURS = (INK, MUTED, *SERIES)
 
 PIXELS = 100  # per inch: sizes of figures are given in pixels
-WIDE, NARROW = 720, 360
+WIDE = 720
+NARROW = 360
 LONGEST_LABEL = 28
 
 Panels: TypeAlias = "Axes | Sequence[Axes] | Array"
@@ -253,7 +254,8 @@ def colour_bar(ax: Axes, image: ScalarMappable, label: str) -> Colorbar:
 
 def interval_keys(cells: int, band: bool) -> list[Artist]:
     """Legend entries for the two kinds of interval, as lines or as bands."""
-    each, every = "95% interval of each count", f"95% for all {cells:,} at once"
+    each = "95% interval of each count"
+    every = f"95% for all {cells:,} at once"
     if band:
         keys: list[Artist] = [
             Patch(facecolor=BASE, alpha=0.4, label=each),

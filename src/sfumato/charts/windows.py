@@ -159,7 +159,8 @@ def _scales(ax: Axes, window: Between) -> None:
         for y in np.asarray(line.get_ydata(), float)
         if math.isfinite(y) and y > 0
     ]
-    low, high = min(lines, default=0.1), max(lines, default=10.0)
+    low = min(lines, default=0.1)
+    high = max(lines, default=10.0)
     ax.set(
         xscale="log",
         yscale="log",

@@ -280,16 +280,20 @@ def _bracket(enough: Callable[[int], bool], start: int, most: int) -> tuple[int,
         Units that are not enough, or 0, and units that are; ``most + 1`` if none are.
     """
     if not enough(start):
-        low, high = start, min(2 * start, most)
+        low = start
+        high = min(2 * start, most)
         while not enough(high):
             if high == most:
                 return most, most + 1
-            low, high = high, min(2 * high, most)
+            low = high
+            high = min(2 * high, most)
         return low, high
     # The start is often the answer itself: then one more look is enough.
     if start > 1 and not enough(start - 1):
         return start - 1, start
-    low, high = start // 2, start
+    low = start // 2
+    high = start
     while low and enough(low):
-        low, high = low // 2, low
+        high = low
+        low = low // 2
     return low, high

@@ -62,7 +62,8 @@ def _worlds(found: Span) -> str:
         return ""
     if isinstance(found.worlds, int):
         return f", of {found.worlds:,} worlds"
-    size, records = found.worlds.size, found.worlds.records
+    size = found.worlds.size
+    records = found.worlds.records
     return f", of the worlds in which {size:,} of {records:,} records are the data"
 
 

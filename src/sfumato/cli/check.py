@@ -61,7 +61,8 @@ def check(
             )
         rows, lattices = _of_plan(path)
     else:
-        rows, lattices = _of_file(path, axes, person, rows_per_person), None
+        rows = _of_file(path, axes, person, rows_per_person)
+        lattices = None
     with scanning() as progress:
         found = checked(rows, lattices, progress)
     click.echo(found.to_json() if as_json else str(found))

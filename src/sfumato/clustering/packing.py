@@ -25,7 +25,8 @@ def packing(k: int, d: int) -> Array:
     -------
     float64 ndarray of shape (k, d).
     """
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     best = np.zeros((k, d))
     for _ in range(HALVINGS):
         radius = (low + high) / 2

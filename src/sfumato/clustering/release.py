@@ -91,7 +91,8 @@ class KMeansRelease(
 
     def _is_whole(self) -> bool:
         """Whether the parts fit together. A file may hold anything."""
-        k, d = len(self.weights), len(self.lattice.axes)
+        k = len(self.weights)
+        d = len(self.lattice.axes)
         if not k or not d or len(self.lattice.grids) < d:
             return False
         if self.whole_centres.shape != (k * d,) or self.terms.shape != (k,):

@@ -35,7 +35,8 @@ def weighted_kmeans(points: Array, weights: Array, spare: Array) -> Array:
     """
     k = len(spare)
     has_weight = weights > 0
-    points, weights = points[has_weight], weights[has_weight]
+    points = points[has_weight]
+    weights = weights[has_weight]
     sample = max(SAMPLE, 50 * k)
     distinct = points if len(points) > sample else np.unique(points, axis=0)
     if len(distinct) <= k:

@@ -35,11 +35,16 @@ from sfumato.random.bits import Bits
 MOST_CELLS_PER_KEY = 2**20
 
 PROOF = Proof(
-    sensitivity="of the rows per key, L1 = rows_per_person (twice that under replace), in one key or over several.",
-    because="keys that nobody has are never shown, and a key is shown with a probability that one row changes by a factor of e^eps "
-    "and a summand of delta at most, at the price of one row as in mechanisms/thresholds; a person's rows add up to the cost.",
-    not_covered="the choice of columns and of the rule; the time the query takes, which grows with the number of keys.",
-    source="Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; thresholds: Korolova et al. 2009, Vadhan 2017, section 3.3.",
+    sensitivity="of the rows per key, L1 = rows_per_person (twice that under replace), in one key "
+    "or over several.",
+    because="keys that nobody has are never shown, and a key is shown with a probability that one "
+    "row changes by a factor of e^eps "
+    "and a summand of delta at most, at the price of one row as in mechanisms/thresholds; a "
+    "person's rows add up to the cost.",
+    not_covered="the choice of columns and of the rule; the time the query takes, which grows "
+    "with the number of keys.",
+    source="Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; thresholds: Korolova et al. "
+    "2009, Vadhan 2017, section 3.3.",
 )
 
 NOT_SHOWN_COUNTS_AS_ZERO = (

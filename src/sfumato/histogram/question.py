@@ -104,10 +104,13 @@ class Histogram(
     rows: int | None = None
 
     proof: ClassVar[Proof] = Proof(
-        sensitivity="L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 times under replace.",
-        because="the cells are disjoint and fixed by the public domain, and the noise is exact on the integers.",
+        sensitivity="L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 "
+        "times under replace.",
+        because="the cells are disjoint and fixed by the public domain, and the noise is exact on "
+        "the integers.",
         not_covered="the choice of columns, bins and bounds; the time the query takes.",
-        source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, Steinke 2020.",
+        source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, "
+        "Steinke 2020.",
     )
     keys_proof: ClassVar[Proof] = keys.PROOF
     records_proof: ClassVar[Proof] = RECORDS_PROOF

@@ -64,13 +64,17 @@ ALPHA = 0.05
 NORMAL_QUANTILE = 1.96  # two-sided, at ALPHA
 
 PROOF = Proof(
-    sensitivity="of the number of rows and of the bins' counts, L1 = rows_per_person (twice that under replace); of rows below a cut "
+    sensitivity="of the number of rows and of the bins' counts, L1 = rows_per_person (twice that "
+    "under replace); of rows below a cut "
     "minus q times its node's rows, rows_per_person max(q, 1 - q).",
-    because="cuts are chosen among public lattice points by exact selections, a level's nodes hold disjoint rows, bins follow from cuts "
-    "that are paid for, and the costs of rows, cuts and counts add up to the whole. Under replace selections run as add-remove at half "
+    because="cuts are chosen among public lattice points by exact selections, a level's nodes "
+    "hold disjoint rows, bins follow from cuts "
+    "that are paid for, and the costs of rows, cuts and counts add up to the whole. Under replace "
+    "selections run as add-remove at half "
     "their share.",
     not_covered="the choice of columns, bounds and records per bin; the time the query takes.",
-    source="McSherry, Talwar, FOCS 2007; Kaplan, Schnapp, Stemmer, ICML 2022; Cesar, Rogers, ALT 2021.",
+    source="McSherry, Talwar, FOCS 2007; Kaplan, Schnapp, Stemmer, ICML 2022; Cesar, Rogers, ALT "
+    "2021.",
 )
 
 Cut = Callable[[int, int, int, int, int], int]

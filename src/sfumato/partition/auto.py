@@ -196,7 +196,8 @@ def _next_front(draft: Draft, front: _Front, to_go: Array) -> _Front:
     # A node of one lattice cell cannot be cut, so it is a cell already.
     was_cut = nodes != front.nodes[owner]
     was_cut &= draft.growth.parent[nodes] >= 0
-    nodes, owner = nodes[was_cut], owner[was_cut]
+    nodes = nodes[was_cut]
+    owner = owner[was_cut]
     left = front.left[owner]
     levels_below = np.maximum(1, np.rint((to_go[owner] - STRIDE) / STRIDE).astype(np.int64))
     counts, slices = count_with_shares(draft, nodes, left, levels_below, STRIDE)

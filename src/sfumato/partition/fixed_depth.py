@@ -136,12 +136,14 @@ def grow(draft: Draft, levels: Levels, stop_below: float | None, split: Splitter
     for level, units in enumerate(levels.partition):
         axis = next_axis(draft.growth.widths(nodes), level)
         can_split = axis >= 0
-        nodes, axis = nodes[can_split], axis[can_split]
+        nodes = nodes[can_split]
+        axis = axis[can_split]
         if levels.threshold[level] and len(nodes):
             counts = draft.noisy_counts(nodes, levels.threshold[level])
             if stop_below is not None:
                 goes_on = counts >= stop_below
-                nodes, axis = nodes[goes_on], axis[goes_on]
+                nodes = nodes[goes_on]
+                axis = axis[goes_on]
         if not len(nodes):
             break
         nodes = split(draft, nodes, axis, units)

@@ -121,7 +121,8 @@ class Grid:
         whole = tuple(axis for axis in range(len(self.shape)) if axis not in ranges)
         table = counts.reshape(self.shape).sum(axis=whole, dtype=float)
         cells_of_whole = float(np.prod([self.shape[axis] for axis in whole]))
-        values, effective = np.empty(number), np.empty(number)
+        values = np.empty(number)
+        effective = np.empty(number)
         step = self._ranges_at_once(table)
         for start in range(0, number, step):
             block = slice(start, start + step)

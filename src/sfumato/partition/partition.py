@@ -111,7 +111,8 @@ class Partition(
         """Whether each further noisy count belongs to another node of a tree, and has a law."""
         if self.inner is None:
             return True
-        tree, inner = self.geometry, self.inner
+        tree = self.geometry
+        inner = self.inner
         if not isinstance(tree, Tree):
             return False
         is_distinct = inner.node.shape == (len(np.unique(inner.node)),)
@@ -378,7 +379,8 @@ class Partition(
         if weights.sum() <= 0:
             weights = np.prod(self.upper - self.lower, axis=1)
         box = rng.choice(len(weights), size=size, p=weights / weights.sum())
-        lower, upper = self.lower[box], self.upper[box]
+        lower = self.lower[box]
+        upper = self.upper[box]
         within = lower + rng.random(lower.shape) * (upper - lower)
         # Rounding must not carry a point to the upper end, which belongs to the next box.
         points: Array = np.minimum(within, np.nextafter(upper, lower))

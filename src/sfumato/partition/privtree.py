@@ -270,11 +270,13 @@ class PrivTreePartitioner(
         while True:
             # Whether a node has more than one lattice cell is public.
             can_split = growth.widths(nodes).max(axis=1) > 1
-            nodes, theta = nodes[can_split], theta[can_split]
+            nodes = nodes[can_split]
+            theta = theta[can_split]
             # The floor at theta - delta is what keeps the loss along a path bounded.
             biased = np.maximum(theta - delta, growth.true[nodes] - level * delta)
             split = exceeds(biased, law, theta, draft.noise)
-            nodes, theta = nodes[split], theta[split]
+            nodes = nodes[split]
+            theta = theta[split]
             if not len(nodes) or not growth.has_room_for(2 * self.fanout * len(nodes)):
                 return depths
             nodes, owner = halve_widest(growth, nodes, np.full(len(nodes), self.halvings))

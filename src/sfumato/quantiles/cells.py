@@ -69,11 +69,13 @@ def _of_dense_cube(cube: Cube, label: int | None) -> list[Cells]:
 
 
 def _of_sparse_cube(cube: Cube, coordinates: Array, label: int | None) -> list[Cells]:
-    entries, first_axis = slice(None), 0
+    entries = slice(None)
+    first_axis = 0
     if label is not None:
         # Coordinates are sorted, so the entries of a label stand together.
         start, stop = np.searchsorted(coordinates[:, 0], (label, label + 1))
-        entries, first_axis = slice(start, stop), 1
+        entries = slice(start, stop)
+        first_axis = 1
     found = []
     for axis, size in enumerate(cube.lattice.shape[first_axis:], first_axis):
         cells = coordinates[entries, axis]

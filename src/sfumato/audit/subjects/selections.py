@@ -32,9 +32,13 @@ def _selected(
     """A selection, with rows of other persons beside which its loss was found to be large."""
     # Trees of counts and permute-and-flip look at every cell, so their axis is short.
     if question.method == "tree" or "flip" in name:
-        domain, universe, cells = FEW, ON_FEW, tuple(range(13))
+        domain = FEW
+        universe = ON_FEW
+        cells = tuple(range(13))
     else:
-        domain, universe, cells = WIDE, (LOW, NEXT, LAST), BETWEEN
+        domain = WIDE
+        universe = (LOW, NEXT, LAST)
+        cells = BETWEEN
     others = background * unit.rows_per_person
     law = None
     if isinstance(cost, PureDP) and question.method != "tree":

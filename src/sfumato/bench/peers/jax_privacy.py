@@ -16,7 +16,8 @@ jax.config.update("jax_enable_x64", True)
 
 def search(horizon: int) -> tuple[float, float]:
     """Wall and processor seconds of one search."""
-    wall, process = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    process = time.process_time()
     _found(horizon)
     return time.perf_counter() - wall, time.process_time() - process
 
@@ -38,7 +39,8 @@ def stepping(
     compiled = jax.jit(step)
 
     def work() -> None:
-        state, key = inverse.init_multiply(template), jax.random.key(1)
+        state = inverse.init_multiply(template)
+        key = jax.random.key(1)
         for _ in range(steps):
             noise, state, key = compiled(state, key)
             noise.block_until_ready()

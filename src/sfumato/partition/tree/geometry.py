@@ -65,7 +65,8 @@ class Tree:
         if sum(stop - start for start, stop in self.levels) != len(self.axis):
             return False
         lower, upper = self.boxes
-        axis, cut = self.axis[self.inner], self.cut[self.inner]
+        axis = self.axis[self.inner]
+        cut = self.cut[self.inner]
         above_lower = lower[self.inner, axis] < cut
         below_upper = cut < upper[self.inner, axis]
         return bool(above_lower.all() and below_upper.all())
@@ -102,11 +103,13 @@ class Tree:
     def levels(self) -> list[tuple[int, int]]:
         """First node of each level, and the first node beyond it."""
         levels = []
-        start, stop = 0, 1
+        start = 0
+        stop = 1
         while start < stop <= len(self.axis):
             levels.append((start, stop))
             n_children = 2 * int((self.axis[start:stop] >= 0).sum())
-            start, stop = stop, stop + n_children
+            start = stop
+            stop = stop + n_children
         return levels
 
     @cached_property

@@ -31,7 +31,8 @@ def halve_widest(growth: Growth, nodes: Array, times: Array) -> tuple[Array, Arr
         halved = (widths.max(axis=1) > 1) & (times[owner] > step)
         parts.append(nodes[~halved])
         owners.append(owner[~halved])
-        nodes, widths = nodes[halved], widths[halved]
+        nodes = nodes[halved]
+        widths = widths[halved]
         owner = np.repeat(owner[halved], 2)
         if len(nodes):
             axis = widths.argmax(axis=1)
@@ -67,8 +68,10 @@ def split_evenly(growth: Growth, nodes: Array, parts: Array) -> Array:
         span = last - first
         goes_on = span.max(axis=1) > 1
         cells.append(nodes[~goes_on])
-        nodes, owner = nodes[goes_on], owner[goes_on]
-        first, last = first[goes_on], last[goes_on]
+        nodes = nodes[goes_on]
+        owner = owner[goes_on]
+        first = first[goes_on]
+        last = last[goes_on]
         if not len(nodes):
             break
         each = np.arange(len(nodes))
@@ -107,8 +110,10 @@ def split_at(growth: Growth, nodes: Array, axis: Array, cuts: list[Array]) -> Ar
     while len(nodes):
         goes_on = last > first
         parts.append(nodes[~goes_on])
-        nodes, owner = nodes[goes_on], owner[goes_on]
-        first, last = first[goes_on], last[goes_on]
+        nodes = nodes[goes_on]
+        owner = owner[goes_on]
+        first = first[goes_on]
+        last = last[goes_on]
         middle = (first + last) // 2
         points = [cuts[i][m] for i, m in zip(owner.tolist(), middle.tolist(), strict=True)]
         if len(nodes):
@@ -118,5 +123,6 @@ def split_at(growth: Growth, nodes: Array, axis: Array, cuts: list[Array]) -> Ar
         # after it.
         firsts = np.stack([first, middle + 1], axis=1)
         lasts = np.stack([middle, last], axis=1)
-        first, last = firsts.reshape(-1), lasts.reshape(-1)
+        first = firsts.reshape(-1)
+        last = lasts.reshape(-1)
     return np.concatenate(parts)

@@ -117,7 +117,8 @@ class SummedAreaTables:
     @cached_property
     def _inherited(self) -> Array:
         """g of every node: float64 ndarray of shape (nodes,)."""
-        tree, known = self.tree, self.inferred
+        tree = self.tree
+        known = self.inferred
         inherited = np.zeros(len(tree.axis))
         for nodes in tree.down():
             for child in (tree.child[nodes], tree.child[nodes] + 1):

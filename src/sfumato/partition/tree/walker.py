@@ -120,7 +120,8 @@ class RangeWalker:
         values, variances : float64 ndarrays of shape (number,)
             The variances are exact, for the estimates of ``infer``.
         """
-        values, variances = np.empty(number), np.empty(number)
+        values = np.empty(number)
+        variances = np.empty(number)
         for start in range(0, number, BLOCK):
             stop = min(start + BLOCK, number)
             block = _Block(ranges, len(self.tree.axes), start, stop)
@@ -156,7 +157,8 @@ class RangeWalker:
         cut = np.zeros(number, np.int64)
         touches = np.ones(number, bool)
         for i, axis in enumerate(self.tree.axes):
-            low, high = block.low[i], block.high[i]
+            low = block.low[i]
+            high = block.high[i]
             touches &= (low < axis.upper) & (high > axis.lower)
             cut |= ((low > axis.lower) | (high < axis.upper)).astype(np.int64) << i
         who = np.flatnonzero(touches)
@@ -165,11 +167,14 @@ class RangeWalker:
 
     def _step(self, block: _Block, visits: _Visits, covered: Array) -> _Visits:
         """Go from nodes to those of their children that the range touches."""
-        who, node, cut = visits.who, visits.node, visits.cut
+        who = visits.who
+        node = visits.node
+        cut = visits.cut
         axis = self.tree.axis[node]
         begins, middle, ends = (part[node] for part in self._splits)
         flat = axis * block.low.shape[1] + who
-        low, high = block.low.reshape(-1)[flat], block.high.reshape(-1)[flat]
+        low = block.low.reshape(-1)[flat]
+        high = block.high.reshape(-1)[flat]
         bit = np.left_shift(1, axis)
         is_covered_along = (cut & bit) == 0
         left = np.flatnonzero(is_covered_along | (low < middle))
@@ -219,7 +224,8 @@ class RangeWalker:
         cell = index[node]
         share = np.ones(len(node))
         for i in range(len(block.low)):
-            a, b = lower[cell, i], upper[cell, i]
+            a = lower[cell, i]
+            b = upper[cell, i]
             overlap = np.minimum(block.high[i, who], b) - np.maximum(block.low[i, who], a)
             share *= np.clip(overlap / (b - a), 0, 1)
         return share
