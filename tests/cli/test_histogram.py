@@ -35,7 +35,7 @@ def test_a_preview_touches_no_file(capsys: pytest.CaptureFixture[str]) -> None:
         ["nowhere.parquet", "--axis", "shop=*", "--epsilon", "1", "--delta", "1e-6", "--preview"],
         capsys,
     )
-    assert "a key of 16 rows is shown with at least 95% probability" in out
+    assert "a key held by 16 rows is shown with probability at least 95%" in out
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,8 @@ def describe(schedule: RefinementSchedule) -> str:
     norm = "L2" if isinstance(sum_law, DiscreteGaussian) else "L1"
     number = len(schedule.costs)
     steps = f"{number} step{'s' if number > 1 else ''}"
-    radius = f"{schedule.clip_radius / HALF:.3g} half-sides in {norm}"
+    radius = f"{schedule.clip_radius / HALF:.3g} half-widths of the axes, in {norm}"
     return (
-        f"{steps} with rows shortened to {radius}: {sum_law} on each sum, {count_law} on each count"
+        f"{steps} with rows clipped to a radius of {radius}: "
+        f"{sum_law} on each sum, {count_law} on each count"
     )

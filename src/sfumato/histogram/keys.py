@@ -37,10 +37,9 @@ MOST_CELLS_PER_KEY = 2**20
 PROOF = Proof(
     sensitivity="of the rows per key, L1 = rows_per_person (twice that under replace), in one key "
     "or over several.",
-    because="keys that nobody has are never shown, and a key is shown with a probability that one "
-    "row changes by a factor of e^eps "
-    "and a summand of delta at most, at the price of one row as in mechanisms/thresholds; a "
-    "person's rows add up to the cost.",
+    because="a key that nobody has is never shown. One row changes the probability that its key is "
+    "shown by at most a factor of e^eps and a summand of delta, at the cost of one row "
+    "(mechanisms/thresholds); a person's rows together cost at most the whole.",
     not_covered="the choice of columns and of the rule; the time the query takes, which grows "
     "with the number of keys.",
     source="Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; thresholds: Korolova et al. "
@@ -48,7 +47,7 @@ PROOF = Proof(
 )
 
 NOT_SHOWN_COUNTS_AS_ZERO = (
-    "that accuracy includes the threshold: a key that is not shown is read as a count of 0"
+    "that accuracy includes the threshold: a key that is not shown is taken to have 0 rows"
 )
 
 
@@ -193,8 +192,8 @@ def describe_selection(law: KeyLaw) -> str:
     half = law.count_kept(0.5)
     most = law.count_kept(0.95)
     return (
-        f"a key of {most:,} rows is shown with at least 95% probability, one of {half:,} "
-        "with at least 50%; near that, counts are known less well"
+        f"a key held by {most:,} rows is shown with probability at least 95%, one held by "
+        f"{half:,} with at least 50%; counts near these numbers are less accurate"
     )
 
 

@@ -109,7 +109,7 @@ class AutoPartitioner(
         best = count_law(of_units(pure, units_of(pure) - slice_), unit)
         notes = (
             "noisy counts decide how many cells there are, and where; "
-            "cells in crowds get less of the cost",
+            "cells where rows are dense get less of the cost",
         )
         return CountsPreview(self.title, pure, unit, None, best, rows, notes, worst)
 

@@ -83,7 +83,7 @@ class UniformPartitioner(
         because=(
             "the grid depends on the data only through a noisy count that is paid for; the cells "
             "are then disjoint and public. Under add-remove the two costs add up; under replace "
-            "one person cannot move both by their most (see ``laws``)."
+            "one person cannot change both by the largest amount at once (see ``laws``)."
         ),
         not_covered="the choice of columns and bounds; the time the query takes.",
         source=(
