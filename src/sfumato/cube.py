@@ -12,6 +12,7 @@ from typing import NoReturn, Protocol
 import numpy as np
 
 from sfumato.arrays import Array
+from sfumato.domain import Domain
 from sfumato.errors import InternalError, UsageError
 from sfumato.lattice import DROPPED, GridAxis, Label, Lattice
 
@@ -56,12 +57,16 @@ class Cube:
     keys : dict
         Of each axis of keys: the keys, sorted and distinct, in whose order its cells stand. True
         data, like the counts.
+    sums : int64 ndarray of shape (cells counted, m), or None
+        What the rows of each cell add up to, in the order of ``Needs.sums``: each value, then its
+        square where it was asked for.
     """
 
     lattice: Lattice
     counts: Array
     coordinates: Array | None = None
     keys: Mapping[str, KeyColumn] = field(default_factory=dict)
+    sums: Array | None = None
 
     @classmethod
     def of_cells(cls, lattice: Lattice, cells: Array) -> Cube:
@@ -96,6 +101,11 @@ class Cube:
     @property
     def is_dense(self) -> bool:
         return self.coordinates is None
+
+    @property
+    def domain(self) -> Domain | None:
+        """None: a cube knows its own cells, and not the table that they were counted from."""
+        return None
 
     @property
     def total(self) -> int:

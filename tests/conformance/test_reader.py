@@ -15,10 +15,12 @@ from conformance import reader_contract, toys
 from conformance.kinds import KINDS, people
 from conformance.toys import Database, DatabaseReader, Pile, PileReader
 from data import random_tables
+from sfumato.answers.counts import Needs
 from sfumato.data import count, registry, source
 from sfumato.data.reader import Columns, CountingReader
 from sfumato.data.registry import open_reader, register_reader
 from sfumato.domain import Interval, grid_axis
+from sfumato.lattice import EdgesAxis, Lattice
 
 ROWS = people(200, seed=2)
 
@@ -192,3 +194,19 @@ def test_a_reader_that_says_nothing_of_its_state_is_a_data_set_of_its_own() -> N
 
     one, other = (source(Silent(Pile(ROWS)), random_tables.DOMAIN) for _ in range(2))
     assert "" != one.label == one.label != other.label
+
+
+def test_what_an_engine_cannot_count_is_refused_before_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By ``require``, which a publisher calls before the charge."""
+    rows = Lattice((EdgesAxis("rows", (1.0, 2.0, 9.0)),))
+    of_each = Needs(rows, 2, counted="rows of each person")
+    reader = DatabaseReader(Database(ROWS))
+    src = source(reader, random_tables.DOMAIN, person="who")
+    src.require(ONE_LATTICE)
+    for need in (of_each, Needs(ONE_LATTICE[0], 7, counted="persons")):
+        with pytest.raises(sf.DataError, match="its engine does not count that"):
+            src.require([need])
+    monkeypatch.setattr(DatabaseReader, "supports", lambda *_: True)
+    src.require([of_each])

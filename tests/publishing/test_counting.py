@@ -13,9 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 import sfumato as sf
+from sfumato.answers.counts import Needs
 from sfumato.data import Source, count
+from sfumato.errors import InternalError
+from sfumato.lattice import EdgesAxis, GridAxis, Lattice
+from sfumato.publishing.counting import Counting
+from sfumato.random.bits import current
 
 POINTS = np.random.default_rng(5).random((500, 2))
 DOMAIN = sf.Domain(x=sf.Interval(0, 1), y=sf.Interval(0, 1))
@@ -159,3 +165,71 @@ def test_a_file_that_changes_between_charge_and_scan_gives_no_answer(
         monkeypatch.setattr(publisher.ledger, "reserve", change_then_reserve)
         with pytest.raises(sf.DataError, match="changed while it was read"):
             publisher.release(sf.Histogram("x"), epsilon="1")
+
+
+# --- what may be shared ---------------------------------------------------------------------------
+
+ROWS_OF_EACH = Needs(
+    Lattice((EdgesAxis("rows", (1.0, 2.0, 4.0, 9.0)),)), 3, counted="rows of each person"
+)
+
+
+def by(axis: str, cells: int) -> Needs:
+    return Needs(Lattice((GridAxis(axis, 0.0, 1.0, cells),)), cells)
+
+
+def begun(src: Source) -> Counting:
+    counting = Counting(src)
+    counting.begin("one state", current())
+    counting._counted = counting._counted._replace(label=src.label)  # type: ignore[union-attr]
+    return counting
+
+
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[list[Needs]]:
+    """What each scan from here on counts."""
+    scans: list[list[Needs]] = []
+    monkeypatch.setattr(
+        "sfumato.publishing.counting.count",
+        lambda src, needs, *rest, **named: (
+            scans.append(list(needs)) or count(src, needs, *rest, **named)
+        ),
+    )
+    return scans
+
+
+def test_rows_of_each_person_are_counted_once_and_shared_with_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scans = scanned(monkeypatch)
+    counting = begun(people())
+    of_rows = replace(ROWS_OF_EACH, numbers=0)
+    first, rows = counting.cubes([ROWS_OF_EACH, by("x", 4)], None)
+    assert first.counts.tolist() == [0, 0, 100]
+    assert rows.total == 200
+    assert scans == [[of_rows, replace(by("x", 4), numbers=0)]]
+    # The same axis, now as a column that the table does not have.
+    with pytest.raises(sf.UsageError, match="no axis of that name"):
+        counting.cubes([replace(ROWS_OF_EACH, counted="rows")], None)
+    assert counting.cubes([replace(ROWS_OF_EACH, numbers=99)], None) == [first]
+    assert len(scans) == 2
+
+
+def test_counts_that_hold_on_one_lattice_serve_no_other() -> None:
+    counting = begun(people())
+    coarse = Lattice((EdgesAxis("rows", (1.0, 9.0)),))
+    cube = counting.cubes([ROWS_OF_EACH], None)[0]
+    counts = counting.release_counts(ROWS_OF_EACH, cube, None)
+    assert counts.serves(ROWS_OF_EACH.lattice)
+    assert counts.on(ROWS_OF_EACH.lattice) is cube
+    assert not counts.serves(coarse)
+    with pytest.raises(InternalError, match="on their own lattice alone"):
+        counts.on(coarse)
+
+
+def test_an_answer_may_know_the_public_axes() -> None:
+    counting = begun(people())
+    cube = counting.cubes([by("x", 4)], None)[0]
+    counts = counting.release_counts(by("x", 4), cube, None)
+    assert counts.domain == DOMAIN
+    assert counts.serves(by("x", 8).lattice)
+    assert counts.on(by("x", 8).lattice).total == 200

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from sfumato.cube import Cube
-from sfumato.lattice import Lattice
+from sfumato.domain import Domain
+from sfumato.errors import UsageError
+from sfumato.lattice import GridAxis, Lattice, LatticeAxis
+from sfumato.privacy.unit import Unit
+
+Counted = Literal["rows", "persons", "rows of each person"]
+"""What the number in a cell is a number of."""
+
+
+class Summed(msgspec.Struct, frozen=True):
+    """A value that each counted row adds to its cell, as a whole number.
+
+    Attributes
+    ----------
+    axis : GridAxis
+        The value is located on it. The number of its cell, 0 to ``axis.size - 1``, is what is
+        added.
+    squares : bool
+        Whether the square of this number is added as well.
+    of_person : {"mean", "sum"} or None
+        None: each row adds its value. Otherwise each person adds one value to a cell: the mean or
+        the sum over the person's rows there, which is then located on the axis.
+    """
+
+    axis: GridAxis
+    squares: bool = False
+    of_person: Literal["mean", "sum"] | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns of ``Cube.sums`` it fills."""
+        return 2 if self.squares else 1
 
 
 class Needs(msgspec.Struct, frozen=True):
@@ -16,14 +47,60 @@ class Needs(msgspec.Struct, frozen=True):
     Attributes
     ----------
     lattice : Lattice
-        The cells in which rows are counted.
+        The cells in which is counted.
     numbers : int
         How many numbers the answer may hold at most; with keys, how many for each key that is
         shown. It is checked before the charge, so that what was paid for can be stored.
+    sums : tuple of Summed
+        What is added up in each cell beside the counts.
+    counted : {"rows", "persons", "rows of each person"}
+        * "rows": the count of a cell is a number of rows.
+        * "persons": the count of a cell is the number of persons with a row there.
+        * "rows of each person": the lattice has one axis, which is no column of the table. The
+          count of a cell is the number of persons whose number of rows lies in it.
+    cells : Lattice or None
+        The cells that limits by cell are about. None: those of ``lattice``.
     """
 
     lattice: Lattice
     numbers: int
+    sums: tuple[Summed, ...] = ()
+    counted: Counted = "rows"
+    cells: Lattice | None = None
+
+    def __post_init__(self) -> None:
+        if self.counted != "rows of each person":
+            return
+        if len(self.lattice.axes) != 1 or not self.lattice.axes[0].has_edges or self.sums:
+            raise UsageError(
+                "counting persons by their number of rows",
+                "it takes one axis of numbers of rows, and adds nothing up",
+                "Give a lattice of one axis with edges",
+            )
+
+    @property
+    def columns(self) -> tuple[LatticeAxis, ...]:
+        """The axes that are columns of the table, each once."""
+        if self.counted == "rows of each person":
+            return ()
+        axes = (*self.lattice.axes, *(summed.axis for summed in self.sums))
+        if self.cells is not None:
+            axes = (*axes, *self.cells.axes)
+        return tuple(dict.fromkeys(axes))
+
+    @property
+    def n_sums(self) -> int:
+        """How many columns ``Cube.sums`` has."""
+        return sum(summed.n_columns for summed in self.sums)
+
+    def holds_on_other_lattices(self, unit: Unit) -> bool:
+        """Whether counts of the same rows on another lattice follow, or may be made later.
+
+        They may where nothing but a number of rows bounds a person. A limit by cell, and the limit
+        on the cells in which a person is counted, hold on one lattice alone. Rows that lack a value
+        to be added up are dropped, so sums are about rows of their own.
+        """
+        return self.counted == "rows" and not self.sums and not unit.by_cell
 
 
 class Counts(Protocol):
@@ -37,6 +114,10 @@ class Counts(Protocol):
     @property
     def lattice(self) -> Lattice:
         """The lattice that the question named."""
+
+    @property
+    def domain(self) -> Domain | None:
+        """The public axes of the table; None where they are not known, as of a bare ``Cube``."""
 
     def serves(self, lattice: Lattice) -> bool:
         """Whether the rows can be counted on another lattice; decided by public things only."""

@@ -144,8 +144,9 @@ def of_question(
 class Rescanned:
     """Rows that are counted on each lattice that a question asks for, as a publisher does."""
 
-    def __init__(self, rows: Rows, lattice: Lattice) -> None:
+    def __init__(self, rows: Rows, lattice: Lattice, domain: Domain | None = None) -> None:
         self.lattice = lattice
+        self.domain = domain
         self.on = lru_cache(maxsize=16)(partial(count, rows))
 
     def serves(self, lattice: Lattice) -> bool:

@@ -12,10 +12,10 @@ from sfumato.cli.output import scanning
 from sfumato.cli.parsing import parse_axes
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
-from sfumato.lattice import Lattice
 from sfumato.publishing.plan_file import domain_of, read_plan
 
 if TYPE_CHECKING:
+    from sfumato.answers.counts import Needs
     from sfumato.data import Source
 
 
@@ -59,17 +59,17 @@ def check(
                 "the plan says so itself",
                 "Leave them out",
             )
-        rows, lattices = _of_plan(path)
+        rows, needs = _of_plan(path)
     else:
         rows = _of_file(path, axes, person, rows_per_person)
-        lattices = None
+        needs = None
     with scanning() as progress:
-        found = checked(rows, lattices, progress)
+        found = checked(rows, needs, progress)
     click.echo(found.to_json() if as_json else str(found))
 
 
-def _of_plan(path: Path) -> tuple[Source, list[tuple[str, Lattice]]]:
-    """The source of a plan, and the title and lattice of each of its questions."""
+def _of_plan(path: Path) -> tuple[Source, list[tuple[str, Needs]]]:
+    """The source of a plan, and the title and needs of each of its questions."""
     from sfumato.data import source
 
     spec = read_plan(path)
@@ -84,8 +84,8 @@ def _of_plan(path: Path) -> tuple[Source, list[tuple[str, Lattice]]]:
         where.name,
         where.version,
     )
-    lattices = [(question.title, question.needs(domain).lattice) for question in spec.questions]
-    return rows, lattices
+    needs = [(question.title, question.needs(domain)) for question in spec.questions]
+    return rows, needs
 
 
 def _of_file(

@@ -36,20 +36,13 @@ import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
-from sfumato.data.external_partitions import (
-    N_PARTITIONS,
-    PARTITION_BITS,
-    ExternalPartitions,
-    memory_limit,
-)
-from sfumato.data.persons import PersonTokens, normalized_ids
+from sfumato.data.external_partitions import PARTITION_BITS
+from sfumato.data.person_records import PersonRecords, person_numbers
+from sfumato.data.persons import normalized_ids
 from sfumato.lattice import DROPPED
 from sfumato.random import bits
 
 KEY_BYTES = 32
-MOST_SPLITS = 8
-"""A partition that is still too large after so many splits holds rows that are all kept."""
-
 _PRIORITY_BITS = 24  # how many bits of a sorting key are the priority's
 
 
@@ -141,14 +134,6 @@ def _disordered(columns: list[Array], order: Array) -> Array:
     return disordered
 
 
-def person_numbers(tokens: list[Array]) -> Array:
-    """Number the persons of rows that are sorted by person: int64 ndarray of shape (rows,)."""
-    is_new = np.zeros(len(tokens[0]), bool)
-    for word in tokens:
-        is_new[1:] |= word[1:] != word[:-1]
-    return np.cumsum(is_new)
-
-
 def _first_rows(persons: Array, counts: Array, rows_per_person: int) -> Array:
     """Indices of the first r rows that count, of each person: int64 ndarray of shape (kept,).
 
@@ -165,22 +150,18 @@ def _first_rows(persons: Array, counts: Array, rows_per_person: int) -> Array:
 # --- records ------------------------------------------------------------------------------------
 
 
-class Bounder:
+class Bounder(PersonRecords[list[list[Array]]]):
     """Remembers what bounding needs of each row until all rows were seen, then gives those kept.
 
     A record has 8 bytes for the person (16 for text), 8 for the priority, and 4 or 8 for each
-    lattice. Records beyond ``memory_limit()`` bytes go to a temporary file, partitioned by person.
-    One partition is read back at a time, and a large one is partitioned again.
+    lattice.
     """
 
     def __init__(self, key: bytes, rows_per_person: int) -> None:
+        super().__init__(key)
         self._priorities = Priorities(key)
-        self._tokens = PersonTokens(key)
         self._rows_per_person = rows_per_person
-        self._limit = memory_limit()
-        self._partitions = self._new_partitions(0)
         self._cell_fields: list[list[str]] = []  # of each lattice
-        self._token_fields: list[str] = []
 
     def add(self, persons: pa.Array, cells: list[list[Array]]) -> None:
         """Take a batch.
@@ -204,67 +185,24 @@ class Bounder:
             ids = ids.filter(pa.array(needed))
             priorities = priorities[needed]
             cells = [[integers[needed] for integers in packed] for packed in cells]
-        records = self._records(self._tokens.of(ids), priorities, cells)
-        self._partitions.add(_partition(records["p0"], 0), records)
-
-    def _records(self, tokens: list[Array], priorities: Array, cells: list[list[Array]]) -> Array:
-        self._token_fields = [f"p{i}" for i in range(len(tokens))]
         self._cell_fields = [
             [f"c{lattice}.{i}" for i in range(len(packed))] for lattice, packed in enumerate(cells)
         ]
-        columns = dict(zip(self._token_fields, tokens, strict=True))
-        columns["priority"] = priorities
-        for fields, packed in zip(self._cell_fields, cells, strict=True):
-            columns |= zip(fields, packed, strict=True)
-        dtype = [(field, column.dtype) for field, column in columns.items()]
-        records = np.empty(len(priorities), dtype)
-        for field, column in columns.items():
-            records[field] = column
-        return records
+        fields = {"priority": priorities}
+        for names, packed in zip(self._cell_fields, cells, strict=True):
+            fields |= zip(names, packed, strict=True)
+        self._add(ids, fields)
 
     def bounded(self) -> Iterator[list[list[Array]]]:
         """Give the packed cells of the rows that each lattice keeps, partition by partition.
 
         The records are forgotten.
         """
-        return self._drained(self._partitions, 0)
-
-    def close(self) -> None:
-        """Free memory and disk, whatever happened."""
-        self._partitions.close()
-
-    def _new_partitions(self, splits: int) -> ExternalPartitions:
-        # Split partitions share the memory with those that they are read from.
-        limit = self._limit // 2 if splits else self._limit
-        return ExternalPartitions(limit, lambda records: self._reduced(records, splits))
-
-    def _drained(self, partitions: ExternalPartitions, splits: int) -> Iterator[list[list[Array]]]:
-        partitions.settle()
-        most_bytes = max(self._limit // 4, 2**16)
-        for partition in range(N_PARTITIONS):
-            n_bytes = partitions.n_bytes(partition)
-            if splits < MOST_SPLITS and n_bytes > most_bytes:
-                yield from self._split(partitions, partition, splits + 1)
-            elif n_bytes:
-                records = np.concatenate(list(partitions.read(partition)))
-                yield self._kept_cells(records, splits)
-
-    def _split(
-        self, partitions: ExternalPartitions, partition: int, splits: int
-    ) -> Iterator[list[list[Array]]]:
-        """Partition a large partition again, by the next bits of the tokens."""
-        finer = self._new_partitions(splits)
-        try:
-            for records in partitions.read(partition, max(self._limit // 8, 2**15)):
-                fewer = self._reduced(records, splits - 1)
-                finer.add(_partition(fewer["p0"], splits), fewer)
-            yield from self._drained(finer, splits)
-        finally:
-            finer.close()
+        return self._all_finished()
 
     def _ranked(self, records: Array, splits: int) -> tuple[Array, Array]:
         """The order of the records by person and priority, and the persons' numbers in it."""
-        tokens = [np.ascontiguousarray(records[field]) for field in self._token_fields]
+        tokens = self._token_words(records)
         priorities = np.ascontiguousarray(records["priority"])
         # All tokens of a partition begin with the bits by which it was split.
         order = ranked(tokens, priorities, PARTITION_BITS * (splits + 1))
@@ -279,7 +217,7 @@ class Bounder:
             indices.append(order[_first_rows(persons, counts, self._rows_per_person)])
         return indices
 
-    def _kept_cells(self, records: Array, splits: int) -> list[list[Array]]:
+    def _finished(self, records: Array, splits: int) -> list[list[Array]]:
         indices = self._kept_indices(records, splits)
         return [
             [records[field][rows] for field in fields]
@@ -295,9 +233,3 @@ class Bounder:
         for rows in self._kept_indices(records, splits):
             is_kept[rows] = True
         return records[is_kept]
-
-
-def _partition(words: Array, splits: int) -> Array:
-    """The partition of each person after some splits: uint8 ndarray of shape (rows,)."""
-    next_bits = words << np.uint64(PARTITION_BITS * splits)
-    return (next_bits >> np.uint64(64 - PARTITION_BITS)).astype(np.uint8)

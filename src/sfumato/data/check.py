@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.data.axis_losses import AxisLosses, losses_of
 from sfumato.data.bounding import Bounder, fresh_key
@@ -40,7 +41,7 @@ NOT_UTF8_HINT = (
 @without_frames
 def check(
     source: Source,
-    questions: Sequence[tuple[str, Lattice]] | None = None,
+    questions: Sequence[tuple[str, Needs]] | None = None,
     progress: Progress | None = None,
 ) -> Check:
     """Read a table as questions would, in one pass, and count what they would lose.
@@ -50,8 +51,8 @@ def check(
     Parameters
     ----------
     source : Source
-    questions : sequence of pairs of str and Lattice, or None
-        Title and lattice of each question; None: one question of all axes of the domain.
+    questions : sequence of pairs of str and Needs, or None
+        Title and needs of each question; None: one question of all axes of the domain.
     progress : callable or None
         Called with the rows done, and all rows or None.
 
@@ -67,7 +68,7 @@ def check(
     reader = with_rows(source._reader, "a check")
     hints = tuple(dict.fromkeys(guarded_batches(reader.name, reader.hints)))
     try:
-        source.require([lattice for _, lattice in asked])
+        source.require([needs for _, needs in asked])
     except DataError as refusal:
         return Check(
             source.title, refused=str(refusal), hints=hints, limit=source.unit.rows_per_person
@@ -80,22 +81,23 @@ def check(
         table_pass.close()
 
 
-def _everything(source: Source) -> Lattice:
+def _everything(source: Source) -> Needs:
     one_bin = partial(grid_axis, cells=1)
-    return Lattice(tuple(axis.on_lattice(name, one_bin) for name, axis in source.domain.items()))
+    axes = tuple(axis.on_lattice(name, one_bin) for name, axis in source.domain.items())
+    return Needs(Lattice(axes), 1)
 
 
 class _TablePass:
     """One pass over a table, which counts what each axis and each question loses."""
 
     def __init__(
-        self, source: Source, reader: RowReader, asked: Sequence[tuple[str, Lattice]]
+        self, source: Source, reader: RowReader, asked: Sequence[tuple[str, Needs]]
     ) -> None:
         self._source = source
         self._reader = reader
         self._titles = [title for title, _ in asked]
-        self._lattices = [lattice for _, lattice in asked]
-        axes = dict.fromkeys(axis for lattice in self._lattices for axis in lattice.axes)
+        self._needs = [needs for _, needs in asked]
+        axes = dict.fromkeys(axis for needs in self._needs for axis in needs.columns)
         self._axes: dict[LatticeAxis, AxisLosses] = {axis: losses_of(axis) for axis in axes}
         self._losses = Losses()
         self._rows = 0
@@ -108,7 +110,7 @@ class _TablePass:
     def read(self, progress: Progress | None) -> None:
         """Read all rows."""
         reader = self._reader
-        columns = self._source._columns(self._lattices)
+        columns = self._source._columns(self._needs)
         all_rows = guarded(reader.name, reader.rows) if progress else None
         read = guarded_batches(reader.name, partial(reader.batches_noting, columns, self._losses))
         for batch in of_known_types(reader.name, columns, self._source.unit.person, read):
@@ -119,9 +121,10 @@ class _TablePass:
     def _add_batch(self, batch: pa.RecordBatch) -> None:
         self._rows += len(batch)
         has_cell = {axis: losses.add(batch[axis.name]) for axis, losses in self._axes.items()}
+        every_row = np.ones(len(batch), bool)
         counts = [
-            np.logical_and.reduce([has_cell[axis] for axis in lattice.axes])
-            for lattice in self._lattices
+            np.logical_and.reduce([every_row, *(has_cell[axis] for axis in needs.columns)])
+            for needs in self._needs
         ]
         if self._persons is not None:
             counts = self._add_persons(self._persons, batch, counts)
@@ -206,7 +209,7 @@ class _PersonCounter(Bounder):
         totals: list[list[int]] = self._totals.tolist()
         return totals
 
-    def _kept_cells(self, records: Array, splits: int) -> list[list[Array]]:
+    def _finished(self, records: Array, splits: int) -> list[list[Array]]:
         """Count the persons of one partition; no cell is wanted."""
         order, persons = self._ranked(records, splits)
         for question, fields in enumerate(self._cell_fields):

@@ -204,6 +204,14 @@ class CountingReader(Reader):
     from priorities that depend on that person's rows and the key alone.
     """
 
+    def supports(self, needs: Needs, unit: Unit) -> bool:
+        """Whether the engine can count this; asked before anything is charged.
+
+        As it stands: rows, under a limit on their number alone. An engine that counts persons, adds
+        up values or keeps limits by cell says so here.
+        """
+        return needs.holds_on_other_lattices(unit) and len(unit.person_columns) <= 1
+
     @abstractmethod
     def count(
         self,
@@ -212,11 +220,12 @@ class CountingReader(Reader):
         key: bytes,
         progress: Progress | None,
     ) -> list[Cube]:
-        """Count the rows in every cell of each lattice: one cube for each need, in order.
+        """Count what is needed on each lattice: one cube for each need, in order.
 
         Parameters
         ----------
         needs : sequence of Needs
+            Only such as it ``supports``.
         unit : Unit
             If ``unit.person`` is None, nobody's rows are cut. Otherwise rows without a person are
             dropped.

@@ -1,4 +1,4 @@
-"""Fill the cubes of all lattices in one scan of a table.
+"""Fill the cubes of all needs in one scan of a table.
 
 Memory: without a person column, the cubes and one batch, whatever the number of rows. A sparse cube
 holds its occupied cells and, while it grows, at most as many rows again. With an axis of keys, the
@@ -12,17 +12,17 @@ from functools import partial
 
 import pyarrow as pa
 
+from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.data.bounding import Bounder
-from sfumato.data.cell_counts import CellCounts, empty_counts
 from sfumato.data.column_types import of_known_types
 from sfumato.data.columns import Labels, numbers
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import KeyNumbers, with_sorted_keys
-from sfumato.data.packing import Packing
 from sfumato.data.reader import Columns, Progress, RowReader
-from sfumato.lattice import KeyAxis, LabelAxis, Lattice, LatticeAxis
+from sfumato.data.tallies import AllRows, BoundedRows, Cells, RowsOfEachPerson, Tally
+from sfumato.lattice import KeyAxis, LabelAxis, LatticeAxis
+from sfumato.privacy.unit import Unit
 
 CHUNK_ROWS = 2**16
 """How many rows are located at a time: temporary arrays then stay in the second-level cache."""
@@ -31,55 +31,61 @@ CHUNK_ROWS = 2**16
 def scan(
     reader: RowReader,
     columns: Columns,
-    lattices: Sequence[Lattice],
-    *,
-    person: str | None = None,
-    bounder: Bounder | None = None,
+    needs: Sequence[Needs],
+    unit: Unit,
+    key: bytes,
     progress: Progress | None = None,
 ) -> list[Cube]:
-    """Count every lattice in one pass over the columns named.
+    """Count all needs in one pass over the columns named: one cube for each, in order.
 
     Parameters
     ----------
     reader : RowReader
     columns : Columns
-        What the lattices need, and the person's column.
-    lattices : sequence of Lattice
-    person : str or None
-        The person's column.
-    bounder : Bounder or None
-        Bounds each person's rows; it is closed at the end. None: all rows are counted.
+        What the needs look at, and the person's column.
+    needs : sequence of Needs
+    unit : Unit
+        If it has no person, all rows are counted.
+    key : bytes of length 32
+        The secret that chooses what of each person is counted.
     progress : callable or None
         Called after each chunk with the rows done, and all rows or None.
     """
-    locator = RowLocator(lattices)
-    counts = [empty_counts(packing) for packing in locator.packings]
+    locator = RowLocator([axis for need in needs for axis in need.columns])
+    tallies = _tallies(needs, unit, key, locator)
     rows_done = 0
     all_rows = guarded(reader.name, reader.rows) if progress else None
     try:
-        for chunk in _chunks(reader, columns, person, locator):
-            packed = guarded(reader.name, partial(locator.packed_cells, chunk))
-            if bounder is None:
-                _count(counts, packed)
-            else:
-                narrowed = locator.narrowed(packed)
-                guarded(reader.name, partial(bounder.add, chunk[person], narrowed))
+        for chunk in _chunks(reader, columns, unit.person, locator):
+            cells = guarded(reader.name, partial(locator.cells, chunk))
+            for tally in tallies:
+                tally.count(guarded(reader.name, partial(tally.take, chunk, cells)))
             rows_done += len(chunk)
             if progress:
                 progress(rows_done, all_rows)
-        if bounder is not None:
-            for packed in guarded_batches(reader.name, bounder.bounded):
-                _count(counts, packed)
+        for tally in tallies:
+            for packed in guarded_batches(reader.name, tally.remaining):
+                tally.count(packed)
     finally:
-        # Also on Ctrl-C: the bounder may hold a temporary file.
-        if bounder is not None:
-            bounder.close()
-    return [with_sorted_keys(each.cube(), locator.key_numbers) for each in counts]
+        # Also on Ctrl-C: a tally may hold a temporary file.
+        for tally in tallies:
+            tally.close()
+    cubes = {index: cube for tally in tallies for index, cube in tally.cubes().items()}
+    return [with_sorted_keys(cubes[index], locator.key_numbers) for index in range(len(needs))]
 
 
-def _count(counts: Sequence[CellCounts], packed: list[list[Array]]) -> None:
-    for each, integers in zip(counts, packed, strict=True):
-        each.add(integers)
+def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes, locator: RowLocator) -> list[Tally]:
+    """What counts the needs: together where one choice of rows serves them all."""
+    of_rows = {i: need for i, need in enumerate(needs) if need.counted == "rows"}
+    of_numbers = {i: need for i, need in enumerate(needs) if need.counted == "rows of each person"}
+    tallies: list[Tally] = []
+    if of_rows and unit.person is None:
+        tallies.append(AllRows(of_rows))
+    elif of_rows:
+        tallies.append(BoundedRows(of_rows, unit, key))
+    if of_numbers:
+        tallies.append(RowsOfEachPerson(of_numbers, unit, key))
+    return tallies
 
 
 # --- chunks -------------------------------------------------------------------------------------
@@ -139,40 +145,24 @@ class RowLocator:
 
     Attributes
     ----------
-    packings : list of Packing
-        How the cells of each lattice are packed.
     key_numbers : dict of KeyAxis to KeyNumbers
         The keys that have occurred, of each axis of keys.
     """
 
-    def __init__(self, lattices: Sequence[Lattice]) -> None:
-        self._axes = list(dict.fromkeys(axis for lattice in lattices for axis in lattice.axes))
-        index_of = {axis: index for index, axis in enumerate(self._axes)}
-        self._axis_indices = [[index_of[axis] for axis in lattice.axes] for lattice in lattices]
+    def __init__(self, axes: Sequence[LatticeAxis]) -> None:
+        self._axes = list(dict.fromkeys(axes))
         self._labels = {axis: Labels(axis) for axis in self._axes if isinstance(axis, LabelAxis)}
         self.key_numbers = {axis: KeyNumbers() for axis in self._axes if isinstance(axis, KeyAxis)}
-        self.packings = [Packing(lattice) for lattice in lattices]
 
     @property
     def known_keys(self) -> int:
         """How many keys have occurred on the axis that has the most."""
         return max(map(len, self.key_numbers.values()), default=0)
 
-    def packed_cells(self, batch: pa.RecordBatch) -> list[list[Array]]:
-        """Give the packed cells of a batch on each lattice."""
+    def cells(self, batch: pa.RecordBatch) -> Cells:
+        """Give the cells of a batch on each axis: int64 ndarrays of shape (rows,)."""
         converted: dict[str, Array] = {}
-        cells = [self._cells(batch, axis, converted) for axis in self._axes]
-        return [
-            packing.pack([cells[index] for index in indices])
-            for packing, indices in zip(self.packings, self._axis_indices, strict=True)
-        ]
-
-    def narrowed(self, packed: list[list[Array]]) -> list[list[Array]]:
-        """Give packed cells in fewer bytes where they fit."""
-        return [
-            packing.narrowed(integers)
-            for packing, integers in zip(self.packings, packed, strict=True)
-        ]
+        return {axis: self._cells(batch, axis, converted) for axis in self._axes}
 
     def _cells(
         self, batch: pa.RecordBatch, axis: LatticeAxis, converted: dict[str, Array]

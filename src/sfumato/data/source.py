@@ -22,6 +22,7 @@ from sfumato.times import iso_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from sfumato.answers.counts import Needs
     from sfumato.cube import Cube
 
 
@@ -194,8 +195,8 @@ class Source:
         # No path and no name holds a zero character, so no name reads like another with a version.
         return label if self.version is None else f"{label}\0version {self.version}"
 
-    def require(self, lattices: Sequence[Lattice]) -> None:
-        """Refuse a table on which the lattices cannot be counted. Call it before any charge.
+    def require(self, needs: Sequence[Needs | Lattice]) -> None:
+        """Refuse a table on which the needs cannot be counted. Call it before any charge.
 
         It looks at the header or footer of each file and at the declared types of the columns,
         never at values.
@@ -203,13 +204,16 @@ class Source:
         Raises
         ------
         DataError
-            If the file cannot be read or is damaged, or a column is missing or of the wrong type.
+            If the file cannot be read or is damaged, a column is missing or of the wrong type, or
+            the engine cannot count one of the needs.
         UsageError
-            If a lattice has an axis that the domain does not have.
+            If a lattice has an axis that the domain does not have, or persons are to be counted
+            where no column names them.
         """
         from sfumato.data.external_partitions import memory_limit
 
-        columns = self._columns(lattices)
+        asked = [_as_need(need) for need in needs]
+        columns = self._columns(asked)
         parts = guarded(self._reader.name, self._reader.parts)
         schemas = [self._fitting_schema(part, columns) for part in parts]
         if (person := self.unit.person) is not None:
@@ -218,6 +222,20 @@ class Source:
         for name, column in columns.items():
             if column is not None and column.has_keys:
                 self._check_keys(name, [schema.field(name).type for schema in schemas])
+        self._check_engine(asked)
+
+    def _check_engine(self, needs: Sequence[Needs]) -> None:
+        """Refuse what an engine that counts by itself does not count."""
+        reader = self._reader
+        if not isinstance(reader, CountingReader):
+            return
+        for need in needs:
+            if not guarded(reader.name, partial(reader.supports, need, self.unit)):
+                raise DataError(
+                    f"counting {need.counted} of {reader.name}",
+                    "its engine does not count that, or not under these limits",
+                    "Give a file or a frame, or ask for rows under a limit on rows alone",
+                )
 
     def _fitting_schema(self, table: Reader, columns: dict[str, Column]) -> pa.Schema:
         """The schema of one table, if it has each column once and of a type that fits."""
@@ -258,11 +276,9 @@ class Source:
                 "Write the files with keys of one type, so that a key is the same in all of them",
             )
 
-    def _columns(self, lattices: Sequence[Lattice]) -> dict[str, Column]:
-        """The columns that the lattices need, and the person's."""
-        columns: dict[str, Column] = {
-            axis.name: axis for lattice in lattices for axis in lattice.axes
-        }
+    def _columns(self, needs: Sequence[Needs]) -> dict[str, Column]:
+        """The columns that are needed, and the person's."""
+        columns: dict[str, Column] = {axis.name: axis for need in needs for axis in need.columns}
         for name in columns:
             if name not in self.domain:
                 raise UsageError(
@@ -272,6 +288,12 @@ class Source:
                 )
         if self.unit.person is not None:
             columns.setdefault(self.unit.person, None)
+        elif any(need.counted != "rows" for need in needs):
+            raise UsageError(
+                "counting persons",
+                "no column names them",
+                'Give the source person="rider", the column that names the person',
+            )
         return columns
 
     def __repr__(self) -> str:
@@ -298,12 +320,12 @@ class Source:
 
 def count(
     source: Source,
-    lattices: Sequence[Lattice],
+    needs: Sequence[Needs | Lattice],
     progress: Progress | None = None,
     *,
     key: bytes | None = None,
 ) -> list[Cube]:
-    """Count the rows in every cell of each lattice, in one scan of the columns needed.
+    """Count what is needed, in one scan of the columns: one cube for each need, in order.
 
     The counts are true, and none of them may be published. Only a publisher that has charged for
     them should call this.
@@ -315,7 +337,9 @@ def count(
     Parameters
     ----------
     source : Source
-    lattices : sequence of Lattice
+    needs : sequence of Needs or Lattice
+        What is to be counted in the cells of each lattice. A lattice alone stands for the rows in
+        its cells.
     progress : callable or None
         Called after each chunk with the rows done, and all rows or None. These are private facts,
         for the custodian's screen only.
@@ -323,47 +347,48 @@ def count(
         The secret that chooses which rows a person keeps; None draws a fresh one. In two scans of
         one table with the same key, each person keeps the same rows.
 
+    Returns
+    -------
+    list of Cube
+
     Raises
     ------
     DataError
         As ``Source.require``; or if the file turns out to be damaged further on.
     """
-    from sfumato.data.bounding import Bounder, fresh_key
+    from sfumato.data.bounding import fresh_key
     from sfumato.data.scan import scan
 
-    source.require(lattices)
-    if not lattices:
+    asked = [_as_need(need) for need in needs]
+    source.require(asked)
+    if not asked:
         return []
-    unit = source.unit
     reader = source._reader
+    key = key or fresh_key()
     if isinstance(reader, CountingReader):
-        return _by_engine(reader, lattices, unit, key or fresh_key(), progress)
-    bounder = None if unit.person is None else Bounder(key or fresh_key(), unit.rows_per_person)
-    return scan(
-        reader,
-        source._columns(lattices),
-        lattices,
-        person=unit.person,
-        bounder=bounder,
-        progress=progress,
-    )
+        return _by_engine(reader, asked, source.unit, key, progress)
+    return scan(reader, source._columns(asked), asked, source.unit, key, progress)
+
+
+def _as_need(need: Needs | Lattice) -> Needs:
+    """What is to be counted on a lattice alone: rows."""
+    from sfumato.answers.counts import Needs
+
+    return Needs(need, need.size) if isinstance(need, Lattice) else need
 
 
 def _by_engine(
     reader: CountingReader,
-    lattices: Sequence[Lattice],
+    needs: Sequence[Needs],
     unit: Unit,
     key: bytes,
     progress: Progress | None,
 ) -> list[Cube]:
     """Let the engine count, and check that it counted on the lattices asked for."""
-    from sfumato.answers.counts import Needs
-
-    needs = [Needs(lattice, lattice.size) for lattice in lattices]
 
     def counted() -> list[Cube]:
         cubes = reader.count(needs, unit, key, progress)
-        if [cube.lattice for cube in cubes] != list(lattices):
+        if [cube.lattice for cube in cubes] != [need.lattice for need in needs]:
             raise DataError(
                 reader.name,
                 "its engine counted other cells than were asked for",

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from sfumato.answers.codec import UNREADABLE, to_bytes
+from sfumato.answers.counts import Needs
 from sfumato.answers.loading import stored_releases
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import Release
 from sfumato.data import Source, snapshot
 from sfumato.errors import InternalError, LedgerError, SfumatoError, UsageError, place_of
-from sfumato.lattice import Lattice
 from sfumato.ledger import Hold
 from sfumato.privacy.measures import CentralMeasure, Money
 from sfumato.publishing.account import PublisherAccount
-from sfumato.publishing.counting import Counting, ReleaseCounts
+from sfumato.publishing.counting import Counting
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.receipts import receipt_of, signed
 from sfumato.random.bits import Bits
@@ -45,7 +44,7 @@ class PlannedRelease:
         What each question may spend.
     used : list of measure
         What each question says that it spends of that: what the account is charged.
-    lattices : list of Lattice
+    needs : list of Needs
         What each question needs counted.
     money : tuple of two int
         The whole charge, in the account's units.
@@ -57,7 +56,7 @@ class PlannedRelease:
     plan: Plan
     costs: list[CentralMeasure]
     used: list[CentralMeasure]
-    lattices: list[Lattice]
+    needs: list[Needs]
     money: Money
     noise: Bits
     label: str = ""
@@ -115,14 +114,16 @@ class Answering:
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
     ) -> list[Release]:
         self.counting.begin(planned.label, planned.noise)
-        cubes = self.counting.cubes(planned.lattices, progress)
-        recount = partial(self.counting.cube, progress=progress)
+        cubes = self.counting.cubes(planned.needs, progress)
         charged = self._account.written(planned.money)
-        number = len(planned.lattices)
-        asked = zip(planned.plan.questions, cubes, planned.costs, planned.used, strict=True)
+        number = len(planned.needs)
+        counted = [
+            self.counting.release_counts(needs, cube, progress)
+            for needs, cube in zip(planned.needs, cubes, strict=True)
+        ]
+        asked = zip(planned.plan.questions, counted, planned.costs, planned.used, strict=True)
         answers: list[Release] = []
-        for i, (question, cube, cost, used) in enumerate(asked, 1):
-            counts = ReleaseCounts(cube, recount)
+        for i, (question, counts, cost, used) in enumerate(asked, 1):
             answer = question.answer(counts, self._source.unit, cost, planned.noise)
             _require_promised(question, answer, used)
             receipt = receipt_of(hold.entry, charged, self._source.title, f"{i} of {number}")

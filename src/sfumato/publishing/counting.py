@@ -6,10 +6,14 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from sfumato.answers.counts import Needs
 from sfumato.cube import Cube
 from sfumato.data import Source, count
 from sfumato.data.bounding import fresh_key
-from sfumato.errors import DataError
+from sfumato.domain import Domain
+from sfumato.errors import DataError, InternalError
 from sfumato.forking import renewed_in_children
 from sfumato.lattice import Lattice
 from sfumato.random.bits import Bits
@@ -43,7 +47,7 @@ class Counting:
     def _renew(self) -> None:
         """Begin anew, as a child process must: a thread of its parent may have been counting."""
         self.lock = threading.RLock()
-        self._cubes: list[Cube] = []
+        self._cubes: list[tuple[Needs, Cube]] = []
         self._counted: _Counted | None = None
         self._row_choice_key = b""
 
@@ -68,18 +72,20 @@ class Counting:
         self._cubes = []
         self._counted = _Counted(label, noise)
 
-    def cubes(self, lattices: list[Lattice], progress: Progress | None) -> list[Cube]:
-        """The counts on each lattice. One scan counts whatever no cube at hand can give.
+    def cubes(self, needs: list[Needs], progress: Progress | None) -> list[Cube]:
+        """The counts that each need names. One scan counts whatever no cube at hand can give.
 
         Raises
         ------
         DataError
             If the data were changed meanwhile: the answer would mix two states of them.
         """
-        missing = [lattice for lattice in dict.fromkeys(lattices) if self._cached(lattice) is None]
-        needed = _finest(missing)
+        asked = [_without_numbers(need) for need in needs]
+        missing = [need for need in dict.fromkeys(asked) if self._cached(need) is None]
+        needed = self._finest(missing)
         if needed:
-            self._cubes += count(self._source, needed, progress, key=self._row_choice_key)
+            cubes = count(self._source, needed, progress, key=self._row_choice_key)
+            self._cubes += zip(needed, cubes, strict=True)
             # The label is read again after the scan: the file may have been written to meanwhile.
             if self._counted is None or self._counted.label != self._source.label:
                 self._counted = None
@@ -88,24 +94,49 @@ class Counting:
                     "it was changed while it was read",
                     "Ask again when nobody writes to it",
                 )
-        found = [self._cached(lattice) for lattice in lattices]
+        found = [self._cached(need) for need in asked]
         return [cube for cube in found if cube is not None]
 
-    def cube(self, lattice: Lattice, progress: Progress | None) -> Cube:
-        """The counts on one lattice."""
-        return self.cubes([lattice], progress)[0]
+    def release_counts(self, needs: Needs, cube: Cube, progress: Progress | None) -> ReleaseCounts:
+        """The counts of one question, whose cube ``cubes`` gave."""
 
-    def _cached(self, lattice: Lattice) -> Cube | None:
-        return next((cube.on(lattice) for cube in self._cubes if cube.serves(lattice)), None)
+        def recount(lattice: Lattice) -> Cube:
+            return self.cubes([msgspec.structs.replace(needs, lattice=lattice)], progress)[0]
+
+        return ReleaseCounts(cube, recount if self._is_shared(needs) else None, self._source.domain)
+
+    def _is_shared(self, needs: Needs) -> bool:
+        """Whether its cube serves other lattices, and other questions on them."""
+        return needs.holds_on_other_lattices(self._source.unit)
+
+    def _cached(self, needs: Needs) -> Cube | None:
+        for counted, cube in self._cubes:
+            if counted == needs:
+                return cube
+            both_shared = self._is_shared(counted) and self._is_shared(needs)
+            if both_shared and cube.serves(needs.lattice):
+                return cube.on(needs.lattice)
+        return None
+
+    def _finest(self, needs: list[Needs]) -> list[Needs]:
+        """What is to be counted, without the lattices that another one refines.
+
+        Cubes on these follow from those on the others.
+        """
+        shared = [need.lattice for need in needs if self._is_shared(need)]
+        return [
+            need
+            for need in needs
+            if need.lattice not in shared
+            or not self._is_shared(need)
+            or not any(other != need.lattice and other.refines(need.lattice) for other in shared)
+        ]
 
 
-def _finest(lattices: list[Lattice]) -> list[Lattice]:
-    """The lattices that no other one refines: cubes on the others follow from theirs."""
-    return [
-        lattice
-        for lattice in lattices
-        if not any(other != lattice and other.refines(lattice) for other in lattices)
-    ]
+def _without_numbers(needs: Needs) -> Needs:
+    """What is to be counted, and nothing of the answer; without ``cells`` that say nothing new."""
+    cells = None if needs.cells == needs.lattice else needs.cells
+    return msgspec.structs.replace(needs, numbers=0, cells=cells)
 
 
 class ReleaseCounts:
@@ -118,20 +149,33 @@ class ReleaseCounts:
     ----------
     cube : Cube
         On the lattice that the question named beforehand.
-    recount : callable
-        Counts the same rows on another lattice.
+    recount : callable or None
+        Counts the same rows on another lattice. None: what bounds a person holds on the lattice of
+        the cube alone, and no other one is served.
+    domain : Domain or None
+        The public axes of the table.
     """
 
-    def __init__(self, cube: Cube, recount: Callable[[Lattice], Cube]) -> None:
+    def __init__(
+        self,
+        cube: Cube,
+        recount: Callable[[Lattice], Cube] | None,
+        domain: Domain | None = None,
+    ) -> None:
         self._cube = cube
         self._recount = recount
+        self.domain = domain
 
     @property
     def lattice(self) -> Lattice:
         return self._cube.lattice
 
     def serves(self, lattice: Lattice) -> bool:
-        return True
+        return self._recount is not None or lattice == self.lattice
 
     def on(self, lattice: Lattice) -> Cube:
+        if lattice == self.lattice:
+            return self._cube
+        if self._recount is None:
+            raise InternalError("These counts are bounded on their own lattice alone.")
         return self._cube.on(lattice) if self._cube.serves(lattice) else self._recount(lattice)

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import msgspec
 
+from sfumato.answers.counts import Needs
 from sfumato.answers.question import AnyQuestion, Question
 from sfumato.cube import DENSE_LIMIT
 from sfumato.domain import Domain
 from sfumato.errors import UsageError
-from sfumato.lattice import Lattice
 from sfumato.limits import require_plan
 from sfumato.numbers import GivenNumbers, fraction, positive
 from sfumato.privacy.allocation import share
@@ -60,8 +60,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return [Fraction(1)] * len(self.questions)
         return [fraction(part, "a share") for part in self.shares]
 
-    def needs(self, domain: Domain) -> list[Lattice]:
-        """The lattice of each question.
+    def needs(self, domain: Domain) -> list[Needs]:
+        """What each question needs counted.
 
         Raises
         ------
@@ -71,12 +71,12 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         needs = [question.needs(domain) for question in self.questions]
         numbers = sum(each.numbers for each in needs)
-        lattices = [each.lattice for each in needs]
-        # Equal lattices share one cube. Above the limit, a cube holds only the cells with rows.
-        dense = [lattice.size for lattice in set(lattices) if lattice.size <= DENSE_LIMIT]
-        counted = sum(dense)
+        # Equal needs share one cube. Above the limit, a cube holds only the cells with rows.
+        distinct = {msgspec.structs.replace(each, numbers=0) for each in needs}
+        dense = [each for each in distinct if each.lattice.size <= DENSE_LIMIT]
+        counted = sum(each.lattice.size * (1 + each.n_sums) for each in dense)
         require_plan(f"a plan of {len(self.questions)} questions", numbers, counted)
-        return lattices
+        return needs
 
     @property
     def title(self) -> str:

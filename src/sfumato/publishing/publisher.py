@@ -196,8 +196,8 @@ class Publisher:
             return check(self.source, None, progress)
         domain = self.source.domain
         asked = as_plan(question).questions
-        lattices = [(each.title, each.needs(domain).lattice) for each in asked]
-        return check(self.source, lattices, progress)
+        needs = [(each.title, each.needs(domain)) for each in asked]
+        return check(self.source, needs, progress)
 
     @overload
     def release(
@@ -283,7 +283,7 @@ class Publisher:
         plan = _as_stored(as_plan(question))
         planned = self._planned(plan, asked_cost(epsilon=epsilon, delta=delta, rho=rho))
         # What the schema shows to be unreadable is refused before the charge.
-        self.source.require(planned.lattices)
+        self.source.require(planned.needs)
         # The state of the data that the charge is for. If it is another one when the data are
         # counted, nothing is published.
         planned = replace(planned, label=self.source.label)

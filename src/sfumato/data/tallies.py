@@ -1,0 +1,141 @@
+"""What a scan counts of each chunk: all rows, each person's rows within limits, or persons.
+
+A tally serves several needs. Needs that count rows share one, so that one choice of a person's rows
+serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.answers.counts import Needs
+from sfumato.arrays import Array
+from sfumato.cube import Cube
+from sfumato.data.bounding import Bounder
+from sfumato.data.cell_counts import CellCounts, empty_counts
+from sfumato.data.packing import Packing
+from sfumato.data.row_numbers import RowNumbers
+from sfumato.lattice import EdgesAxis, GridAxis, LatticeAxis
+from sfumato.privacy.unit import Unit
+
+Cells: TypeAlias = Mapping[LatticeAxis, Array]
+"""The cells of a chunk on each axis: int64 ndarrays of shape (rows,)."""
+
+
+PackedRows: TypeAlias = list[list[Array]]
+"""What is to be counted: of each need, packed cells (see ``packing``)."""
+
+
+class Tally(Protocol):
+    """Counts some of the needs of a scan."""
+
+    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+        """Take a chunk, and give what of it can be counted at once; an empty list for nothing."""
+
+    def remaining(self) -> Iterator[PackedRows]:
+        """Give what had to wait until all rows were seen."""
+
+    def count(self, packed: PackedRows) -> None:
+        """Count what was given."""
+
+    def cubes(self) -> dict[int, Cube]:
+        """Give the cube of each need, by the need's index."""
+
+    def close(self) -> None:
+        """Free memory and disk, whatever happened."""
+
+
+class _Counted:
+    """The cells of some needs, and the counts of them."""
+
+    def __init__(self, needs: Mapping[int, Needs]) -> None:
+        self._packings = {index: Packing(need.lattice) for index, need in needs.items()}
+        self._counts: dict[int, CellCounts] = {
+            index: empty_counts(packing) for index, packing in self._packings.items()
+        }
+
+    def count(self, packed: PackedRows) -> None:
+        """Count what was given."""
+        if packed:
+            for counts, integers in zip(self._counts.values(), packed, strict=True):
+                counts.add(integers)
+
+    def cubes(self) -> dict[int, Cube]:
+        """Give the cube of each need, by the need's index."""
+        return {index: counts.cube() for index, counts in self._counts.items()}
+
+    def _packed(self, cells: Cells) -> PackedRows:
+        """The packed cells of a chunk on the lattice of each need."""
+        return [
+            packing.pack([cells[axis] for axis in packing.lattice.axes])
+            for packing in self._packings.values()
+        ]
+
+
+class AllRows(_Counted):
+    """Counts all rows: each of them is a person, or the custodian states the limit."""
+
+    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+        """Give all of a chunk."""
+        return self._packed(cells)
+
+    def remaining(self) -> Iterator[PackedRows]:
+        """Nothing waits."""
+        return iter(())
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class BoundedRows(_Counted):
+    """Counts each person's rows within the limits of the unit."""
+
+    def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
+        super().__init__(needs)
+        self._person = unit.person
+        self._bounder = Bounder(key, unit.rows_per_person)
+
+    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+        """Remember a chunk."""
+        packed = zip(self._packings.values(), self._packed(cells), strict=True)
+        narrowed = [packing.narrowed(integers) for packing, integers in packed]
+        self._bounder.add(chunk[self._person], narrowed)
+        return []
+
+    def remaining(self) -> Iterator[PackedRows]:
+        """Give the rows that are kept."""
+        return self._bounder.bounded()
+
+    def close(self) -> None:
+        """Free memory and disk."""
+        self._bounder.close()
+
+
+class RowsOfEachPerson(_Counted):
+    """Counts persons by their number of rows."""
+
+    def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
+        super().__init__(needs)
+        axes = {need.lattice.axes[0] for need in needs.values()}
+        self._axes = [axis for axis in axes if isinstance(axis, GridAxis | EdgesAxis)]
+        self._person = unit.person
+        self._numbers = RowNumbers(key)
+
+    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+        """Remember a chunk."""
+        self._numbers.add(chunk[self._person])
+        return []
+
+    def remaining(self) -> Iterator[PackedRows]:
+        """Locate each person's number of rows."""
+        for numbers in self._numbers.of_persons():
+            as_doubles = numbers.astype(np.float64)
+            yield self._packed({axis: axis.locate(as_doubles) for axis in self._axes})
+
+    def close(self) -> None:
+        """Free memory and disk."""
+        self._numbers.close()

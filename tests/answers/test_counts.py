@@ -1,0 +1,66 @@
+"""What a question may need counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sfumato.answers.counts import Needs, Summed
+from sfumato.cube import Cube
+from sfumato.errors import UsageError
+from sfumato.lattice import EdgesAxis, GridAxis, LabelAxis, Lattice
+from sfumato.privacy.limits import Limits
+from sfumato.privacy.unit import Unit
+
+X = GridAxis("x", 0.0, 4.0, 4)
+VALUE = GridAxis("wage", 0.0, 100.0, 100)
+KIND = LabelAxis("kind", ("a", "b"))
+
+
+def test_columns_are_those_of_cells_sums_and_limits_each_once() -> None:
+    needs = Needs(Lattice((X,)), 4, (Summed(VALUE),), cells=Lattice((X, KIND)))
+    assert needs.columns == (X, VALUE, KIND)
+
+
+def test_rows_of_each_person_look_at_no_column() -> None:
+    rows = Lattice((EdgesAxis("rows", (1.0, 2.0, 9.0)),))
+    assert Needs(rows, 2, counted="rows of each person").columns == ()
+
+
+@pytest.mark.parametrize(
+    ("lattice", "sums"),
+    [(Lattice((X, KIND)), ()), (Lattice((KIND,)), ()), (Lattice((X,)), (Summed(VALUE),))],
+)
+def test_rows_of_each_person_lie_on_one_axis_of_numbers(lattice: Lattice, sums: Any) -> None:
+    with pytest.raises(UsageError, match="one axis of numbers of rows"):
+        Needs(lattice, 4, sums, counted="rows of each person")
+
+
+def test_a_square_is_a_column_of_its_own() -> None:
+    needs = Needs(Lattice((X,)), 4, (Summed(VALUE), Summed(VALUE, squares=True)))
+    assert needs.n_sums == 3
+
+
+LIMITED = Unit(4, person="rider", limits=Limits(rows_per_cell=1))
+
+
+@pytest.mark.parametrize(
+    ("needs", "unit", "holds"),
+    [
+        (Needs(Lattice((X,)), 4), Unit(), True),
+        (Needs(Lattice((X,)), 4), Unit(4, person="rider"), True),
+        (Needs(Lattice((X,)), 4), LIMITED, False),
+        (Needs(Lattice((X,)), 4, (Summed(VALUE),)), Unit(), False),
+        (Needs(Lattice((X,)), 4, counted="persons"), Unit(4, person="rider"), False),
+        (Needs(Lattice((X,)), 4, counted="rows of each person"), Unit(4, person="p"), False),
+    ],
+)
+def test_only_rows_under_a_limit_on_rows_are_counted_on_other_lattices(
+    needs: Needs, unit: Unit, holds: bool
+) -> None:
+    assert needs.holds_on_other_lattices(unit) is holds
+
+
+def test_a_bare_cube_knows_no_domain() -> None:
+    assert Cube(Lattice((X,)), X.edges()[:-1].astype("int64")).domain is None
