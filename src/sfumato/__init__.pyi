@@ -48,6 +48,9 @@ from .local.bpm import BPM as BPM
 from .local.laplace import MultivariateLaplace as MultivariateLaplace
 from .pages import report as report
 from .partition.partition import Partition as Partition
+from .persons import PersonsRelease as PersonsRelease
+from .persons import Recommendation as Recommendation
+from .persons import recommend as recommend
 from .privacy.allocation import Shares as Shares
 from .privacy.guarantee import Guarantee as Guarantee
 from .privacy.measures import ZCDP as ZCDP

@@ -20,6 +20,7 @@ def test_every_question_is_audited():
         "Mean",
         "Sum",
         "Variance",
+        "Persons",
         "Histogram",
         "Quantiles",
         "KMeans",

@@ -17,7 +17,7 @@ from sfumato.answers.preview import Preview
 from sfumato.answers.question import AnyQuestion
 from sfumato.answers.release import CountsRelease, Release, accuracy_sentence
 from sfumato.audit.likelihoods import check_additive, pure_loss
-from sfumato.audit.runs import NotAdditive, count, of_question, published
+from sfumato.audit.runs import Mechanism, NotAdditive, count, of_question, published
 from sfumato.charts import style
 from sfumato.errors import UsageError
 from sfumato.pages import sections
@@ -34,10 +34,17 @@ DECIDED = (0, 40)
 """Values of the first draw, where it decides what comes next."""
 
 
+def unit_of(question: AnyQuestion) -> Unit:
+    """Two rows of a person; or, of a question about persons, all rows of one named by a column."""
+    if question.needs(LINE).counted == "rows of each person":
+        return Unit(person="who").of_all_rows
+    return FEW
+
+
 def answered(question: AnyQuestion, seed: int = 1) -> Release:
     """What a question answers about the rows above, from a public seed."""
     counts = count(ROWS, question.needs(LINE).lattice)
-    return question.answer(counts, FEW, COST, PublicSeed(seed))
+    return question.answer(counts, unit_of(question), COST, PublicSeed(seed))
 
 
 # --- questions ------------------------------------------------------------------------------------
@@ -90,7 +97,8 @@ def needs_public_things_only(question: AnyQuestion) -> None:
     needs = question.needs(LINE)
     assert isinstance(needs, Needs)
     assert needs == question.needs(LINE)
-    assert set(needs.lattice.names) <= set(LINE)
+    # Numbers of rows are counted on an axis that is no column.
+    assert needs.counted == "rows of each person" or set(needs.lattice.names) <= set(LINE)
     assert needs.numbers >= 1
 
 
@@ -101,10 +109,11 @@ def holds_no_more_than_it_said(question: AnyQuestion) -> None:
 
 def previews_alike(question: AnyQuestion) -> None:
     """A preview is the same every time, spends at most the cost it is given, and states both."""
-    preview = question.preview(LINE, FEW, COST, len(ROWS))
+    unit = unit_of(question)
+    preview = question.preview(LINE, unit, COST, len(ROWS))
     assert isinstance(preview, Preview)
-    assert to_bytes(preview) == to_bytes(question.preview(LINE, FEW, COST, len(ROWS)))
-    assert preview.unit == FEW
+    assert to_bytes(preview) == to_bytes(question.preview(LINE, unit, COST, len(ROWS)))
+    assert preview.unit == unit
     spent = total_of(preview.cost)
     given = total_of(COST)
     assert all(part <= whole for part, whole in zip(spent, given, strict=True))
@@ -118,7 +127,7 @@ def previews_its_accuracy(question: AnyQuestion) -> None:
     Counts of which the number is known are exactly as accurate. If the preview depends on the
     number of rows, nothing is certain beforehand, and nothing is asserted.
     """
-    previews = [question.preview(LINE, FEW, COST, rows) for rows in (None, 1, 10**6)]
+    previews = [question.preview(LINE, unit_of(question), COST, rows) for rows in (None, 1, 10**6)]
     release = answered(question)
     if not (release.states_accuracy and all(preview.states_accuracy for preview in previews)):
         return
@@ -144,9 +153,9 @@ def _accuracy(preview: Preview, simultaneous: bool) -> float | None:
 def spends_what_it_says(question: AnyQuestion) -> None:
     """The guarantee is the one previewed, for the unit asked for, and stamped as not private."""
     release = answered(question)
-    assert release.guarantee.measure == question.preview(LINE, FEW, COST).cost
+    assert release.guarantee.measure == question.preview(LINE, unit_of(question), COST).cost
     assert release.cost == release.guarantee.measure
-    assert release.guarantee.unit == FEW
+    assert release.guarantee.unit == unit_of(question)
     assert not release.guarantee.private
     assert release.receipt is None
 
@@ -158,10 +167,16 @@ def draws_from_the_noise_it_is_given(question: AnyQuestion) -> None:
     assert any(first != to_bytes(answered(question, seed)) for seed in range(2, 12))
 
 
+def of_one_row(question: AnyQuestion) -> Mechanism:
+    """The question's code, asked where a person is one row of the data set."""
+    unit = unit_of(question) if unit_of(question).person is not None else Unit()
+    return of_question(question, LINE, unit, COST)
+
+
 def survives_the_exact_audit(question: AnyQuestion) -> None:
     """Where the exact audit applies, the loss between neighbours is at most the cost."""
     if is_additive(question):
-        loss = pure_loss(of_question(question, LINE, Unit(), COST), PAIRS, DECIDED).loss
+        loss = pure_loss(of_one_row(question), PAIRS, DECIDED).loss
         assert loss <= float(COST.epsilon) * (1 + 1e-9)
 
 
@@ -172,7 +187,7 @@ def is_additive(question: AnyQuestion) -> bool:
     samples.
     """
     try:
-        check_additive(of_question(question, LINE, Unit(), COST), PAIRS[0][0], DECIDED)
+        check_additive(of_one_row(question), PAIRS[0][0], DECIDED)
     except NotAdditive:
         return False
     return True

@@ -42,6 +42,7 @@ ROOMS = (
     "histogram",
     "mechanisms",
     "partition",
+    "persons",
     "quantiles",
     "streaming",
 )

@@ -48,6 +48,7 @@ CHARTS = {
     "clusters",
     "quantiles",
     "maps",
+    "persons",
     "heat",
     "risk",
     "windows",

@@ -81,6 +81,11 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return ""
 
     @property
+    def facts(self) -> tuple[str, ...]:
+        """What it says in sentences, for a screen or a page; none where its numbers say it all."""
+        return ()
+
+    @property
     def cost(self) -> CentralMeasure:
         """What was spent for it: its guarantee, which is that of a trusted curator."""
         measure = self.guarantee.measure

@@ -39,6 +39,10 @@ COMMANDS = {
         "sfumato.cli.partition",
         "Publish a map: cells of numeric columns of one file, and their counts.",
     ),
+    "persons": (
+        "sfumato.cli.persons",
+        "Publish how many persons there are, and how many rows each has.",
+    ),
     "preview": (
         "sfumato.cli.plans",
         "Show the cost and accuracy of a plan without reading the data.",

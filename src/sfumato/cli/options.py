@@ -165,17 +165,27 @@ def _with_options(
 # --- source and account ---
 
 
-def source_options(optional: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def source_options(
+    optional: bool = False, *, optional_axes: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """FILE, its axes, its persons and the account, for commands that ask about one file.
 
     Parameters
     ----------
     optional : bool
         Whether the command has something to say without a file and axes.
+    optional_axes : bool
+        Whether it has something to say of a file without axes.
     """
     options = [
         click.argument("file", type=click.Path(path_type=Path), required=not optional),
-        click.option("--axis", "axes", multiple=True, required=not optional, help=AXIS_HELP),
+        click.option(
+            "--axis",
+            "axes",
+            multiple=True,
+            required=not (optional or optional_axes),
+            help=AXIS_HELP,
+        ),
         click.option("--person", help=PERSON_HELP),
         click.option(
             "--rows-per-person",

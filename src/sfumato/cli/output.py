@@ -138,6 +138,8 @@ def _show_release(release: Release) -> None:
     frame = _for_people(release.to_frame())
     columns = [column.to_pylist() for column in frame.columns]
     table(frame.column_names, list(zip(*columns, strict=True)), release.title)
+    for fact in release.facts:
+        talk(fact)
     talk(accuracy_sentence(release) or "It states no accuracy.")
     talk(release.guarantee.counted)
     talk(release.guarantee.sentence())

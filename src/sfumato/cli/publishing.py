@@ -94,7 +94,7 @@ def publish(settings: PublishSettings, domain: Domain, question: Question[R]) ->
     source = settings.source(domain)
     # An account is bound to its person column for good, so that a misspelt column has to be found
     # before the account is opened.
-    source.require([question.needs(source.domain).lattice])
+    source.require([question.needs(source.domain)])
     answer, remaining = _released(settings, source, question)
     paid = "Nothing was spent: this is the stored answer. " if answer.replayed else ""
     show_releases(

@@ -168,11 +168,13 @@ def _frame(release: Release) -> Frame:
 
 
 def _facts(release: Release, frame: Frame) -> tuple[str, ...]:
-    """Two sentences about counts: the largest one, and how many can be told from 0.
+    """What a release says in sentences; else, of counts, the largest and how many are not 0.
 
     The intervals are those that hold for all counts at once, because the largest count was picked
     after looking at all.
     """
+    if release.facts:
+        return release.facts
     counts = np.asarray(release.values).reshape(-1)
     if not isinstance(release, CountsRelease) or not set(TAIL) <= set(frame) or not counts.size:
         return ()

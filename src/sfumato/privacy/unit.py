@@ -192,6 +192,15 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, rows_per_person=cells, limits=limits)
 
     @property
+    def of_all_rows(self) -> Unit:
+        """The unit of an answer to which each person adds once, whatever number of rows they have.
+
+        >>> str(Unit(12, person="rider").of_all_rows)
+        'any one rider with any number of rows, added or removed'
+        """
+        return Unit(MOST_ROWS, self.neighbours, self.person, period=self.period)
+
+    @property
     def counted(self) -> str:
         """The rows that an answer is about, in words: a statement of accuracy is true of these, and
         names them.
@@ -201,6 +210,8 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         if self.person is None:
             return "the rows counted"
+        if self.rows_per_person == MOST_ROWS and not self.by_cell:
+            return f"all rows that name a {self.who}"
         return f"the rows counted (at most {self.rows_per_person:,} a {self.who}{self._further})"
 
     @property
@@ -213,6 +224,8 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __str__(self) -> str:
         rows = "one row" if self.rows_per_person == 1 else f"{self.rows_per_person:,} rows"
         who = f"any one {self.who} contributing at most {rows}{self._further}"
+        if self.rows_per_person == MOST_ROWS and not self.by_cell:
+            who = f"any one {self.who} with any number of rows"
         change = "replaced by another" if self.neighbours == "replace" else "added or removed"
         return f"{who}, {change}"
 

@@ -17,6 +17,7 @@ from sfumato.audit.subjects import (
     examples,
     histograms,
     partitions,
+    persons,
     publishing,
     selections,
 )
@@ -24,12 +25,22 @@ from sfumato.audit.subjects.subject import Subject
 
 __all__ = ["SUBJECTS", "Subject", "asked", "every"]
 
-MODULES = (histograms, aggregates, partitions, selections, clusters, counters, devices, publishing)
+MODULES = (
+    histograms,
+    aggregates,
+    persons,
+    partitions,
+    selections,
+    clusters,
+    counters,
+    devices,
+    publishing,
+)
 SUBJECTS: tuple[Subject, ...] = tuple(
     subject for module in MODULES for subject in module.subjects()
 )
 """The library's own subjects, in the order in which they are shown."""
-WITH_QUESTIONS = (histograms, aggregates, partitions, selections, clusters)
+WITH_QUESTIONS = (histograms, aggregates, persons, partitions, selections, clusters)
 
 
 def asked() -> frozenset[type[AnyQuestion]]:

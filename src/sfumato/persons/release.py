@@ -1,0 +1,305 @@
+"""The answer: how many persons have how many rows, and what follows for every limit on rows."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from sfumato.answers.estimate import Estimate, error_probability
+from sfumato.answers.release import CountsRelease
+from sfumato.arrays import Array
+from sfumato.domain import Categories, Domain, Interval, Keys
+from sfumato.errors import UsageError, shown
+from sfumato.mechanisms.noise import Law
+from sfumato.numbers import Exactly
+from sfumato.persons.bins import LARGEST, bin_names, lower_ends, upper_ends
+from sfumato.persons.distribution import Distribution, estimated
+from sfumato.persons.noise_sums import plain_sum_half_width
+from sfumato.persons.share import share_bounds
+from sfumato.privacy.unit import Unit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+
+class PersonsRelease(
+    CountsRelease,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    tag="persons-release",
+    forbid_unknown_fields=True,
+):
+    """How many persons have how many rows, with noise on each number of persons.
+
+    Attributes
+    ----------
+    most_rows : int or None
+        The public bound on a person's rows. Persons with more are counted in the last bin.
+    domain : tuple of pairs of a name and an axis
+        The public axes of the source, for ``sf.recommend``; empty where they are not known.
+    counts : int64 ndarray of shape (bins,)
+        Noisy numbers of persons; they may be negative.
+    law : DiscreteLaplace or DiscreteGaussian
+        The noise on each of them, independent of the others.
+    """
+
+    noun: ClassVar[str] = "number of persons"
+
+    most_rows: int | None
+    domain: tuple[tuple[str, Interval | Categories | Keys], ...]
+    counts: Array
+    law: Law
+
+    def __post_init__(self) -> None:
+        if self.counts.shape != (len(upper_ends(self.most_rows)),):
+            obstacle = "its numbers of persons do not fit its bins"
+            raise UsageError("numbers of persons", obstacle, "Load a file that release.save wrote")
+
+    @property
+    def title(self) -> str:
+        return f"Rows of each {self.unit.who}"
+
+    @property
+    def unit(self) -> Unit:
+        """What one person can change, as the source states it."""
+        return self.guarantee.unit
+
+    @property
+    def noise(self) -> Law:
+        """The law of the noise on each number of persons."""
+        return self.law
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """How many persons there are, and what some limits leave out."""
+        everyone = self.persons()
+        first = (
+            f"There are {everyone.low:,.0f} to {everyone.high:,.0f} persons (each one "
+            f"{self.unit.who}), with 95% confidence."
+        )
+        return (first, *map(self.sentence, self._telling_limits()))
+
+    @property
+    def limits(self) -> Array:
+        """The largest number of rows in each bin: int64 ndarray of shape (bins,).
+
+        Without ``most_rows`` the last bin has no end, and ``limits`` is one number shorter.
+        """
+        ends = np.array(upper_ends(self.most_rows), np.int64)
+        return ends if self.most_rows is not None else ends[:-1]
+
+    # --- what follows -----------------------------------------------------------------------------
+
+    def persons(self, confidence: Exactly = "0.95") -> Estimate:
+        """How many persons there are.
+
+        Parameters
+        ----------
+        confidence : number in (0, 1)
+        """
+        return self._persons_from(0, len(self.counts), confidence)
+
+    def affected(self, limit: int, confidence: Exactly = "0.95") -> Estimate:
+        """How many persons have more rows than a limit, and would lose some.
+
+        Parameters
+        ----------
+        limit : int
+            Rows per person. At the end of a bin the interval is narrowest.
+        confidence : number in (0, 1)
+
+        Raises
+        ------
+        UsageError
+            If the limit is not a whole number from 1 on.
+        """
+        limit = self._limit(limit)
+        ends = np.array(upper_ends(self.most_rows), np.int64)
+        # Bins that lie above the limit altogether, and those that lie above it at least in part.
+        above = int(np.searchsorted(lower_ends(self.most_rows), limit, side="right"))
+        reaching = int(np.searchsorted(ends, limit, side="right"))
+        return self._persons_from(above, len(self.counts), confidence, reaching)
+
+    def kept(self, limit: int, confidence: Exactly = "0.95") -> Estimate:
+        """Which share of the rows a limit on rows per person keeps.
+
+        The interval holds however many persons there are, if nobody has more than ``most_rows``
+        rows.
+
+        Parameters
+        ----------
+        limit : int
+            Rows per person, from 1 to ``most_rows``.
+        confidence : number in (0, 1)
+
+        Raises
+        ------
+        UsageError
+            If the question stated no ``most_rows``, or the limit lies above it.
+        """
+        most_rows = self.require_most_rows("the share of rows that a limit keeps")
+        limit = self._limit(limit)
+        if limit > most_rows:
+            raise UsageError(
+                f"the share of rows kept at a limit of {limit:,}",
+                f"the question stated that nobody has more than {most_rows:,} rows",
+                f"Ask for a limit of at most {most_rows:,}, or ask sf.Persons again",
+            )
+        alpha = error_probability(confidence)
+        lowest, highest = self._ends
+        low, high = share_bounds(self.counts, lowest, highest, self.law, limit, alpha)
+        value = float(np.clip(self.distribution.kept(limit), low, high))
+        known = low > limit / most_rows or high < 1
+        return Estimate(value, low, high, 1 - alpha, self.about, known)
+
+    @cached_property
+    def distribution(self) -> Distribution:
+        """The estimated numbers of rows that every limit leaves out."""
+        self.require_most_rows("what limits leave out")
+        lowest, highest = self._ends
+        return estimated(self.counts, lowest, highest, self.law)
+
+    def require_most_rows(self, asked: str) -> int:
+        """The public bound on a person's rows.
+
+        Raises
+        ------
+        UsageError
+            If the question did not state one.
+        """
+        if self.most_rows is None:
+            raise UsageError(
+                asked,
+                "without a bound on a person's rows, a few persons may have nearly all of them",
+                "Ask sf.Persons(most_rows=1000), with a bound that is publicly known",
+            )
+        return self.most_rows
+
+    @property
+    def _ends(self) -> tuple[Array, Array]:
+        return lower_ends(self.most_rows), np.array(upper_ends(self.most_rows), np.int64)
+
+    def _limit(self, limit: object) -> int:
+        if isinstance(limit, np.integer):
+            limit = int(limit)
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST:
+            raise UsageError(
+                f"a limit of {shown(limit)} rows per person",
+                "a limit is a whole number from 1 to 10^9",
+                "Give a number such as 100",
+            )
+        if self.most_rows is None and limit > int(self.limits[-1]):
+            raise UsageError(
+                f"a limit of {limit:,} rows per person",
+                f"without most_rows, persons with more than {int(self.limits[-1]):,} rows are "
+                "counted together",
+                "Ask sf.Persons(most_rows=...) with a larger bound",
+            )
+        return limit
+
+    def _persons_from(
+        self, first: int, stop: int, confidence: Exactly, reaching: int | None = None
+    ) -> Estimate:
+        """The number of persons in the last bins.
+
+        The lower end is of the bins from ``first`` on, the upper end of those from ``reaching`` on,
+        where a limit lies within a bin.
+        """
+        alpha = error_probability(confidence)
+        wider = first if reaching is None else reaching
+        fewest = int(self.counts[first:stop].sum())
+        most = int(self.counts[wider:stop].sum())
+        low = fewest - plain_sum_half_width(self.law, stop - first, alpha)
+        high = most + plain_sum_half_width(self.law, stop - wider, alpha)
+        low = max(low, 0)
+        high = max(high, low)
+        value = int(np.clip(round((fewest + most) / 2), low, high))
+        return Estimate(value, low, high, 1 - alpha, self.about)
+
+    # --- forms ------------------------------------------------------------------------------------
+
+    def to_frame(self) -> pa.Table:
+        """One row per bin: what each limit at the end of a bin leaves out.
+
+        ``rows`` names the bin; ``count``, ``low`` and ``high`` are the noisy number of persons in
+        it and its 95% interval. ``limit`` is the largest number of rows in the bin: ``affected`` is
+        how many persons have more, and ``kept`` the share of rows that the limit keeps, each with
+        its 95% interval. ``kept`` is null where no ``most_rows`` was stated.
+        """
+        import pyarrow as pa
+
+        low, high = self.interval("0.95")
+        limits: list[int | None] = [int(limit) for limit in self.limits]
+        limits += [None] * (len(self.counts) - len(limits))
+        affected = [None if limit is None else self.affected(limit) for limit in limits]
+        kept = [
+            None if limit is None or self.most_rows is None else self.kept(limit)
+            for limit in limits
+        ]
+        columns: dict[str, object] = {
+            "rows": bin_names(self.most_rows),
+            "count": self.counts,
+            "low": low,
+            "high": high,
+            "limit": pa.array(limits, pa.int64()),
+        }
+        for name, estimates, kind in (
+            ("affected", affected, pa.int64()),
+            ("kept", kept, pa.float64()),
+        ):
+            columns[name] = pa.array([each and each.value for each in estimates], kind)
+            columns[f"{name}_low"] = pa.array([each and each.low for each in estimates], kind)
+            columns[f"{name}_high"] = pa.array([each and each.high for each in estimates], kind)
+        return pa.table(columns)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw which share of the rows each limit keeps; without ``most_rows``, how many persons
+        each limit affects. The band is the 95% interval.
+        """
+        from sfumato.charts import persons
+
+        return persons.draw(self, ax)
+
+    # --- in later answers -------------------------------------------------------------------------
+
+    def sentence(self, limit: int) -> str:
+        """How much a limit on rows per person leaves out, for pages about other answers."""
+        who = self.unit.who
+        affected = self.affected(limit)
+        everyone = self.persons()
+        said = (
+            f"At most {limit:,} rows of each {who} are counted: {affected.low:,.0f} to "
+            f"{affected.high:,.0f} of about {everyone.value:,.0f} have more"
+        )
+        if self.most_rows is None:
+            return f"{said}, with 95% confidence."
+        kept = self.kept(min(limit, self.most_rows))
+        return (
+            f"{said}; at least {np.floor(float(kept.low) * 1000) / 10:.1f}% of the rows are kept "
+            f"if nobody has more than {self.most_rows:,} rows; each with 95% confidence."
+        )
+
+    def _telling_limits(self) -> list[int]:
+        """Ends of bins at which about half, nine tenths and all persons keep all rows."""
+        beyond = np.cumsum(self.counts[::-1])[::-1]
+        everyone = max(int(beyond[0]), 1)
+        # Of the persons in bins after each end; the last bin has none after it.
+        after = np.append(beyond[1:], 0)[: len(self.limits)]
+        telling = [int(np.argmax(after <= share * everyone)) for share in (0.5, 0.1, 0.01)]
+        return [int(self.limits[at]) for at in dict.fromkeys(telling)]
+
+    def domain_of_source(self) -> Domain | None:
+        """The public axes of the source, where they are known."""
+        return Domain(dict(self.domain)) if self.domain else None
+
+
+def counted_persons(unit: Unit) -> str:
+    """Which rows an answer about persons is about, in words."""
+    return (
+        f"All rows that name a {unit.who} are counted, before any limit on rows per person. Rows "
+        f"without one are not. Each {unit.who} is counted once, by its number of rows."
+    )
