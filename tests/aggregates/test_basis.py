@@ -13,7 +13,7 @@ from sfumato.mechanisms.noise import DiscreteLaplace
 from sfumato.random import PublicSeed
 
 
-@pytest.mark.parametrize("name", ["pair", "quadratic"])
+@pytest.mark.parametrize("name", ["pair", "quadratic", "hats"])
 @pytest.mark.parametrize("points", [1, 2, 3, 120, 2**16])
 @pytest.mark.parametrize("multiple", [1, 7])
 def test_functions_add_up_and_give_back_the_value(name: str, points: int, multiple: int) -> None:
@@ -24,32 +24,44 @@ def test_functions_add_up_and_give_back_the_value(name: str, points: int, multip
     assert (found.sum(axis=1) == basis.unity).all()
     for value, row in zip(x.tolist(), found.tolist(), strict=True):
         weighted = sum(Fraction(w) * f for w, f in zip(basis.weights.tolist(), row, strict=True))
-        assert weighted == Fraction(value, points) * basis.unity
+        # The knots of hats are exact integers; divided by R they are rounded to doubles.
+        expected = Fraction(value, points) * basis.unity
+        assert abs(weighted - expected) <= (1e-15 * expected if name == "hats" else 0)
     if name == "quadratic":
         squares = [Fraction(value, points) ** 2 * basis.unity for value in x.tolist()]
         assert squares == [row[2] for row in found.tolist()]
 
 
 def test_one_row_moves_the_sums_by_exactly_m_in_l1_and_at_most_m_in_l2() -> None:
-    for basis in (Basis("pair", 8), Basis("quadratic", 8)):
+    for basis in (Basis("pair", 8), Basis("quadratic", 8), Basis("hats", 8)):
         found = basis.functions(np.arange(9)).astype(float)
         assert np.abs(found).sum(axis=1).tolist() == [basis.unity] * 9
         assert np.sqrt((found**2).sum(axis=1)).max() == basis.unity
 
 
 def test_two_rows_that_replace_each_other_move_the_sums_by_at_most_root_2_m_in_l2() -> None:
-    for basis in (Basis("pair", 8), Basis("quadratic", 8)):
+    for basis in (Basis("pair", 8), Basis("quadratic", 8), Basis("hats", 8)):
         found = basis.functions(np.arange(9)).astype(float)
         apart = found[:, None, :] - found[None, :, :]
         assert np.sqrt((apart**2).sum(axis=2)).max() == pytest.approx(np.sqrt(2) * basis.unity)
 
 
-def test_the_pair_has_no_squares() -> None:
-    with pytest.raises(ValueError, match="second moments"):
-        _ = Basis("pair", 3).squares
+def test_the_pair_and_hats_have_no_squares() -> None:
+    for name in ("pair", "hats"):
+        with pytest.raises(ValueError, match="second moments"):
+            _ = Basis(name, 3).squares
 
 
-@pytest.mark.parametrize("name", ["pair", "quadratic"])
+@pytest.mark.parametrize("points", [1, 2, 3, 7, 120, 129, 1000, 2**16, 2**20 - 1])
+def test_knots_of_hats_double_and_end_at_most_an_eighth_beyond_the_range(points: int) -> None:
+    knots = Basis("hats", points).knots
+    assert knots[0] == 0
+    assert (knots[2:] == 2 * knots[1:-1]).all()
+    assert points <= knots[-1] <= points * 9 / 8
+    assert len(knots) >= 2
+
+
+@pytest.mark.parametrize("name", ["pair", "quadratic", "hats"])
 @pytest.mark.parametrize("points", [1, 2, 120, 2**16])
 @pytest.mark.parametrize("unity", [0, 1, 3, 100, 2**20, 2**48])
 def test_a_basis_stays_within_the_unity_that_its_noise_allows(
@@ -62,7 +74,8 @@ def test_a_basis_stays_within_the_unity_that_its_noise_allows(
     assert found.unity <= unity
     assert found.points <= points
     coarser = found.points < points
-    assert not coarser or Basis(name, found.points + 1).unity > unity
+    # Hats need an M of about half of R. Their R is at most the M that is allowed.
+    assert not coarser or name == "hats" or Basis(name, found.points + 1).unity > unity
     # Where there is room, noise is finer than 2^-16 of a row.
     assert found.unity >= min(FINE, unity // 2)
 

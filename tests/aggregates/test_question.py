@@ -95,13 +95,20 @@ def test_an_epsilon_can_be_chosen_for_a_mean() -> None:
 # Exact audits: each basis spends its whole claim, and no more, on all small neighbouring data sets.
 SMALL_DOMAIN = sf.Domain(g=sf.Interval(0, 2, step=1), x=sf.Interval(0, 3, step=1))
 UNIVERSE: Rows = ((0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (1.0, 2.0))
+FIVE_VALUES = sf.Domain(g=sf.Interval(0, 2, step=1), x=sf.Interval(0, 5, step=1))
+FAR_UNIVERSE: Rows = ((0.0, 0.0), (0.0, 4.0), (1.0, 3.0))
 UNITS = [sf.Unit(r, relation) for r, relation in product((1, 2), ("add-remove", "replace"))]
 KINDS = [sf.Mean, sf.Sum, sf.Variance]
 
 
-def mechanism(question: sf.Question, unit: sf.Unit, cost: CentralMeasure) -> Mechanism:
+def mechanism(
+    question: sf.Question,
+    unit: sf.Unit,
+    cost: CentralMeasure,
+    domain: sf.Domain = SMALL_DOMAIN,
+) -> Mechanism:
     """The production code from rows to the published integers."""
-    lattice = question.needs(SMALL_DOMAIN).lattice
+    lattice = question.needs(domain).lattice
 
     def run(rows: Rows, noise: Bits) -> Published:
         release = question.answer(Rescanned(rows, lattice), unit, cost, noise)
@@ -121,6 +128,18 @@ def test_epsilon_is_spent_exactly(kind: type, unit: sf.Unit) -> None:
     assert half > 1.9
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_hats_spend_epsilon_exactly(unit: sf.Unit) -> None:
+    """Values 0 to 4 have the knots 0, 1, 2 and 4: one value, 3, lies between two of them."""
+    cost = sf.PureDP("1")
+    pairs = neighbours(FAR_UNIVERSE, unit, others=1 if unit.rows_per_person == 1 else 0)
+    question = sf.Mean("x", by="g", clip="auto")
+    loss = pure_loss(mechanism(question, unit, cost, FIVE_VALUES), pairs).loss
+    assert 0.99 <= loss <= 1 + 1e-9
+    less = mechanism(question, unit, less_noise(cost, 2), FIVE_VALUES)
+    assert pure_loss(less, pairs).loss > 1.9
+
+
 @pytest.mark.parametrize("unit", UNITS[::3], ids=str)
 def test_rho_is_never_exceeded(unit: sf.Unit) -> None:
     cost = sf.ZCDP("0.5")
@@ -128,3 +147,7 @@ def test_rho_is_never_exceeded(unit: sf.Unit) -> None:
     for kind in (sf.Mean, sf.Variance):
         loss = renyi_loss(mechanism(kind("x", by="g"), unit, cost), pairs, (1.5, 8.0)).loss
         assert 0.98 * 0.5 <= loss <= 0.5 * (1 + 1e-9)
+    pairs = neighbours(FAR_UNIVERSE[:2], unit, others=0)
+    hats = mechanism(sf.Mean("x", by="g", clip="auto"), unit, cost, FIVE_VALUES)
+    loss = renyi_loss(hats, pairs, (1.5, 8.0)).loss
+    assert 0.98 * 0.5 <= loss <= 0.5 * (1 + 1e-9)

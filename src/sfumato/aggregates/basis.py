@@ -10,6 +10,7 @@ are.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -17,7 +18,10 @@ import numpy as np
 
 from sfumato.arrays import Array
 
-BasisName: TypeAlias = Literal["pair", "quadratic"]
+BasisName: TypeAlias = Literal["pair", "quadratic", "hats"]
+
+MOST_DOUBLINGS = 19  # of the first knot of hats: clips down to 2^-19 of the range
+OVERSHOOT = 8  # the last knot of hats exceeds R by at most an eighth
 
 
 class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,9 +29,11 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Parameters
     ----------
-    name : {"pair", "quadratic"}
+    name : {"pair", "quadratic", "hats"}
         "pair": R - x and x, with M = R. They give counts, sums and means.
         "quadratic": (R - x)^2, 2x(R - x) and x^2, with M = R^2. They also give variances.
+        "hats": linear B-splines on the knots 0, g, 2g, 4g, .., with M the largest gap between two
+        knots. They give the count, sum and mean of the values clipped to any knot.
     points : int
         R, at least 1.
     multiple : int
@@ -45,16 +51,37 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def unity(self) -> int:
         """The constant M that the functions add up to at every value."""
-        if self.name == "pair":
-            return self.multiple * self.points
-        return self.multiple * self.points**2
+        match self.name:
+            case "pair":
+                return self.multiple * self.points
+            case "quadratic":
+                return self.multiple * self.points**2
+            case "hats":
+                return self.multiple * int(np.diff(self.knots).max())
+
+    @property
+    def knots(self) -> Array:
+        """Lattice values 0, g, 2g, 4g, .. of the hats: int64 ndarray of shape (k,).
+
+        The last is at least R. There are as many doublings as leave it within R and an eighth.
+        """
+        return _geometric_knots(self.points)
 
     @property
     def weights(self) -> Array:
         """Weights w with x / R = sum_j w_j f_j(x) / M: float64 ndarray of shape (k,)."""
-        if self.name == "pair":
-            return np.array([0.0, 1.0])
-        return np.array([0.0, 0.5, 1.0])
+        match self.name:
+            case "pair":
+                return np.array([0.0, 1.0])
+            case "quadratic":
+                return np.array([0.0, 0.5, 1.0])
+            case "hats":
+                return self.knots / self.points
+
+    @property
+    def size(self) -> int:
+        """The number k of functions."""
+        return len(self.weights)
 
     @property
     def squares(self) -> Array:
@@ -63,19 +90,59 @@ class Basis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Raises
         ------
         ValueError
-            If the basis is the pair, which has no second moments.
+            If the basis has no second moments.
         """
-        if self.name == "pair":
-            raise ValueError("the pair has no second moments")
+        if self.name != "quadratic":
+            raise ValueError(f"the {self.name} has no second moments")
         return np.array([0.0, 0.0, 1.0])
 
     def functions(self, values: Array) -> Array:
         """Evaluate the functions at lattice values: int64 ndarray of shape (len(values), k)."""
+        indices, amounts = self.terms(values)
+        found = np.zeros((len(indices), self.size), np.int64)
+        np.put_along_axis(found, indices, amounts, axis=1)
+        return found
+
+    def terms(self, values: Array) -> tuple[Array, Array]:
+        """Which functions may differ from 0 at lattice values, and what they are there.
+
+        Returns
+        -------
+        indices, amounts : int64 ndarrays of shape (len(values), terms)
+        """
         x = np.asarray(values, dtype=np.int64)
         rest = self.points - x
-        if self.name == "pair":
-            return self.multiple * np.stack([rest, x], axis=1)
-        return self.multiple * np.stack([rest * rest, 2 * x * rest, x * x], axis=1)
+        match self.name:
+            case "pair":
+                amounts = np.stack([rest, x], axis=1)
+            case "quadratic":
+                amounts = np.stack([rest * rest, 2 * x * rest, x * x], axis=1)
+            case "hats":
+                return self._hat_terms(x)
+        every = np.arange(amounts.shape[1])
+        return np.broadcast_to(every, amounts.shape), self.multiple * amounts
+
+    def _hat_terms(self, x: Array) -> tuple[Array, Array]:
+        """The two hats on both sides of each value; all others are 0 there."""
+        knots = self.knots
+        lower = np.minimum(np.searchsorted(knots, x, side="right") - 1, len(knots) - 2)
+        # All gaps divide the largest one, so that each amount is a whole number.
+        slope = self.unity // (knots[lower + 1] - knots[lower])
+        indices = np.stack([lower, lower + 1], axis=1)
+        amounts = np.stack([(knots[lower + 1] - x) * slope, (x - knots[lower]) * slope], axis=1)
+        return indices, amounts
+
+
+@lru_cache(maxsize=64)
+def _geometric_knots(points: int) -> Array:
+    """The knots of hats on 0..``points``; see ``Basis.knots``."""
+    for doublings in range(MOST_DOUBLINGS, -1, -1):
+        first = -(-points >> doublings)  # rounded up
+        if OVERSHOOT * (first << doublings) <= (OVERSHOOT + 1) * points:
+            break
+    knots = np.concatenate([[0], first * 2 ** np.arange(doublings + 1, dtype=np.int64)])
+    knots.flags.writeable = False  # it is shared
+    return knots
 
 
 FINE = 2**16  # the least M, if the noise allows it
@@ -89,7 +156,8 @@ def basis_within(name: BasisName, points: int, unity: int) -> Basis | None:
     >>> basis_within("quadratic", 120, 2**40), basis_within("pair", 2**16, 100)
     (Basis(name='quadratic', points=120, multiple=5), Basis(name='pair', points=100, multiple=1))
     """
-    largest = unity if name == "pair" else math.isqrt(unity)
+    # The M of hats is at most R.
+    largest = math.isqrt(unity) if name == "quadratic" else unity
     points = min(points, largest)
     if points < 1:
         return None

@@ -18,7 +18,9 @@ from typing import TypeAlias
 import numpy as np
 
 from sfumato.aggregates.basis import Basis
-from sfumato.aggregates.tails import half_widths
+from sfumato.aggregates.clipping import clipped_weights
+from sfumato.aggregates.simultaneous import clip_half_widths
+from sfumato.aggregates.tails import chernoff_half_widths, half_widths
 from sfumato.aggregates.values import Values
 from sfumato.arrays import Array
 from sfumato.mechanisms.noise import Law
@@ -50,8 +52,51 @@ def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
         0 and 1 where nothing is known, and where no mean fits the noise.
     """
     grid = np.arange(GRID + 1) / GRID
-    table = half_widths(law, basis.weights - grid[:, None], alpha)
-    weighted = sums @ basis.weights
+    return _ratio_bounds(
+        sums, basis.weights, grid, half_widths(law, basis.weights - grid[:, None], alpha)
+    )
+
+
+def clipped_mean_bounds(sums: Array, basis: Basis, law: Law, clips: Array, alpha: float) -> Bounds:
+    """Bound each group's mean of the values clipped at a knot, in units of the value's range.
+
+    The bounds hold for every rule that chooses a clip from the published sums.
+
+    Parameters
+    ----------
+    sums : float64 ndarray of shape (groups, k)
+        The published sums of hats.
+    clips : int64 ndarray of shape (groups,)
+        The knot of each group.
+    alpha : float
+        The probability that a group's bounds miss its mean.
+
+    Returns
+    -------
+    low, high : float64 ndarrays of shape (groups,)
+        0 and the clip where nothing is known, and where no mean fits the noise.
+    """
+    low = np.zeros(len(sums))
+    high = np.zeros(len(sums))
+    for clip in np.unique(clips).tolist():
+        groups = np.flatnonzero(clips == clip)
+        weights = clipped_weights(basis, clip)
+        grid = min(weights[-1], 1.0) * np.arange(GRID + 1) / GRID
+        table = clip_half_widths(law, basis.weights, clip, grid, alpha)
+        low[groups], high[groups] = _ratio_bounds(sums[groups], weights, grid, table)
+    return low, high
+
+
+def _ratio_bounds(sums: Array, weights: Array, grid: Array, table: Array) -> Bounds:
+    """The hull of all m on the grid's range whose weighted sum fits the noise.
+
+    Parameters
+    ----------
+    weights : float64 ndarray of shape (k,)
+    grid, table : float64 ndarrays of shape (points,)
+        Values m, and bounds of the noise there.
+    """
+    weighted = sums @ weights
     total = sums.sum(axis=1)
 
     def offset(at: Array, groups: Array) -> Array:
@@ -61,7 +106,9 @@ def mean_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
         # Linear interpolation of a convex function is never below it, so no mean is lost.
         return np.asarray(np.interp(at, grid, table))
 
-    return _hull(offset, allowed, np.zeros(len(sums)), np.ones(len(sums)))
+    start = np.full(len(sums), grid[0])
+    stop = np.full(len(sums), grid[-1])
+    return _hull(offset, allowed, start, stop)
 
 
 def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:
@@ -86,9 +133,13 @@ def variance_bounds(sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds
     return np.where(nothing_fits, 0.0, lowest), np.where(nothing_fits, 0.25, highest)
 
 
-def sum_weights(values: Values, basis: Basis) -> Array:
-    """Weights that turn the published sums into sums of values: float64 ndarray of shape (k,)."""
-    return np.asarray((values.lower + basis.weights * values.width) / basis.unity)
+def sum_weights(values: Values, basis: Basis, weights: Array | None = None) -> Array:
+    """Weights that turn the published sums into sums of values: float64 ndarray of shape (k,).
+
+    ``weights`` are those of clipped values, over R; None: those of the values themselves.
+    """
+    over_points = basis.weights if weights is None else weights
+    return np.asarray((values.lower + over_points * values.width) / basis.unity)
 
 
 def sum_half_width(values: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
@@ -107,12 +158,39 @@ def sum_half_width(values: Values, basis: Basis, law: Law, rows: Array, alpha: f
     float64 ndarray of shape (groups,)
     """
     weights = sum_weights(values, basis)[None]
+    noise_alpha = alpha * (1 - COUNT_SHARE) if values.rounded else alpha
+    noise = np.full(rows.shape, half_widths(law, weights, noise_alpha)[0])
+    return noise + _rounding_of_sums(values, basis, law, rows, alpha * COUNT_SHARE)
+
+
+def clipped_sum_half_width(
+    values: Values, basis: Basis, law: Law, rows: Array, clips: Array, alpha: float
+) -> Array:
+    """Like ``sum_half_width``, of the values clipped at a knot of each group.
+
+    The half-widths hold for every rule that chooses a clip from the published sums.
+    """
+    noise_alpha = alpha * (1 - COUNT_SHARE) if values.rounded else alpha
+    # A sum's weights are lower / width + w_k, times the width: those of the noise of a mean at the
+    # value 0.
+    zero = -values.lower / values.width
+    noise = np.zeros(rows.shape)
+    for clip in np.unique(clips).tolist():
+        half_width = clip_half_widths(
+            law, basis.weights, clip, np.array([zero]), noise_alpha, at=zero
+        )[0]
+        noise[clips == clip] = half_width * values.width / basis.unity
+    return noise + _rounding_of_sums(values, basis, law, rows, alpha * COUNT_SHARE)
+
+
+def _rounding_of_sums(values: Values, basis: Basis, law: Law, rows: Array, alpha: float) -> Array:
+    """By how much rounding changes a sum at most: by ``values.rounding`` for each row."""
     if not values.rounded:
-        return np.full(rows.shape, half_widths(law, weights, alpha)[0])
-    noise = half_widths(law, weights, alpha * (1 - COUNT_SHARE))[0]
-    ones = np.ones((1, len(basis.weights)))
-    count_half_width = half_widths(law, ones, alpha * COUNT_SHARE)[0] / basis.unity
-    return np.asarray(noise + values.rounding * np.maximum(rows + count_half_width, 0))
+        return np.zeros(rows.shape)
+    ones = np.ones((1, basis.size))
+    bounds = chernoff_half_widths if basis.name == "hats" else half_widths
+    count_half_width = bounds(law, ones, alpha)[0] / basis.unity
+    return np.asarray(values.rounding * np.maximum(rows + count_half_width, 0))
 
 
 def _variances_at(mean: Array, sums: Array, basis: Basis, law: Law, alpha: float) -> Bounds:

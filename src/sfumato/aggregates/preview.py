@@ -7,7 +7,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from sfumato.aggregates.basis import Basis
-from sfumato.aggregates.intervals import mean_bounds, sum_half_width, variance_bounds
+from sfumato.aggregates.intervals import (
+    clipped_mean_bounds,
+    clipped_sum_half_width,
+    mean_bounds,
+    sum_half_width,
+    variance_bounds,
+)
 from sfumato.aggregates.values import Values
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
@@ -70,8 +76,19 @@ class AggregatePreview(Preview, frozen=True):
         rows_per_group = (self.rows or 0) / groups
         if self.statistic == "sum":
             rows = np.array([rows_per_group])
+            if self.chooses_clip:
+                no_clip = np.array([self.basis.size - 1])
+                found = clipped_sum_half_width(
+                    self.scale, self.basis, self.law, rows, no_clip, alpha
+                )
+                return float(found[0])
             return float(sum_half_width(self.scale, self.basis, self.law, rows, alpha)[0])
         return self._ratio_half_width(rows_per_group, alpha)
+
+    @property
+    def chooses_clip(self) -> bool:
+        """Whether a clip is chosen from the noisy sums; ``accuracy`` is then that of the bounds."""
+        return self.basis.name == "hats"
 
     @property
     def _wants_rows(self) -> bool:
@@ -84,26 +101,36 @@ class AggregatePreview(Preview, frozen=True):
 
         The groups that are tried differ only in the share of rows at the upper bound.
         """
-        shares = np.linspace(0, 1, SHARES_AT_UPPER_BOUND)
-        inner = [np.zeros(SHARES_AT_UPPER_BOUND)] * (len(self.basis.weights) - 2)
-        at_bounds = np.stack([1 - shares, *inner, shares], axis=1)
-        sums = rows * self.basis.unity * at_bounds
-        bounds = mean_bounds if self.statistic == "mean" else variance_bounds
-        low, high = bounds(sums, self.basis, self.law, alpha)
+        shares = np.linspace(0, 1, SHARES_AT_UPPER_BOUND)[:, None]
+        at_lower, at_upper = self.basis.functions(np.array([0, self.basis.points]))
+        sums = rows * ((1 - shares) * at_lower + shares * at_upper)
+        if self.statistic == "variance":
+            low, high = variance_bounds(sums, self.basis, self.law, alpha)
+        elif self.chooses_clip:
+            no_clip = np.full(len(sums), self.basis.size - 1)
+            low, high = clipped_mean_bounds(sums, self.basis, self.law, no_clip, alpha)
+        else:
+            low, high = mean_bounds(sums, self.basis, self.law, alpha)
         power = 1 if self.statistic == "mean" else 2
         widest = float((high - low).max()) / 2
         return widest * self.scale.width**power + self.scale.rounding
 
     def lines(self) -> list[str]:
         """The noise on each sum, and the accuracy of the statistic."""
-        n_sums = len(self.basis.weights)
-        lines = [f"adds {self.law} to {n_sums} sums in each of {self.cells:,} groups"]
+        lines = [f"adds {self.law} to {self.basis.size} sums in each of {self.cells:,} groups"]
+        if self.chooses_clip:
+            lines.append(
+                f"a clip is chosen from the noisy sums: the values may be clipped to as little as "
+                f"2^-{self.basis.size - 2} of the range, and the noise falls with the clip"
+            )
         if self._wants_rows:
             remedy = "state rows= to preview it"
             return [*lines, f"how accurate each is depends on how many rows a group has: {remedy}"]
         evenly = ""
         if self.rows is not None:
             evenly = f", if {self.rows:,} rows are divided evenly among the groups,"
+        if self.chooses_clip:
+            evenly += " if no clip below the bounds is chosen,"
         lines.append(
             f"of {self.unit.counted}{self.scale.cut}{evenly} each {self.statistic} is within "
             f"+-{self.accuracy():,.4g} of the truth with 95% confidence"

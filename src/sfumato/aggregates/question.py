@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import ClassVar, Generic, Literal, Self, TypeVar
 
 import msgspec
 
 from sfumato.aggregates.basis import Basis, BasisName
+from sfumato.aggregates.clipping import chosen_clips
 from sfumato.aggregates.encoding import Encoding, encoding_within
 from sfumato.aggregates.groups import group_axis
 from sfumato.aggregates.preview import AggregatePreview, Statistic
@@ -19,9 +20,17 @@ from sfumato.aggregates.release import (
     VarianceRelease,
 )
 from sfumato.aggregates.sums import group_sums
-from sfumato.aggregates.values import clipped, plain_clip, value_axis
+from sfumato.aggregates.values import (
+    COARSE_STEPS,
+    FINE_STEPS,
+    axis_steps,
+    clipped,
+    plain_clip,
+    value_axis,
+)
 from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
+from sfumato.arrays import Array
 from sfumato.domain import Domain, Interval, named_axes
 from sfumato.errors import UsageError, printable
 from sfumato.lattice import Lattice
@@ -58,14 +67,14 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     by : str, list of str, or None
         The groups: Categories, or Interval axes in their own steps or ten bins. None: all rows are
         one group.
-    clip : number, pair of numbers, or None
-        Narrower public bounds for the value: an upper bound, or a lower and an upper one. None: the
-        bounds of the axis.
+    clip : number, pair of numbers, "auto", or None
+        Narrower public bounds for the value: an upper bound, or a lower and an upper one. "auto":
+        an upper bound chosen from the noisy sums. None: the bounds of the axis.
     """
 
     value: str
     by: str | Sequence[str] | None = None
-    clip: float | tuple[float, float] | None = None
+    clip: float | tuple[float, float] | Literal["auto"] | None = None
 
     statistic: ClassVar[Statistic]
     functions: ClassVar[BasisName]
@@ -79,6 +88,12 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
                 'Write sf.Mean("wage")',
             )
         msgspec.structs.force_setattr(self, "clip", plain_clip(self.clip))
+        if self.clip == "auto" and self.statistic == "variance":
+            raise UsageError(
+                f'the variance of {printable(self.value)} with clip = "auto"',
+                "a clip can be chosen for means and sums only",
+                "Give the clip as a number, such as clip=200",
+            )
         if self.by is not None:
             msgspec.structs.force_setattr(self, "by", named_axes(self.by))
         if self.value in self._groups:
@@ -113,9 +128,9 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         """The lattice: the axes of the groups, then the axis of the value."""
         domain.select(self.axes)
         groups = Lattice(tuple(group_axis(self.title, domain, name) for name in self._groups))
-        value = value_axis(self.title, self.value, self._interval(domain))
-        sums_per_group = len(Basis(self.functions, 1).weights)
-        numbers = groups.size * sums_per_group
+        steps = FINE_STEPS if self.clip == "auto" else COARSE_STEPS
+        value = value_axis(self.title, self.value, self._interval(domain), steps)
+        numbers = groups.size * Basis(self._basis_name, axis_steps(value)[0]).size
         require_numbers(self.title, numbers)
         return Needs(Lattice((*groups.axes, value)), numbers)
 
@@ -144,16 +159,32 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         pure = without_delta(cost)
         encoding = self._encoding(counts.lattice, unit, pure)
         true_sums = group_sums(counts.on(counts.lattice), encoding.basis)
-        sums_per_group = len(encoding.basis.weights)
+        sums_per_group = encoding.basis.size
         mechanism = f"{encoding.law} on each of {sums_per_group} sums in each group"
+        released = add_noise(true_sums.reshape(-1), encoding.law, noise)
         return self._release_type()(
             scale=encoding.values,
             basis=encoding.basis,
             lattice=Lattice(counts.lattice.axes[:-1]),
-            released=add_noise(true_sums.reshape(-1), encoding.law, noise),
+            released=released,
             law=encoding.law,
+            knot_indices=self._knot_indices(released, encoding),
             guarantee=self.promise(pure, unit, mechanism, noise),
         )
+
+    def _knot_indices(self, released: Array, encoding: Encoding) -> Array | msgspec.UnsetType:
+        """The clips that are chosen from the published sums, if they are to be chosen."""
+        if self.clip != "auto":
+            return msgspec.UNSET
+        sums = released.reshape(-1, encoding.basis.size).astype(float)
+        values = encoding.values
+        zero = -values.lower / values.width if self.statistic == "sum" else None
+        return chosen_clips(sums, encoding.basis, encoding.law, zero)
+
+    @property
+    def _basis_name(self) -> BasisName:
+        """Which functions of a value are summed."""
+        return "hats" if self.clip == "auto" else self.functions
 
     def _release_type(self) -> type[A_co]:
         """The class of the release."""
@@ -161,7 +192,7 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     def _encoding(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Encoding:
         axis = lattice.grids[-1]
-        return encoding_within(self.title, axis, self.functions, unit, cost)
+        return encoding_within(self.title, axis, self._basis_name, unit, cost)
 
     def _interval(self, domain: Domain) -> Interval:
         """The axis of the value, narrowed to the clip."""
@@ -170,7 +201,9 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
             kind = "dates or times" if isinstance(axis, Interval) else type(axis).__name__
             obstacle = f"{self.value!r} is declared as {kind}, which cannot be added up"
             raise UsageError(self.title, obstacle, "Name an Interval axis of numbers")
-        return axis if self.clip is None else clipped(self.title, axis, self.clip)
+        if self.clip is None or self.clip == "auto":
+            return axis
+        return clipped(self.title, axis, self.clip)
 
 
 class Mean(
@@ -190,9 +223,10 @@ class Mean(
     by : str, list of str, or None
         The groups: Categories axes, or Interval axes in their own steps or ten bins. None: all rows
         are one group.
-    clip : number, pair of numbers, or None
+    clip : number, pair of numbers, "auto", or None
         Narrower public bounds for the value: an upper bound, or a lower and an upper one. The mean
-        is then that of the values clipped to them.
+        is then that of the values clipped to them. "auto": an upper bound is chosen for each group
+        from its noisy sums, at no further cost.
 
     Raises
     ------
@@ -203,7 +237,8 @@ class Mean(
     Guarantee
     ---------
     {proof}
-    Here M is the number of lattice steps between the bounds.
+    Here M is the number of lattice steps between the bounds; with ``clip="auto"`` it is the largest
+    number of steps between two knots.
 
     >>> from sfumato.domain import (Domain, Interval)
     >>> Mean("age", by="ward").title
@@ -235,8 +270,9 @@ class Sum(
     by : str, list of str, or None
         The groups: Categories axes, or Interval axes in their own steps or ten bins. None: all rows
         are one group.
-    clip : number, pair of numbers, or None
-        Narrower public bounds for the value: an upper bound, or a lower and an upper one.
+    clip : number, pair of numbers, "auto", or None
+        Narrower public bounds for the value: an upper bound, or a lower and an upper one. "auto":
+        an upper bound is chosen for each group from its noisy sums, at no further cost.
 
     Raises
     ------
@@ -246,7 +282,8 @@ class Sum(
     Guarantee
     ---------
     {proof}
-    Here M is the number of lattice steps between the bounds.
+    Here M is the number of lattice steps between the bounds; with ``clip="auto"`` it is the largest
+    number of steps between two knots.
 
     >>> Sum("fare", by="line").title
     'Sum of fare by line'
@@ -304,6 +341,6 @@ class Variance(
         return VarianceRelease
 
 
-Mean.examples = (Mean("x"), Mean("x", clip=1))
-Sum.examples = (Sum("x"),)
+Mean.examples = (Mean("x"), Mean("x", clip=1), Mean("x", clip="auto"))
+Sum.examples = (Sum("x"), Sum("x", clip="auto"))
 Variance.examples = (Variance("x"),)

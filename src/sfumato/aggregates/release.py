@@ -7,16 +7,20 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+import msgspec
 import numpy as np
 
 from sfumato.aggregates.basis import Basis
 from sfumato.aggregates.intervals import (
     Bounds,
+    clipped_mean_bounds,
+    clipped_sum_half_width,
     mean_bounds,
     sum_half_width,
     sum_weights,
     variance_bounds,
 )
+from sfumato.aggregates.tails import chernoff_half_widths
 from sfumato.aggregates.values import Values
 from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
@@ -54,6 +58,8 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         Noisy sums of the k functions; the functions run fastest.
     law : DiscreteLaplace or DiscreteGaussian
         The noise on each of them, independent of the others.
+    knot_indices : int64 ndarray of shape (groups,)
+        The knot at which each group's values are clipped; unset unless ``clip="auto"``.
     """
 
     scale: Values
@@ -61,30 +67,110 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     lattice: Lattice
     released: Array
     law: Law
+    knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
-        expected = self.lattice.size * len(self.basis.weights)
+        expected = self.lattice.size * self.basis.size
         if self.released.shape != (expected,) or self.basis.points != self.scale.points:
             obstacle = "its number of sums is not the number that its groups need"
             raise UsageError("means", obstacle, "Load a file that release.save wrote")
+        if not self._clips_fit:
+            obstacle = "its clips are not knots of its sums"
+            raise UsageError("means", obstacle, "Load a file that release.save wrote")
+
+    @property
+    def _clips_fit(self) -> bool:
+        """Whether hats come with one clip for each group, and other sums without clips."""
+        if self.knot_indices is msgspec.UNSET or self.basis.name != "hats":
+            return self.knot_indices is msgspec.UNSET and self.basis.name != "hats"
+        within = (self.knot_indices >= 1) & (self.knot_indices < self.basis.size)
+        return self.knot_indices.shape == (self.lattice.size,) and bool(within.all())
 
     @property
     def title(self) -> str:
         by = " and ".join(map(printable, self.lattice.names))
         asked = f"{self.noun.capitalize()} of {printable(self.scale.name)}"
-        return f"{asked} by {by}" if by else asked
+        if self._clips is None:
+            return f"{asked} by {by}" if by else asked
+        return f"{asked}, each clipped, by {by}" if by else f"{asked}{self._clipped}"
 
     @property
     def about(self) -> str:
         """Which rows the answer is about, and how their values were read."""
-        return f"{super().about}{self.scale.cut}"
+        return f"{super().about}{self.scale.cut}{self._clipped}"
 
     @property
     def unknowns(self) -> str:
-        """A sentence on how many groups are not known, or nothing."""
+        """Sentences on how many rows lie above a clip and how many groups are not known."""
         unknown = int(np.isnan(self.values).sum())
         many = "is" if unknown == 1 else "are"
-        return f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
+        said = f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
+        return f"{self._above_clip} {said}".strip()
+
+    # --- clips that were chosen from the noisy sums
+    # ----------------------------------------------
+
+    @property
+    def clips(self) -> Array:
+        """The value to which those of each group are clipped: float64 ndarray like ``values``.
+
+        It is the upper bound unless the clip was chosen, with ``clip="auto"``.
+        """
+        indices = self._clips
+        if indices is None:
+            return np.full(self.lattice.shape, self.scale.upper)
+        return self._shaped(self._knot_values[indices])
+
+    @property
+    def above(self) -> Array:
+        """At most how many rows lie above the knot next to each clip, as an int64 ndarray.
+
+        Its shape is that of ``values``. Each number holds with 95% confidence. The next knot is twice as far from the lower bound as
+        the clip. Clips that were not chosen have nothing above them, as the bounds are public.
+        """
+        indices = self._clips
+        if indices is None:
+            return np.zeros(self.lattice.shape, np.int64)
+        n_knots = self.basis.size
+        beyond = np.arange(n_knots) > indices[:, None]
+        # One-sided, and for all clips at once, since the noise may have led to any of them.
+        alpha = 2 * self._alpha(CONFIDENCE) / (n_knots - 1)
+        half_widths = chernoff_half_widths(self.law, beyond.astype(float), alpha)
+        most = ((self._sums * beyond).sum(axis=1) + half_widths) / self.basis.unity
+        return self._shaped(np.floor(np.maximum(most, 0)).astype(np.int64))
+
+    @property
+    def _clips(self) -> Array | None:
+        """The index of each group's knot; None where the bounds are fixed."""
+        return None if self.knot_indices is msgspec.UNSET else self.knot_indices
+
+    @property
+    def _knot_values(self) -> Array:
+        """The knots, on the value's scale. The last may lie beyond the upper bound."""
+        return self._mean(np.minimum(self.basis.weights, 1.0))
+
+    @property
+    def _clipped(self) -> str:
+        """A clause for reports: to what values are clipped."""
+        if self._clips is None:
+            return ""
+        least = f"{self.clips.min():,.6g}"
+        most = f"{self.clips.max():,.6g}"
+        if least == most:
+            return f", each clipped to at most {most}"
+        return f", each clipped to at most {least} to {most} by group"
+
+    @property
+    def _above_clip(self) -> str:
+        """A sentence on how many rows lie above the clip, if there is one group."""
+        if self._clips is None or self.lattice.axes:
+            return ""
+        rows = max(round(float(self.counts)), 0)
+        next_knot = self._knot_values[min(int(self._clips[0]) + 1, self.basis.size - 1)]
+        most = int(self.above)
+        if most >= rows:
+            return f"How many rows lie above {next_knot:,.6g} is not known."
+        return f"At most {most:,} of {rows:,} rows lie above {next_knot:,.6g}."
 
     # --- statistics
     # ---------------------------------------------------------------------------------
@@ -97,15 +183,15 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     @property
     def sums(self) -> Array:
         """Noisy sums of the values: float64 ndarray like ``values``."""
-        return self._shaped(self._sums @ self._sum_weights)
+        return self._shaped(self._noisy_sums)
 
     @property
     def means(self) -> Array:
         """Noisy means: float64 ndarray like ``values``; NaN where not known."""
         total = self._sums.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = self._sums @ self.basis.weights / total
-        return self._known_estimates(share, self._usual_mean_bounds, 1.0, self._mean)
+            share = (self._sums * self._weights).sum(axis=1) / total
+        return self._known_estimates(share, self._usual_mean_bounds, self._highest, self._mean)
 
     @property
     def variances(self) -> Array:
@@ -207,9 +293,12 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
         Rounding moves each value, and so the mean, by at most the slack.
         """
-        low, high = mean_bounds(self._sums, self.basis, self.law, alpha)
+        if self._clips is None:
+            low, high = mean_bounds(self._sums, self.basis, self.law, alpha)
+        else:
+            low, high = clipped_mean_bounds(self._sums, self.basis, self.law, self._clips, alpha)
         slack = self.scale.rounding / self.scale.width
-        return np.maximum(low - slack, 0), np.minimum(high + slack, 1)
+        return np.maximum(low - slack, 0), np.minimum(high + slack, self._highest)
 
     def _variance_bounds(self, alpha: float) -> Bounds:
         """Bounds of the variances, as shares of the squared range.
@@ -225,8 +314,13 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def _sum_bounds(self, alpha: float) -> Bounds:
         """Bounds of the sums, on the scale of the value."""
         rows = self._sums.sum(axis=1) / self.basis.unity
-        half_width = sum_half_width(self.scale, self.basis, self.law, rows, alpha)
-        sums = self._sums @ self._sum_weights
+        if self._clips is None:
+            half_width = sum_half_width(self.scale, self.basis, self.law, rows, alpha)
+        else:
+            half_width = clipped_sum_half_width(
+                self.scale, self.basis, self.law, rows, self._clips, alpha
+            )
+        sums = self._noisy_sums
         return sums - half_width, sums + half_width
 
     # --- forms
@@ -247,7 +341,8 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     def to_frame(self) -> pa.Table:
         """One row per group: its axes, rows, the statistic, low, high (95%), known.
 
-        ``low`` and ``high`` are those of ``drawn``; the statistic is null where it is not known.
+        ``low`` and ``high`` are those of ``drawn``; the statistic is null where it is not known. A
+        clip that was chosen adds the columns ``clip`` and ``above``.
         """
         import pyarrow as pa
 
@@ -260,6 +355,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             "high": high.reshape(-1),
             "known": shown,
         }
+        if self._clips is not None:
+            numbers["clip"] = self.clips.reshape(-1)
+            numbers["above"] = self.above.reshape(-1)
         return pa.table(cell_columns(self.lattice) | numbers)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -277,8 +375,25 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return self.released.reshape(self.lattice.size, -1).astype(float)
 
     @property
-    def _sum_weights(self) -> Array:
-        return sum_weights(self.scale, self.basis)
+    def _weights(self) -> Array:
+        """Weights that give the value of each group, over R: of shape (k,) or (groups, k)."""
+        if self._clips is None:
+            return self.basis.weights
+        weights = self.basis.weights
+        return np.asarray(np.minimum(weights, weights[self._clips][:, None]))
+
+    @property
+    def _highest(self) -> Array:
+        """The largest mean that is possible in each group, as a share of the range."""
+        if self._clips is None:
+            return np.ones(self.lattice.size)
+        return np.asarray(np.minimum(self.basis.weights[self._clips], 1.0))
+
+    @property
+    def _noisy_sums(self) -> Array:
+        """The sum of each group: float64 ndarray of shape (groups,)."""
+        weights = sum_weights(self.scale, self.basis, self._weights)
+        return np.asarray((self._sums * weights).sum(axis=1))
 
     def _mean(self, share: Array) -> Array:
         return np.asarray(self.scale.lower + share * self.scale.width)
@@ -287,7 +402,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return np.asarray(share * self.scale.width**2)
 
     def _known_estimates(
-        self, shares: Array, bounds: Bounds, most: float, scaled: Scaling
+        self, shares: Array, bounds: Bounds, most: Array | float, scaled: Scaling
     ) -> Array:
         """Bring estimates within their bounds, and to the value's scale; NaN where not known.
 
@@ -305,7 +420,7 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         return sidak(alpha, self.lattice.size) if simultaneous else alpha
 
     def _require_squares(self) -> None:
-        if self.basis.name == "pair":
+        if self.basis.name != "quadratic":
             obstacle = "only sums and numbers of rows were published"
             raise UsageError(f"{self.title}, variances", obstacle, "Ask for sf.Variance")
 
@@ -332,7 +447,7 @@ class MeanRelease(
         return self._shaped(self._mean(low)), self._shaped(self._mean(high))
 
     def _is_informative(self, low: Array, high: Array) -> Array:
-        return np.asarray((low > self.scale.lower) | (high < self.scale.upper))
+        return np.asarray((low > self.scale.lower) | (high < self.clips))
 
 
 class SumRelease(

@@ -30,11 +30,9 @@ def group_sums(cube: Cube, basis: Basis) -> Array:
         no data raise an overflow.
     """
     axis = cube.lattice.grids[-1]
-    functions = basis.functions(nearest_steps(axis, basis.points))
     counts = cube.counts
     if cube.total * basis.unity >= LARGEST_SUM:
         # Below that no sum of int64 can overflow. Python's integers never do.
-        functions = functions.astype(object)
         counts = counts.astype(object)
     if cube.coordinates is None:
         occupied = np.flatnonzero(counts)
@@ -44,6 +42,7 @@ def group_sums(cube: Cube, basis: Basis) -> Array:
         group = group_numbers(cube.coordinates[:, :-1], cube.lattice.shape[:-1])
         value = cube.coordinates[:, -1]
     n_groups = math.prod(cube.lattice.shape[:-1])
-    sums = np.zeros((n_groups, functions.shape[1]), functions.dtype)
-    np.add.at(sums, group, counts[:, None] * functions[value])
+    indices, amounts = basis.terms(nearest_steps(axis, basis.points)[value])
+    sums = np.zeros((n_groups, basis.size), counts.dtype)
+    np.add.at(sums, (group[:, None], indices), counts[:, None] * amounts)
     return np.minimum(sums, LARGEST_SUM).astype(np.int64)

@@ -49,19 +49,31 @@ def half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
     """
     size = np.abs(np.asarray(coefficients, dtype=float))
     total = size.sum(axis=-1)
+    slack = coupling_slack(law)
+    if slack is None:
+        return chernoff_half_widths(law, size, alpha)
     if isinstance(law, DiscreteLaplace):
         if alpha < LEAST_ALPHA:
-            return _chernoff(law, size, alpha)
-        scale = float(law.scale)
-        # The c of the coupling above, written so that a large scale loses no digits.
-        shift = scale * (math.log(2) - math.log1p(math.exp(-1 / scale)))
-        return np.asarray(scale * _laplace(size, alpha) + (1 - shift) * total)
-    if law.sigma < 1:
-        return _chernoff(law, size, alpha)
+            return chernoff_half_widths(law, size, alpha)
+        return np.asarray(float(law.scale) * _laplace(size, alpha) + slack * total)
     from scipy.special import ndtri
 
     quantile = -float(ndtri(alpha / 2)) * law.sigma
-    return np.asarray(quantile * np.sqrt((size**2).sum(axis=-1)) + GAUSSIAN_SLACK * total)
+    return np.asarray(quantile * np.sqrt((size**2).sum(axis=-1)) + slack * total)
+
+
+def coupling_slack(law: Law) -> float | None:
+    """How far a draw and its continuous twin are apart at most; None where no bound is known."""
+    if isinstance(law, DiscreteLaplace):
+        scale = float(law.scale)
+        # 1 - c of the coupling above, written so that a large scale loses no digits.
+        return 1 - scale * (math.log(2) - math.log1p(math.exp(-1 / scale)))
+    return None if law.sigma < 1 else GAUSSIAN_SLACK
+
+
+def chernoff_half_widths(law: Law, coefficients: Array, alpha: float) -> Array:
+    """Like ``half_widths``, for any number of coefficients, by Chernoff's bound: wider."""
+    return _chernoff(law, np.abs(np.asarray(coefficients, dtype=float)), alpha)
 
 
 def _chernoff(law: Law, size: Array, alpha: float) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import SupportsFloat, TypeAlias
+from typing import Literal, SupportsFloat, TypeAlias
 
 import msgspec
 import numpy as np
@@ -13,11 +13,12 @@ from sfumato.domain import Interval, grid_axis
 from sfumato.errors import UsageError, shown
 from sfumato.lattice import GridAxis
 
-Clip: TypeAlias = float | tuple[float, float] | None
-"""Narrower public bounds: an upper bound, a lower and an upper one, or none."""
+Clip: TypeAlias = float | tuple[float, float] | Literal["auto"] | None
+"""Narrower public bounds: an upper bound, a lower and an upper one, one to be chosen, or none."""
 
 MOST_STEPS = 2**20  # of a value axis: each group is counted in as many cells
 COARSE_STEPS = 2**16  # laid over an axis that declares no step, or more than MOST_STEPS
+FINE_STEPS = 2**19  # instead of these, where a clip far below the upper bound may be chosen
 
 
 class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +61,7 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def plain_clip(clip: object) -> Clip:
-    """Read a clip as the user wrote it: a number, or a pair of numbers.
+    """Read a clip as the user wrote it: a number, a pair of numbers, or "auto".
 
     Raises
     ------
@@ -69,6 +70,8 @@ def plain_clip(clip: object) -> Clip:
     """
     if clip is None:
         return None
+    if clip == "auto":
+        return "auto"
     is_pair = isinstance(clip, list | tuple)
     bounds = clip if isinstance(clip, list | tuple) else [clip]
     numbers = [
@@ -79,7 +82,8 @@ def plain_clip(clip: object) -> Clip:
     all_numbers = len(numbers) == len(bounds) and all(map(math.isfinite, numbers))
     if not all_numbers or len(bounds) not in (1, 2):
         obstacle = "it is neither a number nor a pair of numbers"
-        raise UsageError("a clip", obstacle, "Write clip=200, or clip=(0, 200)")
+        remedy = 'Write clip=200, clip=(0, 200) or clip="auto"'
+        raise UsageError("a clip", obstacle, remedy)
     return (numbers[0], numbers[-1]) if is_pair else numbers[0]
 
 
@@ -104,18 +108,18 @@ def clipped(title: str, axis: Interval, clip: float | tuple[float, float]) -> In
     return Interval(low, high + axis.stride, step=axis.step)
 
 
-def value_axis(title: str, name: str, interval: Interval) -> GridAxis:
+def value_axis(title: str, name: str, interval: Interval, steps: int = COARSE_STEPS) -> GridAxis:
     """Lay the cells in which the values of an axis are counted.
 
-    An axis with a step has one cell for each step. Any other axis has two cells for each of 2^16
-    steps: so each value lies in a cell that belongs to its nearest step.
+    An axis with a step has one cell for each step. Any other axis has two cells for each of
+    ``steps``: so each value lies in a cell that belongs to its nearest step.
     """
     natural = interval.natural_cells
     if natural is not None and natural < 2:
         raise UsageError(title, f"{name!r} has only one value", "Declare wider bounds")
     if natural is not None and natural <= MOST_STEPS:
         return grid_axis(name, interval, natural)
-    return grid_axis(name, interval, 2 * COARSE_STEPS)
+    return grid_axis(name, interval, 2 * steps)
 
 
 def axis_steps(axis: GridAxis) -> tuple[int, bool]:

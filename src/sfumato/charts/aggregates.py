@@ -61,7 +61,8 @@ def draw(release: Answer, ax: Axes | None = None) -> Axes:
             markeredgewidth=0.7,
             zorder=2.2,
         )
-        style.name_rows(ax, names, style.plain(release.title.partition(" by ")[0], 60))
+        what = release.title.partition(" by ")[0].rstrip(",")
+        style.name_rows(ax, names, style.plain(what, 60))
         style.legend(ax, _keys(known), _note(release, len(release.group_names)), columns=2)
         return ax
 

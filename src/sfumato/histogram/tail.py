@@ -8,6 +8,8 @@ noisy sums allow. This is post-processing: it reads published numbers only.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from sfumato.arrays import Array
@@ -92,10 +94,7 @@ def _fitted(counts: Array, u: Array, widths: Array, deviation: float) -> Array:
     found at once, without a start and without iterations that may not converge. Laplace noise has
     outliers: counts far from the curve get less weight, and the fit is repeated.
     """
-    slopes, bends = (each.reshape(-1, 1) for each in np.meshgrid(SLOPES, BENDS))
-    exponents = slopes * u - bends * u**2
-    # The factor is free, so each curve may be scaled such that no exponential overflows.
-    curves = np.exp(exponents - exponents.max(axis=1, keepdims=True)) * widths
+    curves = _curves(tuple(u.tolist())) * widths
     every = np.arange(len(counts))
     weights = np.ones_like(counts)
     fitted = np.zeros_like(counts)
@@ -107,6 +106,16 @@ def _fitted(counts: Array, u: Array, widths: Array, deviation: float) -> Array:
         fitted = factors[:, None] * curves[best]
         weights = 1 / np.sqrt(1 + ((counts - fitted) / deviation) ** 2)
     return fitted
+
+
+@lru_cache(maxsize=64)
+def _curves(u: tuple[float, ...]) -> Array:
+    """The grid of curves at some positions: float64 ndarray of shape (curves, bins)."""
+    at = np.array(u)
+    slopes, bends = (each.reshape(-1, 1) for each in np.meshgrid(SLOPES, BENDS))
+    exponents = slopes * at - bends * at**2
+    # The factor of a curve is free, so each may be scaled such that no exponential overflows.
+    return np.asarray(np.exp(exponents - exponents.max(axis=1, keepdims=True)))
 
 
 def _non_increasing(sums: Array, detected: Array, weights: Array) -> Array:

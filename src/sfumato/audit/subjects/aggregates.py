@@ -19,3 +19,4 @@ def subjects() -> Iterator[Subject]:
     yield of("Sum", Sum("x"), UNITS[3], PURE)
     for promise in product(UNITS[::3], COSTS):
         yield of("Variance", Variance("x"), *promise)
+        yield of("Mean, chosen clip", Mean("x", clip="auto"), *promise)
