@@ -123,10 +123,10 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     @property
     def above(self) -> Array:
-        """At most how many rows lie above the knot next to each clip, as an int64 ndarray.
+        """At most how many rows lie above the knot next to each clip.
 
-        Its shape is that of ``values``. Each number holds with 95% confidence. The next knot is twice as far from the lower bound as
-        the clip. Clips that were not chosen have nothing above them, as the bounds are public.
+        An int64 ndarray like ``values``. Each number holds with 95% confidence. The next knot is
+        twice as far from the lower bound as the clip. Where no clip was chosen there are none.
         """
         indices = self._clips
         if indices is None:

@@ -53,7 +53,7 @@ def numbers_beyond(noisy: Array, positions: Array, widths: Array, deviation: flo
 
     >>> noisy = np.array([50.0, 30, 9, 2, -1, 4, -3])
     >>> numbers_beyond(noisy, np.arange(7.0), np.ones(7), 2.0).round(1).tolist()
-    [91.0, 41.0, 11.0, 1.2, 0.1, 0.0, 0.0]
+    [91.0, 41.0, 11.5, 2.0, 0.2, 0.0, 0.0]
     """
     counts = np.atleast_2d(np.asarray(noisy, dtype=float))
     n_bins = counts.shape[1]
@@ -82,7 +82,7 @@ def _suffix_sums(counts: Array) -> Array:
 
 
 def _first(condition: Array) -> Array:
-    """The first bin of each table where a condition holds; the number of bins where it never does."""
+    """The first bin of each table with a condition; without such a bin, the number of bins."""
     found = condition.any(axis=1)
     return np.asarray(np.where(found, condition.argmax(axis=1), condition.shape[1]))
 
