@@ -23,7 +23,8 @@ def test_the_door_is_sorted_and_every_name_opens() -> None:
 DOCUMENTED = """
     Domain Interval Categories Keys source Publisher preview load report Plan ApproxDP ZCDP PureDP
     MetricDP Unit
-    Histogram Mean Sum Variance Quantiles UniformPartitioner AdaptiveGridPartitioner
+    Histogram Mean Sum Variance Persons recommend Quantiles
+    UniformPartitioner AdaptiveGridPartitioner
     PrivTreePartitioner AutoPartitioner BinaryPartitioner
     MedianPartitioner MultiQuantilePartitioner Shares KMeans BPM MultivariateLaplace PrivateKMeans
     Counter Calendar
@@ -34,7 +35,7 @@ DOCUMENTED = """
 ANNOTATED = """
     Source Receipt Ledger Account Question Release Preview Estimate Guarantee Stream Choice Window
     HistogramRelease QuantilesRelease KMeansRelease CounterRelease Partition
-    AggregateRelease MeanRelease SumRelease VarianceRelease
+    AggregateRelease MeanRelease SumRelease VarianceRelease PersonsRelease Recommendation
 """
 
 

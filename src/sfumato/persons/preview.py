@@ -41,8 +41,8 @@ class PersonsPreview(Preview, frozen=True):
         found = [
             f"adds {self.law} to each of {self.cells} numbers of persons, by how many rows they "
             "have",
-            f"of {self.unit.counted}, each number is within +-{self.accuracy():,} of the truth with "
-            f"95% confidence, and the number of all persons within +-{everyone:,}",
+            f"of {self.unit.counted}, each number is within +-{self.accuracy():,} of the truth, "
+            f"and the number of all persons within +-{everyone:,}, with 95% confidence",
         ]
         if self.most_rows is None:
             found.append(

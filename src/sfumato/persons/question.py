@@ -55,8 +55,7 @@ class Persons(
     >>> Persons(most_rows=1)
     Traceback (most recent call last):
         ...
-    sfumato.errors.UsageError: most_rows = 1: it is a whole number from 2 to 10^9. Give the largest \
-number of rows that a person can have, such as 1000.
+    sfumato.errors.UsageError: most_rows = 1: it is a whole number from 2 to 10^9. Give a bound...
     """
 
     most_rows: int | None = None
@@ -78,7 +77,7 @@ number of rows that a person can have, such as 1000.
             raise UsageError(
                 f"most_rows = {shown(most)}",
                 "it is a whole number from 2 to 10^9",
-                "Give the largest number of rows that a person can have, such as 1000",
+                "Give a bound that is publicly known, such as 1000",
             )
 
     @property

@@ -147,8 +147,14 @@ def recommend(
         If the release has no ``most_rows``, the question publishes a number of counts that is not
         known beforehand, or it does not fit the domain.
 
-    >>> import numpy as np, sfumato as sf
-    >>> trips = {"rider": np.repeat(np.arange(300), 4), "hour": np.arange(1200) % 24}
+    >>> import pyarrow as pa, sfumato as sf
+    >>> trips = pa.table({"rider": [i % 500 for i in range(2000)], "hour": [7] * 2000})
+    >>> domain = sf.Domain(hour=sf.Interval(0, 24, step=1))
+    >>> src = sf.source(trips, domain, person="rider", name="trips")
+    >>> pub = sf.Publisher(src, budget="2")
+    >>> persons = pub.release(sf.Persons(most_rows=100), epsilon="1")
+    >>> recommend(persons, sf.Histogram("hour"), epsilon="1").limit in (3, 4)
+    True
     """
     if not isinstance(release, PersonsRelease):
         raise UsageError(

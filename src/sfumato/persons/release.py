@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -78,10 +79,15 @@ class PersonsRelease(
         """How many persons there are, and what some limits leave out."""
         everyone = self.persons()
         first = (
-            f"There are {everyone.low:,.0f} to {everyone.high:,.0f} persons (each one "
-            f"{self.unit.who}), with 95% confidence."
+            f"There are {everyone.low:,.0f} to {everyone.high:,.0f} persons, each a "
+            f"{self.unit.who}, with 95% confidence."
         )
-        return (first, *map(self.sentence, self._telling_limits()))
+        who = self.unit.who
+        others = [
+            f"If at most {limit:,} rows of each {who} are counted, {self._left_out(limit)}"
+            for limit in self._telling_limits()
+        ]
+        return (first, *others)
 
     @property
     def limits(self) -> Array:
@@ -268,19 +274,25 @@ class PersonsRelease(
 
     def sentence(self, limit: int) -> str:
         """How much a limit on rows per person leaves out, for pages about other answers."""
-        who = self.unit.who
+        return (
+            f"At most {limit:,} rows of each {self.unit.who} are counted: {self._left_out(limit)}"
+        )
+
+    def _left_out(self, limit: int) -> str:
+        """How many persons lose rows, and where it is known, how many rows are kept."""
         affected = self.affected(limit)
-        everyone = self.persons()
         said = (
-            f"At most {limit:,} rows of each {who} are counted: {affected.low:,.0f} to "
-            f"{affected.high:,.0f} of about {everyone.value:,.0f} have more"
+            f"{affected.low:,.0f} to {affected.high:,.0f} of about "
+            f"{self.persons().value:,.0f} have more"
         )
         if self.most_rows is None:
             return f"{said}, with 95% confidence."
         kept = self.kept(min(limit, self.most_rows))
+        # Rounded down, so that what is said holds too.
+        least = math.floor(float(kept.low) * 1000) / 10
         return (
-            f"{said}; at least {np.floor(float(kept.low) * 1000) / 10:.1f}% of the rows are kept "
-            f"if nobody has more than {self.most_rows:,} rows; each with 95% confidence."
+            f"{said}, and at least {least:.1f}% of the rows are kept, each with 95% confidence, if "
+            f"nobody has more than {self.most_rows:,} rows."
         )
 
     def _telling_limits(self) -> list[int]:

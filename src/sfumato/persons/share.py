@@ -16,6 +16,8 @@ of the grid is true, the first inequality holds at the lower point, and the seco
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sfumato.arrays import Array
@@ -24,6 +26,7 @@ from sfumato.persons.noise_sums import LEAST_ALPHA, chernoff_half_widths, tails
 
 N_SHARES = 256
 LEAST_LOSS = 1e-4
+AT_ONCE = 12  # cells that are tested together, from each end inwards
 
 
 def share_bounds(
@@ -54,13 +57,63 @@ def share_bounds(
         return 1.0, 1.0
     largest, smallest = _extreme_weights(shares, lowest, highest, limit)
     # Cell i lies between shares[i + 1] and shares[i]: they decrease.
-    above_zero = _may_be_non_negative(counts, largest[1:], law, alpha)
-    below_zero = _may_be_non_negative(-counts, smallest[:-1], law, alpha)
-    kept = np.flatnonzero(above_zero & below_zero)
-    if not len(kept):
+    tests = _Tests(counts, largest[1:], smallest[:-1], law, alpha)
+    cells = tests.near()
+    first = tests.first_kept(cells)
+    if first is None:
         # Noise beyond the bounds of both tests: nothing is claimed.
         return float(shares[-1]), 1.0
-    return float(shares[kept[-1] + 1]), float(shares[kept[0]])
+    last = tests.first_kept(cells[::-1])
+    assert last is not None
+    return float(shares[last + 1]), float(shares[first])
+
+
+@dataclass(frozen=True)
+class _Tests:
+    """The two tests of each cell of shares, at a one-sided alpha / 2 each.
+
+    Attributes
+    ----------
+    counts : int64 ndarray of shape (bins,)
+    largest, smallest : float64 ndarrays of shape (cells, bins)
+        The weights at which the sum may not be negative, and not positive.
+    law : DiscreteLaplace or DiscreteGaussian
+    alpha : float
+    """
+
+    counts: Array
+    largest: Array
+    smallest: Array
+    law: Law
+    alpha: float
+
+    def near(self) -> Array:
+        """The cells that Chernoff's bound, which is fast and too wide, does not exclude."""
+        sums = self._sums(np.arange(len(self.largest)))
+        kept = np.ones(len(self.largest), bool)
+        for below_zero, weights in zip(sums, (self.largest, self.smallest), strict=True):
+            kept &= below_zero <= chernoff_half_widths(self.law, weights, self.alpha)
+        return np.flatnonzero(kept)
+
+    def first_kept(self, cells: Array) -> int | None:
+        """The first of these cells that neither test excludes; None if there is none."""
+        if self.alpha / 2 < LEAST_ALPHA:
+            return int(cells[0]) if len(cells) else None
+        for start in range(0, len(cells), AT_ONCE):
+            some = cells[start : start + AT_ONCE]
+            kept = np.ones(len(some), bool)
+            for below_zero, weights in zip(
+                self._sums(some), (self.largest, self.smallest), strict=True
+            ):
+                kept &= tails(self.law, weights[some], below_zero) > self.alpha / 2
+            if kept.any():
+                return int(some[np.argmax(kept)])
+        return None
+
+    def _sums(self, cells: Array) -> tuple[Array, Array]:
+        """How far each sum is on the wrong side of 0."""
+        counts = self.counts.astype(float)
+        return -(self.largest[cells] @ counts), self.smallest[cells] @ counts
 
 
 def _grid(limit: int, most_rows: int) -> Array:
@@ -88,11 +141,3 @@ def _extreme_weights(
     at_lowest = np.minimum(lowest, limit) - shares[:, None] * lowest
     at_highest = np.minimum(highest, limit) - shares[:, None] * highest
     return largest, np.minimum(at_lowest, at_highest)
-
-
-def _may_be_non_negative(counts: Array, weights: Array, law: Law, alpha: float) -> Array:
-    """Whether each weighted sum of the true counts may be 0 or more, at a one-sided alpha / 2."""
-    noisy = weights @ counts.astype(float)
-    if alpha / 2 < LEAST_ALPHA:
-        return np.asarray(noisy >= -chernoff_half_widths(law, weights, alpha))
-    return tails(law, weights, -noisy) > alpha / 2
