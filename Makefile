@@ -32,7 +32,7 @@ test: $(VENV)/.test  ## Run the tests (under 8 minutes on two cores)
 deep: $(VENV)/.test  ## Gather the long evidence, and write its figures to docs/evidence/
 	$(BIN)/python -m pytest -m deep -q -rA --evidence=docs/evidence
 
-check: $(VENV)/.test  ## Format, lint, types, floors
+check: $(VENV)/.test  ## Format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -76,15 +76,15 @@ def test_a_drawing_is_on_the_page_and_loads_nothing(figure):
     assert "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")
 
 
-def test_the_floors_on_the_page_are_those_that_are_enforced():
+def test_the_layers_on_the_page_are_those_that_are_enforced():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
         "importlinter"
     ]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
-    (block,) = re.findall(r"```text\n(doors .*?)```", PAGE, flags=re.S)
+    (block,) = re.findall(r"```text\n(interface .*?)```", PAGE, flags=re.S)
     shown = [line.split(maxsplit=1)[1] for line in block.splitlines()]
     assert shown == [re.sub(r"[()]", "", layer) for layer in layers], (
-        "docs/architecture.md shows other floors than pyproject.toml"
+        "docs/architecture.md shows other layers than pyproject.toml"
     )
 
 
