@@ -5,28 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import msgspec
 import numpy as np
 
 from sfumato.aggregates.basis import Basis
-from sfumato.aggregates.intervals import (
-    Bounds,
-    clipped_mean_bounds,
-    clipped_sum_half_width,
-    mean_bounds,
-    sum_half_width,
-    sum_weights,
-    variance_bounds,
-)
-from sfumato.aggregates.tails import chernoff_half_widths
+from sfumato.aggregates.intervals import Bounds
+from sfumato.aggregates.value_sums import ValueSums
 from sfumato.aggregates.values import Values
 from sfumato.answers.edges import cell_columns
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.release import Release
 from sfumato.arrays import Array
-from sfumato.errors import UsageError, printable
+from sfumato.errors import UsageError, nearest, printable
 from sfumato.lattice import Lattice
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, sidak
@@ -35,8 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-Scaling: TypeAlias = Callable[[Array], Array]
-"""From shares of the value's range, or of its square, to the value's own scale."""
 CONFIDENCE = "0.95"  # at which a statistic counts as known or not
 
 
@@ -45,6 +35,9 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     A release has every statistic that its sums allow, whichever was asked for: ``counts``,
     ``sums``, ``means`` and ``variances``. A subclass says which of them is ``values``.
+
+    If several values were asked for, every array has one more dimension, the first: the values, in
+    the order of ``names``. ``release["wage"]`` is the release of one of them.
 
     Attributes
     ----------
@@ -60,6 +53,8 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         The noise on each of them, independent of the others.
     knot_indices : int64 ndarray of shape (groups,)
         The knot at which each group's values are clipped; unset unless ``clip="auto"``.
+    others : tuple of ValueSums
+        The sums of further values, over the same groups; unset if one value was asked for.
     """
 
     scale: Values
@@ -68,36 +63,60 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
     released: Array
     law: Law
     knot_indices: Array | msgspec.UnsetType = msgspec.UNSET
+    others: tuple[ValueSums, ...] | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
-        expected = self.lattice.size * self.basis.size
-        if self.released.shape != (expected,) or self.basis.points != self.scale.points:
-            obstacle = "its number of sums is not the number that its groups need"
-            raise UsageError("means", obstacle, "Load a file that release.save wrote")
-        if not self._clips_fit:
-            obstacle = "its clips are not knots of its sums"
-            raise UsageError("means", obstacle, "Load a file that release.save wrote")
+        for sums in self.tables:
+            sums.require_groups(self.lattice.size)
+
+    @cached_property
+    def tables(self) -> tuple[ValueSums, ...]:
+        """The noisy sums of each value."""
+        first = ValueSums(self.scale, self.basis, self.released, self.law, self.knot_indices)
+        return (first,) if self.others is msgspec.UNSET else (first, *self.others)
 
     @property
-    def _clips_fit(self) -> bool:
-        """Whether hats come with one clip for each group, and other sums without clips."""
-        if self.knot_indices is msgspec.UNSET or self.basis.name != "hats":
-            return self.knot_indices is msgspec.UNSET and self.basis.name != "hats"
-        within = (self.knot_indices >= 1) & (self.knot_indices < self.basis.size)
-        return self.knot_indices.shape == (self.lattice.size,) and bool(within.all())
+    def names(self) -> tuple[str, ...]:
+        """The values that were asked for."""
+        return tuple(sums.scale.name for sums in self.tables)
+
+    def __getitem__(self, name: str) -> Self:
+        """The release of one of the values, with the guarantee and the receipt of all of them.
+
+        Raises
+        ------
+        UsageError
+            If no value of that name was asked for.
+        """
+        if name not in self.names:
+            obstacle = f"there is no value of that name; {nearest(name, self.names)}"
+            raise UsageError(f"{self.title}, of {printable(name)}", obstacle, "Name one of them")
+        sums = self.tables[self.names.index(name)]
+        return msgspec.structs.replace(
+            self,
+            scale=sums.scale,
+            basis=sums.basis,
+            released=sums.released,
+            law=sums.law,
+            knot_indices=sums.knot_indices,
+            others=msgspec.UNSET,
+        )
+
+    # --- what it says of itself -------------------------------------------------------------------
 
     @property
     def title(self) -> str:
         by = " and ".join(map(printable, self.lattice.names))
-        asked = f"{self.noun.capitalize()} of {printable(self.scale.name)}"
-        if self._clips is None:
+        asked = f"{self.noun.capitalize()} of {' and '.join(map(printable, self.names))}"
+        if not self._has_chosen_clips:
             return f"{asked} by {by}" if by else asked
         return f"{asked}, each clipped, by {by}" if by else f"{asked}{self._clipped}"
 
     @property
     def about(self) -> str:
         """Which rows the answer is about, and how their values were read."""
-        return f"{super().about}{self.scale.cut}{self._clipped}"
+        cut = "".join(dict.fromkeys(sums.scale.cut for sums in self.tables))
+        return f"{super().about}{cut}{self._clipped}"
 
     @property
     def unknowns(self) -> str:
@@ -107,91 +126,59 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         said = f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
         return f"{self._above_clip} {said}".strip()
 
-    # --- clips that were chosen from the noisy sums
-    # ----------------------------------------------
-
     @property
-    def clips(self) -> Array:
-        """The value to which those of each group are clipped: float64 ndarray like ``values``.
-
-        It is the upper bound unless the clip was chosen, with ``clip="auto"``.
-        """
-        indices = self._clips
-        if indices is None:
-            return np.full(self.lattice.shape, self.scale.upper)
-        return self._shaped(self._knot_values[indices])
-
-    @property
-    def above(self) -> Array:
-        """At most how many rows lie above the knot next to each clip.
-
-        An int64 ndarray like ``values``. Each number holds with 95% confidence. The next knot is
-        twice as far from the lower bound as the clip. Where no clip was chosen there are none.
-        """
-        indices = self._clips
-        if indices is None:
-            return np.zeros(self.lattice.shape, np.int64)
-        n_knots = self.basis.size
-        beyond = np.arange(n_knots) > indices[:, None]
-        # One-sided, and for all clips at once, since the noise may have led to any of them.
-        alpha = 2 * self._alpha(CONFIDENCE) / (n_knots - 1)
-        half_widths = chernoff_half_widths(self.law, beyond.astype(float), alpha)
-        most = ((self._sums * beyond).sum(axis=1) + half_widths) / self.basis.unity
-        return self._shaped(np.floor(np.maximum(most, 0)).astype(np.int64))
-
-    @property
-    def _clips(self) -> Array | None:
-        """The index of each group's knot; None where the bounds are fixed."""
-        return None if self.knot_indices is msgspec.UNSET else self.knot_indices
-
-    @property
-    def _knot_values(self) -> Array:
-        """The knots, on the value's scale. The last may lie beyond the upper bound."""
-        return self._mean(np.minimum(self.basis.weights, 1.0))
+    def _has_chosen_clips(self) -> bool:
+        return self.knot_indices is not msgspec.UNSET
 
     @property
     def _clipped(self) -> str:
         """A clause for reports: to what values are clipped."""
-        if self._clips is None:
+        if not self._has_chosen_clips:
             return ""
-        least = f"{self.clips.min():,.6g}"
-        most = f"{self.clips.max():,.6g}"
-        if least == most:
-            return f", each clipped to at most {most}"
-        return f", each clipped to at most {least} to {most} by group"
+        clipped = []
+        for sums in self.tables:
+            least = f"{sums.clips.min():,.6g}"
+            most = f"{sums.clips.max():,.6g}"
+            clipped.append(most if least == most else f"{least} to {most} by group")
+        return f", each clipped to at most {' and '.join(clipped)}"
 
     @property
     def _above_clip(self) -> str:
-        """A sentence on how many rows lie above the clip, if there is one group."""
-        if self._clips is None or self.lattice.axes:
+        """A sentence on how many rows lie above the clip, for each value, if there is one group."""
+        if not self._has_chosen_clips or self.lattice.axes:
             return ""
-        rows = max(round(float(self.counts)), 0)
-        next_knot = self._knot_values[min(int(self._clips[0]) + 1, self.basis.size - 1)]
-        most = int(self.above)
-        if most >= rows:
-            return f"How many rows lie above {next_knot:,.6g} is not known."
-        return f"At most {most:,} of {rows:,} rows lie above {next_knot:,.6g}."
+        sentences = []
+        for sums, above in zip(self.tables, self.above.reshape(-1).tolist(), strict=True):
+            rows = max(round(float(sums.counts[0])), 0)
+            what = "rows" if len(self.tables) == 1 else f"rows of {printable(sums.scale.name)}"
+            next_knot = f"{sums.next_knots[0]:,.6g}"
+            if above >= rows:
+                sentences.append(f"How many {what} lie above {next_knot} is not known.")
+            else:
+                sentences.append(f"At most {above:,} of {rows:,} {what} lie above {next_knot}.")
+        return " ".join(sentences)
 
-    # --- statistics
-    # ---------------------------------------------------------------------------------
+    # --- statistics -------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> Array:
+        """The statistic that was asked for."""
+        return self._stacked(self._values_of)
 
     @property
     def counts(self) -> Array:
         """Noisy numbers of rows: float64 ndarray like ``values``."""
-        return self._shaped(self._sums.sum(axis=1) / self.basis.unity)
+        return self._stacked(lambda sums: sums.counts)
 
     @property
     def sums(self) -> Array:
         """Noisy sums of the values: float64 ndarray like ``values``."""
-        return self._shaped(self._noisy_sums)
+        return self._stacked(lambda sums: sums.sums)
 
     @property
     def means(self) -> Array:
         """Noisy means: float64 ndarray like ``values``; NaN where not known."""
-        total = self._sums.sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = (self._sums * self._weights).sum(axis=1) / total
-        return self._known_estimates(share, self._usual_mean_bounds, self._highest, self._mean)
+        return self._stacked(lambda sums: sums.means)
 
     @property
     def variances(self) -> Array:
@@ -204,15 +191,26 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         UsageError
             If the published sums do not have them: ask for ``sf.Variance``.
         """
-        self._require_squares()
-        total = self._sums.sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = self._sums @ self.basis.weights / total
-            variance = self._sums @ self.basis.squares / total - share**2
-        return self._known_estimates(variance, self._usual_variance_bounds, 0.25, self._variance)
+        return self._stacked(lambda sums: sums.variances)
 
-    # --- intervals
-    # ----------------------------------------------------------------------------------
+    @property
+    def clips(self) -> Array:
+        """The value to which those of each group are clipped: float64 ndarray like ``values``.
+
+        It is the upper bound unless the clip was chosen, with ``clip="auto"``.
+        """
+        return self._stacked(lambda sums: sums.clips)
+
+    @property
+    def above(self) -> Array:
+        """At most how many rows lie above the knot next to each clip.
+
+        An int64 ndarray like ``values``. Each number holds with 95% confidence. The next knot is
+        twice as far from the lower bound as the clip. Where no clip was chosen there are none.
+        """
+        return self._stacked(lambda sums: sums.above(error_probability(CONFIDENCE)))
+
+    # --- intervals --------------------------------------------------------------------------------
 
     def interval(
         self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False
@@ -228,7 +226,11 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         simultaneous : bool
             False: each interval holds with this confidence. True: all of them hold together.
         """
-        return self._interval(self._alpha(confidence, simultaneous))
+        alpha = error_probability(confidence)
+        if simultaneous:
+            alpha = sidak(alpha, self.lattice.size * len(self.tables))
+        low, high = zip(*(self._interval_of(sums, alpha) for sums in self.tables), strict=True)
+        return self._together(low), self._together(high)
 
     def accuracy(self, confidence: Exactly = CONFIDENCE, simultaneous: bool = False) -> Array:
         """The largest distance of the truth from each value, within the interval.
@@ -258,73 +260,38 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         known : bool ndarray like ``values``
         low, high : float64 ndarrays like ``values``
         """
-        known = ~np.isnan(self.values)
-        low, high = self._interval(self._alpha(confidence))
+        alpha = error_probability(confidence)
+        known, low, high = zip(*(self._drawn_of(sums, alpha) for sums in self.tables), strict=True)
+        return self._together(known), self._together(low), self._together(high)
+
+    def _drawn_of(self, sums: ValueSums, alpha: float) -> tuple[Array, Array, Array]:
+        """What is shown of one value."""
+        known = ~np.isnan(self._values_of(sums))
+        low, high = self._interval_of(sums, alpha)
         n_shown = 0
         # The number of groups shown decides how wide their intervals are. Wider intervals may leave
         # out more groups. Groups are only ever left out, so this ends.
         while n_shown != known.sum():
             n_shown = known.sum()
-            alpha = self._alpha(confidence) * max(n_shown, 1) / max(known.size, 1)
-            low, high = self._interval(alpha)
-            known &= self._is_informative(low, high)
+            low, high = self._interval_of(sums, alpha * max(n_shown, 1) / max(known.size, 1))
+            known &= self._is_informative(sums, low, high)
         return known, low, high
 
-    def _is_informative(self, low: Array, high: Array) -> Array:
+    # --- what a subclass says: of one value, arrays of shape (groups,) ----------------------------
+
+    def _values_of(self, sums: ValueSums) -> Array:
+        """The statistic."""
+        raise NotImplementedError
+
+    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        """Intervals of the statistic that each miss with probability ``alpha``."""
+        raise NotImplementedError
+
+    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
         """Where an interval is not all that was possible beforehand."""
         raise NotImplementedError
 
-    def _interval(self, alpha: float) -> tuple[Array, Array]:
-        """Intervals of ``values`` that each miss with this probability."""
-        raise NotImplementedError
-
-    @cached_property
-    def _usual_mean_bounds(self) -> Bounds:
-        """The bounds that decide which means are known: computed once, and used often."""
-        return self._mean_bounds(self._alpha(CONFIDENCE))
-
-    @cached_property
-    def _usual_variance_bounds(self) -> Bounds:
-        """The bounds that decide which variances are known."""
-        return self._variance_bounds(self._alpha(CONFIDENCE))
-
-    def _mean_bounds(self, alpha: float) -> Bounds:
-        """Bounds of the means, as shares of the range.
-
-        Rounding moves each value, and so the mean, by at most the slack.
-        """
-        if self._clips is None:
-            low, high = mean_bounds(self._sums, self.basis, self.law, alpha)
-        else:
-            low, high = clipped_mean_bounds(self._sums, self.basis, self.law, self._clips, alpha)
-        slack = self.scale.rounding / self.scale.width
-        return np.maximum(low - slack, 0), np.minimum(high + slack, self._highest)
-
-    def _variance_bounds(self, alpha: float) -> Bounds:
-        """Bounds of the variances, as shares of the squared range.
-
-        Rounding moves each value by at most the slack, and so does it move the standard deviation.
-        """
-        low, high = variance_bounds(self._sums, self.basis, self.law, alpha)
-        slack = self.scale.rounding / self.scale.width
-        lowest = np.maximum(np.sqrt(low) - slack, 0) ** 2
-        highest = np.minimum((np.sqrt(high) + slack) ** 2, 0.25)
-        return lowest, highest
-
-    def _sum_bounds(self, alpha: float) -> Bounds:
-        """Bounds of the sums, on the scale of the value."""
-        rows = self._sums.sum(axis=1) / self.basis.unity
-        if self._clips is None:
-            half_width = sum_half_width(self.scale, self.basis, self.law, rows, alpha)
-        else:
-            half_width = clipped_sum_half_width(
-                self.scale, self.basis, self.law, rows, self._clips, alpha
-            )
-        sums = self._noisy_sums
-        return sums - half_width, sums + half_width
-
-    # --- forms
-    # --------------------------------------------------------------------------------------
+    # --- forms ------------------------------------------------------------------------------------
 
     @property
     def group_names(self) -> list[str]:
@@ -336,16 +303,24 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
 
     def numbers(self) -> tuple[int, ...]:
         """The published integers, in the order in which they were drawn."""
-        return tuple(self.released.tolist())
+        return tuple(number for sums in self.tables for number in sums.released.tolist())
 
     def to_frame(self) -> pa.Table:
         """One row per group: its axes, rows, the statistic, low, high (95%), known.
 
         ``low`` and ``high`` are those of ``drawn``; the statistic is null where it is not known. A
-        clip that was chosen adds the columns ``clip`` and ``above``.
+        clip that was chosen adds the columns ``clip`` and ``above``. With several values there is
+        one row per value and group, and a first column ``value``.
         """
         import pyarrow as pa
 
+        if len(self.tables) > 1:
+            frames = [self[name].to_frame() for name in self.names]
+            of_value = [
+                frame.add_column(0, "value", pa.array([name] * frame.num_rows))
+                for name, frame in zip(self.names, frames, strict=True)
+            ]
+            return pa.concat_tables(of_value)
         known, low, high = self.drawn()
         shown = known.reshape(-1)
         numbers = {
@@ -355,74 +330,40 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
             "high": high.reshape(-1),
             "known": shown,
         }
-        if self._clips is not None:
+        if self._has_chosen_clips:
             numbers["clip"] = self.clips.reshape(-1)
             numbers["above"] = self.above.reshape(-1)
         return pa.table(cell_columns(self.lattice) | numbers)
 
+    @property
+    def has_picture(self) -> bool:
+        """Whether it can be drawn: several values differ in scale, and are drawn one by one."""
+        return len(self.tables) == 1
+
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw a point and an interval for each group, and hatch the groups that are not known."""
+        """Draw a point and an interval for each group, and hatch the groups that are not known.
+
+        Raises
+        ------
+        UsageError
+            If there are several values.
+        """
         from sfumato.charts import aggregates
 
+        if not self.has_picture:
+            obstacle = "its values differ in scale, and one picture has one scale"
+            remedy = f"Draw one value, as in release[{self.names[0]!r}].plot()"
+            raise UsageError(f"a picture of {self.title}", obstacle, remedy)
         return aggregates.draw(self, ax)
 
-    # --- from shares of the range to the value's own scale
-    # ----------------------------------------------
+    def _stacked(self, of: Callable[[ValueSums], Array]) -> Array:
+        """What is to be known of each value, like ``values``."""
+        return self._together([of(sums) for sums in self.tables])
 
-    @property
-    def _sums(self) -> Array:
-        """The published sums: float64 ndarray of shape (groups, k)."""
-        return self.released.reshape(self.lattice.size, -1).astype(float)
-
-    @property
-    def _weights(self) -> Array:
-        """Weights that give the value of each group, over R: of shape (k,) or (groups, k)."""
-        if self._clips is None:
-            return self.basis.weights
-        weights = self.basis.weights
-        return np.asarray(np.minimum(weights, weights[self._clips][:, None]))
-
-    @property
-    def _highest(self) -> Array:
-        """The largest mean that is possible in each group, as a share of the range."""
-        if self._clips is None:
-            return np.ones(self.lattice.size)
-        return np.asarray(np.minimum(self.basis.weights[self._clips], 1.0))
-
-    @property
-    def _noisy_sums(self) -> Array:
-        """The sum of each group: float64 ndarray of shape (groups,)."""
-        weights = sum_weights(self.scale, self.basis, self._weights)
-        return np.asarray((self._sums * weights).sum(axis=1))
-
-    def _mean(self, share: Array) -> Array:
-        return np.asarray(self.scale.lower + share * self.scale.width)
-
-    def _variance(self, share: Array) -> Array:
-        return np.asarray(share * self.scale.width**2)
-
-    def _known_estimates(
-        self, shares: Array, bounds: Bounds, most: Array | float, scaled: Scaling
-    ) -> Array:
-        """Bring estimates within their bounds, and to the value's scale; NaN where not known.
-
-        An estimate is not known if its bounds are 0 and ``most``, which is all that is possible.
-        """
-        low, high = bounds
-        known = (low > 0) | (high < most)
-        return self._shaped(np.where(known, scaled(np.clip(shares, low, high)), np.nan))
-
-    def _shaped(self, found: Array) -> Array:
-        return np.asarray(found).reshape(self.lattice.shape)
-
-    def _alpha(self, confidence: Exactly, simultaneous: bool = False) -> float:
-        alpha = error_probability(confidence)
-        return sidak(alpha, self.lattice.size) if simultaneous else alpha
-
-    def _require_squares(self) -> None:
-        if self.basis.name != "quadratic":
-            obstacle = "only sums and numbers of rows were published"
-            raise UsageError(f"{self.title}, variances", obstacle, "Ask for sf.Variance")
+    def _together(self, by_value: list[Array] | tuple[Array, ...]) -> Array:
+        """Lay arrays of shape (groups,), one for each value, along the axes of the groups."""
+        shaped = [each.reshape(self.lattice.shape) for each in by_value]
+        return shaped[0] if len(shaped) == 1 else np.stack(shaped)
 
 
 class MeanRelease(
@@ -433,21 +374,21 @@ class MeanRelease(
     tag="mean-release",
     forbid_unknown_fields=True,
 ):
-    """The mean of a value in each group; see ``AggregateRelease`` for its attributes."""
+    """The mean of a value in each group; see ``AggregateRelease`` for its attributes.
+
+    ``values`` are means: a float64 ndarray with one dimension per axis; NaN where not known.
+    """
 
     noun: ClassVar[str] = "mean"
 
-    @property
-    def values(self) -> Array:
-        """Means: float64 ndarray with one dimension per axis; NaN where not known."""
-        return self.means
+    def _values_of(self, sums: ValueSums) -> Array:
+        return sums.means
 
-    def _interval(self, alpha: float) -> tuple[Array, Array]:
-        low, high = self._mean_bounds(alpha)
-        return self._shaped(self._mean(low)), self._shaped(self._mean(high))
+    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        return sums.mean_interval(alpha)
 
-    def _is_informative(self, low: Array, high: Array) -> Array:
-        return np.asarray((low > self.scale.lower) | (high < self.clips))
+    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
+        return np.asarray((low > sums.scale.lower) | (high < sums.clips))
 
 
 class SumRelease(
@@ -458,20 +399,20 @@ class SumRelease(
     tag="sum-release",
     forbid_unknown_fields=True,
 ):
-    """The sum of a value in each group; see ``AggregateRelease`` for its attributes."""
+    """The sum of a value in each group; see ``AggregateRelease`` for its attributes.
+
+    ``values`` are sums: a float64 ndarray with one dimension per axis.
+    """
 
     noun: ClassVar[str] = "sum"
 
-    @property
-    def values(self) -> Array:
-        """The sum of each group: float64 ndarray with one dimension per axis."""
-        return self.sums
+    def _values_of(self, sums: ValueSums) -> Array:
+        return sums.sums
 
-    def _interval(self, alpha: float) -> tuple[Array, Array]:
-        low, high = self._sum_bounds(alpha)
-        return self._shaped(low), self._shaped(high)
+    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        return sums.sum_interval(alpha)
 
-    def _is_informative(self, low: Array, high: Array) -> Array:
+    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
         return np.ones(low.shape, bool)
 
 
@@ -483,18 +424,18 @@ class VarianceRelease(
     tag="variance-release",
     forbid_unknown_fields=True,
 ):
-    """The variance of a value in each group; see ``AggregateRelease`` for its attributes."""
+    """The variance of a value in each group; see ``AggregateRelease`` for its attributes.
+
+    ``values`` are variances: a float64 ndarray with one dimension per axis; NaN where not known.
+    """
 
     noun: ClassVar[str] = "variance"
 
-    @property
-    def values(self) -> Array:
-        """Variances: float64 ndarray with one dimension per axis; NaN where not known."""
-        return self.variances
+    def _values_of(self, sums: ValueSums) -> Array:
+        return sums.variances
 
-    def _interval(self, alpha: float) -> tuple[Array, Array]:
-        low, high = self._variance_bounds(alpha)
-        return self._shaped(self._variance(low)), self._shaped(self._variance(high))
+    def _interval_of(self, sums: ValueSums, alpha: float) -> Bounds:
+        return sums.variance_interval(alpha)
 
-    def _is_informative(self, low: Array, high: Array) -> Array:
-        return np.asarray((low > 0) | (high < self._variance(np.array(0.25))))
+    def _is_informative(self, sums: ValueSums, low: Array, high: Array) -> Array:
+        return np.asarray((low > 0) | (high < sums.largest_variance))
