@@ -285,14 +285,13 @@ class Book:
 
     # --- the log ----------------------------------------------------------------------------------
 
-    def log(self, account: str | None = None) -> Iterator[Entry]:
-        """Entries in order, of one account or of all."""
+    def log(self, account: str | None = None, *, after: int = 0) -> Iterator[Entry]:
+        """Entries in order, of one account or of all; only those after a number, if it is given."""
         if account is not None:
             self.account(account)
-        return self._entries(account)
+        return self._entries(account, after)
 
-    def _entries(self, account: str | None) -> Iterator[Entry]:
-        last = 0
+    def _entries(self, account: str | None, last: int) -> Iterator[Entry]:
         while True:
             batch = self._store.reading(partial(_batch, after=last, account=account))
             yield from batch

@@ -273,7 +273,12 @@ class PersonsRelease(
     # --- in later answers -------------------------------------------------------------------------
 
     def sentence(self, limit: int) -> str:
-        """How much a limit on rows per person leaves out, for pages about other answers."""
+        """How much a limit on rows per person leaves out, for pages about other answers.
+
+        It is empty where the limit is beyond what is known.
+        """
+        if self.most_rows is None and limit > int(self.limits[-1]):
+            return ""
         return (
             f"At most {limit:,} rows of each {self.unit.who} are counted: {self._left_out(limit)}"
         )

@@ -23,6 +23,7 @@ from sfumato.ledger import Hold
 from sfumato.privacy.measures import CentralMeasure, Money
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.counting import Counting
+from sfumato.publishing.left_out import LeftOut
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.receipts import receipt_of, signed
 from sfumato.random.bits import Bits
@@ -75,6 +76,7 @@ class Answering:
         self._source = source
         self._account = account
         self.counting = Counting(source)
+        self._left_out = LeftOut(source, account)
 
     def stored_answers(
         self, planned: PlannedRelease, hold: Hold, progress: Progress | None
@@ -127,9 +129,9 @@ class Answering:
             answer = question.answer(counts, self._source.unit, cost, planned.noise)
             _require_promised(question, answer, used)
             receipt = receipt_of(hold.entry, charged, self._source.title, f"{i} of {number}")
-            with_receipt = msgspec.structs.replace(answer, receipt=receipt)
-            answers.append(signed(with_receipt, self._account.ledger))
-        return answers
+            answers.append(msgspec.structs.replace(answer, receipt=receipt))
+        stated = self._left_out.stated(answers, planned.noise)
+        return [signed(answer, self._account.ledger) for answer in stated]
 
 
 def read_stored(hold: Hold) -> list[Release]:

@@ -28,6 +28,7 @@ from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure, asked_cost
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.answering import Answering, PlannedRelease, read_stored
+from sfumato.publishing.left_out import LONGEST_NOTE
 from sfumato.publishing.opening import Opening, first_state, spec
 from sfumato.publishing.plan import Plan, as_plan
 from sfumato.publishing.previewing import preview
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from sfumato.data.reader import Progress
 
 R = TypeVar("R", bound=Release)
-
-LONGEST_NOTE = 200  # characters of a question's title in the log
 
 
 class Publisher:
