@@ -5,9 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 import sfumato as sf
 from sfumato.arrays import Array
+from sfumato.demo import flights_path
 from sfumato.mechanisms.noise import Law, count_law
 from sfumato.persons.bins import upper_ends
 from sfumato.persons.question import Persons
@@ -59,3 +62,10 @@ def release_of(
             PureDP(Fraction(epsilon)), unit.of_all_rows, str(law), PublicSeed(seed)
         ),
     )
+
+
+def flights() -> Array:
+    """How many flights each aircraft of the demo has."""
+    tails = pq.read_table(flights_path(), columns=["tailnum"])["tailnum"].drop_null()
+    numbers = pc.value_counts(tails).field("counts")
+    return np.asarray(numbers)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import sfumato as sf
-from persons.tables import UNIT, binned, law_at, lognormal, pareto, release_of
+from persons.tables import binned, flights, law_at, lognormal, pareto, release_of
+from sfumato.arrays import Array
+from sfumato.mechanisms.noise import DiscreteGaussian, Law
 from sfumato.random import PublicSeed
 
 ROWS = np.minimum(pareto(3000), 100)
@@ -102,25 +107,85 @@ def test_a_file_whose_numbers_do_not_fit_is_refused() -> None:
         )
 
 
+def answers(
+    rows: Array, most_rows: int, law: Law, trials: int, *, added: Law | None = None
+) -> list[sf.PersonsRelease]:
+    """Many answers about the same persons. ``added``: the noise is of another law than stated."""
+    counts = binned(rows, most_rows)
+    drawn = (added or law).sample(trials * len(counts), PublicSeed(5)).reshape(trials, -1)
+    guarantee = release_of(rows[:1], most_rows).guarantee
+    return [
+        sf.PersonsRelease(
+            most_rows=most_rows, domain=(), counts=counts + noise, law=law, guarantee=guarantee
+        )
+        for noise in drawn
+    ]
+
+
+def missed(estimates: list[sf.Estimate], truth: float) -> float:
+    """The share of intervals that the truth lies outside of."""
+    outside = [not float(each.low) <= truth <= float(each.high) for each in estimates]
+    return float(np.mean(outside))
+
+
 def test_intervals_of_affected_persons_miss_as_rarely_as_stated() -> None:
     trials = 300
-    counts = binned(ROWS, 100)
-    law = law_at("0.3")
-    noise = law.sample(trials * len(counts), PublicSeed(5)).reshape(trials, -1)
-    truth = (ROWS > 10).sum()
-    example = release_of(ROWS, epsilon="0.3")
-    misses = 0
-    for each in noise:
-        release = sf.PersonsRelease(
-            most_rows=100,
-            domain=(),
-            counts=counts + each,
-            law=law,
-            guarantee=example.guarantee,
-        )
-        found = release.affected(10, "0.8")
-        misses += not found.low <= truth <= found.high
+    found = [each.affected(10, "0.8") for each in answers(ROWS, 100, law_at("0.3"), trials)]
     standard_error = np.sqrt(0.2 * 0.8 / trials)
-    assert misses / trials <= 0.2 + 4 * standard_error
-    assert misses / trials >= 0.2 - 6 * standard_error
-    assert example.unit.person == UNIT.person
+    misses = missed(found, int((ROWS > 10).sum()))
+    assert misses <= 0.2 + 4 * standard_error
+    assert misses >= 0.2 - 6 * standard_error
+
+
+TRIALS = 10_000
+STANDARD_ERROR = float(np.sqrt(0.05 * 0.95 / TRIALS))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("name", "most_rows", "limit"),
+    [("flights", 1000, 400), ("pareto", 4096, 10), ("0", 100, 10), ("1", 100, 2), ("50", 100, 10)],
+)
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_coverage_of_persons(
+    name: str,
+    most_rows: int,
+    limit: int,
+    noise: str,
+    evidence: Callable[[str, object], None],
+) -> None:
+    """Aircraft, 10^4 persons with a power law of rows, and few of them: 10^4 answers each."""
+    populations = {"flights": flights, "pareto": lambda: pareto(10_000)}
+    rows = populations[name]() if name in populations else pareto(int(name))
+    rows = np.minimum(rows, most_rows)
+    law = law_at("0.3") if noise == "laplace" else DiscreteGaussian(Fraction(100, 9))
+    found = answers(rows, most_rows, law, TRIALS)
+    kept = [each.kept(limit) for each in found]
+    share = float(np.minimum(rows, limit).sum() / rows.sum()) if len(rows) else 1.0
+    ends = np.array([(each.low, each.high) for each in kept], float)
+    figures = {
+        "limit": limit,
+        "rows kept": round(share, 4),
+        "coverage of rows kept": 1 - missed(kept, share),
+        "their interval in the median": np.median(ends, axis=0).round(4).tolist(),
+        "lower end in 19 of 20 answers": round(float(np.quantile(ends[:, 0], 0.05)), 4),
+        "coverage of persons affected": 1
+        - missed([each.affected(limit) for each in found], int((rows > limit).sum())),
+        "coverage of persons": 1 - missed([each.persons() for each in found], len(rows)),
+    }
+    evidence(f"coverage_of_persons_{name}_{noise}", figures)
+    for figure, value in figures.items():
+        if figure.startswith("coverage"):
+            assert float(value) >= 0.95 - 4 * STANDARD_ERROR  # type: ignore[arg-type]
+    if name == "flights":
+        assert float(figures["lower end in 19 of 20 answers"]) >= 0.95  # type: ignore[arg-type]
+
+
+@pytest.mark.deep
+def test_intervals_fail_where_noise_is_twice_as_wide_as_stated() -> None:
+    """Persons with one row or two, whom bins hide nothing of."""
+    rows = np.repeat([1, 2], [5000, 5000])
+    found = answers(rows, 2, law_at("0.2"), TRIALS, added=law_at("0.1"))
+    assert missed([each.kept(1) for each in found], 2 / 3) > 0.05 + 4 * STANDARD_ERROR
+    assert missed([each.affected(1) for each in found], 5000) > 0.05 + 4 * STANDARD_ERROR
+    assert missed([each.persons() for each in found], 10_000) > 0.05 + 4 * STANDARD_ERROR
