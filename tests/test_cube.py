@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,3 +124,39 @@ def test_empty_data():
     cube = Cube.of_cells(lattice(3, 2), np.zeros((0, 2), np.int64))
     assert cube.counts.tolist() == [0] * 6
     assert sparse(lambda: Cube.of_cells(lattice(3, 2), np.zeros((0, 2), np.int64))).total == 0
+
+
+def with_sums(cube):
+    """The same cells, each with its number of rows times 3 and times 10^15 as sums."""
+    factors = np.array([3, 10**15])
+    return replace(cube, sums=cube.counts[:, None] * factors)
+
+
+@given(rows((4, 8)), rows((4, 8)))
+def test_sums_follow_the_counts(one, other):
+    sizes = one[0]
+    coarse = lattice(2, 4)
+    for build in (lambda found: found(), sparse):
+        cubes = [
+            build(lambda cells=cells: with_sums(Cube.of_cells(lattice(*sizes), cells)))
+            for cells in (one[1], other[1])
+        ]
+        together = build(lambda cubes=cubes: cubes[0] + cubes[1])
+        for cube in (together, build(lambda cube=together: cube.on(coarse))):
+            assert cube.sums.dtype == np.int64
+            assert cube.sums.tolist() == with_sums(cube).sums.tolist()
+        assert together.total == sum(cube.total for cube in cubes)
+
+
+def test_a_sparse_cube_keeps_its_sums_on_a_dense_lattice():
+    cells = np.array([[0, 0], [1, 7], [1, 6], [1, 6]])
+    thin = sparse(lambda: with_sums(Cube.of_cells(lattice(4, 8), cells)))
+    dense = thin.on(lattice(2, 4))
+    assert dense.is_dense
+    assert dense.sums.tolist() == with_sums(dense).sums.tolist()
+
+
+def test_cubes_with_sums_of_other_values_do_not_add_up():
+    plain = Cube.of_cells(lattice(4), np.array([[1]]))
+    with pytest.raises(InternalError, match="sums of different values"):
+        plain + with_sums(plain)

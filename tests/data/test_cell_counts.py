@@ -1,13 +1,21 @@
-"""Counters of cells: memory grows with the cells, and no counter overflows."""
+"""Counters of cells: memory grows with the cells, no counter overflows, and sums are exact."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sfumato.data.cell_counts import PENDING_ROWS, DenseCounts, SparseCounts
+from sfumato.answers.counts import Summed
+from sfumato.data.cell_counts import PENDING_ROWS, DenseCounts, SparseCounts, empty_counts
 from sfumato.data.packing import Packing
+from sfumato.errors import UsageError
 from sfumato.lattice import GridAxis, Lattice
+
+Rows = list[list[tuple[int, int, int]]]  # cell, and two values; batch by batch
 
 
 def test_a_sparse_cube_grows_with_its_cells_not_with_the_rows() -> None:
@@ -20,7 +28,7 @@ def test_a_sparse_cube_grows_with_its_cells_not_with_the_rows() -> None:
     for _ in range(80):
         tally.add([draw.choice(cells, 2**15)])
         rows += 2**15
-        held = max(held, tally._rows + len(tally._counts))
+        held = max(held, tally._rows + len(tally._totals))
     assert held <= PENDING_ROWS + 2**15 + 1000
     assert tally.cube().total == rows
 
@@ -36,3 +44,89 @@ def test_counters_are_widened_before_they_overflow(monkeypatch: pytest.MonkeyPat
     assert (
         DenseCounts(Packing(Lattice((GridAxis("a", 0.0, 1.0, 4),)))).cube().counts.dtype == np.int64
     )
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+LINE = Lattice((GridAxis("a", 0.0, 1.0, 4),))
+WIDE = Lattice((GridAxis("a", 0.0, 1.0, 2**20), GridAxis("b", 0.0, 1.0, 2**20)))
+LARGEST = 2**31
+SQUARED = 2**16
+PAIR = (
+    Summed(GridAxis("u", 0.0, 1.0, LARGEST + 1)),
+    Summed(GridAxis("v", 0.0, 1.0, SQUARED + 1), squares=True),
+)
+
+
+def added_up(lattice: Lattice, batches: Rows) -> dict[int, tuple[int, ...]]:
+    """Count, sum, sum and sum of squares of each cell, by the code that counts."""
+    tally = empty_counts(Packing(lattice), PAIR)
+    for batch in batches:
+        columns = np.array(batch, np.int64).reshape(-1, 3).T
+        tally.add([np.ascontiguousarray(column) for column in columns])
+    cube = tally.cube()
+    assert cube.sums is not None
+    assert cube.sums.dtype == np.int64
+    cells = np.arange(lattice.size) if cube.coordinates is None else None
+    if cells is None:
+        assert cube.coordinates is not None
+        cells = np.ravel_multi_index(tuple(cube.coordinates.T), lattice.shape)
+    return {
+        cell: (count, *sums)
+        for cell, count, sums in zip(
+            cells.tolist(), cube.counts.tolist(), cube.sums.tolist(), strict=True
+        )
+        if count
+    }
+
+
+def in_plain_python(batches: Rows) -> dict[int, tuple[int, ...]]:
+    found: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for cell, u, v in (row for batch in batches for row in batch):
+        if cell >= 0:
+            for i, added in enumerate((1, u, v, v * v)):
+                found[cell][i] += added
+    return {cell: tuple(numbers) for cell, numbers in found.items()}
+
+
+ROW = st.tuples(
+    st.integers(-1, 3),
+    st.integers(0, LARGEST) | st.just(LARGEST),
+    st.integers(0, SQUARED) | st.just(SQUARED),
+)
+
+
+@given(st.lists(st.lists(ROW, max_size=12), max_size=4))
+@pytest.mark.parametrize("lattice", [LINE, WIDE], ids=["dense", "sparse"])
+def test_values_and_squares_are_added_exactly(lattice: Lattice, batches: Rows) -> None:
+    assert added_up(lattice, batches) == in_plain_python(batches)
+
+
+@pytest.mark.parametrize("n_rows", [2**22 - 1, 2**22 + 3])
+def test_sums_stay_exact_where_doubles_no_longer_are(n_rows: int) -> None:
+    """An odd sum beside 2^53: a double would lose its last bit."""
+    tally = DenseCounts(Packing(LINE), PAIR[:1])
+    tally.add([np.zeros(n_rows, np.int64), np.full(n_rows, LARGEST - 1, np.int64)])
+    tally.add([np.zeros(1, np.int64), np.ones(1, np.int64)])
+    sums = tally.cube().sums
+    assert sums is not None
+    assert sums[0].tolist() == [n_rows * (LARGEST - 1) + 1]
+
+
+def test_the_largest_sums_of_a_billion_rows_are_below_2_to_the_62() -> None:
+    assert 10**9 * LARGEST < 2**62
+    assert 10**9 * SQUARED**2 < 2**62
+    for axis, squares in ((PAIR[0].axis, False), (PAIR[1].axis, True)):
+        finer = GridAxis("w", 0.0, 1.0, axis.size + 1)
+        with pytest.raises(UsageError, match="so that sums are exact"):
+            Summed(finer, squares)
+
+
+def test_an_overflow_does_not_raise() -> None:
+    """An error that depends on the rows would tell of them."""
+    tally = DenseCounts(Packing(LINE), PAIR[:1])
+    tally._sums[0, 0] = 2**63 - 1
+    tally.add([np.zeros(1, np.int64), np.ones(1, np.int64)])
+    sums = tally.cube().sums
+    assert sums is not None
+    assert sums[0, 0] == -(2**63)

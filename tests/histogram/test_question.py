@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -13,12 +16,14 @@ from sfumato.answers.codec import from_bytes, to_bytes
 from sfumato.audit.likelihoods import pure_loss, renyi_loss
 from sfumato.audit.runs import count, neighbours, of_question
 from sfumato.cube import Cube
+from sfumato.data import Source
 from sfumato.data import count as data_count
 from sfumato.domain import Domain, Interval
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram, HistogramRelease
+from sfumato.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.measures import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.unit import Unit
+from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.random import PublicSeed
 from support.canary import overheard, sightings
 
@@ -212,3 +217,85 @@ def test_noise_for_one_row_is_not_enough_for_three():
     assert pure_loss(mechanism, pairs).loss == pytest.approx(3 * 0.7)
     concentrated = of_question(QUESTIONS[0], SMALL_DOMAIN, Unit(), ZCDP("0.05"))
     assert renyi_loss(concentrated, pairs).loss == pytest.approx(9 * 0.05, rel=0.01)
+
+
+# --- counting persons -----------------------------------------------------------------------------
+
+PERSONS = Histogram("x", count="persons")
+RIDES = pa.table({"x": [0, 0, 0, 1, 1, 2, 3], "rider": [1, 1, 1, 1, 2, 2, 3]})
+FOUR = Domain(x=Interval(0, 4, step=1))
+
+
+def rides(limit: int = 4, neighbours: Neighbours = "add-remove") -> Source:
+    return sf.source(RIDES, FOUR, "rider", limit, neighbours, name="rides")
+
+
+def test_persons_are_counted_once_in_a_cell() -> None:
+    publisher = sf.Publisher(rides(), budget=10**7)
+    rows, persons = publisher.release([Histogram("x"), PERSONS], epsilon=10**6)
+    assert rows.values.tolist() == [3, 2, 1, 1]
+    assert persons.values.tolist() == [1, 2, 1, 1]
+
+
+@pytest.mark.parametrize(("neighbours", "times"), [("add-remove", 1), ("replace", 2)])
+def test_the_noise_for_persons_is_that_of_the_cells_they_are_counted_in(
+    neighbours: Neighbours, times: int
+) -> None:
+    unit = rides(3, neighbours).unit
+    pure = sf.preview(PERSONS, domain=FOUR, unit=unit, epsilon="1")
+    concentrated = sf.preview(PERSONS, domain=FOUR, unit=unit, rho=".5")
+    assert pure.law == DiscreteLaplace(Fraction(3 * times))
+    assert concentrated.law == DiscreteGaussian(Fraction(3 * times))
+    release = sf.Publisher(rides(3, neighbours), budget=1).release(PERSONS, epsilon=1)
+    assert release.law == pure.law
+    assert release.guarantee.unit == unit.counting_persons(3) == pure.unit
+
+
+def test_a_release_of_persons_speaks_of_persons() -> None:
+    publisher = sf.Publisher(rides(3), budget=1)
+    seen = str(publisher.preview(PERSONS, epsilon=1, rows=7))
+    release = publisher.release(PERSONS, epsilon=1)
+    assert release.title == "Histogram of persons by x"
+    sentence = "any one rider counted at most once in a cell, and in at most 3 cells"
+    assert sentence in seen
+    assert sentence in release.guarantee.sentence()
+    assert "of the riders counted (each in at most 3 cells)" in seen
+    assert "of average size" not in seen
+    assert "Every accuracy is about the riders counted." in release.guarantee.counted
+    assert "rows counted" not in str(release.guarantee)
+
+
+def test_what_is_counted_is_stored_only_if_it_is_persons() -> None:
+    assert b"count" not in to_bytes(Histogram("x"))
+    assert b'"count":"persons"' in to_bytes(PERSONS)
+    assert from_bytes(to_bytes(PERSONS), Histogram) == PERSONS
+    assert "count" not in HistogramRelease.__struct_fields__
+
+
+def test_persons_that_nobody_names_are_refused_before_the_charge() -> None:
+    publisher = sf.Publisher(sf.source(RIDES, FOUR, rows_per_person=4, name="t"), budget=1)
+    for asking in (publisher.preview, publisher.release):
+        with pytest.raises(UsageError, match="no column names the persons"):
+            asking(PERSONS, epsilon=1)  # type: ignore[operator]
+    assert publisher.remaining == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [({"count": "people"}, "rows or persons"), ({"records": 10}, "by numbers of rows")],
+)
+def test_what_cannot_be_counted_by_persons_is_refused(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Histogram(**({"axes": "x", "count": "persons"} | more))
+
+
+def test_keys_may_be_selected_by_their_persons() -> None:
+    shops = pa.table({"shop": ["a"] * 400 + ["b"] * 400, "p": [1] * 400 + list(range(400))})
+    src = sf.source(shops, Domain(shop=sf.Keys()), person="p", rows_per_person=2, name="shops")
+    question = Histogram("shop", count="persons")
+    release = sf.Publisher(src, budget=sf.ApproxDP("1", "1e-6")).release(
+        question, epsilon=1, delta="1e-6"
+    )
+    # One person alone has all rows of shop a.
+    assert release.cell_names("shop") == ["b"]
+    assert release.guarantee.unit.counts_persons

@@ -16,6 +16,14 @@ Counted = Literal["rows", "persons", "rows of each person"]
 """What the number in a cell is a number of."""
 
 
+MOST_SUMMED = 2**31
+MOST_SQUARED = 2**16
+"""The largest number that a row adds to a sum, and the largest whose square it adds.
+
+10^9 rows then add up to less than 2^62.
+"""
+
+
 class Summed(msgspec.Struct, frozen=True):
     """A value that each counted row adds to its cell, as a whole number.
 
@@ -29,11 +37,25 @@ class Summed(msgspec.Struct, frozen=True):
     of_person : {"mean", "sum"} or None
         None: each row adds its value. Otherwise each person adds one value to a cell: the mean or
         the sum over the person's rows there, which is then located on the axis.
+
+    Raises
+    ------
+    UsageError
+        If sums over 10^9 rows might pass 2^62: at more than 2^31 steps, or 2^16 with squares.
     """
 
     axis: GridAxis
     squares: bool = False
     of_person: Literal["mean", "sum"] | None = None
+
+    def __post_init__(self) -> None:
+        most = MOST_SQUARED if self.squares else MOST_SUMMED
+        if self.axis.size - 1 > most:
+            raise UsageError(
+                f"sums of {self.axis.name!r}",
+                f"a value has at most {most:,} steps, so that sums are exact",
+                "Give the axis a wider step",
+            )
 
     @property
     def n_columns(self) -> int:

@@ -131,7 +131,9 @@ class CountsPreview(Preview, frozen=True):
         found = [f"adds {self.law} to {self._which()}", self._reach()]
         if self.cells is not None and self.cells > 1 and self.terms is not None:
             found.append(f"all of them at once are within +-{self.accuracy(simultaneous=True):,}")
-        if self.rows and self.cells and self.terms == 1:
+        # How many persons a cell holds does not follow from a number of rows.
+        of_rows = not self.unit.counts_persons
+        if self.rows and self.cells and self.terms == 1 and of_rows:
             average = self.rows / self.cells
             share = self.accuracy() / average
             found.append(f"a cell of average size ({average:,.1f} rows) is known to +-{share:.1%}")

@@ -342,7 +342,8 @@ def _exact(subject: Subject, effort: Effort) -> tuple[Exact, Pair]:
         return None, subject.pair or _usual(subject)
     others = effort.others if subject.unit.rows_per_person == 1 else effort.others - 1
     try:
-        found = _loss(subject, neighbours(subject.universe, subject.unit, others), effort.alphas)
+        pairs = list(subject.pairs) or neighbours(subject.universe, subject.unit, others)
+        found = _loss(subject, pairs, effort.alphas)
     except NotAdditive:
         # A subject with a weaker version can be judged by its outputs alone.
         exact: Exact = "refused" if subject.weaker is None else None

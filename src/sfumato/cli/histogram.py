@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import click
 import msgspec
 
@@ -23,9 +25,9 @@ from sfumato.cli.publishing import PublishSettings, publish
 from sfumato.domain import Categories, Domain
 from sfumato.errors import UsageError
 from sfumato.histogram import Histogram
+from sfumato.histogram.question import CountedThings
 from sfumato.mechanisms.thresholds import RULES, Rule
 from sfumato.numbers import positive
-from sfumato.privacy.unit import Unit
 
 
 class BinSettings(msgspec.Struct, frozen=True):
@@ -36,6 +38,7 @@ class BinSettings(msgspec.Struct, frozen=True):
     records: int | None
     rows: int | None
     selection: Rule
+    count: CountedThings
 
     def question(self, domain: Domain) -> Histogram:
         """The histogram of all axes of a domain."""
@@ -46,6 +49,7 @@ class BinSettings(msgspec.Struct, frozen=True):
             selection=self.selection,
             records=self.records,
             rows=self.rows,
+            count=self.count,
         )
 
 
@@ -85,6 +89,14 @@ class AccuracySettings(msgspec.Struct, frozen=True):
     default=RULES[0],
     show_default=True,
     help="For columns declared NAME=*: the rule by which the values to publish are selected.",
+)
+@click.option(
+    "--count",
+    type=click.Choice(get_args(CountedThings)),
+    default="rows",
+    show_default=True,
+    help="What is counted. With persons, --person names the column; each person is counted once "
+    "in a cell, and in at most --rows-per-person cells.",
 )
 @cost_options
 @click.option(
@@ -173,7 +185,7 @@ def _least_epsilon(
     kind = Kind.of("pure", settings.delta)
     confidence = float(positive(wanted.confidence, "confidence"))
     within = Within(float(positive(accuracy, "accuracy")), confidence, wanted.simultaneous)
-    unit = Unit(settings.rows_per_person, settings.neighbours)
+    unit = settings.unit()
     cost = kind.cost(least_alone(AccuracyRequest(question, domain, unit, None, within), kind))
     talk(f"The least cost for an accuracy of {accuracy} with {confidence:.0%} confidence: {cost}.")
     return str(kind.level(cost))

@@ -37,9 +37,11 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
 from sfumato.data.external_partitions import PARTITION_BITS
+from sfumato.data.limiting import PersonRows, RowLimits
 from sfumato.data.person_records import PersonRecords, person_numbers
 from sfumato.data.persons import normalized_ids
 from sfumato.lattice import DROPPED
+from sfumato.privacy.limits import Limits
 from sfumato.random import bits
 
 KEY_BYTES = 32
@@ -233,3 +235,74 @@ class Bounder(PersonRecords[list[list[Array]]]):
         for rows in self._kept_indices(records, splits):
             is_kept[rows] = True
         return records[is_kept]
+
+
+class CellBounder(PersonRecords[list[Array]]):
+    """The same under limits by cell, for one need: these hold on its own cells alone.
+
+    A record has 8 bytes for the person (16 for text), 8 for the priority, 4 or 8 for the cell that
+    the limits are about, and what is counted of the row.
+    """
+
+    def __init__(self, key: bytes, rows_per_person: int, limits: Limits) -> None:
+        super().__init__(key)
+        self._priorities = Priorities(key)
+        self._limits = RowLimits(rows_per_person, limits, key)
+        self._limited_fields: list[str] = []
+        self._counted_fields: list[str] = []
+
+    def add(self, persons: pa.Array, limited: list[Array], counted: list[Array]) -> None:
+        """Take a batch.
+
+        Parameters
+        ----------
+        persons : pyarrow.Array of shape (rows,)
+            The column of the persons' ids.
+        limited : list of int ndarray of shape (rows,)
+            The packed cells that the limits are about. DROPPED in the first drops the row.
+        counted : list of int ndarray of shape (rows,)
+            What is given back of each row that is kept. DROPPED in the first drops the row.
+        """
+        priorities = self._priorities.take(len(persons))
+        ids = normalized_ids(persons)
+        needed = (limited[0] != DROPPED) & (counted[0] != DROPPED)
+        if ids.null_count:
+            needed &= ids.is_valid().to_numpy(zero_copy_only=False)
+        if not needed.any():
+            return
+        fields = {"priority": priorities}
+        self._counted_fields = [f"c{i}" for i in range(len(counted))]
+        fields |= zip(self._counted_fields, counted, strict=True)
+        # Where the limits are about the cells that are counted, these are remembered once.
+        self._limited_fields = self._counted_fields[: len(limited)]
+        if any(one is not other for one, other in zip(limited, counted, strict=False)):
+            self._limited_fields = [f"l{i}" for i in range(len(limited))]
+            fields |= zip(self._limited_fields, limited, strict=True)
+        if not needed.all():
+            ids = ids.filter(pa.array(needed))
+            fields = {name: column[needed] for name, column in fields.items()}
+        self._add(ids, fields)
+
+    def bounded(self) -> Iterator[list[Array]]:
+        """Give what is counted of the rows that are kept, partition by partition.
+
+        The records are forgotten.
+        """
+        return self._all_finished()
+
+    def _sorted_rows(self, records: Array, splits: int) -> tuple[Array, PersonRows]:
+        """The order of the records by person and priority, and their rows in it."""
+        tokens = self._token_words(records)
+        priorities = np.ascontiguousarray(records["priority"])
+        order = ranked(tokens, priorities, PARTITION_BITS * (splits + 1))
+        cells = [records[field][order] for field in self._limited_fields]
+        return order, PersonRows([word[order] for word in tokens], cells)
+
+    def _finished(self, records: Array, splits: int) -> list[Array]:
+        order, rows = self._sorted_rows(records, splits)
+        kept = order[self._limits.kept(rows)]
+        return [records[field][kept] for field in self._counted_fields]
+
+    def _reduced(self, records: Array, splits: int) -> Array:
+        order, rows = self._sorted_rows(records, splits)
+        return records[order[self._limits.reduced(rows)]]

@@ -5,10 +5,12 @@ Dense or sparse is a matter of memory. Both give the same counts.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from sfumato.answers.counts import Summed
 from sfumato.arrays import Array
 from sfumato.cube import DENSE_LIMIT, Cube
 from sfumato.data.packing import Packing
@@ -22,37 +24,44 @@ PENDING_ROWS = 2**20
 
 
 class CellCounts(Protocol):
-    """Counts packed rows of one lattice."""
+    """Counts packed rows of one lattice, and adds up their values."""
 
-    def add(self, packed: list[Array]) -> None:
-        """Count a batch of packed rows."""
+    def add(self, rows: list[Array]) -> None:
+        """Count a batch: packed cells, then values (see ``row_form``)."""
 
     def cube(self) -> Cube:
-        """Give the counts."""
+        """Give the counts, and the sums where there are values."""
 
 
-def empty_counts(packing: Packing) -> CellCounts:
+def empty_counts(packing: Packing, sums: Sequence[Summed] = ()) -> CellCounts:
     """Start to count, densely or sparsely, as the size of the lattice asks for."""
-    return DenseCounts(packing) if packing.lattice.size <= DENSE_LIMIT else SparseCounts(packing)
+    if packing.lattice.size <= DENSE_LIMIT:
+        return DenseCounts(packing, sums)
+    return SparseCounts(packing, sums)
 
 
 class DenseCounts:
-    """One counter for each cell.
+    """One counter for each cell, and one sum for each cell and each value.
 
     Counters have 32 bits until the rows might not fit: so more of a cube of 2**20 cells stays in
     the processor's cache.
     """
 
-    def __init__(self, packing: Packing) -> None:
+    def __init__(self, packing: Packing, sums: Sequence[Summed] = ()) -> None:
         self._packing = packing
         self._counts: Array = np.zeros(packing.lattice.size, np.uint32)
         self._rows = 0
+        self._columns = _columns(sums)
+        self._sums = np.zeros((len(self._columns), packing.lattice.size), np.int64)
 
-    def add(self, packed: list[Array]) -> None:
-        """Count a batch of packed rows."""
-        cells = packed[0]
+    def add(self, rows: list[Array]) -> None:
+        """Count a batch."""
+        cells = rows[0]
+        values = rows[len(self._packing.groups) :]
         if len(cells) and cells.min() < 0:
-            cells = cells[cells >= 0]
+            is_counted = cells >= 0
+            cells = cells[is_counted]
+            values = [value[is_counted] for value in values]
         self._rows += len(cells)
         # No counter holds more than all rows: widening now is early enough for each of them.
         if self._rows > MOST_IN_32_BITS and self._counts.dtype == np.uint32:
@@ -63,33 +72,39 @@ class DenseCounts:
             np.add(self._counts, counts, out=self._counts, casting="unsafe")
         else:
             np.add.at(self._counts, cells, self._counts.dtype.type(1))
+        for total, column in zip(self._sums, self._columns, strict=True):
+            _add_exactly(total, cells, column.of(values))
 
     def cube(self) -> Cube:
-        """Give the counts."""
-        return Cube(self._packing.lattice, self._counts.astype(np.int64, copy=False))
+        """Give the counts, and the sums where there are values."""
+        sums = np.ascontiguousarray(self._sums.T) if self._columns else None
+        counts = self._counts.astype(np.int64, copy=False)
+        return Cube(self._packing.lattice, counts, sums=sums)
 
 
 class SparseCounts:
-    """One counter for each occupied cell.
+    """One counter for each occupied cell, and one sum for each of them and each value.
 
     Rows wait until they are as many as the occupied cells, then all are merged at once. So the work
     is linear in the rows, up to the sorting, and the memory is twice that of the cells.
     """
 
-    def __init__(self, packing: Packing) -> None:
+    def __init__(self, packing: Packing, sums: Sequence[Summed] = ()) -> None:
         self._packing = packing
+        self._columns = _columns(sums)
         self._pending: list[list[Array]] = []
         self._rows = 0
         self._cells = [np.zeros(0, np.int64) for _ in packing.groups]
-        self._counts = np.zeros(0, np.int64)
+        # Of each occupied cell: the number of rows, then the sums.
+        self._totals = np.zeros((0, 1 + len(self._columns)), np.int64)
 
-    def add(self, packed: list[Array]) -> None:
-        """Count a batch of packed rows."""
-        counted = packed[0] != DROPPED
-        rows = [integers[counted] for integers in packed]
-        self._pending.append(rows)
-        self._rows += len(rows[0])
-        if self._rows >= max(PENDING_ROWS, len(self._counts)):
+    def add(self, rows: list[Array]) -> None:
+        """Count a batch."""
+        counted = rows[0] != DROPPED
+        kept = [integers[counted] for integers in rows]
+        self._pending.append(kept)
+        self._rows += len(kept[0])
+        if self._rows >= max(PENDING_ROWS, len(self._totals)):
             self._merge()
 
     def _merge(self) -> None:
@@ -98,17 +113,69 @@ class SparseCounts:
         rows = [np.concatenate(parts) for parts in zip(*self._pending, strict=True)]
         self._pending = []
         self._rows = 0
-        new_cells, new_counts = _run_lengths(_sorted(rows))
+        new_cells, new_totals = self._run_totals(rows)
         cells = [np.concatenate(pair) for pair in zip(self._cells, new_cells, strict=True)]
-        counts = np.concatenate([self._counts, new_counts])
+        totals = np.concatenate([self._totals, new_totals])
         order = _sorting_order(cells)
         in_order = [integers[order] for integers in cells]
-        self._cells, self._counts = _summed(in_order, counts[order])
+        self._cells, self._totals = _summed(in_order, totals[order])
+
+    def _run_totals(self, rows: list[Array]) -> tuple[list[Array], Array]:
+        """The distinct cells of some rows; of each, how many rows it has, and their sums."""
+        n_cells = len(self._packing.groups)
+        if not self._columns:
+            cells, lengths = _run_lengths(_sorted(rows))
+            return cells, lengths[:, None]
+        order = _sorting_order(rows[:n_cells])
+        cells = [integers[order] for integers in rows[:n_cells]]
+        values = [integers[order] for integers in rows[n_cells:]]
+        ones = np.ones(len(order), np.int64)
+        added = np.stack([ones, *(column.of(values) for column in self._columns)], axis=1)
+        return _summed(cells, added)
 
     def cube(self) -> Cube:
-        """Give the counts."""
+        """Give the counts, and the sums where there are values."""
         self._merge()
-        return Cube(self._packing.lattice, self._counts, self._packing.unpack(self._cells))
+        counts = np.ascontiguousarray(self._totals[:, 0])
+        sums = np.ascontiguousarray(self._totals[:, 1:]) if self._columns else None
+        coordinates = self._packing.unpack(self._cells)
+        return Cube(self._packing.lattice, counts, coordinates, sums=sums)
+
+
+class _Column(NamedTuple):
+    """What one column of sums adds up: a value, or its square."""
+
+    value: int
+    squared: bool
+
+    def of(self, values: list[Array]) -> Array:
+        """What each row adds: int64 ndarray of shape (rows,).
+
+        Exact: a number of a cell is below 2^31, or 2^16 where it is squared, and 10^9 of them
+        (or of their squares) add up to less than 2^62.
+        """
+        value = values[self.value].astype(np.int64, copy=False)
+        return value * value if self.squared else value
+
+
+def _add_exactly(total: Array, cells: Array, added: Array) -> None:
+    """Add whole numbers to their cells."""
+    # ``bincount`` adds doubles, and is fast: it serves where no sum of a batch can pass 2^53, up to
+    # which doubles are exact, and where the batch is not smaller than the lattice.
+    is_exact = len(cells) * int(added.max(initial=0)) < 2**53
+    if is_exact and len(total) <= len(cells):
+        total += np.bincount(cells, weights=added, minlength=len(total)).astype(np.int64)
+    else:
+        np.add.at(total, cells, added)
+
+
+def _columns(sums: Sequence[Summed]) -> list[_Column]:
+    """The columns of sums, in order."""
+    return [
+        _Column(index, squared)
+        for index, summed in enumerate(sums)
+        for squared in ((False, True) if summed.squares else (False,))
+    ]
 
 
 def _sorting_order(packed: list[Array]) -> Array:
@@ -141,9 +208,9 @@ def _run_lengths(packed: list[Array]) -> tuple[list[Array], Array]:
     return [integers[starts] for integers in packed], lengths
 
 
-def _summed(packed: list[Array], counts: Array) -> tuple[list[Array], Array]:
-    """The distinct rows of sorted ones, and the sum of the counts of each."""
+def _summed(packed: list[Array], totals: Array) -> tuple[list[Array], Array]:
+    """The distinct rows of sorted ones, and the sums of the totals of each."""
     starts = _run_starts(packed)
     # ``reduceat`` refuses an empty list of starts.
-    sums = np.add.reduceat(counts, starts) if len(starts) else counts
+    sums = np.add.reduceat(totals, starts, axis=0) if len(starts) else totals
     return [integers[starts] for integers in packed], sums

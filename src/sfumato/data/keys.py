@@ -161,4 +161,6 @@ def with_sorted_keys(cube: Cube, key_numbers: dict[KeyAxis, KeyNumbers]) -> Cube
         coordinates[:, index] = of_axis.ranks()[coordinates[:, index]]
     order = np.lexsort(coordinates.T[::-1])
     keys = {cube.lattice.axes[index].name: of_axis.sorted for index, of_axis in numbers.items()}
-    return replace(cube, counts=cube.counts[order], coordinates=coordinates[order], keys=keys)
+    sums = None if cube.sums is None else cube.sums[order]
+    counts = cube.counts[order]
+    return replace(cube, counts=counts, coordinates=coordinates[order], keys=keys, sums=sums)

@@ -20,7 +20,8 @@ from sfumato.data.columns import Labels, numbers
 from sfumato.data.guard import guarded, guarded_batches
 from sfumato.data.keys import KeyNumbers, with_sorted_keys
 from sfumato.data.reader import Columns, Progress, RowReader
-from sfumato.data.tallies import AllRows, BoundedRows, Cells, RowsOfEachPerson, Tally
+from sfumato.data.row_form import Cells
+from sfumato.data.tallies import AllRows, BoundedRows, RowsOfEachPerson, RowsWithinCells, Tally
 from sfumato.lattice import KeyAxis, LabelAxis, LatticeAxis
 from sfumato.privacy.unit import Unit
 
@@ -52,7 +53,7 @@ def scan(
         Called after each chunk with the rows done, and all rows or None.
     """
     locator = RowLocator([axis for need in needs for axis in need.columns])
-    tallies = _tallies(needs, unit, key, locator)
+    tallies = _tallies(needs, unit, key)
     rows_done = 0
     all_rows = guarded(reader.name, reader.rows) if progress else None
     try:
@@ -74,17 +75,26 @@ def scan(
     return [with_sorted_keys(cubes[index], locator.key_numbers) for index in range(len(needs))]
 
 
-def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes, locator: RowLocator) -> list[Tally]:
+def _tallies(needs: Sequence[Needs], unit: Unit, key: bytes) -> list[Tally]:
     """What counts the needs: together where one choice of rows serves them all."""
-    of_rows = {i: need for i, need in enumerate(needs) if need.counted == "rows"}
-    of_numbers = {i: need for i, need in enumerate(needs) if need.counted == "rows of each person"}
+    together: dict[int, Needs] = {}
+    of_each_person: dict[int, Needs] = {}
     tallies: list[Tally] = []
-    if of_rows and unit.person is None:
-        tallies.append(AllRows(of_rows))
-    elif of_rows:
-        tallies.append(BoundedRows(of_rows, unit, key))
-    if of_numbers:
-        tallies.append(RowsOfEachPerson(of_numbers, unit, key))
+    for index, need in enumerate(needs):
+        if need.counted == "rows of each person":
+            of_each_person[index] = need
+        elif need.counted == "persons":
+            within = unit.counting_persons(unit.cells_of_person)
+            tallies.append(RowsWithinCells(index, need, within, key))
+        elif unit.by_cell:
+            tallies.append(RowsWithinCells(index, need, unit, key))
+        else:
+            together[index] = need
+    if together:
+        bounded = unit.person is not None
+        tallies.append(BoundedRows(together, unit, key) if bounded else AllRows(together))
+    if of_each_person:
+        tallies.append(RowsOfEachPerson(of_each_person, unit, key))
     return tallies
 
 

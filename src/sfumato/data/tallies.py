@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.cube import Cube
-from sfumato.data.bounding import Bounder
+from sfumato.data.bounding import Bounder, CellBounder
 from sfumato.data.cell_counts import CellCounts, empty_counts
 from sfumato.data.packing import Packing
+from sfumato.data.row_form import Cells, RowForm
 from sfumato.data.row_numbers import RowNumbers
-from sfumato.lattice import EdgesAxis, GridAxis, LatticeAxis
+from sfumato.lattice import EdgesAxis, GridAxis
 from sfumato.privacy.unit import Unit
-
-Cells: TypeAlias = Mapping[LatticeAxis, Array]
-"""The cells of a chunk on each axis: int64 ndarrays of shape (rows,)."""
-
 
 PackedRows: TypeAlias = list[list[Array]]
 """What is to be counted: of each need, packed cells (see ``packing``)."""
@@ -53,9 +51,10 @@ class _Counted:
     """The cells of some needs, and the counts of them."""
 
     def __init__(self, needs: Mapping[int, Needs]) -> None:
-        self._packings = {index: Packing(need.lattice) for index, need in needs.items()}
+        self._forms = {index: RowForm(need) for index, need in needs.items()}
         self._counts: dict[int, CellCounts] = {
-            index: empty_counts(packing) for index, packing in self._packings.items()
+            index: empty_counts(self._forms[index].packing, need.sums)
+            for index, need in needs.items()
         }
 
     def count(self, packed: PackedRows) -> None:
@@ -69,11 +68,12 @@ class _Counted:
         return {index: counts.cube() for index, counts in self._counts.items()}
 
     def _packed(self, cells: Cells) -> PackedRows:
-        """The packed cells of a chunk on the lattice of each need."""
-        return [
-            packing.pack([cells[axis] for axis in packing.lattice.axes])
-            for packing in self._packings.values()
-        ]
+        """What each need keeps of a chunk."""
+        return [form.of(cells) for form in self._forms.values()]
+
+    def _narrowed(self, cells: Cells) -> PackedRows:
+        """The same in fewer bytes where it fits."""
+        return [form.narrowed(form.of(cells)) for form in self._forms.values()]
 
 
 class AllRows(_Counted):
@@ -101,14 +101,42 @@ class BoundedRows(_Counted):
 
     def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
         """Remember a chunk."""
-        packed = zip(self._packings.values(), self._packed(cells), strict=True)
-        narrowed = [packing.narrowed(integers) for packing, integers in packed]
-        self._bounder.add(chunk[self._person], narrowed)
+        self._bounder.add(chunk[self._person], self._narrowed(cells))
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
         """Give the rows that are kept."""
         return self._bounder.bounded()
+
+    def close(self) -> None:
+        """Free memory and disk."""
+        self._bounder.close()
+
+
+class RowsWithinCells(_Counted):
+    """Counts each person's rows within limits that hold on the cells of one need."""
+
+    def __init__(self, index: int, need: Needs, unit: Unit, key: bytes) -> None:
+        super().__init__({index: need})
+        assert unit.limits is not msgspec.UNSET
+        self._person = unit.person
+        self._limited = None if need.cells is None else Packing(need.cells)
+        self._bounder = CellBounder(key, unit.rows_per_person, unit.limits)
+
+    def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
+        """Remember a chunk."""
+        (form,) = self._forms.values()
+        counted = form.narrowed(form.of(cells))
+        limited = counted[: form.n_cells]
+        if self._limited is not None:
+            packed = self._limited.pack([cells[axis] for axis in self._limited.lattice.axes])
+            limited = self._limited.narrowed(packed)
+        self._bounder.add(chunk[self._person], limited, counted)
+        return []
+
+    def remaining(self) -> Iterator[PackedRows]:
+        """Give the rows that are kept."""
+        return ([rows] for rows in self._bounder.bounded())
 
     def close(self) -> None:
         """Free memory and disk."""

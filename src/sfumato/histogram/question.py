@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 import numpy as np
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+CountedThings: TypeAlias = Literal["rows", "persons"]
+"""What a histogram counts in its cells."""
+
+
 class Histogram(
     Question["HistogramRelease"],
     frozen=True,
@@ -49,7 +53,7 @@ class Histogram(
     omit_defaults=True,
     forbid_unknown_fields=True,
 ):
-    """How many rows fall in each cell? A histogram of one axis, or a contingency table of several.
+    """How many rows or persons are in each cell? A histogram, or a contingency table.
 
     Parameters
     ----------
@@ -74,12 +78,18 @@ class Histogram(
         How keys are selected. The default shows each key as often as the cost allows. "threshold"
         adds discrete Laplace noise and takes the least threshold that is private. "stability" is
         the rule of PSIlence, whose sensitivity is 2.
+    count : {"rows", "persons"}
+        What is counted. With "persons" a cell's count is the number of persons with a row there,
+        however many rows they have. Each person is counted in at most ``cells_per_person`` cells
+        of the source, else ``rows_per_person``; these are chosen at random. The source needs a
+        ``person`` column.
 
     Raises
     ------
     UsageError
         If an axis is unknown, bins are fewer than 2, edges do not increase, there would be more
-        than 2^24 cells, or ``records`` is given with bins, a width or several axes.
+        than 2^24 cells, ``records`` is given with bins, a width or several axes, or persons are to
+        be counted with ``records`` or where no column names them.
 
     Guarantee
     ---------
@@ -90,6 +100,9 @@ class Histogram(
 
     With ``records``, instead:
     {records_proof}
+
+    With ``count="persons"``, instead:
+    {persons_proof}
 
     >>> from sfumato.domain import (Domain, Interval)
     >>> Histogram("age", bins=4).needs(Domain(age=Interval(0, 100))).lattice.shape
@@ -102,6 +115,7 @@ class Histogram(
     selection: Rule = "truncated-geometric"
     records: int | None = None
     rows: int | None = None
+    count: CountedThings = "rows"
 
     proof: ClassVar[Proof] = Proof(
         sensitivity="L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 "
@@ -114,6 +128,17 @@ class Histogram(
     )
     keys_proof: ClassVar[Proof] = keys.PROOF
     records_proof: ClassVar[Proof] = RECORDS_PROOF
+    persons_proof: ClassVar[Proof] = Proof(
+        sensitivity="L1 = c, the largest number of cells that a person is counted in (twice that "
+        "under replace); L2 = sqrt c (sqrt 2 times that under replace).",
+        because="a person is counted at most once in a cell and in at most c cells, which depend "
+        "on that person's rows and a secret key alone. The cells are disjoint and fixed by the "
+        "public domain, and the noise is exact on the integers.",
+        not_covered="the choice of columns, bins and bounds; the time the query takes; persons "
+        "who appear under several ids.",
+        source="Dwork, McSherry, Nissim, Smith 2006, Thm 1; discrete noise: Canonne, Kamath, "
+        "Steinke 2020.",
+    )
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "axes", named_axes(self.axes))
@@ -127,11 +152,20 @@ class Histogram(
         if self.rows is not None and self.records is None:
             obstacle = "a stated number of rows is used only with records"
             raise UsageError(f"rows = {self.rows}", obstacle, "Give records, or leave rows out")
+        self._check_count()
         if self.selection not in RULES:
             asked = f"selection = {shown(self.selection)}"
             obstacle = f"there is no rule of that name; {nearest(self.selection, RULES)}"
             raise UsageError(asked, obstacle, "Name one of them")
         settle(self)
+
+    def _check_count(self) -> None:
+        if self.count not in get_args(CountedThings):
+            asked = f"count = {shown(self.count)}"
+            raise UsageError(asked, "rows or persons are counted", 'Write count="persons"')
+        if self.count == "persons" and self.records is not None:
+            obstacle = "bins of equal size are chosen by numbers of rows"
+            raise UsageError("records with count = 'persons'", obstacle, "Give bins or a width")
 
     def needs(self, domain: Domain) -> Needs:
         """The lattice of its bins. With ``records``, the lattice on which the edges are chosen.
@@ -153,17 +187,30 @@ class Histogram(
         keys.check_keys(self.title, lattice)
         if keys.key_axis(lattice) is None:
             require_numbers(self.title, lattice.size)
-        return Needs(lattice, lattice.public_size)
+        return Needs(lattice, lattice.public_size, counted=self.count)
 
     @property
     def title(self) -> str:
-        return f"Histogram of {' x '.join(map(printable, self.axes))}"
+        axes = " x ".join(map(printable, self.axes))
+        return (
+            f"Histogram of persons by {axes}" if self.count == "persons" else f"Histogram of {axes}"
+        )
+
+    def _unit_of_counts(self, unit: Unit) -> Unit:
+        """What one person changes of the counts."""
+        if self.count == "rows":
+            return unit
+        if unit.person is None:
+            obstacle = "no column names the persons"
+            raise UsageError(self.title, obstacle, 'Give the source person="rider"')
+        return unit.counting_persons(unit.cells_of_person)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> Preview:
         """Say how accurate the counts would be, and which keys would be shown."""
         lattice = self.needs(domain).lattice
+        unit = self._unit_of_counts(unit)
         if self.records is not None:
             bins = record_bins(lattice, self.records, self.rows, unit, cost)
             return bins.preview(self.title, rows)
@@ -189,12 +236,14 @@ class Histogram(
     ) -> HistogramRelease:
         """Add exact noise to every cell, after keys or edges were selected, if there are any."""
         cube = counts.on(counts.lattice)
+        unit = self._unit_of_counts(unit)
         if self.records is not None:
             return self._answer_records(cube, unit, cost, noise)
         if keys.key_axis(cube.lattice) is not None:
             return self._answer_keys(cube, unit, cost, noise)
         law = count_law(cost, unit)
-        guarantee = self.promise(without_delta(cost), unit, str(law), noise)
+        proof = self.persons_proof if self.count == "persons" else self.proof
+        guarantee = self.promise(without_delta(cost), unit, str(law), noise, proof=proof)
         return HistogramRelease(
             question=self,
             lattice=cube.lattice,

@@ -158,7 +158,13 @@ class Guarantee(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def counted_rows(unit: Unit) -> str:
     """Which rows an answer about tables is about, and which it is not, in words."""
     limit = ""
-    if unit.person is not None:
+    if unit.counts_persons:
+        cells = "one cell" if unit.cells_of_person == 1 else f"{unit.cells_of_person:,} cells"
+        limit = (
+            f"Each {unit.who} is counted at most once in a cell, and in at most {cells}, "
+            "which are chosen at random. "
+        )
+    elif unit.person is not None:
         rows = "1 row is" if unit.rows_per_person == 1 else f"{unit.rows_per_person:,} rows are"
         limit = (
             f"Of each {printable(unit.person)} at most {rows} counted, chosen at random, "
@@ -170,7 +176,8 @@ def counted_rows(unit: Unit) -> str:
         "unless the domain gives them a cell."
     )
     clamped = "Values beyond an axis' bounds or edges are counted in its end cells."
-    return f"{limit}{left_out} {clamped} Every accuracy is about the rows counted."
+    counted = f"{unit.several} counted" if unit.counts_persons else "rows counted"
+    return f"{limit}{left_out} {clamped} Every accuracy is about the {counted}."
 
 
 def left_out(unit: Unit) -> str:
@@ -181,6 +188,8 @@ def left_out(unit: Unit) -> str:
         named = printable(unit.person)
         whose = f"a {named} or "
         further = f"further rows of a {named}, "
+        if unit.counts_persons:
+            further = f"further cells of a {named}, "
     return (
         f"not counted: {further}rows without {whose}a value, "
         "rows with an unlisted label (unless the domain gives them a cell)"

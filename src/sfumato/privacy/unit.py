@@ -117,6 +117,16 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return named if self.period is msgspec.UNSET else f"{named} in one {printable(self.period)}"
 
     @property
+    def several(self) -> str:
+        """Several persons as sentences call them, such as "riders"."""
+        if self.person is None:
+            return "persons"
+        named = f"{printable(self.person)}s"
+        if self.period is msgspec.UNSET:
+            return named
+        return f"{named}, each once for each {printable(self.period)},"
+
+    @property
     def counts_l1(self) -> int:
         """How far one person moves a vector of counts of disjoint cells, in L1: r, or 2r under
         replace.
@@ -186,6 +196,20 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return rows * (max(Fraction(0), upper) - min(Fraction(0), lower))
         return rows * max(abs(lower), abs(upper))
 
+    @property
+    def counts_persons(self) -> bool:
+        """Whether each person is counted at most once in a cell: counts of rows count persons."""
+        if self.limits is msgspec.UNSET or self.limits.rows_per_cell != 1:
+            return False
+        return self.limits.cells_per_person == self.rows_per_person
+
+    @property
+    def cells_of_person(self) -> int:
+        """In how many cells a person is counted at most where persons are counted."""
+        if self.limits is msgspec.UNSET or self.limits.cells_per_person is None:
+            return self.rows_per_person
+        return self.limits.cells_per_person
+
     def counting_persons(self, cells: int) -> Unit:
         """The unit of tables that count each person once a cell, in at most ``cells`` cells."""
         limits = Limits(rows_per_cell=1, cells_per_person=cells)
@@ -212,7 +236,15 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return "the rows counted"
         if self.rows_per_person == MOST_ROWS and not self.by_cell:
             return f"all rows that name a {self.who}"
+        if self.counts_persons:
+            return f"the {self.several} counted (each in at most {self._cells})"
         return f"the rows counted (at most {self.rows_per_person:,} a {self.who}{self._further})"
+
+    @property
+    def _cells(self) -> str:
+        """How many cells a person is counted in, in words."""
+        cells = self.cells_of_person
+        return "one cell" if cells == 1 else f"{cells:,} cells"
 
     @property
     def _further(self) -> str:
@@ -226,6 +258,8 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         who = f"any one {self.who} contributing at most {rows}{self._further}"
         if self.rows_per_person == MOST_ROWS and not self.by_cell:
             who = f"any one {self.who} with any number of rows"
+        if self.counts_persons:
+            who = f"any one {self.who} counted at most once in a cell, and in at most {self._cells}"
         change = "replaced by another" if self.neighbours == "replace" else "added or removed"
         return f"{who}, {change}"
 

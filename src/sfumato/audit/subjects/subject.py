@@ -38,6 +38,9 @@ class Subject:
     universe : tuple of rows
         The exact audit takes all neighbouring data sets of a few such rows. Empty: the exact audit
         does not apply, and ``pair`` is given.
+    pairs : tuple of pairs of data sets
+        The pairs for the exact audit, where neighbouring data sets are not made of ``universe`` row
+        by row, such as where a row says whose it is.
     first_draws : tuple of int
         Values of the first draw to enumerate, where it decides what comes next.
     pair : pair of data sets, or None
@@ -67,6 +70,7 @@ class Subject:
     law: LawOf | None = None
     least: float = 0.98
     weaker: Callable[[int], Mechanism] | None = None
+    pairs: tuple[Pair, ...] = ()
 
 
 def claimed(claim: CentralMeasure) -> float:

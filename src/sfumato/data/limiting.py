@@ -1,0 +1,153 @@
+"""Keep of each person what limits by cell allow: rows in a cell, cells, and the norm of counts.
+
+A person's rows are taken in the order of their priorities, as long as they are within the limits:
+
+* A person is counted in at most L0 cells: those of least keyed hash of person and cell. Rows in
+  other cells are skipped.
+* Rows beyond Linf in their cell are skipped.
+* Under a limit c on the L2 norm, rows are taken up to the first with which the sum over cells of
+  squared numbers of rows would exceed c^2. To go on after it would favour rare cells.
+* At most r rows are taken in all.
+
+Guarantee: what is kept of a person is within all limits, on the cells that they are about. It
+depends on that person's rows, their priorities and the key alone.
+In parts: a person's rows may come in pieces, and each piece may be reduced by ``reduced``; what is
+kept in the end is the same. Holds because of three facts. A cell that is not among the L0 least of
+a piece is not among the L0 least of all, and a row with m rows before it in its cell within a piece
+has at least m before it among all. Where all cells are counted in, at any priority each cell then
+has at least as many rows taken of all as of the piece, so the norm and the number of rows are at
+least as large: what does not fit in a piece does not fit among all. Where only some cells are, that
+may fail, so pieces are not reduced by the norm or the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.arrays import Array
+from sfumato.data.keyed_hash import KeyedHash
+from sfumato.data.person_records import person_numbers
+from sfumato.privacy.limits import Limits
+
+_ALWAYS_WITHIN = 2**31
+"""A norm that no number of rows exceeds that one partition may hold."""
+
+
+@dataclass(frozen=True)
+class PersonRows:
+    """Rows that are sorted by person and priority, and all of which have a cell.
+
+    Attributes
+    ----------
+    tokens : list of uint64 ndarray of shape (rows,)
+        The words of the person token of each row.
+    cells : list of int ndarray of shape (rows,)
+        The packed cells that the limits are about.
+    """
+
+    tokens: list[Array]
+    cells: list[Array]
+
+    def take(self, indices: Array) -> PersonRows:
+        """Some of the rows, in the same order."""
+        return PersonRows(
+            [word[indices] for word in self.tokens], [cell[indices] for cell in self.cells]
+        )
+
+
+class RowLimits:
+    """All limits on a person's rows together.
+
+    Parameters
+    ----------
+    rows : int
+        In all.
+    limits : Limits
+    key : bytes of length 32
+        The secret of the choice of cells.
+    """
+
+    def __init__(self, rows: int, limits: Limits, key: bytes) -> None:
+        self._rows = rows
+        # A cell with as many rows as the norm allows fills it: no further row would fit.
+        self._rows_per_cell = limits.largest_cell(rows)
+        self._cells_per_person = limits.cells_per_person
+        self._norm = limits.norm_per_person
+        self._hash = KeyedHash(key)
+
+    def kept(self, rows: PersonRows) -> Array:
+        """Which rows are kept of all rows of some persons: int64 ndarray, ascending."""
+        indices, ranks = self._within_cells(rows)
+        return indices[self._within_all(rows.take(indices), ranks)]
+
+    def reduced(self, rows: PersonRows) -> Array:
+        """Which rows may be kept of a part of the rows of some persons: int64 ndarray."""
+        return self._within_cells(rows)[0] if self._cells_per_person else self.kept(rows)
+
+    def _within_cells(self, rows: PersonRows) -> tuple[Array, Array]:
+        """Rows within the limits on cells and on rows in a cell, and their ranks in the cells."""
+        by_cell = _ByCell(rows)
+        is_kept = by_cell.ranks < self._rows_per_cell
+        if self._cells_per_person is not None:
+            is_kept &= by_cell.in_first_cells(self._cells_per_person, self._hash)
+        indices = np.flatnonzero(is_kept)
+        return indices, by_cell.ranks[indices]
+
+    def _within_all(self, rows: PersonRows, ranks: Array) -> Array:
+        """Whether each row is within the norm and the number of rows: bool ndarray."""
+        persons = person_numbers(rows.tokens)
+        starts = np.flatnonzero(np.diff(persons, prepend=-1))
+        positions = np.arange(len(persons)) - starts[persons]
+        is_kept: Array = positions < self._rows
+        if self._norm is not None and self._norm < _ALWAYS_WITHIN:
+            # The row of rank m in its cell makes m^2 there to (m + 1)^2.
+            squares = np.cumsum(2 * ranks + 1)
+            before = np.concatenate([[0], squares[starts[1:] - 1]]) if len(starts) else starts
+            is_kept &= squares - before[persons] <= self._norm**2
+        return is_kept
+
+
+class _ByCell:
+    """The rows of persons, by cell."""
+
+    def __init__(self, rows: PersonRows) -> None:
+        self._rows = rows
+        self._persons = person_numbers(rows.tokens)
+        # Stable: within a cell of a person, rows stay in the order of their priorities.
+        self._order = np.lexsort([*rows.cells[::-1], self._persons])
+        sorted_columns = [self._persons, *rows.cells]
+        is_new = np.ones(len(self._order), bool)
+        is_new[1:] = np.logical_or.reduce(
+            [column[self._order][1:] != column[self._order][:-1] for column in sorted_columns]
+        )
+        # Of each distinct pair of person and cell, where its rows begin in the order.
+        self._starts = np.flatnonzero(is_new)
+        self._pair_of_sorted = np.cumsum(is_new) - 1
+
+    @property
+    def ranks(self) -> Array:
+        """How many rows of the same person precede each row in its cell: int64 ndarray."""
+        ranks = np.empty(len(self._order), np.int64)
+        ranks[self._order] = np.arange(len(self._order)) - self._starts[self._pair_of_sorted]
+        return ranks
+
+    def in_first_cells(self, most_cells: int, keyed_hash: KeyedHash) -> Array:
+        """Whether each row lies in one of the cells that its person is counted in: bool ndarray."""
+        first_rows = self._order[self._starts]
+        persons = self._persons[first_rows]
+        # Pairs are sorted by person: a pair is beyond the limit if the pair that stands so many
+        # earlier is of the same person.
+        if not (persons[most_cells:] == persons[:-most_cells]).any():
+            return np.ones(len(self._order), bool)
+        words = [word[first_rows] for word in (*self._rows.tokens, *self._rows.cells)]
+        hashes = keyed_hash.of(words)
+        by_hash = np.lexsort([hashes, persons])
+        is_kept = np.ones(len(persons), bool)
+        is_kept[by_hash[most_cells:]] = (
+            persons[by_hash[most_cells:]] != persons[by_hash[:-most_cells]]
+        )
+        chosen = np.empty(len(self._order), bool)
+        chosen[self._order] = is_kept[self._pair_of_sorted]
+        return chosen
