@@ -1,4 +1,4 @@
-# `make` alone says what there is.
+# `make` alone lists the commands.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test deep check format bench audit docs clean
 
-help:  ## Say what there is
+help:  ## List the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 $(BIN)/python:
@@ -23,16 +23,16 @@ $(VENV)/.test: $(VENV)/.core
 
 venv: $(VENV)/.test  ## Build .venv with everything that the tests need
 
-demo: $(VENV)/.core  ## Publish the shipped flights and cities; ends with a page to open
+demo: $(VENV)/.core  ## Publish the shipped flights and cities, and write a report to demo/
 	$(BIN)/sfumato demo --out demo
 
 test: $(VENV)/.test  ## Run the tests (under 8 minutes on two cores)
 	$(BIN)/python -m pytest -m "not deep" -n 2 --dist worksteal -q
 
-deep: $(VENV)/.test  ## Gather the long evidence, and write its figures to docs/evidence/
+deep: $(VENV)/.test  ## Run the long tests, and write their figures to docs/evidence/
 	$(BIN)/python -m pytest -m deep -q -rA --evidence=docs/evidence
 
-check: $(VENV)/.test  ## Format, lint, types, layers
+check: $(VENV)/.test  ## Check format, lint, types, and which module may import which
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -42,10 +42,10 @@ format: $(VENV)/.test  ## Format the code in place
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.core  ## Measure beside peers in environments of their own, in one run (about an hour; QUICK=--quick: two minutes)
+bench: $(VENV)/.core  ## Measure speed beside comparable libraries (about an hour; two minutes with QUICK=--quick)
 	$(BIN)/sfumato bench --peers $(QUICK) --out $(if $(QUICK),bench,docs/evidence)
 
-audit: $(VENV)/.core  ## Show what every mechanism spends beside what it claims; writes docs/evidence/audit.json
+audit: $(VENV)/.core  ## Measure what every mechanism spends, and write docs/evidence/audit.json
 	$(BIN)/sfumato audit --quick --json > docs/evidence/audit.json
 
 docs: $(VENV)/.test  ## Write the pages that are generated
