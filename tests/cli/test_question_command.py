@@ -53,7 +53,7 @@ def test_the_help_lists_it_by_its_metadata_alone(folder: Path) -> None:
     )
     out = python(folder, probe)
     own, others = out.split("Questions of installed packages:")
-    assert "histogram  Publish counts" in own
+    assert "histogram  Publish how many rows" in own
     assert "tally" not in own
     assert [line.split() for line in others.splitlines()[1:6]] == [
         ["broken", "From", "the", "package", "broken-one."],

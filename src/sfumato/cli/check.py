@@ -46,9 +46,10 @@ def check(
     Nothing is charged. The output states facts of your data, without protection: it is NOT FOR
     PUBLICATION, and bounds chosen from it are no longer public.
 
-    Example: sfumato check examples/flights.toml
-
-    Example: sfumato check people.csv --axis age=0..120/1 --axis kind=a,b --person id
+    \b
+    Examples:
+      sfumato check examples/flights.toml
+      sfumato check people.csv --axis age=0..120/1 --axis kind=a,b --person id
     """
     from sfumato.data.check import check as checked
 

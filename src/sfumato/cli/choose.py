@@ -191,9 +191,10 @@ def choose(
     adds the epsilon of Lee and Clifton, which keeps the adversary from naming the published data
     set. FILE is read for this, so that the output reveals something about it.
 
-    Example: sfumato choose --cells 50 --within 20 --advantage 0.3
-
-    Example: sfumato choose people.csv --column wage --cells 50 --within 20
+    \b
+    Examples:
+      sfumato choose --cells 50 --within 20 --advantage 0.3
+      sfumato choose people.csv --column wage --cells 50 --within 20
     """
     choices = None
     if universe_settings.file is not None:

@@ -43,12 +43,14 @@ from sfumato.clustering.kmeans import Method
 @json_option
 @gathers(PublishSettings)
 def cluster(settings: PublishSettings, clusters: int, method: Method) -> None:
-    """Publish which kinds of rows FILE (Parquet or CSV) holds: the centres and sizes of clusters.
+    """Publish the centres and sizes of clusters of the rows of FILE (Parquet or CSV), by k-means.
 
-    The columns are numeric. Each is scaled to its bounds before distances are measured.
+    The columns are numeric. Each is scaled by its bounds before distances are measured.
 
-    Example: sfumato cluster people.parquet --axis age=0..100 --axis wage=0..2000 --clusters 4
-    --epsilon 1 --budget 2
+    \b
+    Example:
+      sfumato cluster people.parquet --axis age=0..100 --axis wage=0..2000 \\
+        --clusters 4 --epsilon 1 --budget 2
     """
     domain = settings.domain()
     publish(settings, domain, KMeans(clusters, tuple(domain), method=method))

@@ -22,22 +22,22 @@ COMMANDS = {
     "bench": ("sfumato.cli.bench", "Measure the speed of Sfumato and of comparable libraries."),
     "check": (
         "sfumato.cli.check",
-        "Count rows that a release would drop or clamp. Not for publication.",
+        "Count the rows that a release would drop or clamp, for you alone.",
     ),
     "choose": (
         "sfumato.cli.choose",
         "Find which epsilon is both accurate enough and safe enough.",
     ),
-    "cluster": ("sfumato.cli.cluster", "Publish the centres of clusters in one file (k-means)."),
+    "cluster": ("sfumato.cli.cluster", "Publish the centres and sizes of clusters in one file."),
     "demo": ("sfumato.cli.demo", "Publish the two example tables and write a report."),
     "doctor": ("sfumato.cli.doctor", "Check that this machine is fit to publish."),
-    "histogram": ("sfumato.cli.histogram", "Publish counts by category and bin from one file."),
+    "histogram": ("sfumato.cli.histogram", "Publish how many rows of one file are in each group."),
     "init": ("sfumato.cli.init", "Write a plan to fill in, from the columns of a file."),
     "ledger": ("sfumato.cli.ledger", "Open, list and verify privacy accounts."),
     "local": ("sfumato.cli.local", "Cluster people without a trusted curator."),
     "partition": (
         "sfumato.cli.partition",
-        "Publish a map: cells of numeric columns of one file, and their counts.",
+        "Publish a map of one file: how many rows lie in each part of it.",
     ),
     "persons": (
         "sfumato.cli.persons",

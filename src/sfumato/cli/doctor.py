@@ -65,7 +65,7 @@ def doctor(ledger: Path, as_json: bool) -> int:
         emit_json([line._asdict() for line in checks])
     else:
         rows = [(line.check, "ok" if line.ok else "FAULT", line.detail) for line in checks]
-        table(["check", "", "detail"], rows)
+        table(["check", "result", "detail"], rows)
     failed = {line.check for line in checks if not line.ok}
     if failed - {"ledger", "disk"}:
         return InternalError.exit_code
@@ -122,7 +122,8 @@ def _randomness() -> str:
     if (first == second).all() or abs(mean_square / law.variance - 1) > tolerance:
         raise AssertionError
     return (
-        f"keystream and sampler sound: mean square {mean_square:.1f}, expected {law.variance:.1f}"
+        f"two draws of noise differ; their mean square is {mean_square:.1f}, "
+        f"expected {law.variance:.1f}"
     )
 
 
@@ -142,16 +143,16 @@ def _disk(ledger: Path) -> str:
         finally:
             connection.close()
     free = shutil.disk_usage(folder).free / 2**30
-    return f"{free:,.0f} GiB free, {rate:,.0f} durable commits a second"
+    return f"{free:,.0f} GiB free; {rate:,.0f} writes a second reach the disk safely"
 
 
 def _ledger(ledger: Path) -> str:
     from sfumato.ledger import open_ledger
 
     if not ledger.exists():
-        return f"{ledger} does not exist yet"
+        return f"{ledger} does not exist yet; the first release creates it"
     with open_ledger(ledger, create=False) as book:
         found = book.verify()
     if not found.ok:
         raise LedgerError(f"verifying {ledger}", str(found.fault), "Restore a copy that verifies")
-    return f"{ledger}: {found.entries} entries, all in order"
+    return f"{ledger} verifies, with {found.entries} entries"

@@ -66,19 +66,19 @@ class AccuracySettings(msgspec.Struct, frozen=True):
 @click.option(
     "--bins",
     multiple=True,
-    help="How to divide numbers into bins: NUMBER of bins, or NAME=NUMBER for one column, or "
-    "NAME=edge,edge,edge. Repeat for each column.",
+    help="Bins of a numeric column: how many (10, or age=10 for one column), or their edges "
+    "(age=0,18,65,100). Repeat for each column.",
 )
 @click.option(
     "--width",
     multiple=True,
-    help="Instead of --bins: the width of bins, in the unit of the column; NUMBER, or NAME=NUMBER.",
+    help="Instead of --bins: the width of each bin (5, or age=5 for one column).",
 )
 @click.option(
     "--records",
     type=INTEGER,
     help="Instead of --bins, for one column: the approximate number of rows in each bin. "
-    "The edges are chosen from the data and paid for.",
+    "Part of the cost pays for choosing the edges.",
 )
 @click.option(
     "--rows", type=INTEGER, help="With --records: the total number of rows, if it is public."
@@ -88,7 +88,7 @@ class AccuracySettings(msgspec.Struct, frozen=True):
     type=click.Choice(RULES),
     default=RULES[0],
     show_default=True,
-    help="For columns declared NAME=*: the rule by which the values to publish are selected.",
+    help="For columns declared NAME=*: the rule that selects which values to publish.",
 )
 @click.option(
     "--count",
@@ -101,25 +101,25 @@ class AccuracySettings(msgspec.Struct, frozen=True):
 @cost_options
 @click.option(
     "--accuracy",
-    help="Instead of a cost: the largest acceptable error of a count, in rows. "
-    "The least epsilon for it is computed and used.",
+    help="Instead of --epsilon: the largest acceptable error of a count, in rows. "
+    "The least epsilon that achieves it is used.",
 )
 @click.option(
     "--confidence",
     default="0.95",
     show_default=True,
-    help="With --accuracy: probability with which a count stays within it.",
+    help="With --accuracy: probability that the error of a count is no larger.",
 )
 @click.option(
     "--simultaneous",
     is_flag=True,
-    help="With --accuracy: --confidence holds for all counts together, not for each separately.",
+    help="With --accuracy: --confidence holds for all counts at once, not for each separately.",
 )
 @click.option(
     "--preview",
     "only_preview",
     is_flag=True,
-    help="Print cost and accuracy only: no data are read, nothing is spent.",
+    help="Only print cost and accuracy. No data are read, and nothing is spent.",
 )
 @charged_option
 @fresh_option
@@ -135,20 +135,29 @@ def histogram(
     settings: PublishSettings,
     only_preview: bool,
 ) -> None:
-    """Publish how many rows of FILE (Parquet or CSV) fall into each cell of the given columns.
+    """Count the rows of FILE (Parquet or CSV) in each group, with noise, and publish the counts.
 
-    Without FILE, or with --preview, nothing is published: cost and accuracy are printed.
+    Groups are the labels of a column, bins of its numbers, or all combinations of several columns.
+    Without FILE, or with --preview, cost and accuracy are printed, and nothing is published.
 
-    Counts by hour and kind: sfumato histogram trips.parquet --axis hour=0..24/1 --axis kind=a,b
-    --epsilon 0.5 --budget 2
+    \b
+    Counts by hour and kind:
+      sfumato histogram trips.parquet --axis hour=0..24/1 --axis kind=a,b \\
+        --epsilon 0.5 --budget 2
 
-    Bins with about 1000 rows each: sfumato histogram trips.parquet --axis fare=0..500/0.01
-    --records 1000 --epsilon 1 --budget 2
+    \b
+    Bins with about 1000 rows each:
+      sfumato histogram trips.parquet --axis fare=0..500/0.01 --records 1000 \\
+        --epsilon 1 --budget 2
 
-    Values not known beforehand: sfumato histogram trips.parquet --axis 'shop=*' --epsilon 1
-    --delta 1e-6 --budget 3,1e-5
+    \b
+    Values that you cannot list beforehand:
+      sfumato histogram trips.parquet --axis 'shop=*' \\
+        --epsilon 1 --delta 1e-6 --budget 3,1e-5
 
-    The epsilon for an accuracy: sfumato histogram --accuracy 30 --confidence 0.95
+    \b
+    The epsilon that an accuracy takes:
+      sfumato histogram --accuracy 30 --confidence 0.95
     """
     # Without an axis there is one number to speak of: the count of all rows.
     domain = settings.domain() if settings.axes else Domain(rows=Categories(["all"]))

@@ -65,7 +65,9 @@ def init(file: Path, out: Path | None, as_json: bool) -> None:
     Only names and types of columns are read, never a row: you state what is publicly known of
     their values. With --json the columns and their types are printed instead of a plan.
 
-    Example: sfumato init trips.parquet --out trips.toml
+    \b
+    Example:
+      sfumato init trips.parquet --out trips.toml
     """
     from sfumato.data.describe import kinds
 

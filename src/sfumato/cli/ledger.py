@@ -51,7 +51,9 @@ def init(
 ) -> None:
     """Open ACCOUNT with a total, or check that it exists with exactly that total.
 
-    Example: sfumato ledger init trips-2026 --epsilon 3
+    \b
+    Example:
+      sfumato ledger init trips-2026 --epsilon 3
     """
     total = measure_of("the account's total", epsilon=epsilon, delta=delta, rho=rho, prefix="--")
     with opened(ledger) as book:

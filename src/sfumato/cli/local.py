@@ -122,7 +122,10 @@ def perturb(
 ) -> None:
     """Print one person's report, as a line of JSON. Only the report may leave the device.
 
-    Example: sfumato local perturb --axis age=0..120 --value age=37 --epsilon 4 --memory mine.json
+    \b
+    Example:
+      sfumato local perturb --axis age=0..120 --value age=37 --epsilon 4 \\
+        --memory mine.json
     """
     domain = settings.domain()
     given = dict(text.partition("=")[::2] for text in values)
@@ -178,7 +181,10 @@ def collect(
     the devices do not use the defaults. Otherwise the first stranger to send a report would decide
     how all reports are decoded.
 
-    Example: sfumato local collect reports.jsonl --clusters 3 --axis age=0..120 --epsilon 4
+    \b
+    Example:
+      sfumato local collect reports.jsonl --clusters 3 --axis age=0..120 \\
+        --epsilon 4
     """
     collector = Collector(_named_mechanism(settings, any_mechanism))
     for file in files:

@@ -19,13 +19,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 AXIS_HELP = (
-    "Column with its public bounds: NAME=LOW..HIGH, or NAME=LOW..HIGH/STEP for multiples of STEP; "
-    "with its labels: NAME=a,b,c; or NAME=* if its values are not known beforehand. "
+    "Column, and what is publicly known of it. Numbers: NAME=LOW..HIGH, or NAME=LOW..HIGH/STEP "
+    "for multiples of STEP. Labels: NAME=a,b,c, or NAME=* if you cannot list them. "
     "Repeat for each column."
 )
-PERSON_HELP = "Column that identifies the person behind a row.  [default: each row is one person]"
+PERSON_HELP = "Column that identifies the person of each row.  [default: each row is one person]"
 ROWS_PER_PERSON_HELP = (
-    "Contribution bound: the number of rows of one person that are kept, chosen at random."
+    "Contribution bound: the largest number of rows of one person that are counted. "
+    "Of a person with more rows, so many are chosen at random."
 )
 NEIGHBOURS_HELP = (
     "What is protected: add-remove hides whether a person is in the table; "
@@ -93,12 +94,12 @@ ledger_option = click.option(
     default=Path("sfumato.db"),
     envvar="SFUMATO_LEDGER",
     show_default=True,
-    help="File that holds the accounts. SFUMATO_LEDGER in the environment sets it, too.",
+    help="File that records what was spent. The environment variable SFUMATO_LEDGER sets it, too.",
 )
 fresh_option = click.option(
     "--fresh",
     is_flag=True,
-    help="Pay again for new noise, although the answer is stored.",
+    help="Pay again and draw new noise, even if the answer is stored.",
 )
 
 
@@ -110,9 +111,8 @@ def charged_option(command: Callable[P, R]) -> Callable[P, R]:
         envvar="SFUMATO_ANCHOR",
         expose_value=False,
         callback=_remember_anchor,
-        help="File, best on another disk, that records the ledger's last entry. "
-        "An older copy of the ledger, put back in its place, is then noticed. "
-        "SFUMATO_ANCHOR in the environment sets it, too.",
+        help="File that records the ledger's last entry, to detect that an older copy of the ledger "
+        "was put back. Best on another disk. The environment variable SFUMATO_ANCHOR sets it, too.",
     )
     return ledger_option(anchor(command))
 
@@ -135,18 +135,18 @@ def cost_options(command: Callable[P, R]) -> Callable[P, R]:
     options = [
         click.option(
             "--epsilon",
-            help="Privacy cost, such as 0.5; the noise is Laplace. A smaller one protects better.",
+            help="Privacy cost, such as 0.5, with Laplace noise. A smaller one protects better.",
         ),
         click.option(
             "--rho",
-            help="Privacy cost under zero-concentrated differential privacy, instead of "
-            "--epsilon; the noise is Gaussian.",
+            help="Instead of --epsilon: the cost in zero-concentrated differential privacy, with "
+            "Gaussian noise.",
         ),
         click.option(
             "--delta",
             default="0",
             show_default=True,
-            help="With --epsilon, for columns declared NAME=*: probability, such as 1e-6, "
+            help="With --epsilon, for columns declared NAME=*: the probability, such as 1e-6, "
             "with which the protection may fail.",
         ),
     ]
@@ -203,14 +203,14 @@ def source_options(
         ),
         click.option(
             "--data-version",
-            help="Version of the data, such as 2 or 2026-11. "
-            "Answers of another version are not used again; they are computed and paid for anew.",
+            help="Version of the data, such as 2 or 2026-11. Give a new one when the data change: "
+            "stored answers of other versions are not used.",
         ),
         click.option("--account", default="default", show_default=True, help=ACCOUNT_HELP),
         click.option(
             "--budget",
-            help="Total of the account, needed when it is new: EPSILON, or EPSILON,DELTA; "
-            "with --rho, a rho.",
+            help="The most that the account may ever spend, needed when it is new: EPSILON, or "
+            "EPSILON,DELTA; with --rho, a rho.",
         ),
     ]
 

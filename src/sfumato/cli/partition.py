@@ -72,36 +72,37 @@ class PartitionSettings(msgspec.Struct, frozen=True):
 @click.option(
     "--method",
     type=click.Choice(list(METHODS)),
-    help="How space is divided into cells.  [default: auto, or uniform if --partitions is given]",
+    help="Method that divides the space into cells."
+    "  [default: auto, or uniform if --partitions is given]",
 )
 @click.option(
     "--partitions",
     type=INTEGER,
     help="For uniform: approximate number of cells."
-    "  [default: by EUGkM's rule, from a noisy count of the rows]",
+    "  [default: chosen by EUGkM's rule, from a noisy count of the rows]",
 )
 @click.option(
     "--depth",
     type=INTEGER,
-    help="For binary, median, quantile: the largest number of times that a cell is split."
+    help="For binary, median, quantile: the largest number of splits on the way to a cell."
     "  [default: 8; quantile: 3]",
 )
 @click.option(
     "--fanout",
     type=INTEGER,
-    help="For quantile, privtree: the number of parts into which a cell is split."
+    help="For quantile, privtree: the number of parts of each split."
     "  [default: quantile: 4; privtree: 2]",
 )
 @click.option(
     "--stop-below",
     type=FLOAT,
-    help="For binary, median, quantile: a cell with fewer rows than this, by a noisy count, is "
-    "not split.  [default: no limit]",
+    help="For binary, median, quantile: do not split a cell whose noisy count is below this."
+    "  [default: no limit]",
 )
 @click.option(
     "--geojson",
     type=NewFile(),
-    help="Also write the cells of two columns, longitude and latitude, as GeoJSON to this file.",
+    help="Also write the cells to this file as GeoJSON; the columns are longitude and latitude.",
 )
 @cost_options
 @charged_option
@@ -118,11 +119,14 @@ def partition(
 ) -> None:
     """Publish where the rows of FILE (Parquet or CSV) lie: a map of numeric columns.
 
-    The space of the columns is divided into cells that do not overlap, and each cell has a noisy
-    count of its rows.
+    The space of the columns is divided into boxes that do not overlap, the cells. Each cell gets a
+    noisy count of its rows. By default the cells
+    are smaller where there are more rows.
 
-    Example: sfumato partition cities.parquet --axis longitude=-180..180 --axis latitude=-90..90
-    --epsilon 1 --budget 2
+    \b
+    Example:
+      sfumato partition cities.parquet --axis longitude=-180..180 \\
+        --axis latitude=-90..90 --epsilon 1 --budget 2
     """
     domain = settings.domain()
     if geojson is not None and len(domain) != 2:

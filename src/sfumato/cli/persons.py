@@ -43,8 +43,10 @@ def persons(settings: PublishSettings, most_rows: int | None) -> None:
     have more rows, and which share of the rows the limit keeps. Choose --rows-per-person of later
     answers by it.
 
-    Example: sfumato persons flights.parquet --person tailnum --most-rows 1000 --epsilon 0.3
-    --budget 2
+    \b
+    Example:
+      sfumato persons flights.parquet --person tailnum --most-rows 1000 \\
+        --epsilon 0.3 --budget 2
     """
     if settings.person is None:
         raise UsageError(

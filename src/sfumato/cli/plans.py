@@ -42,7 +42,9 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
 
     No data are read, and nothing is spent.
 
-    Example: sfumato preview examples/flights.toml
+    \b
+    Example:
+      sfumato preview examples/flights.toml
     """
     from sfumato.publishing.previewing import preview as previewed
 
@@ -96,7 +98,10 @@ def release(
 
     The same plan on the same data again prints the same stored answers and costs nothing.
 
-    Example: sfumato release examples/flights.toml --ledger budget.db --report report.html
+    \b
+    Example:
+      sfumato release examples/flights.toml --ledger budget.db \\
+        --report report.html
     """
     releases, remaining = _released(read_plan(plan), ledger, fresh)
     paid = "Nothing was spent: these are the stored answers." if releases[0].replayed else "Paid."

@@ -50,10 +50,12 @@ from sfumato.quantiles import Quantiles
 def quantiles(settings: PublishSettings, at: str, by: str | None, method: str) -> None:
     """Publish medians, quartiles and other quantiles of the numeric columns of FILE.
 
-    FILE is Parquet or CSV. A quantile at 0.9 is the value below which 90% of the rows lie.
+    FILE is Parquet or CSV. A quantile at 0.9 is a value below which 90% of the rows lie.
 
-    Example: sfumato quantiles flights.parquet --axis delay=-60..240 --axis kind=a,b --by kind
-    --epsilon 0.5 --budget 2
+    \b
+    Example:
+      sfumato quantiles flights.parquet --axis delay=-60..240 --axis kind=a,b \\
+        --by kind --epsilon 0.5 --budget 2
     """
     domain = settings.domain()
     names = tuple(domain.of_kind(Interval))

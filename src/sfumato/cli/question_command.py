@@ -83,7 +83,11 @@ def command_of(name: str, kind: type[AnyQuestion]) -> click.Command:
         if field.name in forms
     ]
     given = "".join(f" {each.opts[0]} age" for each in own if _names_an_axis(each))
-    example = f"Example: sfumato {name} FILE --axis age=0..100{given} --epsilon 0.5 --budget 2"
+    # click keeps the lines of a paragraph that begins with \b as they are.
+    example = (
+        f"\b\nExample:\n  sfumato {name} FILE --axis age=0..100{given} \\\n"
+        "    --epsilon 0.5 --budget 2"
+    )
     return click.Command(
         name,
         params=[*_source_options.params, *own, *_answer_options.params],

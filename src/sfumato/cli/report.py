@@ -26,7 +26,9 @@ from sfumato.cli.saved import saved
 def report(releases: tuple[Path, ...], out: Path, title: str | None, as_json: bool) -> None:
     """Write RELEASES, saved as JSON files, as one HTML page that needs no network.
 
-    Example: sfumato report releases/*.json --out report.html
+    \b
+    Example:
+      sfumato report releases/*.json --out report.html
     """
     from sfumato.pages import report as write
 

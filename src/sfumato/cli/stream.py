@@ -180,8 +180,10 @@ def stream(
     Each step is stored on disk before it is printed. Stopped at any point and run again, the
     command prints the new steps and no other.
 
-    Example: sfumato stream flights.parquet --step date --from 2013-01-01 --to 2013-12-31
-    --epsilon 1 --budget 1 --key flights
+    \b
+    Example:
+      sfumato stream flights.parquet --step date --from 2013-01-01 \\
+        --to 2013-12-31 --epsilon 1 --budget 1 --key flights
     """
     del as_json
     counter, columns = settings.counter()
