@@ -94,7 +94,7 @@ ledger_option = click.option(
     default=Path("sfumato.db"),
     envvar="SFUMATO_LEDGER",
     show_default=True,
-    help="File that records what was spent. The environment variable SFUMATO_LEDGER sets it, too.",
+    help="File that records what was spent. The environment variable SFUMATO_LEDGER sets it too.",
 )
 fresh_option = click.option(
     "--fresh",
@@ -111,8 +111,9 @@ def charged_option(command: Callable[P, R]) -> Callable[P, R]:
         envvar="SFUMATO_ANCHOR",
         expose_value=False,
         callback=_remember_anchor,
-        help="File that records the ledger's last entry, to detect that an older copy of the ledger "
-        "was put back. Best on another disk. The environment variable SFUMATO_ANCHOR sets it, too.",
+        help="File that records the ledger's last entry, to detect that an older copy of the "
+        "ledger was put back. Best on another disk. "
+        "The environment variable SFUMATO_ANCHOR sets it too.",
     )
     return ledger_option(anchor(command))
 
