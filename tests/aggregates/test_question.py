@@ -47,7 +47,12 @@ def test_with_little_noise_each_group_has_its_statistic(
         (lambda: sf.Mean("day"), "dates or times"),
         (lambda: sf.Mean("nothing"), "no axis of that name"),
         (lambda: sf.Mean("age", by="age"), "constant in its own groups"),
-        (lambda: sf.Mean("age", by="shop"), "not known beforehand"),
+        (lambda: sf.Mean("age", by="shop"), "needs a delta"),
+        (lambda: sf.Mean(["age", "age"]), "named twice"),
+        (lambda: sf.Mean(["age", ""]), "the name of one axis"),
+        (lambda: sf.Mean([]), "the name of one axis"),
+        (lambda: sf.Mean(["age", "wage"], by="wage"), "constant in its own groups"),
+        (lambda: sf.Mean(["age", "wage"], clip=50), "different scales"),
         (lambda: sf.Mean(3), "the name of one axis"),
         (lambda: sf.Mean("wage", clip=float("nan")), "neither a number nor a pair"),
         (lambda: sf.Mean("wage", clip=(0, float("inf"))), "neither a number nor a pair"),
@@ -137,6 +142,19 @@ def test_hats_spend_epsilon_exactly(unit: sf.Unit) -> None:
     loss = pure_loss(mechanism(question, unit, cost, FIVE_VALUES), pairs).loss
     assert 0.99 <= loss <= 1 + 1e-9
     less = mechanism(question, unit, less_noise(cost, 2), FIVE_VALUES)
+    assert pure_loss(less, pairs).loss > 1.9
+
+
+@pytest.mark.parametrize("unit", UNITS[:2], ids=str)
+def test_two_values_spend_epsilon_exactly(unit: sf.Unit) -> None:
+    domain = sf.Domain(x=sf.Interval(0, 3, step=1), y=sf.Interval(0, 2, step=1))
+    universe: Rows = ((0.0, 0.0), (2.0, 1.0), (1.0, 1.0))
+    cost = sf.PureDP("1")
+    pairs = neighbours(universe, unit, others=0)
+    question = sf.Sum(["x", "y"])
+    loss = pure_loss(mechanism(question, unit, cost, domain), pairs).loss
+    assert 0.99 <= loss <= 1 + 1e-9
+    less = mechanism(question, unit, less_noise(cost, 2), domain)
     assert pure_loss(less, pairs).loss > 1.9
 
 

@@ -182,7 +182,7 @@ def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
 
     The outcome is the keys by name, since their places depend on keys that nobody sees.
     """
-    original, shown = thresholds.released, keys.select_and_count
+    original, shown = thresholds.released, keys.select_keys
     held: list[Any] = []
 
     def named(cube: Any, *rest: Any) -> Any:
@@ -209,7 +209,7 @@ def _released(tape: Tape, patch: pytest.MonkeyPatch) -> Any:
     def double(counts: np.ndarray, law: Any, bits: Any) -> Any:
         return tape.through("released", law, lambda: original(counts, law, bits), out, back)
 
-    patch.setattr(keys, "select_and_count", named)
+    patch.setattr(keys, "select_keys", named)
     return double
 
 

@@ -8,24 +8,23 @@ import numpy as np
 
 from sfumato.arrays import Array
 from sfumato.domain import Domain
-from sfumato.errors import UsageError
 from sfumato.histogram.bins import binned
-from sfumato.lattice import LatticeAxis
+from sfumato.histogram.keys import check_keys
+from sfumato.lattice import Lattice
 
 
-def group_axis(title: str, domain: Domain, name: str) -> LatticeAxis:
-    """Lay the groups along one axis: its labels, its own steps, or ten bins.
+def group_lattice(title: str, domain: Domain, names: tuple[str, ...]) -> Lattice:
+    """Lay the groups along their axes: labels, own steps or ten bins, or keys.
 
     Raises
     ------
     UsageError
-        If it is an axis of Keys: its groups are not known before the data are read.
+        If there is more than one axis of keys, or there are too many groups beside one.
     """
-    axis = domain[name].on_lattice(name, partial(binned, bins=None, width=None))
-    if axis.has_keys:
-        obstacle = f"the groups {name!r} are Keys, which are not known beforehand"
-        raise UsageError(title, obstacle, "Declare them as Categories")
-    return axis
+    lay_bins = partial(binned, bins=None, width=None)
+    lattice = Lattice(tuple(domain[name].on_lattice(name, lay_bins) for name in names))
+    check_keys(title, lattice)
+    return lattice
 
 
 def group_numbers(coordinates: Array, shape: tuple[int, ...]) -> Array:

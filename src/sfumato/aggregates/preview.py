@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from sfumato.aggregates.basis import Basis
+from sfumato.aggregates.encoding import Encoding
 from sfumato.aggregates.intervals import (
     clipped_mean_bounds,
     clipped_sum_half_width,
@@ -17,8 +18,10 @@ from sfumato.aggregates.intervals import (
 from sfumato.aggregates.values import Values
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.preview import Preview
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, printable
+from sfumato.histogram.keys import describe_selection
 from sfumato.mechanisms.noise import Law
+from sfumato.mechanisms.thresholds import KeyLaw
 from sfumato.numbers import Exactly, sidak
 
 Statistic: TypeAlias = Literal["mean", "sum", "variance"]
@@ -31,28 +34,42 @@ class AggregatePreview(Preview, frozen=True):
 
     Attributes
     ----------
-    law : DiscreteLaplace or DiscreteGaussian
-        The noise on each sum.
-    basis : Basis
-        The functions of a value that are summed.
-    scale : Values
-        The values that are added up.
+    encodings : tuple of Encoding
+        Of each value: the lattice that it is rounded to, the functions that are summed, and the
+        noise on each sum.
     statistic : {"mean", "sum", "variance"}
     rows : int or None
         The number of rows, as stated by the custodian.
+    selects : TruncatedGeometric, ThresholdLaplace or None
+        The law that selects the groups, if they are keys.
     """
 
-    law: Law
-    basis: Basis
-    scale: Values
+    encodings: tuple[Encoding, ...]
     statistic: Statistic
     rows: int | None = None
+    selects: KeyLaw | None = None
+
+    @property
+    def law(self) -> Law:
+        """The noise on each sum of the first value."""
+        return self.encodings[0].law
+
+    @property
+    def basis(self) -> Basis:
+        """The functions of the first value that are summed."""
+        return self.encodings[0].basis
+
+    @property
+    def scale(self) -> Values:
+        """How the first value is added up."""
+        return self.encodings[0].values
 
     def accuracy(self, confidence: Exactly = "0.95", simultaneous: bool = False) -> float:
         """Half-width of each group's interval, if its values lie where the interval is widest.
 
-        For means, variances and sums of rounded values it depends on the number of rows in a group.
-        State ``rows``: they are taken to be divided evenly among the groups.
+        Of several values it is that of the least accurate one. For means, variances and sums of
+        rounded values it depends on the number of rows in a group. State ``rows``: they are taken
+        to be divided evenly among the groups.
 
         Parameters
         ----------
@@ -63,79 +80,110 @@ class AggregatePreview(Preview, frozen=True):
         Raises
         ------
         UsageError
-            If it depends on the number of rows, and ``rows`` was not stated.
+            If it depends on the number of rows, and ``rows`` was not stated; or if it depends on
+            the number of groups, and these are keys.
         """
+        return max(
+            self._accuracy_of(encoding, confidence, simultaneous) for encoding in self.encodings
+        )
+
+    def _accuracy_of(
+        self, encoding: Encoding, confidence: Exactly, simultaneous: bool = False
+    ) -> float:
+        """The accuracy of one value."""
         alpha = error_probability(confidence)
+        asked = f"the accuracy of a {self.statistic}"
+        depends_on_rows = self._depends_on_rows(encoding)
+        if self.cells is None and (simultaneous or depends_on_rows):
+            obstacle = "how many groups are shown depends on the data"
+            raise UsageError(asked, obstacle, "Declare Categories to preview it")
         groups = self.cells or 1
         if simultaneous:
-            alpha = sidak(alpha, groups)
-        if self._wants_rows:
-            asked = f"the accuracy of a {self.statistic}"
+            alpha = sidak(alpha, groups * len(self.encodings))
+        if depends_on_rows and self.rows is None:
             obstacle = "it depends on the number of rows"
             raise UsageError(asked, obstacle, "State rows= to preview it")
         rows_per_group = (self.rows or 0) / groups
         if self.statistic == "sum":
-            rows = np.array([rows_per_group])
-            if self.chooses_clip:
-                no_clip = np.array([self.basis.size - 1])
-                found = clipped_sum_half_width(
-                    self.scale, self.basis, self.law, rows, no_clip, alpha
-                )
-                return float(found[0])
-            return float(sum_half_width(self.scale, self.basis, self.law, rows, alpha)[0])
-        return self._ratio_half_width(rows_per_group, alpha)
+            return _sum_half_width(encoding, rows_per_group, alpha)
+        return self._ratio_half_width(encoding, rows_per_group, alpha)
 
     @property
     def chooses_clip(self) -> bool:
         """Whether a clip is chosen from the noisy sums; ``accuracy`` is then that of the bounds."""
         return self.basis.name == "hats"
 
-    @property
-    def _wants_rows(self) -> bool:
-        """Whether the accuracy depends on a number of rows that was not stated."""
-        fixed_by_noise = self.statistic == "sum" and not self.scale.rounded
-        return self.rows is None and not fixed_by_noise
+    def _depends_on_rows(self, encoding: Encoding) -> bool:
+        """Whether the accuracy depends on the number of rows of a group."""
+        return self.statistic != "sum" or encoding.values.rounded
 
-    def _ratio_half_width(self, rows: float, alpha: float) -> float:
+    def _ratio_half_width(self, encoding: Encoding, rows: float, alpha: float) -> float:
         """Half of the widest interval of a mean or variance of so many rows, all at the two bounds.
 
         The groups that are tried differ only in the share of rows at the upper bound.
         """
+        basis = encoding.basis
         shares = np.linspace(0, 1, SHARES_AT_UPPER_BOUND)[:, None]
-        at_lower, at_upper = self.basis.functions(np.array([0, self.basis.points]))
+        at_lower, at_upper = basis.functions(np.array([0, basis.points]))
         sums = rows * ((1 - shares) * at_lower + shares * at_upper)
         if self.statistic == "variance":
-            low, high = variance_bounds(sums, self.basis, self.law, alpha)
+            low, high = variance_bounds(sums, basis, encoding.law, alpha)
         elif self.chooses_clip:
-            no_clip = np.full(len(sums), self.basis.size - 1)
-            low, high = clipped_mean_bounds(sums, self.basis, self.law, no_clip, alpha)
+            no_clip = np.full(len(sums), basis.size - 1)
+            low, high = clipped_mean_bounds(sums, basis, encoding.law, no_clip, alpha)
         else:
-            low, high = mean_bounds(sums, self.basis, self.law, alpha)
+            low, high = mean_bounds(sums, basis, encoding.law, alpha)
         power = 1 if self.statistic == "mean" else 2
         widest = float((high - low).max()) / 2
-        return widest * self.scale.width**power + self.scale.rounding
+        return widest * encoding.values.width**power + encoding.values.rounding
 
     def lines(self) -> list[str]:
-        """The noise on each sum, and the accuracy of the statistic."""
-        lines = [f"adds {self.law} to {self.basis.size} sums in each of {self.cells:,} groups"]
+        """The noise on each sum, and the accuracy of the statistic, for each value."""
+        lines = []
+        for encoding in self.encodings:
+            lines += self._lines_of(encoding)
+        if self.selects is not None:
+            lines.append(describe_selection(self.selects))
+        return lines
+
+    def _lines_of(self, encoding: Encoding) -> list[str]:
+        several = len(self.encodings) > 1
+        of_value = f" of {printable(encoding.values.name)}" if several else ""
+        groups = (
+            "each group that is shown" if self.cells is None else f"each of {self.cells:,} groups"
+        )
+        lines = [f"adds {encoding.law} to {encoding.basis.size} sums{of_value} in {groups}"]
         if self.chooses_clip:
             lines.append(
                 f"a clip is chosen from the noisy sums: the values may be clipped to as little as "
-                f"2^-{self.basis.size - 2} of the range, and the noise falls with the clip"
+                f"2^-{encoding.basis.size - 2} of the range, and the noise falls with the clip"
             )
-        if self._wants_rows:
-            remedy = "state rows= to preview it"
-            return [*lines, f"how accurate each is depends on how many rows a group has: {remedy}"]
+        if self._depends_on_rows(encoding) and (self.rows is None or self.cells is None):
+            remedy = "" if self.cells is None else ": state rows= to preview it"
+            return [*lines, f"how accurate each is depends on how many rows a group has{remedy}"]
         evenly = ""
         if self.rows is not None:
             evenly = f", if {self.rows:,} rows are divided evenly among the groups,"
         if self.chooses_clip:
             evenly += " if no clip below the bounds is chosen,"
+        each = self._accuracy_of(encoding, "0.95")
         lines.append(
-            f"of {self.unit.counted}{self.scale.cut}{evenly} each {self.statistic} is within "
-            f"+-{self.accuracy():,.4g} of the truth with 95% confidence"
+            f"of {self.unit.counted}{encoding.values.cut}{evenly} each {self.statistic}{of_value} "
+            f"is within +-{each:,.4g} of the truth with 95% confidence"
         )
         if self.cells and self.cells > 1:
-            every = self.accuracy(simultaneous=True)
+            every = self._accuracy_of(encoding, "0.95", simultaneous=True)
             lines.append(f"all of them at once are within +-{every:,.4g}")
         return lines
+
+
+def _sum_half_width(encoding: Encoding, rows: float, alpha: float) -> float:
+    """Half-width of the interval of a sum over so many rows."""
+    values = encoding.values
+    basis = encoding.basis
+    law = encoding.law
+    if basis.name != "hats":
+        return float(sum_half_width(values, basis, law, np.array([rows]), alpha)[0])
+    no_clip = np.array([basis.size - 1])
+    found = clipped_sum_half_width(values, basis, law, np.array([rows]), no_clip, alpha)
+    return float(found[0])

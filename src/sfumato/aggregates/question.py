@@ -11,7 +11,7 @@ import msgspec
 from sfumato.aggregates.basis import Basis, BasisName
 from sfumato.aggregates.clipping import chosen_clips
 from sfumato.aggregates.encoding import Encoding, encoding_within
-from sfumato.aggregates.groups import group_axis
+from sfumato.aggregates.groups import group_lattice
 from sfumato.aggregates.preview import AggregatePreview, Statistic
 from sfumato.aggregates.release import (
     AggregateRelease,
@@ -20,6 +20,7 @@ from sfumato.aggregates.release import (
     VarianceRelease,
 )
 from sfumato.aggregates.sums import group_sums
+from sfumato.aggregates.value_sums import ValueSums
 from sfumato.aggregates.values import (
     COARSE_STEPS,
     FINE_STEPS,
@@ -32,13 +33,15 @@ from sfumato.answers.counts import Counts, Needs
 from sfumato.answers.question import Question
 from sfumato.arrays import Array
 from sfumato.domain import Domain, Interval, named_axes
-from sfumato.errors import UsageError, printable
+from sfumato.errors import UsageError, printable, shown
+from sfumato.histogram import keys
 from sfumato.lattice import Lattice
 from sfumato.limits import require_numbers
 from sfumato.mechanisms.noise import add_noise
+from sfumato.mechanisms.thresholds import KeyLaw, key_law
 from sfumato.numbers import settle
 from sfumato.privacy.guarantee import Proof
-from sfumato.privacy.measures import CentralMeasure, without_delta
+from sfumato.privacy.measures import ZCDP, ApproxDP, CentralMeasure, PureDP, without_delta
 from sfumato.privacy.unit import Unit
 from sfumato.random.bits import Bits
 
@@ -57,52 +60,79 @@ PROOF = Proof(
 )
 
 
+KEYS_PROOF = Proof(
+    sensitivity="of the rows per key, L1 = rows_per_person (twice that under replace); of the sums "
+    "of the keys that are shown, as for groups that are known beforehand.",
+    because="half of epsilon and all of delta select the keys by their numbers of rows; the rest "
+    "of epsilon is spent on the sums of the keys that are shown. A row lies in one group and adds "
+    "to its sums non-negative integers that add up to M, whatever keys are shown. The two parts "
+    "together spend the cost (basic composition).",
+    not_covered="the choice of columns, groups and bounds; the time the query takes, which grows "
+    "with the number of keys.",
+    source="Desfontaines, Voss, Gipson, Mandayam, PoPETs 2022, Thm 1; Dwork, McSherry, Nissim, "
+    "Smith 2006, Thm 1; Kulesza, Suresh, Wang, ICML 2024.",
+)
+
+
 class Aggregate(Question[A_co], Generic[A_co], frozen=True):
     """What means, sums and variances have in common. A subclass says which basis is summed.
 
     Parameters
     ----------
-    value : str
-        The Interval axis whose values are added up.
+    value : str, or list of str
+        The Interval axis whose values are added up, or several of them. Each of several is charged
+        the same share of the cost.
     by : str, list of str, or None
-        The groups: Categories, or Interval axes in their own steps or ten bins. None: all rows are
-        one group.
+        The groups: Categories, Interval axes in their own steps or ten bins, and at most one axis
+        of Keys. None: all rows are one group.
     clip : number, pair of numbers, "auto", or None
         Narrower public bounds for the value: an upper bound, or a lower and an upper one. "auto":
         an upper bound chosen from the noisy sums. None: the bounds of the axis.
     """
 
-    value: str
+    value: str | Sequence[str]
     by: str | Sequence[str] | None = None
     clip: float | tuple[float, float] | Literal["auto"] | None = None
 
     statistic: ClassVar[Statistic]
     functions: ClassVar[BasisName]
     proof: ClassVar[Proof] = PROOF
+    keys_proof: ClassVar[Proof] = KEYS_PROOF
 
     def __post_init__(self) -> None:
-        if not isinstance(self.value, str) or not self.value:
-            raise UsageError(
-                f"a value of type {type(self.value).__name__}",
-                "a value is the name of one axis",
-                'Write sf.Mean("wage")',
-            )
+        names = _value_names(self.value)
+        # One value has one form, whether or not it was written as a list.
+        msgspec.structs.force_setattr(self, "value", names[0] if len(names) == 1 else names)
         msgspec.structs.force_setattr(self, "clip", plain_clip(self.clip))
+        if self.by is not None:
+            msgspec.structs.force_setattr(self, "by", named_axes(self.by))
+        self._require_fitting_clip()
+        for name in names:
+            if name in self._groups:
+                raise UsageError(
+                    f"the {self.statistic} of {name!r} by itself",
+                    "a value is constant in its own groups",
+                    "Name other groups",
+                )
+        settle(self)
+
+    def _require_fitting_clip(self) -> None:
         if self.clip == "auto" and self.statistic == "variance":
             raise UsageError(
-                f'the variance of {printable(self.value)} with clip = "auto"',
+                f'{self.title}, with clip = "auto"',
                 "a clip can be chosen for means and sums only",
                 "Give the clip as a number, such as clip=200",
             )
-        if self.by is not None:
-            msgspec.structs.force_setattr(self, "by", named_axes(self.by))
-        if self.value in self._groups:
+        if self.clip not in (None, "auto") and len(self._values) > 1:
             raise UsageError(
-                f"the {self.statistic} of {self.value!r} by itself",
-                "a value is constant in its own groups",
-                "Name other groups",
+                f"{self.title}, with clip = {shown(self.clip)}",
+                "one clip does not fit values of different scales",
+                'Ask for each value by itself, declare narrower bounds, or write clip="auto"',
             )
-        settle(self)
+
+    @property
+    def _values(self) -> tuple[str, ...]:
+        return _value_names(self.value)
 
     @property
     def _groups(self) -> tuple[str, ...]:
@@ -110,13 +140,14 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The groups' axes, then the value's."""
-        return (*self._groups, self.value)
+        """The groups' axes, then those of the values."""
+        return (*self._groups, *self._values)
 
     @property
     def title(self) -> str:
         by = " and ".join(map(printable, self._groups))
-        asked = f"{self.statistic.capitalize()} of {printable(self.value)}"
+        values = " and ".join(map(printable, self._values))
+        asked = f"{self.statistic.capitalize()} of {values}"
         return f"{asked} by {by}" if by else asked
 
     def canonical(self, domain: Domain) -> Self:
@@ -125,61 +156,96 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         return self
 
     def needs(self, domain: Domain) -> Needs:
-        """The lattice: the axes of the groups, then the axis of the value."""
+        """The lattice: the axes of the groups, then those of the values."""
         domain.select(self.axes)
-        groups = Lattice(tuple(group_axis(self.title, domain, name) for name in self._groups))
+        groups = group_lattice(self.title, domain, self._groups)
         steps = FINE_STEPS if self.clip == "auto" else COARSE_STEPS
-        value = value_axis(self.title, self.value, self._interval(domain), steps)
-        numbers = groups.size * Basis(self._basis_name, axis_steps(value)[0]).size
+        values = tuple(
+            value_axis(self.title, name, self._interval(domain, name), steps)
+            for name in self._values
+        )
+        sums_per_group = sum(Basis(self._basis_name, axis_steps(axis)[0]).size for axis in values)
+        numbers = groups.public_size * sums_per_group
         require_numbers(self.title, numbers)
-        return Needs(Lattice((*groups.axes, value)), numbers)
+        return Needs(Lattice((*groups.axes, *values)), numbers)
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None
     ) -> AggregatePreview:
         """Say how accurate the statistic would be. Means and variances need ``rows`` for that."""
         lattice = self.needs(domain).lattice
-        pure = without_delta(cost)
-        encoding = self._encoding(lattice, unit, pure)
-        n_groups = math.prod(axis.size for axis in lattice.axes[:-1])
+        spent, selects, encodings = self._plan(lattice, unit, cost)
+        n_groups = math.prod(axis.size for axis in lattice.axes[: len(self._groups)])
         return AggregatePreview(
             self.title,
-            pure,
+            spent,
             unit,
-            n_groups,
-            law=encoding.law,
-            basis=encoding.basis,
-            scale=encoding.values,
+            n_groups if selects is None else None,
+            encodings=encodings,
             statistic=self.statistic,
             rows=rows,
+            selects=selects,
         )
 
     def answer(self, counts: Counts, unit: Unit, cost: CentralMeasure, noise: Bits) -> A_co:
-        """Add exact noise to the sums of the basis' functions in every group."""
-        pure = without_delta(cost)
-        encoding = self._encoding(counts.lattice, unit, pure)
-        true_sums = group_sums(counts.on(counts.lattice), encoding.basis)
-        sums_per_group = encoding.basis.size
-        mechanism = f"{encoding.law} on each of {sums_per_group} sums in each group"
-        released = add_noise(true_sums.reshape(-1), encoding.law, noise)
+        """Add exact noise to the sums of the basis' functions in every group.
+
+        If groups are keys, they are selected first. The values are answered in their order.
+        """
+        cube = counts.on(counts.lattice)
+        spent, selects, encodings = self._plan(cube.lattice, unit, cost)
+        mechanism = _mechanism(encodings)
+        if selects is not None:
+            cube, _ = keys.select_keys(cube, selects, noise)
+            mechanism = f"{mechanism}; keys are selected by {selects}"
+        n_group_axes = len(self._groups)
+        tables = []
+        for index, encoding in enumerate(encodings):
+            true_sums = group_sums(cube, encoding.basis, n_group_axes, index).reshape(-1)
+            tables.append(self._published(add_noise(true_sums, encoding.law, noise), encoding))
+        proof = None if selects is None else self.keys_proof
+        first, *others = tables
         return self._release_type()(
-            scale=encoding.values,
-            basis=encoding.basis,
-            lattice=Lattice(counts.lattice.axes[:-1]),
-            released=released,
-            law=encoding.law,
-            knot_indices=self._knot_indices(released, encoding),
-            guarantee=self.promise(pure, unit, mechanism, noise),
+            scale=first.scale,
+            basis=first.basis,
+            lattice=Lattice(cube.lattice.axes[:n_group_axes]),
+            released=first.released,
+            law=first.law,
+            knot_indices=first.knot_indices,
+            others=tuple(others) if others else msgspec.UNSET,
+            guarantee=self.promise(spent, unit, mechanism, noise, proof=proof),
         )
 
-    def _knot_indices(self, released: Array, encoding: Encoding) -> Array | msgspec.UnsetType:
-        """The clips that are chosen from the published sums, if they are to be chosen."""
-        if self.clip != "auto":
-            return msgspec.UNSET
-        sums = released.reshape(-1, encoding.basis.size).astype(float)
+    def _plan(
+        self, lattice: Lattice, unit: Unit, cost: CentralMeasure
+    ) -> tuple[CentralMeasure, KeyLaw | None, tuple[Encoding, ...]]:
+        """Divide a cost: what is spent in all, what selects keys, and the encoding of each value.
+
+        Each value is charged the same share of what the selection of keys leaves.
+        """
+        selects: KeyLaw | None = None
+        spent = rest = without_delta(cost)
+        if keys.key_axis(lattice) is not None:
+            selection_cost, rest = keys.selection_share(cost)
+            selects = key_law(selection_cost, unit)
+            spent = cost
+        share = _divided(rest, len(self._values))
+        encodings = tuple(
+            encoding_within(self.title, axis, self._basis_name, unit, share)
+            for axis in lattice.grids[-len(self._values) :]
+        )
+        return spent, selects, encodings
+
+    def _published(self, released: Array, encoding: Encoding) -> ValueSums:
+        """The noisy sums of one value, and the clips that are chosen from them."""
         values = encoding.values
+        basis = encoding.basis
+        if self.clip != "auto":
+            return ValueSums(values, basis, released, encoding.law)
+        sums = released.reshape(-1, basis.size).astype(float)
         zero = -values.lower / values.width if self.statistic == "sum" else None
-        return chosen_clips(sums, encoding.basis, encoding.law, zero)
+        clips = chosen_clips(sums, basis, encoding.law, zero)
+        return ValueSums(values, basis, released, encoding.law, clips)
 
     @property
     def _basis_name(self) -> BasisName:
@@ -190,20 +256,56 @@ class Aggregate(Question[A_co], Generic[A_co], frozen=True):
         """The class of the release."""
         raise NotImplementedError
 
-    def _encoding(self, lattice: Lattice, unit: Unit, cost: CentralMeasure) -> Encoding:
-        axis = lattice.grids[-1]
-        return encoding_within(self.title, axis, self._basis_name, unit, cost)
-
-    def _interval(self, domain: Domain) -> Interval:
-        """The axis of the value, narrowed to the clip."""
-        axis = domain[self.value]
+    def _interval(self, domain: Domain, name: str) -> Interval:
+        """The axis of a value, narrowed to the clip."""
+        axis = domain[name]
         if not isinstance(axis, Interval) or axis.time is not None:
             kind = "dates or times" if isinstance(axis, Interval) else type(axis).__name__
-            obstacle = f"{self.value!r} is declared as {kind}, which cannot be added up"
+            obstacle = f"{name!r} is declared as {kind}, which cannot be added up"
             raise UsageError(self.title, obstacle, "Name an Interval axis of numbers")
         if self.clip is None or self.clip == "auto":
             return axis
         return clipped(self.title, axis, self.clip)
+
+
+def _value_names(value: object) -> tuple[str, ...]:
+    """Read the values as the user wrote them: a name, or a list of names."""
+    given = [value] if isinstance(value, str) else value
+    listed = list(given) if isinstance(given, list | tuple) else []
+    names = tuple(name for name in listed if isinstance(name, str) and name)
+    if not names or len(names) < len(listed):
+        raise UsageError(
+            f"a value of type {type(value).__name__}",
+            "a value is the name of one axis, and several are a list of names",
+            'Write sf.Mean("wage")',
+        )
+    if len(set(names)) < len(names):
+        asked = f"the values {' and '.join(map(printable, names))}"
+        raise UsageError(asked, "one is named twice", "Name each value once")
+    return names
+
+
+def _divided(cost: CentralMeasure, parts: int) -> CentralMeasure:
+    """The cost of each of several equal parts."""
+    match cost:
+        case PureDP(epsilon=epsilon):
+            return PureDP(epsilon / parts)
+        case ZCDP(rho=rho):
+            return ZCDP(rho / parts)
+        case ApproxDP():
+            raise TypeError("sums need no delta")
+
+
+def _mechanism(encodings: tuple[Encoding, ...]) -> str:
+    """Say what adds the randomness. Releases store this sentence."""
+    if len(encodings) == 1:
+        (encoding,) = encodings
+        return f"{encoding.law} on each of {encoding.basis.size} sums in each group"
+    return ", ".join(
+        f"{encoding.law} on each of {encoding.basis.size} sums of "
+        f"{printable(encoding.values.name)} in each group"
+        for encoding in encodings
+    )
 
 
 class Mean(
@@ -217,12 +319,14 @@ class Mean(
 
     Parameters
     ----------
-    value : str
+    value : str, or list of str
         The Interval axis of numbers whose values are averaged. Values beyond its bounds count as
-        the bounds.
+        the bounds. Several values share one scan, and each is charged the same share of the cost;
+        rows that miss any of them are dropped.
     by : str, list of str, or None
-        The groups: Categories axes, or Interval axes in their own steps or ten bins. None: all rows
-        are one group.
+        The groups: Categories axes, Interval axes in their own steps or ten bins, and at most one
+        axis of Keys. Keys are selected by their numbers of rows first: that takes half of epsilon
+        and all of delta. None: all rows are one group.
     clip : number, pair of numbers, "auto", or None
         Narrower public bounds for the value: an upper bound, or a lower and an upper one. The mean
         is then that of the values clipped to them. "auto": an upper bound is chosen for each group
@@ -264,12 +368,13 @@ class Sum(
 
     Parameters
     ----------
-    value : str
-        The Interval axis of numbers whose values are added up. Values beyond its bounds count as
-        the bounds.
+    value : str, or list of str
+        The Interval axis of numbers whose values are added up, or several, as for ``Mean``. Values
+        beyond its bounds count as the bounds.
     by : str, list of str, or None
-        The groups: Categories axes, or Interval axes in their own steps or ten bins. None: all rows
-        are one group.
+        The groups: Categories axes, Interval axes in their own steps or ten bins, and at most one
+        axis of Keys. Keys are selected by their numbers of rows first: that takes half of epsilon
+        and all of delta. None: all rows are one group.
     clip : number, pair of numbers, "auto", or None
         Narrower public bounds for the value: an upper bound, or a lower and an upper one. "auto":
         an upper bound is chosen for each group from its noisy sums, at no further cost.
@@ -311,12 +416,13 @@ class Variance(
 
     Parameters
     ----------
-    value : str
-        The Interval axis of numbers whose variance is wanted. Values beyond its bounds count as the
-        bounds.
+    value : str, or list of str
+        The Interval axis of numbers whose variance is wanted, or several, as for ``Mean``. Values
+        beyond its bounds count as the bounds.
     by : str, list of str, or None
-        The groups: Categories axes, or Interval axes in their own steps or ten bins. None: all rows
-        are one group.
+        The groups: Categories axes, Interval axes in their own steps or ten bins, and at most one
+        axis of Keys. Keys are selected by their numbers of rows first: that takes half of epsilon
+        and all of delta. None: all rows are one group.
     clip : number, pair of numbers, or None
         Narrower public bounds for the value: an upper bound, or a lower and an upper one.
 

@@ -11,17 +11,22 @@ from sfumato.aggregates.groups import group_numbers
 from sfumato.aggregates.values import nearest_steps
 from sfumato.arrays import Array
 from sfumato.cube import Cube
+from sfumato.lattice import GridAxis
 
 LARGEST_SUM = 2**62
 
 
-def group_sums(cube: Cube, basis: Basis) -> Array:
+def group_sums(cube: Cube, basis: Basis, n_group_axes: int, value: int = 0) -> Array:
     """Add up the functions of a basis over the rows of each group.
 
     Parameters
     ----------
     cube : Cube
-        Counts over the axes of the groups, then the axis of the value.
+        Counts over the axes of the groups, then the axes of the values.
+    n_group_axes : int
+        How many axes are groups.
+    value : int
+        Which of the values is added up.
 
     Returns
     -------
@@ -29,20 +34,23 @@ def group_sums(cube: Cube, basis: Basis) -> Array:
         Each sum is cut at 2^62. One person moves the cut sum by no more than the exact one, and
         no data raise an overflow.
     """
-    axis = cube.lattice.grids[-1]
+    axis = cube.lattice.axes[n_group_axes + value]
+    assert isinstance(axis, GridAxis)
+    group_shape = cube.lattice.shape[:n_group_axes]
+    value_shape = cube.lattice.shape[n_group_axes:]
     counts = cube.counts
     if cube.total * basis.unity >= LARGEST_SUM:
         # Below that no sum of int64 can overflow. Python's integers never do.
         counts = counts.astype(object)
     if cube.coordinates is None:
         occupied = np.flatnonzero(counts)
-        group, value = np.divmod(occupied, axis.cells)
+        groups, places = np.divmod(occupied, math.prod(value_shape))
+        cells = np.unravel_index(places, value_shape)[value]
         counts = counts[occupied]
     else:
-        group = group_numbers(cube.coordinates[:, :-1], cube.lattice.shape[:-1])
-        value = cube.coordinates[:, -1]
-    n_groups = math.prod(cube.lattice.shape[:-1])
-    indices, amounts = basis.terms(nearest_steps(axis, basis.points)[value])
-    sums = np.zeros((n_groups, basis.size), counts.dtype)
-    np.add.at(sums, (group[:, None], indices), counts[:, None] * amounts)
+        groups = group_numbers(cube.coordinates[:, :n_group_axes], group_shape)
+        cells = cube.coordinates[:, n_group_axes + value]
+    indices, amounts = basis.terms(nearest_steps(axis, basis.points)[cells])
+    sums = np.zeros((math.prod(group_shape), basis.size), counts.dtype)
+    np.add.at(sums, (groups[:, None], indices), counts[:, None] * amounts)
     return np.minimum(sums, LARGEST_SUM).astype(np.int64)

@@ -128,18 +128,33 @@ def selection_and_cell_laws(
     UsageError
         If epsilon is too small to be shared between the two.
     """
-    # Without a delta no key can be selected: ``key_law`` refuses such a cost.
-    if keys_alone or not isinstance(cost, ApproxDP):
+    if keys_alone:
         return key_law(cost, unit, rule), None
+    selection_cost, rest = selection_share(cost)
+    return key_law(selection_cost, unit, rule), count_law(rest, unit)
+
+
+def selection_share(cost: CentralMeasure) -> tuple[CentralMeasure, CentralMeasure]:
+    """Divide a cost between the selection of keys and what is published for them.
+
+    Half of epsilon and all of delta select the keys. Without a delta no key can be selected:
+    ``key_law`` refuses such a cost, which is returned as it is.
+
+    Raises
+    ------
+    UsageError
+        If epsilon is too small to be divided.
+    """
+    if not isinstance(cost, ApproxDP):
+        return cost, cost
     units = int(cost.epsilon * EPSILON_UNITS)
     if units < 2:
         asked = f"a histogram of keys at {cost}"
         obstacle = "epsilon has to be shared, and it is the smallest there is"
         raise UsageError(asked, obstacle, "Choose a larger epsilon")
-    # The rest of an odd number of units goes to the cells, so that no unit is lost.
+    # The rest of an odd number of units goes to the second part, so that no unit is lost.
     half = Fraction(units // 2, EPSILON_UNITS)
-    selects = key_law(ApproxDP(half, cost.delta), unit, rule)
-    return selects, count_law(PureDP(cost.epsilon - half), unit)
+    return ApproxDP(half, cost.delta), PureDP(cost.epsilon - half)
 
 
 def select_and_count(
@@ -161,6 +176,33 @@ def select_and_count(
         Its axis of keys has the keys that are shown, sorted.
     counts : int64 ndarray of shape (lattice.size,)
     """
+    shown, values = select_keys(cube, selects, noise)
+    if cells is None:
+        return shown.lattice, values
+    assert shown.coordinates is not None
+    counts = np.zeros(shown.lattice.size, np.int64)
+    if len(shown.coordinates):
+        indices = np.ravel_multi_index(tuple(shown.coordinates.T), shown.lattice.shape)
+        counts[indices] = shown.counts
+    return shown.lattice, add_noise(counts, cells, noise)
+
+
+def select_keys(cube: Cube, selects: KeyLaw, noise: Bits) -> tuple[Cube, Array]:
+    """Select keys by their numbers of rows, and keep the cells of these keys.
+
+    Parameters
+    ----------
+    cube : Cube
+        True counts, with one axis of keys.
+    selects : TruncatedGeometric or ThresholdLaplace
+
+    Returns
+    -------
+    shown : Cube
+        True counts of the keys that are shown; its lattice names these keys, sorted.
+    values : int64 ndarray of shape (keys shown,)
+        The noisy number of rows of each of them.
+    """
     axis_index = key_axis(cube.lattice)
     assert axis_index is not None
     assert cube.coordinates is not None
@@ -172,19 +214,13 @@ def select_and_count(
     selected, values = released(rows_per_key, selects, noise)
     axes = list(cube.lattice.axes)
     axes[axis_index] = LabelAxis(name, tuple(keys.take(selected)))
-    lattice = Lattice(tuple(axes))
-    if cells is None:
-        return lattice, values
     # Number the selected keys anew. The others get -1, and their cells are left out.
     new_numbers = np.full(len(keys), -1, np.int64)
     new_numbers[selected] = np.arange(len(selected))
     kept = new_numbers[key_numbers] >= 0
     coordinates = cube.coordinates[kept].copy()
     coordinates[:, axis_index] = new_numbers[coordinates[:, axis_index]]
-    counts = np.zeros(lattice.size, np.int64)
-    if len(coordinates):
-        counts[np.ravel_multi_index(tuple(coordinates.T), lattice.shape)] = cube.counts[kept]
-    return lattice, add_noise(counts, cells, noise)
+    return Cube(Lattice(tuple(axes)), cube.counts[kept], coordinates), values
 
 
 def describe_selection(law: KeyLaw) -> str:
