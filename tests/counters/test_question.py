@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.answers.codec import to_bytes
 from sfumato.counters.toeplitz import column
 
 PAGE = Path(__file__).parents[2] / "docs" / "counter.md"
@@ -123,3 +125,13 @@ def test_wrong_counters(wrong: dict[str, object]) -> None:
     with pytest.raises(sf.UsageError) as refusal:
         sf.Counter(**({"horizon": 5} | wrong))  # type: ignore[arg-type]
     assert len(refusal.value.args) == 3
+
+
+def test_a_preview_keeps_its_documented_names_and_keys():
+    preview = sf.Counter(9).preview(None, sf.Unit(rows_per_person=2), sf.PureDP(1))
+    assert preview.machine is preview.mechanism
+    assert preview.grain == preview.resolution == 1
+    assert preview.reach == preview.contribution
+    assert preview.settled.machine == preview.machine
+    assert preview.settled.grain == preview.grain
+    assert {"machine", "grain", "reach"} <= set(json.loads(to_bytes(preview)))

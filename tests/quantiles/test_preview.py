@@ -21,3 +21,14 @@ def test_previews_promise_what_releases_keep(publisher):
         publisher.preview(sf.Quantiles("x"), epsilon="2").accuracy()
         < publisher.preview(sf.Quantiles("x"), epsilon="1").accuracy()
     )
+
+
+def test_answers_keep_their_documented_names(publisher):
+    question = sf.Quantiles(["x", "y"], at=[0.25, 0.5])
+    preview = publisher.preview(question, epsilon="1")
+    release = publisher.release(question, epsilon="1")
+    assert preview.ways == preview.axis_methods
+    assert release.ways == release.axis_methods
+    assert list(release.ways) == ["x", "y"]
+    assert release.ways["x"].parts == release.ways["x"].subcells
+    assert release.words() == ["0.25", "0.5"]

@@ -254,11 +254,11 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ----------
     counter : Counter
     mechanism : ElderTree, ToeplitzCounter, BufferCounter or Segments
-        Stored as ``machine``.
+        Stored as ``machine``, which also reads it.
     cost : PureDP, ApproxDP or ZCDP
     unit : Unit
     resolution : Fraction
-        The unit in which outputs are counted; stored as ``grain``.
+        The unit in which outputs are counted; stored as ``grain``, which also reads it.
     axis : str
         The name of the categories.
     labels : tuple, or None
@@ -274,6 +274,16 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     axis: str
     labels: tuple[Label, ...] | None
     other: bool
+
+    @property
+    def machine(self) -> AnyMechanism:
+        """``mechanism`` under its name in files and in version 0.1."""
+        return self.mechanism
+
+    @property
+    def grain(self) -> Fraction:
+        """``resolution`` under its name in files and in version 0.1."""
+        return self.resolution
 
     def increment_reader(self) -> IncrementReader:
         """Return what reads the stream's increments."""
@@ -338,19 +348,36 @@ class CounterPreview(Preview, frozen=True, kw_only=True):
     rows : int or None
         As stated by the data custodian.
     mechanism : ElderTree, ToeplitzCounter, BufferCounter or Segments
+        Also ``machine``, as in JSON.
     resolution : Fraction
-        The unit in which the mechanism counts.
+        The unit in which the mechanism counts; also ``grain``, as in JSON.
     contribution : (int, int)
-        The least and the largest value of one row, in units of the resolution.
+        The least and the largest value of one row, in units of the resolution; also ``reach``, as
+        in JSON.
     settled : Settled
         The counter with all that is public about its stream.
     """
 
     rows: int | None = None
-    mechanism: AnyMechanism
-    resolution: Fraction
-    contribution: tuple[int, int]
+    mechanism: AnyMechanism = msgspec.field(name="machine")
+    resolution: Fraction = msgspec.field(name="grain")
+    contribution: tuple[int, int] = msgspec.field(name="reach")
     settled: Settled
+
+    @property
+    def machine(self) -> AnyMechanism:
+        """``mechanism`` under its name in JSON and in version 0.1."""
+        return self.mechanism
+
+    @property
+    def grain(self) -> Fraction:
+        """``resolution`` under its name in JSON and in version 0.1."""
+        return self.resolution
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """``contribution`` under its name in JSON and in version 0.1."""
+        return self.contribution
 
     @property
     def law(self) -> Law:

@@ -27,7 +27,7 @@ class QuantilesPreview(Preview, frozen=True):
     notes : tuple of str
         What each method is called.
     axis_methods : tuple of AxisMethod, "ways" in JSON
-        How each axis is answered.
+        How each axis is answered. Also ``ways``.
     labels : int
         The number of labels of ``by``; 1 without ``by``.
     rows_law : DiscreteLaplace, DiscreteGaussian or None
@@ -39,6 +39,11 @@ class QuantilesPreview(Preview, frozen=True):
     axis_methods: tuple[AxisMethod, ...] = msgspec.field(default=(), name="ways")
     labels: int = 1
     rows_law: Law | None = None
+
+    @property
+    def ways(self) -> tuple[AxisMethod, ...]:
+        """``axis_methods`` under its name in JSON and in version 0.1."""
+        return self.axis_methods
 
     @property
     def rows_needed(self) -> int:

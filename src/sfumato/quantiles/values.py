@@ -94,6 +94,11 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
         """How each axis was answered, by its name."""
         raise NotImplementedError
 
+    @property
+    def ways(self) -> Mapping[str, AxisMethod]:
+        """``axis_methods`` under its name in version 0.1."""
+        return self.axis_methods
+
     def numbers(self) -> tuple[int, ...]:
         """The chosen lattice points, then the numbers of rows of the labels."""
         rows = () if self.rows is None else tuple(self.rows.tolist())
@@ -308,6 +313,10 @@ class QuantileValues(Release, frozen=True, kw_only=True, eq=False, dict=True):
     def quantile_labels(self) -> list[str]:
         """The quantiles as text."""
         return [decimal(q, 4) for q in self.at]
+
+    def words(self) -> list[str]:
+        """``quantile_labels`` under its name in version 0.1."""
+        return self.quantile_labels()
 
 
 def _not_saved(obstacle: str) -> UsageError:
