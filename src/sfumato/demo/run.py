@@ -1,27 +1,32 @@
 """The demo: two real tables, one ledger, one page.
 
 An aircraft, identified by its tail number, takes the place of a person. Each answer counts a
-limited number of flights of an aircraft, and says so.
+limited number of flights of an aircraft, and says so. The limits follow from the first answer:
+how many aircraft there are, and how many flights each has. So they are public, like any number that
+is computed from a published answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TypeAlias
 
+from sfumato.aggregates import Mean
 from sfumato.answers.release import Release
 from sfumato.counters.calendar import Calendar
 from sfumato.counters.question import Counter
 from sfumato.counters.release import CounterRelease
-from sfumato.data import Source, source, step_reader
+from sfumato.data import source, step_reader
 from sfumato.demo import cities_domain, cities_path, flights_domain, flights_path
 from sfumato.errors import DataError
 from sfumato.histogram import Histogram
 from sfumato.ledger import Ledger, open_ledger
 from sfumato.pages import report
 from sfumato.partition.auto import AutoPartitioner
+from sfumato.persons import Persons, PersonsRelease, recommend
 from sfumato.privacy.measures import ApproxDP
 from sfumato.publishing.plan import Plan
 from sfumato.publishing.publisher import Publisher
@@ -30,23 +35,17 @@ from sfumato.quantiles import Quantiles
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
-# These limits were chosen by looking at the flights, which is allowed only because the flights are
-# public. For data of your own, choose from what is publicly known.
-FLIGHTS_PER_AIRCRAFT = 400
-"""For tables of delays: 9 of 4,043 aircraft have more flights, in all .2% of the flights.
-
-A limit of 12 would leave out 87% of the flights: far more than the noise of the larger limit costs.
-"""
-FLIGHTS_PER_AIRCRAFT_OF_DESTINATIONS = 50
-"""For destinations, whose threshold grows with the limit.
-
-At epsilon 1 and delta 1e-6 a destination is shown from about 680 flights on, which shows 46 of 104
-(a limit of 1 shows 50). At a limit of 400 it would take 5,500 flights, which shows 21.
-"""
+MOST_FLIGHTS = 1000
+"""A public bound on the flights of an aircraft in a year: about three a day."""
 # Accounts are named by what they protect.
 AIRCRAFT = "aircraft-2013"
 SINGLE_FLIGHTS = "single-flights-2013"
 AIRCRAFT_BUDGET = ApproxDP("4", "1e-5")
+EPSILON_OF_PERSONS = "0.3"
+EPSILON_OF_DELAYS = "2.7"
+# Three tables of counts, medians, and two tables of means. Medians and means need more than counts.
+SHARES_OF_DELAYS = (1, 1, 1, 2, 2, 2)
+EPSILON_OF_DESTINATIONS = "1"
 # Minutes: early or on time, up to a quarter of an hour late, up to an hour, later.
 DELAY_EDGES = (-60, 0, 15, 60, 240)
 
@@ -88,9 +87,11 @@ def publish(folder: Path, progress: Progress | None = None) -> Demo:
 def _publish(folder: Path, progress: Progress | None) -> Demo:
     book = folder / "budget.db"
     with open_ledger(book) as ledger:
+        flights_of_aircraft = _flights_of_aircraft(ledger, progress)
         releases = [
-            *_delays(ledger, progress),
-            _destinations(ledger, progress),
+            flights_of_aircraft,
+            *_delays(ledger, flights_of_aircraft, progress),
+            _destinations(ledger, flights_of_aircraft, progress),
             _map_of_cities(ledger, progress),
             _day_by_day(ledger),
         ]
@@ -99,39 +100,68 @@ def _publish(folder: Path, progress: Progress | None) -> Demo:
     return Demo(releases, saved, page, book)
 
 
-def _aircraft(limit: int) -> Source:
-    """The flights, with at most ``limit`` of each aircraft."""
-    return source(
+def _aircraft(ledger: Ledger, limit: int = 1) -> Publisher:
+    """Publish from the flights, with at most ``limit`` of each aircraft."""
+    flights = source(
         flights_path(),
         flights_domain(),
         person="tailnum",
         rows_per_person=limit,
         name="flights-2013",
     )
+    return Publisher(flights, ledger=ledger, account=AIRCRAFT, budget=AIRCRAFT_BUDGET)
 
 
-def _delays(ledger: Ledger, progress: Progress | None) -> list[Release]:
-    """Delays, by carrier and by time of day, and the median delay of each carrier."""
+def _flights_of_aircraft(ledger: Ledger, progress: Progress | None) -> PersonsRelease:
+    """How many aircraft there are, and how many flights each has: the limits follow from it."""
+    # This question counts all flights of an aircraft, whatever the limit is.
+    publisher = _aircraft(ledger)
+    question = Persons(most_rows=MOST_FLIGHTS)
+    return publisher.release(question, epsilon=EPSILON_OF_PERSONS, progress=progress)
+
+
+def _delays(
+    ledger: Ledger, flights_of_aircraft: PersonsRelease, progress: Progress | None
+) -> list[Release]:
+    """Delays, by carrier and by hour: counts, and the median and mean delay."""
+    delays = Histogram("dep_delay", bins=30)
     plan = Plan(
         [
-            Histogram("dep_delay", bins=30),
+            delays,
             Histogram(["carrier", "dep_delay"], bins=DELAY_EDGES),
             Histogram(["hour", "dep_delay"], bins={"hour": 8, "dep_delay": DELAY_EDGES}),
             Quantiles("dep_delay", at=["0.5"], by="carrier"),
+            Mean("dep_delay", by="carrier"),
+            Mean("dep_delay", by="hour"),
         ],
-        # A median needs more of the cost than a count.
-        shares=[1, 1, 1, 2],
+        shares=SHARES_OF_DELAYS,
     )
-    flights = _aircraft(FLIGHTS_PER_AIRCRAFT)
-    publisher = Publisher(flights, ledger=ledger, account=AIRCRAFT, budget=AIRCRAFT_BUDGET)
-    return publisher.release(plan, epsilon="2.5", progress=progress)
+    epsilon_of_counts = Fraction(EPSILON_OF_DELAYS) * SHARES_OF_DELAYS[0] / sum(SHARES_OF_DELAYS)
+    advice = recommend(flights_of_aircraft, delays, epsilon=epsilon_of_counts)
+    publisher = _aircraft(ledger, advice.limit)
+    return publisher.release(plan, epsilon=EPSILON_OF_DELAYS, progress=progress)
 
 
-def _destinations(ledger: Ledger, progress: Progress | None) -> Release:
+def _destinations(
+    ledger: Ledger, flights_of_aircraft: PersonsRelease, progress: Progress | None
+) -> Release:
     """The destinations, which are not known beforehand, and their numbers of flights."""
-    flights = _aircraft(FLIGHTS_PER_AIRCRAFT_OF_DESTINATIONS)
-    publisher = Publisher(flights, ledger=ledger, account=AIRCRAFT, budget=AIRCRAFT_BUDGET)
-    return publisher.release(Histogram("dest"), epsilon="1", delta="1e-6", progress=progress)
+    publisher = _aircraft(ledger, limit_of_half(flights_of_aircraft))
+    return publisher.release(
+        Histogram("dest"), epsilon=EPSILON_OF_DESTINATIONS, delta="1e-6", progress=progress
+    )
+
+
+def limit_of_half(flights_of_aircraft: PersonsRelease) -> int:
+    """The limit at which about half of the aircraft lose flights.
+
+    A destination is shown if its count is above a threshold, which grows with the limit. So this
+    limit is lower than that of the delays. ``sf.recommend`` needs a number of cells that is known
+    beforehand, and that of destinations is not.
+    """
+    half = flights_of_aircraft.persons().value / 2
+    limits: list[int] = flights_of_aircraft.limits.tolist()
+    return next(limit for limit in limits if flights_of_aircraft.affected(limit).value <= half)
 
 
 def _map_of_cities(ledger: Ledger, progress: Progress | None) -> Release:

@@ -240,7 +240,9 @@ def _cell(value: object) -> str:
     """Print one value of a table."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if value is None or isinstance(value, str):
+    if value is None:
+        return "–"
+    if isinstance(value, str):
         return style.plain(value, 80)
     if isinstance(value, int):
         return style.number(value)
