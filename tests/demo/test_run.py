@@ -212,7 +212,11 @@ def test_a_second_run_finds_the_ledger_and_pays_nothing(demo: run.Demo) -> None:
 
 
 def test_each_caption_names_its_limit_and_what_is_not_counted(
-    pages: list[Answer], demo: run.Demo, limit: int, limit_of_destinations: int
+    pages: list[Answer],
+    demo: run.Demo,
+    persons: PersonsRelease,
+    limit: int,
+    limit_of_destinations: int,
 ) -> None:
     limits = dict.fromkeys(range(DELAYS, DESTINATIONS), limit)
     limits[DESTINATIONS] = limit_of_destinations
@@ -231,6 +235,7 @@ def test_each_caption_names_its_limit_and_what_is_not_counted(
             ) in page.caption
             assert "Rows without a tailnum or without a value" in page.caption
             assert "Every accuracy is about the rows counted." in page.caption
+            assert persons.sentence(limits[index]) in page.caption
             counted = f"Of the rows counted (at most {limits[index]} a tailnum)"
             assert page.accuracy.startswith(counted)
     assert len(demo.releases) == len(pages) == 10
