@@ -44,28 +44,28 @@ class Interval(
 
     Choose it from public knowledge, never from the minimum and maximum of the data.
 
-    Values outside are clamped to the nearest end; rows with a missing value (null or NaN) are
-    dropped, or counted at a stated value. Infinities clamp.
+    Values outside are clamped to the nearest end, infinities too. Rows with a missing value (null
+    or NaN) are dropped, or counted at the value that ``missing`` states.
 
     Parameters
     ----------
     lower, upper : int, float, date, datetime or ISO text ("2013-01-01", "2013-01-01T06:00")
-        Public bounds, ``lower < upper``. Cells are half-open, ``[a, b)``, the last one closed: the
-        integers 0 to 120 are ``Interval(0, 121, step=1)``. A datetime without a zone is read as
-        UTC.
+        Public bounds, ``lower < upper``; numbers of size at most 1e100. Cells are half-open,
+        ``[a, b)``, the last one closed: for the integers 0 to 120, write ``Interval(0, 121,
+        step=1)``. A datetime without a zone is read as UTC.
     step : int, float, timedelta or None
-        Natural width of a cell, if there is one: 1 for integers, ``timedelta(hours=1)``; a date's
-        is one day. It must divide ``upper - lower``. For dates a number means days, for times
-        seconds.
+        The natural width of a cell, if there is one: 1 for integers, ``timedelta(hours=1)`` for
+        hours. Dates have a step of one day. It must divide ``upper - lower`` into at most 2^40
+        steps. A number means days for dates, and seconds for times.
     missing : like the bounds, or None
-        What stands in for a missing value, within the bounds; None drops the row. An end of the
-        axis that no value reaches gives missing values a bin of their own.
+        The value, within the bounds, at which rows with a missing value are counted; None drops
+        them. If no real value can be as small or as large, they get a bin of their own.
 
     Raises
     ------
     UsageError
-        If the bounds are not finite, not ordered, not of one kind, the step does not divide them,
-        or ``missing`` is outside.
+        If the bounds are not finite, not in order or not of one kind, if the step does not divide
+        their difference, or if ``missing`` is outside.
 
     >>> Interval(0, 24, step=1).natural_cells
     24
@@ -190,19 +190,22 @@ class Categories(
 ):
     """Which labels can occur: a public list.
 
+    Choose them from public knowledge, such as a code book. For labels that are not known
+    beforehand, use ``Keys``.
+
     Parameters
     ----------
     labels : sequence of str, int or bool
-        Distinct, in the order in which answers list them.
+        Distinct labels, in the order in which answers list them; integers of 64 bits.
     other : str or None
-        A label of its own for all unlisted values; None drops their rows.
+        The label under which all unlisted values are counted; None drops their rows.
     missing : str or None
-        A label of its own for missing values; None drops their rows.
+        The label under which missing values are counted; None drops their rows.
 
     Raises
     ------
     UsageError
-        If there is no label, or one occurs twice.
+        If there is no label, one occurs twice, or one is of another type.
 
     >>> Categories(["a", "b"], other="else", missing="not known").all_labels
     ('a', 'b', 'else', 'not known')
@@ -258,11 +261,14 @@ class Categories(
 
 
 class Keys(msgspec.Struct, frozen=True, tag="keys", forbid_unknown_fields=True):
-    """Values that are not known beforehand, such as names of shops.
+    """Values that are not known beforehand, such as names of shops (private partition selection).
 
-    A key must be paid for before it is shown.
+    The column holds text, integers or booleans; rows with a missing value are dropped. A question
+    takes at most one axis of keys. That a key is in the table is private too: a release shows a key
+    only if enough rows have it, and costs epsilon and delta. ``sf.Histogram`` has the guarantee.
 
-    The column holds text, integers or booleans; rows with a missing value are dropped.
+    >>> Domain(shop=Keys(), hour=Interval(0, 24, step=1))
+    Domain(shop=Keys(), hour=Interval(lower=0, upper=24, step=1, missing=None))
     """
 
     def on_lattice(self, name: str, binning: Binning) -> LatticeAxis:
@@ -274,7 +280,24 @@ Axis: TypeAlias = Interval | Categories | Keys
 
 
 class Domain(Mapping[str, "Axis"]):
-    """The public axes of a table, by name.
+    """The public axes of a table, by name: which values each column can hold.
+
+    It is a read-only mapping from names to axes. Columns that are not named are not used. Decide it
+    without looking at the data: every guarantee assumes this.
+
+    Parameters
+    ----------
+    axes : dict or None
+        Axes by name, for names that are no Python identifiers.
+    **named : Interval, Categories or Keys
+        Axes by name; each name is the name of a column.
+
+    Raises
+    ------
+    UsageError
+        If there is no axis, or a name is not a text.
+    BoundsRequired
+        If an axis has no public bounds or labels. It is a UsageError.
 
     >>> domain = Domain(lon=Interval(-180, 180), lat=Interval(-90, 90), kind=Categories(["a", "b"]))
     >>> list(domain)

@@ -26,12 +26,36 @@ class _Tagged(msgspec.Struct):
 
 
 def load(path: str | os.PathLike[str]) -> Release:
-    """Read a release that ``release.save`` wrote.
+    """Read a release from a JSON file that ``release.save`` wrote.
+
+    Anyone may have edited the file: ``sfumato verify`` compares it with the ledger or checks its
+    signature. Reading never imports code.
+
+    Parameters
+    ----------
+    path : path
+        The JSON file.
+
+    Returns
+    -------
+    Release
+        Equal to the one that was saved; its ``loaded`` is true.
 
     Raises
     ------
     DataError
         If the file is missing, or holds no release of a kind that is known here.
+    UsageError
+        If ``path`` is not a path.
+
+    >>> import tempfile
+    >>> import numpy as np, sfumato as sf
+    >>> src = sf.source(np.array([[1.0], [3.0]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("x", bins=4), epsilon="1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     loaded = sf.load(release.save(f"{folder}/release.json"))
+    >>> loaded == release, loaded.loaded
+    (True, True)
     """
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
         raise UsageError(

@@ -32,13 +32,36 @@ R = TypeVar("R", bound="Release")
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """The answer to a question: noisy numbers, what they promise, and how accurate they are.
+    """The answer to a question: noisy numbers, their guarantee, and how accurate they are.
 
+    ``Publisher.release`` returns one, and ``sf.load`` reads one from a file. What you do with it
+    after that costs nothing.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        Measure, unit, mechanism, proof, assumptions, and which rows are counted. Print it.
+    receipt : Receipt or None
+        Which account paid, when, and how much.
+
+    Notes
+    -----
     A subclass is a frozen msgspec Struct with a ``tag`` of its own, which names it in files, and
     ``forbid_unknown_fields=True``. Its fields hold what was paid for; everything else follows from
     them. It says what its ``values`` are and gives a ``title``. ``accuracy``, ``to_frame`` and
     ``plot`` are its own choice: a page leaves out what a release does not have. Everything that
     pages, pictures, the command line and the audit ask of a release is declared here.
+
+    >>> import numpy as np, sfumato as sf
+    >>> src = sf.source(np.array([[1.0], [3.0]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("x", bins=4), epsilon="1")
+    >>> release
+    <HistogramRelease: Histogram of x; epsilon = 1>
+    >>> release.accuracy(confidence="0.95")  # half-widths: each count is within +-3 of the truth
+    array([3, 3, 3, 3])
+    >>> low, high = release.interval(confidence="0.95", simultaneous=True)
+    >>> release.to_frame().column_names
+    ['x', 'x_lower', 'x_upper', 'count', 'low', 'high']
     """
 
     # What becomes of an answer after it was given is not part of it: it is kept in ``__dict__``,
@@ -127,6 +150,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         Parameters
         ----------
         confidence : number in (0, 1)
+            The probability with which an interval holds the value without noise.
         simultaneous : bool
             False: each interval holds with this confidence. True: all hold together with it (Sidak;
             the noise is independent).
@@ -169,7 +193,13 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the release as JSON; ``sf.load`` reads it back."""
+        """Write the release to a JSON file, and return its path; ``sf.load`` reads it back.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        """
         return write_bytes(path, to_bytes(self), "saving to")
 
     def __eq__(self, other: object) -> bool:

@@ -34,25 +34,31 @@ def choose(
     Parameters
     ----------
     universe : array of shape (n,), a frame or dict of columns, or a Parquet or CSV file
-        All records that the adversary knows of. Of a file, all columns of numbers.
+        All records that the adversary knows of; the published set is some of them. In a file, each
+        column of numbers is a universe of its own.
     size : int or None
-        Records of the published set, 1 to n - 1; None: all but one.
+        How many records the published set has, 1 to n - 1; None: n - 1.
     query : "mean", "median", "sum", "count", "var", "std" or ("percentile", q)
+        What is published of the set, with Laplace noise.
     risk : number in (0, 1)
-        The largest belief in any one possible world that an adversary may reach.
+        The largest probability that an adversary may come to give to any one possible set.
     columns : sequence of str or None
-        Of a frame or a file; None: all of them.
+        Which columns of a frame or a file; None: all of them.
     missing : {"refuse", "drop"}
-        Whether records without a number are an error, or are no part of the column's universe.
+        Whether records without a number are an error, or are left out of the universe.
 
     Returns
     -------
     Choice, or Choices by column
+        ``epsilon`` is the largest one within the risk. It depends on the universe: if that is
+        private, so is the result.
 
     Raises
     ------
     Infeasible
-        If the risk is below what the adversary believes anyway.
+        If the risk is below what the adversary believes before anything is published.
+    UsageError
+        If an argument is out of its range, or a frame lacks a column.
     DataError
         If a file cannot be read or lacks a column.
 

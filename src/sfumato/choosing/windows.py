@@ -82,18 +82,24 @@ def window(
     measure: str = "pure",
     delta: Exactly = 0,
 ) -> Window:
-    """Which epsilon is accurate enough and safe enough? Touches no data and spends nothing.
+    """Which epsilon is accurate enough and safe enough? Reads no data and spends nothing.
+
+    The window reaches from the floor, the least cost that is accurate enough, to the ceiling, the
+    largest cost that is safe enough.
 
     Parameters
     ----------
     question : question, list of questions, or Plan
         Several share the cost so that each is as accurate as requested; shares that a Plan states
         are kept.
-    domain : Domain
+    domain : Domain or dict
+        The public axes.
     unit : Unit
-    accuracy : Within, or one a question
+        Who is protected: ``source.unit``.
+    accuracy : Within, or a list with one for each question
+        How accurate an answer must be: ``Within(20)`` for +-20 with 95% confidence.
     risk : Risk
-        It is read for the guarantee of all questions together.
+        The largest risk that you accept. It applies to the total cost of all questions.
     worlds : (records, size), Choice, Choices or int; for ``Risk(disclosure=...)``
         Which data sets are possible: any ``size`` of so many records; those of a universe (of
         several, the strictest); or how many there are, any two of them neighbours. What ``choose``
@@ -101,29 +107,33 @@ def window(
     rows : int or None
         Your own public guess of the number of rows, for what depends on it.
     measure : {"pure", "zcdp"}
-        In which the cost is counted: epsilon, or rho for Gaussian noise.
-    delta : number
-        Above 0: (epsilon, delta), for questions that need it.
+        The measure of the cost: epsilon, or rho for Gaussian noise.
+    delta : number in [0, 1)
+        Above 0: the cost is (epsilon, delta), for questions that need it.
 
     Returns
     -------
     Window
+        It has ``floor``, ``ceiling``, ``feasible``, and the ``plan`` to publish. Print it.
 
     Raises
     ------
     Infeasible
         If no cost is accurate enough, or none is safe enough. A floor above the ceiling raises
         nothing: then ``feasible`` is false.
+    UsageError
+        If an argument does not fit the others.
 
     Notes
     -----
     Lee and Clifton's epsilon holds for one query whose noise follows its sensitivity over the
-    universe. A histogram at the same epsilon tells two worlds apart better: two persons exchanged
-    move two counts. So the ceiling here is what the guarantee itself says about the worlds.
+    universe (ISC 2011). A histogram at the same epsilon tells two worlds apart better, because an
+    exchange of two persons changes two counts. So the ceiling here is what the guarantee itself
+    says about the worlds.
 
     The floor is found by doubling and halving, then by bisection. If a question's accuracy does not
     improve with every unit (a grid that becomes finer as epsilon grows), the floor is still
-    accurate enough and one unit less is not, but an even smaller cost may be.
+    accurate enough and one unit less is not, but an even smaller cost may be accurate enough.
 
     >>> from sfumato.domain import Interval
     >>> from sfumato.histogram import Histogram

@@ -54,7 +54,7 @@ def misfit(column: Column, type_: pa.DataType) -> str | None:
         return None
     if column is None:
         fits = kind in ("number", "boolean", "text", "bytes", "time")
-        return None if fits else "ids of persons are text or integers"
+        return None if fits else "ids of persons are text, numbers, booleans, dates or times"
     # Of the numbers, only integers of 64 bits can be keys.
     fits = keys_kind(type_) is not None if column.has_keys else kind in column.value_kinds
     return None if fits else column.declared

@@ -35,10 +35,10 @@ def source(
     name: str | None = None,
     version: str | int | dt.date | None = None,
 ) -> Source:
-    """Say where the rows are, what is publicly known of them, and what one person can change.
+    """Declare a table: where its rows are, which axes are public, and who is protected.
 
-    Nothing is read here. When a question is asked, what the file holds is checked before the
-    question is charged.
+    No row is read here. When a question is asked, the columns and their types are checked before
+    the question is charged.
 
     Parameters
     ----------
@@ -54,13 +54,14 @@ def source(
     domain : Domain or dict
         The public axes. The table may have more columns.
     person : str or None
-        The column that names the person, of text or integers. A person's rows beyond
-        ``rows_per_person`` are dropped at random. None: each row is one person; or, with
+        The column that names the person: text, numbers, booleans, dates or times. A person's rows
+        beyond ``rows_per_person`` are dropped at random. None: each row is one person; or, with
         ``rows_per_person`` above 1, you state that nobody has more rows.
     rows_per_person : int
-        At least 1.
+        The contribution bound, 1 to 10^15.
     neighbours : {"add-remove", "replace"}
-        Whether one person is added or removed, or replaced by another.
+        How two tables differ that the guarantee compares: one person is added or removed, or one
+        person is replaced by another.
     name : str or None
         The name of the data set in the ledger's keys. None: the path of files; for objects in
         memory, a random token.
@@ -70,24 +71,27 @@ def source(
         new version whenever its rows change: otherwise the name stands for the rows that were
         counted first.
 
+    Returns
+    -------
+    Source
+        Give it to ``sf.Publisher``.
+
     Raises
     ------
     UsageError
         If the domain, the unit or the kind of table is wrong.
 
     Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows.
-    Holds because: each person keeps a random choice of rows that depends on no one else's rows; see
-    ``bounding``.
+    Holds because: each person keeps a random choice of rows that depends on no one else's rows; the
+    proof is in ``data/bounding.py``.
     Not covered: a person with several ids; without ``person``, the custodian's own statement; a
     lazy frame or a relation that gives other rows, or another order, in a second scan.
 
     >>> import numpy as np
-    >>> from sfumato.domain import Interval, grid_axis
-    >>> from sfumato.lattice import Lattice
-    >>> domain = Domain(age=Interval(0, 120, step=1))
-    >>> src = source(np.array([[31.0], [31.5], [64.0]]), domain)
-    >>> count(src, [Lattice((grid_axis("age", domain["age"], 3),))])[0].counts.tolist()
-    [2, 1, 0]
+    >>> import sfumato as sf
+    >>> ages = np.array([[31.0], [31.5], [64.0]])
+    >>> sf.source(ages, sf.Domain(age=sf.Interval(0, 121, step=1)), name="ages")
+    <Source ages: age; any one person contributing at most one row, added or removed>
     """
     from sfumato.data.registry import open_reader
 

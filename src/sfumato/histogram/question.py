@@ -55,11 +55,14 @@ class Histogram(
 ):
     """How many rows or persons are in each cell? A histogram, or a contingency table.
 
+    Its answer is a ``HistogramRelease``. ``values`` is an ndarray of integers with one dimension
+    for each axis, in their order. Counts may be negative.
+
     Parameters
     ----------
     axes : str or list of str
-        Axes of the domain. The last one runs fastest in ``values``. At most one of them is an axis
-        of ``Keys``: then the keys that many rows have are found, and the cost needs a delta.
+        Axes of the domain. At most one of them is an axis of ``Keys``: the answer then shows keys
+        that many rows have, and the cost needs a delta.
     bins : int, list of edges, dict, or None
         The bins of Interval axes: a number of equal bins, increasing edges (values beyond them are
         counted in the bins at the ends), or a dict of either by axis. For several Interval axes it
@@ -70,14 +73,14 @@ class Histogram(
         narrower where they do not fill the axis. The unit is days for dates, and seconds for times.
     records : int or None
         Bins of about this many rows each, in place of ``bins`` and ``width``, for one Interval
-        axis. The number and the edges of the bins are paid for. ``release.lattice`` has the edges,
+        axis. The number and the edges of the bins are charged. ``release.lattice`` has the edges,
         and ``release.rows`` the noisy number of rows.
     rows : int or None
         With ``records``: the number of rows, if it is public. Then nothing is spent on it.
     selection : {"truncated-geometric", "threshold", "stability"}
-        How keys are selected. The default shows each key as often as the cost allows. "threshold"
-        adds discrete Laplace noise and takes the least threshold that is private. "stability" is
-        the rule of PSIlence, whose sensitivity is 2.
+        How keys are selected. The default shows each key with the largest probability that the
+        cost allows. "threshold" adds discrete Laplace noise and uses the least threshold that is
+        private. "stability" is the rule of PSIlence, whose sensitivity is 2.
     count : {"rows", "persons"}
         What is counted. With "persons" a cell's count is the number of persons with a row there,
         however many rows they have. Each person is counted in at most ``cells_per_person`` cells
@@ -104,9 +107,12 @@ class Histogram(
     With ``count="persons"``, instead:
     {persons_proof}
 
-    >>> from sfumato.domain import (Domain, Interval)
-    >>> Histogram("age", bins=4).needs(Domain(age=Interval(0, 100))).lattice.shape
-    (4,)
+    >>> import numpy as np, sfumato as sf
+    >>> ages = np.array([[31.0], [31.5], [64.0]])
+    >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 100)), name="ages")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("age", bins=4), epsilon="1")
+    >>> release.values.shape, release.accuracy(confidence="0.95").tolist()
+    ((4,), [3, 3, 3, 3])
     """
 
     axes: str | Sequence[str]

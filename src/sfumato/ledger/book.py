@@ -29,18 +29,34 @@ BATCH = 500  # entries of the log that are read at a time
 
 
 class Book:
-    """An account book for many processes and threads, which only ever grows.
+    """The record of what was spent, by account. Processes and threads may share it.
 
-    ``open_ledger`` opens one in a file or in memory; users write its type as ``sf.Ledger``.
+    ``sfumato.ledger.open_ledger(path)`` opens one in a file. ``sf.Publisher`` takes it, or its
+    path, and calls what is needed. In annotations, write ``sf.Ledger``.
 
     Parameters
     ----------
     store : Store
-        Keeps the rows. Its secret part is opened when it is needed: whoever reads or verifies a
-        copy needs the public part alone.
+        Keeps the rows. Its secret part is opened only if it is needed: to read or verify a copy,
+        the public part suffices.
     anchor : str, Path or None
         A second file, best on another disk, to which every charge appends the last entry's number
-        and hash. An older copy of the ledger that is put back is then refused.
+        and hash. If an older copy of the ledger is put back, it is then refused.
+
+    Guarantee: entries are only added, each account keeps within its total, and all accounts that
+    pay for one data set keep within its ceiling.
+    Not covered: charges in another ledger; whoever can write to the files can replace them.
+
+    >>> import numpy as np, sfumato as sf
+    >>> from sfumato.ledger import open_ledger
+    >>> src = sf.source(np.array([[1.0], [3.0]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> with open_ledger(None) as ledger:
+    ...     publisher = sf.Publisher(src, ledger=ledger, account="trial", budget="2")
+    ...     _ = publisher.release(sf.Histogram("x", bins=4), epsilon="1")
+    ...     ledger.account("trial").spent, ledger.verify().ok
+    ...     [entry.kind for entry in ledger.log()]
+    ((1000000000, 0), True)
+    ['open', 'bind', 'reserve', 'store', 'hand']
     """
 
     def __init__(self, store: Store, *, anchor: str | Path | None = None) -> None:

@@ -31,14 +31,17 @@ Item: TypeAlias = Release | Decision | Finding
 def report(
     items: Item | Iterable[Item], path: str | os.PathLike[str], title: str | None = None
 ) -> Path:
-    """Write one page about releases, how their epsilon was chosen, and an audit.
+    """Write an HTML report about releases: answers, pictures, accuracy, guarantees and costs.
+
+    It can also show how epsilon was chosen, and the findings of an audit. The file loads nothing
+    from elsewhere and holds no script.
 
     Parameters
     ----------
     items : Release, Choice, Choices, Window, finding of an audit, or several
         What ``Publisher.release``, ``sf.load``, ``sf.choose``, ``sf.window`` and ``sfumato.audit``
-        return, and lists of these. The page holds what they hold and nothing else. A Choice reveals
-        something about its universe: see its caveats.
+        return, and lists of these. The report holds what they hold and nothing else, so it costs
+        nothing. A Choice reveals something about its universe: see its caveats.
     path : path
         The HTML file to write. An existing file is replaced.
     title : str or None
@@ -55,6 +58,14 @@ def report(
         If there are no items, or one of them is something else.
     DataError
         If the file cannot be written.
+
+    >>> import tempfile
+    >>> import numpy as np, sfumato as sf
+    >>> src = sf.source(np.array([[1.0], [3.0]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
+    >>> release = sf.Publisher(src, budget="1").release(sf.Histogram("x", bins=4), epsilon="1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sf.report(release, f"{folder}/report.html", title="Two rows").name
+    'report.html'
     """
     if not isinstance(path, str | os.PathLike):
         raise UsageError(

@@ -40,7 +40,7 @@ def squared_factor(neighbours: str, signed: bool = False) -> int:
 
 
 class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one person can change: the rows of theirs that are counted, added, removed or replaced.
+    """The privacy unit: who is protected, and how many of a person's rows are counted.
 
     Under ``"replace"`` the number of persons is public; the number of rows is not, unless every
     person has exactly one row and none is dropped.
@@ -48,8 +48,10 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Parameters
     ----------
     rows_per_person : int
-        At least 1.
+        The contribution bound, 1 to 10^15.
     neighbours : {"add-remove", "replace"}
+        How two tables differ that the guarantee compares: one person is added or removed, or one
+        person is replaced by another.
     person : str or None
         The column that names the person; rows beyond the limits are dropped at random. None: each
         row is one person, or, with ``rows_per_person`` above 1, the custodian states that nobody

@@ -19,18 +19,26 @@ from sfumato.privacy.measures import CentralMeasure
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Several questions fixed before any answer is seen: one scan, one charge.
+    """Ask several questions together, for one charge. They are fixed before any answer is seen.
+
+    Give it to ``Publisher.release`` or ``sf.preview`` in place of a question.
 
     Parameters
     ----------
     questions : sequence of questions
+        At least one.
     shares : sequence of numbers or None
-        How the cost is divided; None: equally.
+        How the cost is divided: one positive number for each question. The part of each is
+        proportional to its number. None: all parts are equal.
 
     Raises
     ------
     UsageError
-        If there is no question, or shares do not fit.
+        If there is no question, or there are not as many shares as questions, or a share is not
+        positive.
+
+    Guarantee: the parts add up to the cost exactly, in the units of the budget (1e-9 of epsilon,
+    1e-18 of delta, 1e-12 of rho).
 
     >>> from sfumato.histogram import Histogram
     >>> from sfumato.privacy.measures import PureDP

@@ -43,19 +43,22 @@ R = TypeVar("R", bound=Release)
 
 
 class Publisher:
-    """Publishes answers about one source at the expense of one account.
+    """Publish answers about one source, and charge each of them to one account.
+
+    Use it in a ``with`` statement, which closes the ledger.
 
     Parameters
     ----------
     source : Source
         From ``sf.source``.
     ledger : path, Ledger or None
-        A file that keeps the account. None: an account in memory, which ends with this process; a
-        warning says so once.
+        The file that holds the account; a missing file is created. None: an account in memory,
+        which ends with this process; a warning says so once.
     account : str or None
-        Its name; None: "default".
+        The name of the account; None: "default".
     budget : number, text, PureDP, ApproxDP, ZCDP or None
-        The account's total; a number is a pure epsilon. None: the account must exist.
+        The account's total. A number or text such as ``"0.5"`` is a pure epsilon above 0. None: the
+        account must exist.
     ceiling : number, text, PureDP, ApproxDP, ZCDP or None
         What all accounts of this ledger may spend together on the data set that the source names.
 
@@ -67,6 +70,12 @@ class Publisher:
         or if it pays for a data set of another name.
     LedgerError
         If the ledger cannot be opened.
+
+    Guarantee: all answers that are charged to the account together have at most its total as their
+    privacy loss, for the unit of the source.
+    Holds because: a charge is durable before a row is read and is never refunded; costs add up
+    exactly. For accounts kept in rho: Bun, Steinke 2016.
+    Not covered: charges in another ledger; an account in memory, once its process has ended.
 
     >>> import numpy as np, sfumato as sf
     >>> src = sf.source(np.array([[1.0], [2.0], [2.5]]), sf.Domain(x=sf.Interval(0, 4)), name="doc")
@@ -234,14 +243,18 @@ class Publisher:
         fresh: bool = False,
         progress: Progress | None = None,
     ) -> Release | list[Release]:
-        """Charge the account, count once, and return the answer that was stored.
+        """Answer a question: charge the account, count the rows, add noise, store the answer.
+
+        The same question at the same cost returns the stored answer, and costs nothing.
 
         Parameters
         ----------
         question : question, list of questions, or Plan
-            Several questions share the cost: one scan, one charge.
+            Several questions share the cost equally, or by the shares of the plan. They take one
+            charge.
         epsilon, delta, rho : number or text
-            Give epsilon (with delta) or rho. Delta is charged only where a question needs it.
+            Give epsilon (with delta) or rho, above 0; delta below 1. Delta is charged only if a
+            question needs it.
         key : str or None
             A name for this release. The same key asked again returns the same stored answer and
             costs nothing. None: a random key, which the ledger finds again when the same question
@@ -253,7 +266,9 @@ class Publisher:
 
         Returns
         -------
-        Release, or a list of them for a list or a plan.
+        Release
+            The answer; or a list of them, in the order of the questions, for a list or a plan. Each
+            states its own guarantee.
 
         Raises
         ------
@@ -263,12 +278,23 @@ class Publisher:
         BudgetExceeded
             If the account cannot pay. Nothing is spent.
         DataError
-            If the data cannot be read. Where their schema shows it, nothing is spent; found later,
-            the charge stands.
+            If the data cannot be read. If the schema shows it, nothing is spent; if it is found
+            later, the charge stands.
+        LedgerError
+            If the ledger cannot be written.
 
         Guarantee
         ---------
         The charge is durable before a row is read; the answer is durable before it is returned.
+
+        >>> import numpy as np, sfumato as sf
+        >>> ages = np.array([[31.0], [31.5], [64.0]])
+        >>> src = sf.source(ages, sf.Domain(age=sf.Interval(0, 120)), name="ages")
+        >>> with sf.Publisher(src, budget="1") as publisher:
+        ...     release = publisher.release(sf.Histogram("age", bins=4), epsilon="0.5")
+        ...     again = publisher.release(sf.Histogram("age", bins=4), epsilon="0.5")
+        >>> release.values.shape, again.replayed, again == release
+        ((4,), True, True)
         """
         if isinstance(question, Counter):
             raise UsageError(
