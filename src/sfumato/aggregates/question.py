@@ -369,7 +369,7 @@ class Sum(
     Parameters
     ----------
     value : str, or list of str
-        The Interval axis of numbers whose values are added up, or several, as for ``Mean``. Values
+        The Interval axis of numbers whose values are added up, or several. Values
         beyond its bounds count as the bounds.
     by : str, list of str, or None
         The groups: Categories axes, Interval axes in their own steps or ten bins, and at most one
@@ -417,7 +417,7 @@ class Variance(
     Parameters
     ----------
     value : str, or list of str
-        The Interval axis of numbers whose variance is wanted, or several, as for ``Mean``. Values
+        The Interval axis of numbers whose variance is wanted, or several. Values
         beyond its bounds count as the bounds.
     by : str, list of str, or None
         The groups: Categories axes, Interval axes in their own steps or ten bins, and at most one

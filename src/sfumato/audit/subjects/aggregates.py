@@ -19,4 +19,5 @@ def subjects() -> Iterator[Subject]:
     yield of("Sum", Sum("x"), UNITS[3], PURE)
     for promise in product(UNITS[::3], COSTS):
         yield of("Variance", Variance("x"), *promise)
-        yield of("Mean, chosen clip", Mean("x", clip="auto"), *promise)
+    yield of("Mean, chosen clip", Mean("x", clip="auto"), UNITS[0], PURE)
+    yield of("Mean, chosen clip", Mean("x", clip="auto"), UNITS[3], COSTS[-1])
