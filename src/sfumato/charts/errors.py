@@ -1,4 +1,4 @@
-"""Pictures of error over time: how far a running total is off, for several methods at one price."""
+"""Pictures of error over time: how far a running total is off, for several methods at one cost."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from sfumato.arrays import Array
@@ -52,24 +53,7 @@ def draw_errors(
         ax = ax or style.figure(340)[1]
         keys = []
         for i, (label, deviation) in enumerate(deviations.items()):
-            colour, dashes = (
-                style.SERIES[i],
-                "-" if i < 3 else (0, (5, 5)),
-            )  # lines that lie on each other are both seen
-            low, high, at = _envelope(np.asarray(deviation, dtype=float))
-            if np.array_equal(low, high):
-                (line,) = ax.plot(at, low, color=colour, linestyle=dashes, label=style.plain(label))
-            else:
-                ax.fill_between(at, low, high, color=colour, alpha=0.35, linewidth=0)
-                (line,) = ax.plot(
-                    at,
-                    high,
-                    color=colour,
-                    linestyle=dashes,
-                    linewidth=1.2,
-                    label=style.plain(label),
-                )
-            keys.append(line)
+            keys.append(_line(ax, i, label, np.asarray(deviation, dtype=float)))
         ax.set(xscale="log", xlim=(1, max(steps, 2)), xlabel="step", ylabel=unit)
         ax.set_ylim(bottom=0)
         ax.xaxis.set_major_locator(LogLocator(10, numticks=4 if style.is_narrow(ax) else 8))
@@ -90,3 +74,18 @@ def _envelope(values: Array) -> tuple[Array, Array, Array]:
     low = np.minimum.reduceat(values, starts)
     high = np.maximum.reduceat(values, starts)
     return low, high, starts + 1
+
+
+def _line(ax: Axes, i: int, label: str, deviation: Array) -> Line2D:
+    """Draw one method: a line, under a band where the deviation changes too fast for a line."""
+    colour = style.SERIES[i]
+    # Lines that lie on each other are both seen if one of them is dashed.
+    dashes: str | tuple[int, tuple[int, int]] = "-" if i < 3 else (0, (5, 5))
+    low, high, at = _envelope(deviation)
+    width = None
+    if not np.array_equal(low, high):
+        ax.fill_between(at, low, high, color=colour, alpha=0.35, linewidth=0)
+        width = 1.2
+    name = style.plain(label)
+    (line,) = ax.plot(at, high, color=colour, linestyle=dashes, linewidth=width, label=name)
+    return line

@@ -164,30 +164,38 @@ def _cloud(ax: Axes, cloud: Array, centers: Array, others: Array | None, title: 
         Line2D([], [], color=style.BASE, marker="o", linestyle="", markersize=4, label=title)
     ]
     if others is not None:
-        keys.append(
-            ax.plot(
-                others[:, 0],
-                others[:, 1],
-                "s",
-                color=style.PAPER,
-                mec=style.SERIES[4],
-                ms=8,
-                mew=1.8,
-                label="k-means on reports",
-            )[0]
-        )
-    keys.append(
-        ax.plot(
-            centers[:, 0],
-            flat[1],
-            "X",
-            color=style.SERIES[1],
-            markersize=11,
-            mec=style.PAPER,
-            mew=1.2,
-            label="centres",
-        )[0]
-    )
+        keys.append(_other_centers(ax, others))
+    keys.append(_centers(ax, centers[:, 0], flat[1]))
     ax.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=style.INK, linewidth=1, zorder=2))
     ax.set(xlabel="first axis", ylabel="second axis", aspect="equal")
     style.legend(ax, keys, columns=1)
+
+
+def _other_centers(ax: Axes, others: Array) -> Line2D:
+    """Mark the centres that plain k-means finds in the reports, for comparison."""
+    (squares,) = ax.plot(
+        others[:, 0],
+        others[:, 1],
+        "s",
+        color=style.PAPER,
+        mec=style.SERIES[4],
+        ms=8,
+        mew=1.8,
+        label="k-means on reports",
+    )
+    return squares
+
+
+def _centers(ax: Axes, x: Array, y: Array) -> Line2D:
+    """Mark the centres that were decoded."""
+    (crosses,) = ax.plot(
+        x,
+        y,
+        "X",
+        color=style.SERIES[1],
+        markersize=11,
+        mec=style.PAPER,
+        mew=1.2,
+        label="centres",
+    )
+    return crosses
