@@ -14,6 +14,7 @@ is bounded below.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -105,6 +106,7 @@ def chernoff_half_widths(law: Law, weights: Array, alpha: float) -> Array:
     return np.asarray(largest * law.sum_half_width(effective, alpha))
 
 
+@lru_cache(maxsize=256)
 def plain_sum_half_width(law: Law, terms: int, alpha: float) -> int:
     """The smallest integer t with P(abs(Z_1 + .. + Z_terms) > t) <= alpha.
 

@@ -60,6 +60,7 @@ class Persons(
 
     most_rows: int | None = None
 
+    limits_by_cell: ClassVar[bool] = True  # rows are counted before any limit
     proof: ClassVar[Proof] = Proof(
         sensitivity="L1 = 1 (2 under replace); L2 = 1 (sqrt 2 under replace), whatever number of "
         "rows a person has.",

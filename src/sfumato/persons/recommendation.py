@@ -39,7 +39,8 @@ class Recommendation:
     limit : int
         Give it as ``rows_per_person`` of the source.
     error : float
-        The mean error per cell that it leads to, estimated: rows left out per cell, and noise.
+        The mean error per number that it leads to, estimated and counted in rows: rows left out,
+        and the mean size of the noise.
     question : str
         What it is for.
     cost : PureDP, ApproxDP or ZCDP
@@ -96,9 +97,9 @@ class Recommendation:
         return "\n".join(
             [
                 f"Take at most {self.limit:,} rows of each {who}: rows_per_person={self.limit}.",
-                f"For {self.question} at {self.cost} the mean error per number is about "
-                f"{_short(self.error)}: {_short(noise)} of noise, and "
-                f"{_short(self.error - noise)} of rows left out.",
+                f"For {self.question} at {self.cost} the mean error per number, counted in "
+                f"rows, is about {_short(self.error)}: {_short(noise)} of noise, and "
+                f"{_short(self.error - noise)} left out.",
                 f"It keeps {float(self.kept.low):.1%} to {float(self.kept.high):.1%} of the rows; "
                 f"{self.affected.low:,.0f} to {self.affected.high:,.0f} have more than "
                 f"{self.limit:,} rows, each with {self.kept.confidence:.0%} confidence.",
