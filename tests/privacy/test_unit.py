@@ -82,3 +82,11 @@ def test_rows_that_make_no_sense(wrong):
 def test_an_unknown_relation():
     with pytest.raises(UsageError, match="unknown"):
         Unit(neighbours="swap")
+
+
+def test_a_unit_of_all_rows_names_no_limit():
+    unit = Unit(4, "replace", "rider", period="day").of_all_rows
+    assert str(unit) == ("any one rider in one day with any number of rows, replaced by another")
+    assert unit.counted == "all rows that name a rider in one day"
+    assert unit.of_all_rows == unit
+    assert unit.protects == Unit(4, "replace", "rider", period="day").protects
