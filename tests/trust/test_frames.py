@@ -152,9 +152,9 @@ def test_a_release(table: Path, tmp_path: Path, person: str | None, kind: str) -
 
 @pytest.mark.parametrize("name", [*PURE, *KEYED])
 def test_every_question(table: Path, tmp_path: Path, name: str) -> None:
-    act = partial(
-        release, table, tmp_path, (PURE | KEYED)[name], delta="0.01" if name in KEYED else 0
-    )
+    question = (PURE | KEYED)[name]
+    person = "who" if isinstance(question, sf.Persons) else None
+    act = partial(release, table, tmp_path, question, person, "0.01" if name in KEYED else 0)
     assert sum(map(clean, tried(act, "ordinary", 3, CHARGED, STORED))) > 1
 
 
