@@ -27,7 +27,7 @@ def test_values_have_a_leading_dimension_and_one_release_each(publisher: sf.Publ
     assert release.title == "Mean of age and wage by ward"
     assert release.names == ("age", "wage")
     assert release.values.shape == (2, 3)
-    low, high = release.interval("0.999", True)
+    low, high = release.interval()
     for index, name in enumerate(release.names):
         expected = truth(name)
         assert release.values[index, :2] == pytest.approx(expected, rel=2e-3)

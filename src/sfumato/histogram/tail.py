@@ -18,6 +18,7 @@ DETECTED = 3.0  # standard deviations above 0, up to which a sum may be noise al
 TAIL_SHARE = 0.6  # of all: the curve is fitted from the bin beyond which no more than this lies
 ABOVE = 0.5  # standard deviations by which the curve may exceed a noisy sum
 FEWEST_BINS = 4  # that a curve of three parameters is fitted to
+MOST_FITTED = 1024  # tables at a time
 REWEIGHTINGS = 2  # rounds that reduce the influence of counts far from the curve
 
 # The curves: exp(slope u - bend u^2) times a factor, u being the logarithm of the value. Without a
@@ -65,14 +66,17 @@ def numbers_beyond(noisy: Array, positions: Array, widths: Array, deviation: flo
 
     starts = _first(sums <= TAIL_SHARE * sums[:, :1])
     starts = np.clip(starts, 0, max(n_bins - FEWEST_BINS, 0))
+    below_noise = np.arange(n_bins) >= detected[:, None]
     for start in np.unique(starts).tolist():
         tables = np.flatnonzero(starts == start)
         u = positions[start:] - positions[start]
-        curve = _fitted(counts[tables, start:], u, widths[start:], deviation)
         highest = np.maximum(sums[tables, start:] + ABOVE * deviations[start:], 0)
-        below_noise = np.arange(start, n_bins) >= detected[tables, None]
+        # A fit compares each table with every curve, so few tables are fitted at a time.
+        batches = np.array_split(counts[tables, start:], 1 + len(tables) // MOST_FITTED)
+        curve = np.concatenate([_fitted(batch, u, widths[start:], deviation) for batch in batches])
         estimate = np.minimum(_suffix_sums(curve), highest)
-        beyond[tables, start:] = np.where(below_noise, estimate, beyond[tables, start:])
+        kept = beyond[tables, start:]
+        beyond[tables, start:] = np.where(below_noise[tables, start:], estimate, kept)
     return np.asarray(np.minimum.accumulate(beyond, axis=1)).reshape(np.shape(noisy))
 
 
