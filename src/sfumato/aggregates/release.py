@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -125,6 +125,11 @@ class AggregateRelease(Release, frozen=True, kw_only=True, eq=False):
         many = "is" if unknown == 1 else "are"
         said = f"{unknown:,} of {self.values.size:,} {many} not known." if unknown else ""
         return f"{self._above_clip} {said}".strip()
+
+    @property
+    def parts(self) -> Mapping[str, Release]:
+        """The release of each value, by name; empty if one value was asked for."""
+        return {name: self[name] for name in self.names} if len(self.tables) > 1 else {}
 
     @property
     def _has_chosen_clips(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -17,7 +18,7 @@ from sfumato.answers.codec import to_bytes
 from sfumato.answers.estimate import error_probability
 from sfumato.answers.receipt import Receipt
 from sfumato.arrays import Array
-from sfumato.errors import UsageError
+from sfumato.errors import UsageError, printable
 from sfumato.mechanisms.noise import Law
 from sfumato.numbers import Exactly, sidak
 from sfumato.privacy.guarantee import Guarantee
@@ -107,6 +108,11 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def facts(self) -> tuple[str, ...]:
         """What it says in sentences, for a screen or a page; none where its numbers say it all."""
         return ()
+
+    @property
+    def parts(self) -> Mapping[str, Release]:
+        """The releases of values that differ in scale, by name; empty if there is one scale."""
+        return {}
 
     @property
     def cost(self) -> CentralMeasure:
@@ -262,6 +268,12 @@ def accuracy_sentence(release: Release) -> str | None:
     """How accurate a release is, and of which rows; None where it states no intervals."""
     if not release.states_accuracy:
         return None
+    if release.parts:
+        # Half-widths of different scales would say nothing side by side.
+        found = {name: accuracy_sentence(part) for name, part in release.parts.items()}
+        return (
+            " ".join(f"{printable(name)}: {said}" for name, said in found.items() if said) or None
+        )
     each = np.asarray(release.accuracy("0.95", False), float)
     every = np.asarray(release.accuracy("0.95", True), float)
     if not np.isfinite(each).any():
