@@ -37,6 +37,7 @@ PURE: dict[str, Any] = {
     "mean": sf.Mean("x", by="kind"),
     "sum, clipped": sf.Sum("y", by=["kind", "x"], clip=8),
     "variance": sf.Variance("y"),
+    "means of two values, clips chosen": sf.Mean(["x", "y"], by="kind", clip="auto"),
     "quantiles, joint": sf.Quantiles("x", method="joint"),
     "quantiles, recursive": sf.Quantiles("y", method="recursive"),
     "quantiles, tree": sf.Quantiles("x", method="tree", by="kind"),
@@ -57,7 +58,10 @@ PURE: dict[str, Any] = {
 KEYED: dict[str, Any] = {
     rule: sf.Histogram("shop", selection=rule)  # type: ignore[arg-type]
     for rule in ("truncated-geometric", "threshold", "stability")
-} | {"keys beside": sf.Histogram(["shop", "kind"])}
+} | {
+    "keys beside": sf.Histogram(["shop", "kind"]),
+    "mean by keys": sf.Mean("x", by=["shop", "kind"]),
+}
 
 # Questions that are not tried above by name are tried by their examples, which are over the axis
 # "x".
