@@ -73,8 +73,9 @@ class Persons(
 
     def __post_init__(self) -> None:
         most: object = self.most_rows
-        whole = isinstance(most, int) and not isinstance(most, bool)
-        if most is not None and not (whole and 2 <= self.most_rows <= LARGEST):  # type: ignore[operator]
+        if most is None:
+            return
+        if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= LARGEST:
             raise UsageError(
                 f"most_rows = {shown(most)}",
                 "it is a whole number from 2 to 10^9",

@@ -157,19 +157,7 @@ def recommend(
     >>> recommend(persons, sf.Histogram("hour"), epsilon="1").limit in (3, 4)
     True
     """
-    if not isinstance(release, PersonsRelease):
-        raise UsageError(
-            f"a recommendation from a {type(release).__name__}",
-            "a limit is recommended from the rows of each person",
-            "Release sf.Persons(most_rows=1000) first, and give its answer",
-        )
-    if not isinstance(question, Question):
-        raise UsageError(
-            f"a recommendation for a {type(question).__name__}",
-            "a limit is recommended for one question",
-            'Write sf.Histogram("hour") or another question',
-        )
-    release.require_most_rows("a recommended limit")
+    _check(release, question)
     cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
     unit = Unit(1, release.unit.neighbours, release.unit.person, period=release.unit.period)
     cells, used = _published(question, _domain(release, domain), unit, cost)
@@ -192,6 +180,23 @@ def recommend(
         lost=lost,
         noise=noise,
     )
+
+
+def _check(release: object, question: object) -> None:
+    """Refuse what no limit can be recommended from, or for."""
+    if not isinstance(release, PersonsRelease):
+        raise UsageError(
+            f"a recommendation from a {type(release).__name__}",
+            "a limit is recommended from the rows of each person",
+            "Release sf.Persons(most_rows=1000) first, and give its answer",
+        )
+    if not isinstance(question, Question):
+        raise UsageError(
+            f"a recommendation for a {type(question).__name__}",
+            "a limit is recommended for one question",
+            'Write sf.Histogram("hour") or another question',
+        )
+    release.require_most_rows("a recommended limit")
 
 
 def _domain(release: PersonsRelease, given: Domain | Mapping[str, Axis] | None) -> Domain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -239,28 +240,34 @@ class PersonsRelease(
         import pyarrow as pa
 
         low, high = self.interval("0.95")
-        limits: list[int | None] = [int(limit) for limit in self.limits]
-        limits += [None] * (len(self.counts) - len(limits))
-        affected = [None if limit is None else self.affected(limit) for limit in limits]
-        kept = [
-            None if limit is None or self.most_rows is None else self.kept(limit)
-            for limit in limits
-        ]
+        limits = self.limits.tolist()
         columns: dict[str, object] = {
             "rows": bin_names(self.most_rows),
             "count": self.counts,
             "low": low,
             "high": high,
-            "limit": pa.array(limits, pa.int64()),
+            "limit": self._column(limits, pa.int64()),
         }
-        for name, estimates, kind in (
-            ("affected", affected, pa.int64()),
-            ("kept", kept, pa.float64()),
-        ):
-            columns[name] = pa.array([each and each.value for each in estimates], kind)
-            columns[f"{name}_low"] = pa.array([each and each.low for each in estimates], kind)
-            columns[f"{name}_high"] = pa.array([each and each.high for each in estimates], kind)
-        return pa.table(columns)
+        columns |= self._columns_of("affected", list(map(self.affected, limits)), pa.int64())
+        kept = [] if self.most_rows is None else list(map(self.kept, limits))
+        return pa.table(columns | self._columns_of("kept", kept, pa.float64()))
+
+    def _columns_of(
+        self, name: str, estimates: list[Estimate], kind: pa.DataType
+    ) -> dict[str, object]:
+        """Estimates and their intervals as columns of the table."""
+        return {
+            name: self._column([each.value for each in estimates], kind),
+            f"{name}_low": self._column([each.low for each in estimates], kind),
+            f"{name}_high": self._column([each.high for each in estimates], kind),
+        }
+
+    def _column(self, values: Sequence[object], kind: pa.DataType) -> pa.Array:
+        """A column of the table, with nulls for bins that have no such value."""
+        import pyarrow as pa
+
+        missing = [None] * (len(self.counts) - len(values))
+        return pa.array([*values, *missing], kind)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw which share of the rows each limit keeps; without ``most_rows``, how many persons
