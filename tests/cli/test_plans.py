@@ -69,3 +69,26 @@ def test_a_plan_may_state_the_ceiling_of_its_data_set(sfumato: Run) -> None:
         found, _, err = sfumato("release", f"{number}.toml", "--ledger", "b.db")
         assert found == code, err
     assert "ceiling" in err
+
+
+def test_a_plan_states_limits_by_cell_and_a_period(sfumato: Run, tmp_path: Path) -> None:
+    (tmp_path / "rides.csv").write_text(
+        "x,rider,day\n1,a,2024-03-01\n1,a,2024-03-01\n2,b,2024-03-02\n"
+    )
+    plan = (
+        '[source]\npath = "rides.csv"\nperson = ["rider", "day"]\n'
+        "rows_per_cell = 1\ncells_per_person = 2\n"
+        '[domain]\nx = { type = "interval", lower = 0, upper = 4, step = 1 }\n'
+        '[budget]\naccount = "a"\nrho = "1000"\n[release]\nrho = "1000"\n'
+        '[[questions]]\ntype = "histogram"\naxes = ["x"]\n'
+    )
+    path = tmp_path / "limited.toml"
+    path.write_text(plan)
+    unit = "any one rider in one day counted at most once in a cell, and in at most 2 cells"
+    assert unit in sfumato("preview", str(path))[1]
+    assert "2 of 3 rows are counted" in sfumato("check", str(path))[1]
+    code, out, _ = sfumato("release", str(path), "--ledger", str(tmp_path / "c.db"), "--json")
+    assert code == 0
+    assert json.loads(out)[0]["counts"] == [0, 1, 1, 0]
+    path.write_text(plan.replace("cells_per_person = 2\n", ""))
+    assert "without a bound" in sfumato("preview", str(path))[2]

@@ -207,3 +207,20 @@ def test_nothing_of_it_is_in_the_ledger(tmp_path: Path) -> None:
         assert path.read_bytes() == before
     with open_ledger(path) as ledger:
         assert ledger.account("a").spent == (0, 0)
+
+
+def test_losses_to_limits_by_cell_are_counted() -> None:
+    frame = pa.table({"x": [0, 0, 0, 1, 2, 0, 3, None], "p": [1, 1, 1, 1, 1, 2, None, 2]})
+    domain = sf.Domain(x=sf.Interval(0, 4, step=1))
+    src = sf.source(frame, domain, person="p", rows_per_person=9, rows_per_cell=2)
+    publisher = sf.Publisher(src, budget=1)
+    by_x, persons, rows = publisher.check(
+        [sf.Histogram("x"), sf.Histogram("x", count="persons"), sf.Persons(most_rows=9)]
+    ).questions
+    assert (by_x.counted, by_x.beyond_limit, by_x.persons) == (5, 1, 2)
+    assert by_x.persons_beyond_limit == 1
+    shown = " ".join(str(publisher.check(sf.Histogram("x"))).split())
+    assert "the limits of a person (at most 9 rows, at most 2 rows in a cell): 1 of 2" in shown
+    assert (persons.counted, persons.beyond_limit, persons.persons_beyond_limit) == (4, 2, 1)
+    assert (rows.counted, rows.beyond_limit, rows.dropped, rows.persons) == (7, 0, 1, 2)
+    assert publisher.remaining == 1

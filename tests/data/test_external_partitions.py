@@ -30,6 +30,7 @@ from sfumato.data.external_partitions import (
     ExternalPartitions,
     memory_limit,
 )
+from sfumato.data.persons import PersonIds
 from sfumato.data.scan import CHUNK_ROWS
 from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.errors import DataError, UsageError
@@ -361,6 +362,6 @@ def test_memory_does_not_grow_with_the_persons(tmp_path: Path) -> None:
 
 def test_a_bounder_without_rows_gives_nothing() -> None:
     bounder = Bounder(KEY, 1)
-    bounder.add(pa.array([None], pa.int64()), [[np.zeros(1, np.int32)]])
+    bounder.add(PersonIds(pa.array([None], pa.int64())), [[np.zeros(1, np.int32)]])
     assert list(bounder.bounded()) == []
     bounder.close()

@@ -12,6 +12,7 @@ import pytest
 from data import random_tables
 from sfumato.answers.counts import Needs
 from sfumato.data import count, source
+from sfumato.data.persons import PersonIds
 from sfumato.data.row_numbers import RowNumbers
 from sfumato.domain import Domain, Interval, grid_axis
 from sfumato.errors import UsageError
@@ -109,8 +110,8 @@ def test_one_person_moves_one_count_by_one() -> None:
 
 def test_joining_parts_of_parts_adds_up() -> None:
     numbers = RowNumbers(KEY)
-    numbers.add(pa.array([3, 1, 3, 3]))
-    numbers.add(pa.array([1, None, 3]))
+    numbers.add(PersonIds(pa.array([3, 1, 3, 3])))
+    numbers.add(PersonIds(pa.array([1, None, 3])))
     whole = numbers._partitions
     found = sorted(np.concatenate(list(numbers.of_persons())).tolist())
     whole.close()
@@ -119,7 +120,7 @@ def test_joining_parts_of_parts_adds_up() -> None:
 
 def test_without_persons_nothing_comes() -> None:
     numbers = RowNumbers(KEY)
-    numbers.add(pa.array([None, None], pa.int64()))
+    numbers.add(PersonIds(pa.array([None, None], pa.int64())))
     assert list(numbers.of_persons()) == []
     numbers.close()
 

@@ -278,3 +278,64 @@ def test_the_examples_of_the_page_on_sources_run(
     assert len(names["by_year"].values) == 2  # type: ignore[attr-defined]
     (shown,) = re.findall(r"```text\n(.*?)```", page, flags=re.S)
     assert capsys.readouterr().out == shown
+
+
+# --- limits by cell, and a period -----------------------------------------------------------------
+
+RIDES = pa.table(
+    {"x": [0, 0, 1], "rider": [1, 1, 2], "day": pa.array([1, 1, 2], pa.int32()).cast(pa.date32())}
+)
+
+
+def rides(**unit: Any) -> Source:
+    return source(RIDES, {"x": Interval(0, 4, step=1)}, **({"person": "rider"} | unit))
+
+
+@pytest.mark.parametrize(
+    ("unit", "rows"),
+    [
+        ({}, 1),
+        ({"rows_per_person": 7}, 7),
+        ({"rows_per_cell": 2, "cells_per_person": 3}, 6),
+        ({"norm_per_person": 5}, 25),
+        ({"rows_per_person": 7, "norm_per_person": 5}, 7),
+        ({"rows_per_person": 99, "rows_per_cell": 2, "cells_per_person": 3}, 6),
+    ],
+)
+def test_the_limits_together_bound_the_rows(unit: dict[str, int], rows: int) -> None:
+    assert rides(**unit).unit.rows_per_person == rows
+
+
+@pytest.mark.parametrize(
+    ("unit", "words"),
+    [
+        ({"rows_per_cell": 2}, "without a bound"),
+        ({"cells_per_person": 2}, "without a bound"),
+        ({"norm_per_person": 0}, "whole number from 1"),
+        ({"norm_per_person": 2.5}, "whole number from 1"),
+        ({"norm_per_person": 3, "person": None}, "without a person"),
+        ({"person": ["rider", "day", "x"]}, "column of dates"),
+        ({"person": ["rider", "rider"]}, "column of dates"),
+        ({"person": ["rider", ""]}, "not empty"),
+        ({"person": 3}, "not empty"),
+    ],
+)
+def test_limits_that_bound_nothing_or_nobody_are_refused(unit: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        rides(**unit)
+
+
+def test_a_file_with_limits_survives_a_pickle(tmp_path: Path) -> None:
+    pq.write_table(RIDES, tmp_path / "t.parquet")
+    src = source(
+        tmp_path / "t.parquet",
+        {"x": Interval(0, 4, step=1)},
+        person=["rider", "day"],
+        rows_per_person=9,
+        norm_per_person=2,
+    )
+    assert pickle.loads(pickle.dumps(src)).unit == src.unit
+    assert str(src.unit) == (
+        "any one rider in one day contributing at most 4 rows, "
+        "counts of an L2 norm of at most 2, added or removed"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,8 @@ from data import random_tables
 from sfumato.answers.counts import Needs, Summed
 from sfumato.data import Source, count, source
 from sfumato.domain import Categories, Domain, Interval, Keys, grid_axis
-from sfumato.lattice import GridAxis, KeyAxis, LabelAxis, Lattice
+from sfumato.errors import DataError, UsageError
+from sfumato.lattice import EdgesAxis, GridAxis, KeyAxis, LabelAxis, Lattice
 
 KEY = bytes(range(32))
 DOMAIN = Domain(
@@ -202,3 +204,158 @@ def test_sums_by_key_stand_beside_their_keys() -> None:
         )
     }
     assert found == {"x": (1, 50, 2500), "y": (2, 7, 25)}
+
+
+# --- limits by cell -------------------------------------------------------------------------------
+
+LIMITS = [
+    {"rows_per_cell": 2},
+    {"cells_per_person": 2},
+    {"norm_per_person": 2},
+    {"rows_per_cell": 1, "cells_per_person": 3},
+    {"rows_per_cell": 2, "norm_per_person": 3},
+]
+
+
+def limited(table: pa.Table, rows: int = 4, **limits: int) -> Source:
+    return source(table, DOMAIN, person="p", rows_per_person=rows, **limits)  # type: ignore[arg-type]
+
+
+def without(table: pa.Table, leaver: object) -> pa.Table:
+    """The table in which one person's rows name nobody."""
+    others = [None if person == leaver else person for person in table["p"].to_pylist()]
+    return table.set_column(3, "p", pa.array(others, pa.int64()))
+
+
+def ids(limits: dict[str, int]) -> str:
+    return " ".join(limits)
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=ids)
+def test_no_person_moves_a_table_by_more_than_the_unit_says(limits: dict[str, int]) -> None:
+    """Each person of a small table leaves: in L1, L2 and Linf, of counts and of sums."""
+    table = people(300, seed=5)
+    # All in two of six cells of x: so that the limits bind.
+    table = table.set_column(0, "x", pa.array([0] * 200 + [2] * 100, pa.int64()))
+    src = limited(table, 8, **limits)
+    needs = [CELLS, Needs(CELLS, 18, (WAGE,))]
+    whole = count(src, needs, key=KEY)
+    moved = []
+    for leaver in set(cells_of_persons(table)):
+        left = count(limited(without(table, leaver), 8, **limits), needs, key=KEY)
+        for one, other in zip(whole, left, strict=True):
+            change = np.abs(one.counts - other.counts)
+            moved.append((change.sum(), (change**2).sum(), change.max()))
+        assert whole[1].sums is not None
+        assert left[1].sums is not None
+        wages = np.abs(whole[1].sums[:, 0] - left[1].sums[:, 0])
+        assert wages.sum() <= src.unit.sums_l1(99)
+        assert (wages**2).sum() <= src.unit.sums_l2_squared(99)
+        assert wages.max() <= 99 * src.unit.largest_cell
+    most = np.max(moved, axis=0).tolist()
+    claimed = [src.unit.counts_l1, src.unit.counts_l2_squared, src.unit.largest_cell]
+    assert all(found <= bound for found, bound in zip(most, claimed, strict=True))
+    # The limit on rows alone lets a person move more.
+    unlimited = limited(table, 8)
+    gone = count(unlimited, [CELLS], key=KEY)[0].counts - whole[0].counts
+    assert gone.sum() > 0
+
+
+@MEMORY
+@pytest.mark.parametrize("limits", LIMITS, ids=ids)
+def test_memory_changes_no_row_that_is_kept(
+    memory: str, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = [Needs(CELLS, 18, (WAGE,)), Needs(WIDE, 1, cells=CELLS)]
+    monkeypatch.setenv("SFUMATO_MEMORY", "1G")
+    wanted = count(limited(PEOPLE, 9, **limits), needs, key=KEY)
+    monkeypatch.setenv("SFUMATO_MEMORY", memory)
+    found = count(limited(PEOPLE, 9, **limits), needs, key=KEY)
+    for one, other in zip(wanted, found, strict=True):
+        assert random_tables.found(one) == random_tables.found(other)
+    assert wanted[0].sums is not None
+    assert found[0].sums is not None
+    assert wanted[0].sums.tolist() == found[0].sums.tolist()
+
+
+def test_limits_may_be_about_other_cells_than_those_counted() -> None:
+    """At most one row of a person in each kind, however many values of x they have."""
+    by_kind = Lattice(CELLS.axes[1:])
+    src = source(PEOPLE, DOMAIN, person="p", rows_per_cell=1, cells_per_person=3)
+    cube = count(src, [Needs(CELLS, 18, cells=by_kind)])[0]
+    kinds = {
+        (row["p"], row["kind"])
+        for row in PEOPLE.to_pylist()
+        if None not in (row["p"], row["kind"], row["x"])
+    }
+    assert cube.total == len(kinds)
+
+
+# --- a period -------------------------------------------------------------------------------------
+
+
+def days(n_rows: int = 900) -> pa.Table:
+    draw = np.random.default_rng(2)
+    table = people(n_rows, seed=2)
+    numbers = draw.integers(0, 5, n_rows).astype(object)
+    numbers[draw.random(n_rows) < 0.1] = None
+    return table.append_column("day", pa.array(numbers.tolist(), pa.int32()).cast(pa.date32()))
+
+
+DAYS = days()
+RIDER_DAYS = Counter(
+    (row["p"], row["day"])
+    for row in DAYS.to_pylist()
+    if None not in (row["p"], row["day"], row["x"], row["kind"])
+)
+
+
+@MEMORY
+@pytest.mark.parametrize("kind", ["integers", "text"])
+def test_a_day_is_part_of_the_person(
+    memory: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SFUMATO_MEMORY", memory)
+    table = DAYS if kind == "integers" else DAYS.set_column(3, "p", DAYS["p"].cast(pa.string()))
+    src = source(table, DOMAIN, person=["p", "day"], rows_per_person=2)
+    assert count(src, [CELLS])[0].total == sum(min(2, n) for n in RIDER_DAYS.values())
+    several = source(table, DOMAIN, person=["p", "day"], rows_per_person=99)
+    numbers = Needs(
+        Lattice((EdgesAxis("rows", (1.0, 2.0, 3.0, 99.0)),)), 3, counted="rows of each person"
+    )
+    of_rows = Counter(
+        (row["p"], row["day"]) for row in DAYS.to_pylist() if None not in (row["p"], row["day"])
+    )
+    sizes = Counter(min(n, 3) for n in of_rows.values())
+    assert count(several, [numbers])[0].counts.tolist() == [sizes[1], sizes[2], sizes[3]]
+
+
+def test_days_in_text_are_read_as_dates(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("p,day,x\n1,2024-03-01,1\n1,2024-03-01,2\n1,2024-03-02,3\n1,soon,4\n1,,5\n")
+    src = source(path, Domain(x=DOMAIN["x"]), person=["p", "day"])
+    lattice = Lattice((grid_axis("x", DOMAIN["x"], 12),))
+    src.require([lattice])
+    assert count(src, [lattice])[0].total == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pa.array([20240301]), "declares dates"),
+        (pa.array(["2024-03-01"]), "declares dates"),
+        (pa.array([0], pa.timestamp("us")), "a period is a date"),
+    ],
+)
+def test_a_period_that_is_no_date_is_refused(column: pa.Array, words: str) -> None:
+    table = pa.table({"p": [1], "x": [1], "day": column})
+    src = source(table, Domain(x=DOMAIN["x"]), person=["p", "day"])
+    with pytest.raises(DataError, match=words):
+        src.require([Lattice((grid_axis("x", DOMAIN["x"], 12),))])
+
+
+def test_a_period_that_the_domain_declares_otherwise_is_refused() -> None:
+    table = pa.table({"p": [1], "x": [1]})
+    src = source(table, Domain(x=DOMAIN["x"]), person=["p", "x"])
+    with pytest.raises(UsageError, match="declares it as no dates"):
+        src.require([Lattice((grid_axis("x", DOMAIN["x"], 12),))])

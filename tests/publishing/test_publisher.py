@@ -230,3 +230,44 @@ def test_equal_edges_shares_and_steps_are_one_question() -> None:
         assert publisher.remaining == 7
     steps = (1, 1.0, np.int64(1), np.float64(1), Decimal("1.0"))
     assert len({to_bytes(sf.Interval(0, 10, step=step)) for step in steps}) == 1  # type: ignore[arg-type]
+
+
+# --- limits by cell -------------------------------------------------------------------------------
+
+LEVELS: list[Any] = [
+    sf.UniformPartitioner(),
+    sf.PrivTreePartitioner(),
+    sf.KMeans(n_clusters=2),
+    sf.Quantiles("x", at=[0.5]),
+    sf.Histogram("x", records=10),
+]
+
+
+@pytest.mark.parametrize("question", LEVELS, ids=lambda question: question.title)
+def test_what_counts_on_several_lattices_is_refused_under_limits_by_cell(question: Any) -> None:
+    limited = sf.source(PEOPLE, DOMAIN, person="who", norm_per_person=3, name="points")
+    publisher = sf.Publisher(limited, budget=1)
+    for asking in (publisher.preview, publisher.release):
+        with pytest.raises(sf.UsageError, match="these hold on the cells of one table"):
+            asking([sf.Histogram("x"), question], epsilon=1)
+    assert publisher.remaining == 1
+
+
+def test_a_table_under_a_norm_gets_the_noise_of_the_norm() -> None:
+    limited = sf.source(PEOPLE, DOMAIN, person="who", norm_per_person=3, name="points")
+    publisher = sf.Publisher(limited, budget=sf.ZCDP("2"))
+    release = publisher.release(sf.Histogram("x", bins=4), rho="0.5")
+    assert release.law.sigma_squared == 9
+    assert release.guarantee.unit == limited.unit
+    assert "counts of an L2 norm of at most 3" in release.guarantee.sentence()
+    assert "(counts of an L2 norm of at most 3), chosen at random" in release.guarantee.counted
+
+
+def test_a_stream_keeps_no_limits_by_cell_and_no_period() -> None:
+    table = PEOPLE.append_column("day", pa.array([1] * len(PEOPLE), pa.int32()).cast(pa.date32()))
+    counter = sf.Counter(8)
+    for unit in ({"person": "who", "norm_per_person": 3}, {"person": ["who", "day"]}):
+        publisher = sf.Publisher(sf.source(table, DOMAIN, name="p", **unit), budget=1)
+        with pytest.raises(sf.UsageError, match="a stream keeps a limit"):
+            publisher.open(counter, epsilon=1)
+        assert publisher.remaining == 1

@@ -38,12 +38,16 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
     proof : Proof
         Why the answer keeps its promise. A line ``{proof}`` in the docstring of the subclass is
         replaced by this text, so that it is written once.
+    limits_by_cell : bool
+        Whether it may be asked under limits that hold on the cells of one lattice alone (see
+        ``privacy.limits``): it counts on one lattice, and takes its sensitivity from the unit.
     examples : tuple of Question
         Small questions of this kind over one numeric axis named "x", with bounds 0 and 3 and step
         1: the contract tests and the audit ask them.
     """
 
     proof: ClassVar[Proof]
+    limits_by_cell: ClassVar[bool] = False
     examples: ClassVar[tuple[Question[Release], ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -82,6 +86,21 @@ class Question(msgspec.Struct, Generic[R_co], frozen=True, forbid_unknown_fields
             If the question does not fit the domain.
         """
         raise NotImplementedError
+
+    def require_unit(self, unit: Unit) -> None:
+        """Refuse limits by cell if they would not hold for the answer; called before the charge.
+
+        Raises
+        ------
+        UsageError
+            If the unit has such limits, and the question counts on several lattices.
+        """
+        if unit.by_cell and not self.limits_by_cell:
+            raise UsageError(
+                f"{self.title} under limits by cell",
+                "these hold on the cells of one table, and it counts on coarser or finer ones too",
+                "Give the source rows_per_person alone",
+            )
 
     def preview(
         self, domain: Domain, unit: Unit, cost: CentralMeasure, rows: int | None = None

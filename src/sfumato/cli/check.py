@@ -71,20 +71,9 @@ def check(
 
 def _of_plan(path: Path) -> tuple[Source, list[tuple[str, Needs]]]:
     """The source of a plan, and the title and needs of each of its questions."""
-    from sfumato.data import source
-
     spec = read_plan(path)
     domain = domain_of(spec)
-    where = spec.source
-    rows = source(
-        where.path,
-        domain,
-        where.person,
-        where.rows_per_person,
-        where.neighbours,
-        where.name,
-        where.version,
-    )
+    rows = spec.source.opened(domain)
     needs = [(question.title, question.needs(domain)) for question in spec.questions]
     return rows, needs
 

@@ -287,9 +287,7 @@ def _asked(settings: WindowSettings) -> tuple[Plan, Domain, Unit]:
     """The questions, and their domain and unit: of the plan, or of a histogram of --cells."""
     if settings.plan is not None:
         spec = read_plan(settings.plan)
-        where = spec.source
-        unit = Unit(where.rows_per_person, where.neighbours, where.person)
-        return spec.plan(), domain_of(spec), unit
+        return spec.plan(), domain_of(spec), spec.source.unit
     if settings.cells < 2:
         raise UsageError(
             f"--cells {settings.cells}", "a histogram has at least 2 cells", "Write --cells 50"

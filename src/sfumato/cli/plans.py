@@ -49,7 +49,7 @@ def preview(plan: Path, rows: int | None, as_json: bool) -> None:
     from sfumato.publishing.previewing import preview as previewed
 
     spec = read_plan(plan)
-    unit = Unit(spec.source.rows_per_person, spec.source.neighbours, spec.source.person)
+    unit = spec.source.unit
     previews = previewed(
         spec.plan(),
         domain=domain_of(spec),
@@ -114,21 +114,11 @@ def release(
 
 def _released(spec: PlanFile, ledger: Path, fresh: bool) -> tuple[list[Release], str]:
     """The answers, and what remains of the account afterwards."""
-    from sfumato.data import source
     from sfumato.ledger import written
     from sfumato.publishing.publisher import Publisher
 
-    where = spec.source
     budget = spec.budget
-    rows = source(
-        where.path,
-        domain_of(spec),
-        where.person,
-        where.rows_per_person,
-        where.neighbours,
-        where.name,
-        where.version,
-    )
+    rows = spec.source.opened(domain_of(spec))
     # An account is bound to its person column for good, so that a misspelt column has to be found
     # before the account is opened.
     rows.require(spec.plan().needs(rows.domain))

@@ -32,14 +32,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
 from sfumato.data.external_partitions import PARTITION_BITS
 from sfumato.data.limiting import PersonRows, RowLimits
 from sfumato.data.person_records import PersonRecords, person_numbers
-from sfumato.data.persons import normalized_ids
+from sfumato.data.persons import PersonIds
 from sfumato.lattice import DROPPED
 from sfumato.privacy.limits import Limits
 from sfumato.random import bits
@@ -165,26 +164,24 @@ class Bounder(PersonRecords[list[list[Array]]]):
         self._rows_per_person = rows_per_person
         self._cell_fields: list[list[str]] = []  # of each lattice
 
-    def add(self, persons: pa.Array, cells: list[list[Array]]) -> None:
+    def add(self, persons: PersonIds, cells: list[list[Array]]) -> None:
         """Take a batch.
 
         Parameters
         ----------
-        persons : pyarrow.Array of shape (rows,)
-            The column of the persons' ids.
+        persons : PersonIds
         cells : list of lists of int ndarray of shape (rows,)
             The packed cells on each lattice (see ``packing``).
         """
         # Every row draws, whether or not it counts: so row i of the table has word i.
         priorities = self._priorities.take(len(persons))
-        ids = normalized_ids(persons)
         needed = np.logical_or.reduce([packed[0] != DROPPED for packed in cells])
-        if ids.null_count:
-            needed &= ids.is_valid().to_numpy(zero_copy_only=False)
+        if (has_person := persons.has_person) is not None:
+            needed &= has_person
         if not needed.any():
             return
         if not needed.all():
-            ids = ids.filter(pa.array(needed))
+            persons = persons.kept(needed)
             priorities = priorities[needed]
             cells = [[integers[needed] for integers in packed] for packed in cells]
         self._cell_fields = [
@@ -193,7 +190,7 @@ class Bounder(PersonRecords[list[list[Array]]]):
         fields = {"priority": priorities}
         for names, packed in zip(self._cell_fields, cells, strict=True):
             fields |= zip(names, packed, strict=True)
-        self._add(ids, fields)
+        self._add(persons, fields)
 
     def bounded(self) -> Iterator[list[list[Array]]]:
         """Give the packed cells of the rows that each lattice keeps, partition by partition.
@@ -251,23 +248,21 @@ class CellBounder(PersonRecords[list[Array]]):
         self._limited_fields: list[str] = []
         self._counted_fields: list[str] = []
 
-    def add(self, persons: pa.Array, limited: list[Array], counted: list[Array]) -> None:
+    def add(self, persons: PersonIds, limited: list[Array], counted: list[Array]) -> None:
         """Take a batch.
 
         Parameters
         ----------
-        persons : pyarrow.Array of shape (rows,)
-            The column of the persons' ids.
+        persons : PersonIds
         limited : list of int ndarray of shape (rows,)
             The packed cells that the limits are about. DROPPED in the first drops the row.
         counted : list of int ndarray of shape (rows,)
             What is given back of each row that is kept. DROPPED in the first drops the row.
         """
         priorities = self._priorities.take(len(persons))
-        ids = normalized_ids(persons)
         needed = (limited[0] != DROPPED) & (counted[0] != DROPPED)
-        if ids.null_count:
-            needed &= ids.is_valid().to_numpy(zero_copy_only=False)
+        if (has_person := persons.has_person) is not None:
+            needed &= has_person
         if not needed.any():
             return
         fields = {"priority": priorities}
@@ -279,9 +274,9 @@ class CellBounder(PersonRecords[list[Array]]):
             self._limited_fields = [f"l{i}" for i in range(len(limited))]
             fields |= zip(self._limited_fields, limited, strict=True)
         if not needed.all():
-            ids = ids.filter(pa.array(needed))
+            persons = persons.kept(needed)
             fields = {name: column[needed] for name, column in fields.items()}
-        self._add(ids, fields)
+        self._add(persons, fields)
 
     def bounded(self) -> Iterator[list[Array]]:
         """Give what is counted of the rows that are kept, partition by partition.

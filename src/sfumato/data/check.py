@@ -10,7 +10,7 @@ exactly; beyond, their counts are lower bounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,12 +20,18 @@ import pyarrow as pa
 from sfumato.answers.counts import Needs
 from sfumato.arrays import Array
 from sfumato.data.axis_losses import AxisLosses, losses_of
-from sfumato.data.bounding import Bounder, fresh_key
 from sfumato.data.column_types import of_known_types
 from sfumato.data.findings import Check, QuestionCheck
 from sfumato.data.guard import guarded, guarded_batches
-from sfumato.data.persons import normalized_ids
+from sfumato.data.person_losses import (
+    CellPersonCounter,
+    PersonCounter,
+    PersonLosses,
+    limits_on_cells,
+)
+from sfumato.data.persons import person_ids
 from sfumato.data.reader import Losses, Progress, RowReader, with_rows
+from sfumato.data.scan import RowLocator
 from sfumato.domain import grid_axis
 from sfumato.errors import DataError, without_frames
 from sfumato.lattice import DROPPED, Lattice, LatticeAxis
@@ -103,9 +109,16 @@ class _TablePass:
         self._rows = 0
         self._without_person = 0
         self._counted = [0] * len(asked)
-        self._persons: _PersonCounter | None = None
-        if source.unit.person is not None:
-            self._persons = _PersonCounter(source.unit.rows_per_person, len(asked))
+        self._persons: PersonCounter | None = None
+        self._by_cell: dict[int, CellPersonCounter] = {}
+        unit = source.unit
+        if unit.person is not None:
+            self._persons = PersonCounter(unit.rows_per_person, len(asked))
+            for question, needs in enumerate(self._needs):
+                if (within := limits_on_cells(needs, unit)) is not None:
+                    self._by_cell[question] = CellPersonCounter(needs, within)
+        limited = [axis for each in self._by_cell for axis in self._needs[each].columns]
+        self._locator = RowLocator(limited)
 
     def read(self, progress: Progress | None) -> None:
         """Read all rows."""
@@ -132,15 +145,19 @@ class _TablePass:
             self._counted[question] += int(counted.sum())
 
     def _add_persons(
-        self, persons: _PersonCounter, batch: pa.RecordBatch, counts: list[Array]
+        self, persons: PersonCounter, batch: pa.RecordBatch, counts: list[Array]
     ) -> list[Array]:
         """Count the persons of a batch; rows without a person count for no question."""
-        ids = batch[self._source.unit.person]
-        has_person = normalized_ids(ids).is_valid().to_numpy(zero_copy_only=False)
+        ids = person_ids(batch, self._source.unit.person_columns)
+        has_person = np.ones(len(batch), bool) if ids.has_person is None else ids.has_person
         self._without_person += int((~has_person).sum())
         counts = [counted & has_person for counted in counts]
         # One cell is enough: only whether a row counts matters, not where.
         persons.add(ids, [[np.where(counted, 0, DROPPED).astype(np.int32)] for counted in counts])
+        if self._by_cell:
+            cells = self._locator.cells(batch)
+            for counter in self._by_cell.values():
+                counter.add_cells(ids, cells)
         return counts
 
     def result(self, hints: tuple[str, ...]) -> Check:
@@ -171,50 +188,33 @@ class _TablePass:
                 QuestionCheck(title, counted=self._counted[question], dropped=dropped[question])
                 for question, title in enumerate(self._titles)
             ]
-        checks = []
-        for question, (kept, persons, beyond) in enumerate(self._persons.per_question()):
-            checks.append(
-                QuestionCheck(
-                    self._titles[question],
-                    counted=kept,
-                    dropped=dropped[question],
-                    beyond_limit=self._counted[question] - kept,
-                    persons=persons,
-                    persons_beyond_limit=beyond,
-                )
+        return [
+            QuestionCheck(
+                self._titles[question],
+                counted=losses.kept,
+                dropped=dropped[question],
+                beyond_limit=self._counted[question] - losses.kept,
+                persons=losses.persons,
+                persons_beyond_limit=losses.beyond,
+                limits=losses.limits,
             )
-        return checks
+            for question, losses in enumerate(self._person_losses(self._persons))
+        ]
+
+    def _person_losses(self, persons: PersonCounter) -> Iterator[PersonLosses]:
+        """What persons lose, question by question."""
+        for question, losses in enumerate(persons.per_question()):
+            if question in self._by_cell:
+                yield self._by_cell[question].losses()
+            elif self._needs[question].counted == "rows of each person":
+                # These rows are counted before any limit.
+                yield losses._replace(kept=self._counted[question], beyond=0)
+            else:
+                yield losses
 
     def close(self) -> None:
         """Free memory and disk."""
         if self._persons is not None:
             self._persons.close()
-
-
-class _PersonCounter(Bounder):
-    """Counts persons instead of keeping their rows.
-
-    A person's rows may be reduced to one more than the limit: this still shows who has more.
-    """
-
-    def __init__(self, limit: int, n_questions: int) -> None:
-        super().__init__(fresh_key(), limit + 1)
-        self._most = limit
-        self._totals = np.zeros((n_questions, 3), np.int64)
-
-    def per_question(self) -> list[list[int]]:
-        """The rows kept, the persons, and the persons with more rows than the limit."""
-        for _ in self.bounded():
-            pass
-        totals: list[list[int]] = self._totals.tolist()
-        return totals
-
-    def _finished(self, records: Array, splits: int) -> list[list[Array]]:
-        """Count the persons of one partition; no cell is wanted."""
-        order, persons = self._ranked(records, splits)
-        for question, fields in enumerate(self._cell_fields):
-            counts = records[fields[0]][order] != DROPPED
-            n_rows = np.bincount(persons[counts])
-            kept = np.minimum(n_rows, self._most).sum()
-            self._totals[question] += kept, (n_rows > 0).sum(), (n_rows > self._most).sum()
-        return []
+        for counter in self._by_cell.values():
+            counter.close()

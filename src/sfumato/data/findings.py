@@ -82,6 +82,8 @@ class QuestionCheck(msgspec.Struct, frozen=True):
         Persons with a row that could be counted; None without a person column.
     persons_beyond_limit : int
         How many of them have more rows than the limit.
+    limits : str
+        The limits by cell that the question counts under, in words; empty without any.
     """
 
     title: str
@@ -90,6 +92,7 @@ class QuestionCheck(msgspec.Struct, frozen=True):
     beyond_limit: int = 0
     persons: int | None = None
     persons_beyond_limit: int = 0
+    limits: str = ""
 
 
 class Check(msgspec.Struct, frozen=True, repr_omit_defaults=True):
@@ -220,8 +223,11 @@ def _question(question: QuestionCheck, check: Check) -> Iterator[str]:
     if question.dropped:
         yield f"  {question.dropped:,} are dropped: a missing or unlisted value, or no person"
     if question.persons is not None:
+        limit = f"limit of {check.limit:,} a person"
+        if question.limits:
+            limit = f"limits of a person ({question.limits})"
         yield (
-            f"  {question.beyond_limit:,} are beyond the limit of {check.limit:,} a person: "
+            f"  {question.beyond_limit:,} are beyond the {limit}: "
             f"{question.persons_beyond_limit:,} of {question.persons:,} persons have more"
         )
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from sfumato.arrays import Array
 from sfumato.data.external_partitions import (
@@ -21,7 +20,7 @@ from sfumato.data.external_partitions import (
     ExternalPartitions,
     memory_limit,
 )
-from sfumato.data.persons import PersonTokens, normalized_ids
+from sfumato.data.persons import PersonIds, PersonTokens
 
 MOST_SPLITS = 8
 """A partition that is still too large after so many splits holds rows that are all kept."""
@@ -60,12 +59,12 @@ class PersonRecords(ABC, Generic[T]):
         """Free memory and disk, whatever happened."""
         self._partitions.close()
 
-    def _add(self, ids: pa.Array, fields: Mapping[str, Array]) -> None:
-        """Take records; ``ids`` come from ``normalized_ids``, without nulls."""
-        tokens = self._tokens.of(ids)
+    def _add(self, persons: PersonIds, fields: Mapping[str, Array]) -> None:
+        """Take records of rows all of which have a person."""
+        tokens = self._tokens.of_persons(persons)
         self._token_fields = [f"p{i}" for i in range(len(tokens))]
         columns = {**dict(zip(self._token_fields, tokens, strict=True)), **fields}
-        records = np.empty(len(ids), [(name, column.dtype) for name, column in columns.items()])
+        records = np.empty(len(persons), [(name, column.dtype) for name, column in columns.items()])
         for name, column in columns.items():
             records[name] = column
         self._partitions.add(_partition(records["p0"], 0), records)
@@ -104,15 +103,6 @@ class PersonRecords(ABC, Generic[T]):
     def _token_words(self, records: Array) -> list[Array]:
         """The words of the records' tokens: uint64 ndarrays of shape (records,)."""
         return [np.ascontiguousarray(records[field]) for field in self._token_fields]
-
-
-def with_person(persons: pa.Array) -> tuple[pa.Array, Array]:
-    """Give the ids of the rows that have a person, and which rows these are."""
-    ids = normalized_ids(persons)
-    if not ids.null_count:
-        return ids, np.ones(len(ids), bool)
-    has_person = ids.is_valid()
-    return ids.filter(has_person), has_person.to_numpy(zero_copy_only=False)
 
 
 def person_numbers(tokens: list[Array]) -> Array:

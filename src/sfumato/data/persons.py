@@ -18,6 +18,9 @@ and each of them could change 2 r rows: the probability of this is a delta.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +28,7 @@ import pyarrow.types as pt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.arrays import Array
-from sfumato.data.columns import decoded
+from sfumato.data.columns import decoded, numbers
 
 _BLOCK = 16  # bytes of an AES block
 
@@ -49,6 +52,57 @@ def normalized_ids(column: pa.Array) -> pa.Array:
     if pt.is_null(ids.type) or pt.is_boolean(ids.type):
         return ids.cast(pa.int8())
     return ids
+
+
+class PersonIds(NamedTuple):
+    """Whose each row is.
+
+    Attributes
+    ----------
+    ids : pyarrow.Array of shape (rows,)
+        From ``normalized_ids``; null where the row has no person.
+    periods : int64 ndarray of shape (rows,), or None
+        Days since 1970-01-01, where a day is part of the person.
+    """
+
+    ids: pa.Array
+    periods: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def has_person(self) -> Array | None:
+        """Which rows have a person: bool ndarray of shape (rows,); None where all have."""
+        if not self.ids.null_count:
+            return None
+        return np.asarray(self.ids.is_valid().to_numpy(zero_copy_only=False))
+
+    def kept(self, which: Array) -> PersonIds:
+        """The rows for which a bool ndarray holds."""
+        periods = None if self.periods is None else self.periods[which]
+        return PersonIds(self.ids.filter(pa.array(which)), periods)
+
+
+def person_ids(chunk: pa.RecordBatch, columns: Sequence[str]) -> PersonIds:
+    """Read whose each row of a chunk is.
+
+    Parameters
+    ----------
+    chunk : pyarrow.RecordBatch
+    columns : sequence of str
+        The column of the person, and that of the day that is part of the person, if there is one.
+        Without a day, a row has no person.
+    """
+    ids = normalized_ids(chunk[columns[0]])
+    if len(columns) == 1:
+        return PersonIds(ids)
+    days = numbers(chunk[columns[1]], "day")
+    missing = np.isnan(days)
+    if missing.any():
+        ids = pc.if_else(pa.array(~missing), ids, pa.nulls(len(ids), ids.type))
+        days = np.where(missing, 0, days)
+    return PersonIds(ids, days.astype(np.int64))
 
 
 class PersonTokens:
@@ -78,6 +132,22 @@ class PersonTokens:
         """
         integers = _as_integers(ids)
         return self._macs(ids) if integers is None else [self._mixed(integers)]
+
+    def of_persons(self, persons: PersonIds) -> list[Array]:
+        """The same for persons whose ids are not null, of which a day may be a part.
+
+        With a day, a token is the CBC-MAC of the person's token and the day: two words. All
+        messages of a table are equally long.
+        """
+        words = self.of(persons.ids)
+        if persons.periods is None:
+            return words
+        state = np.zeros((len(persons), 2), np.uint64)
+        for block in (words, [persons.periods.view(np.uint64)]):
+            for column, word in enumerate(block):
+                state[:, column] ^= word
+            state = self._encrypt(state)
+        return [np.ascontiguousarray(state[:, 0]), np.ascontiguousarray(state[:, 1])]
 
     def _mixed(self, words: Array) -> Array:
         """Apply a bijection of the 64-bit words: each of its steps can be undone."""

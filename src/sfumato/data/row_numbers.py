@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 
 from sfumato.arrays import Array
-from sfumato.data.person_records import PersonRecords, person_numbers, with_person
+from sfumato.data.person_records import PersonRecords, person_numbers
+from sfumato.data.persons import PersonIds
 
 _ROWS = "rows"
 
@@ -28,11 +28,12 @@ class RowNumbers(PersonRecords[Array]):
     A record has 8 bytes for the person (16 for text), and 8 for a number of rows.
     """
 
-    def add(self, persons: pa.Array) -> None:
-        """Take a batch: the column of the persons' ids. Rows without a person are dropped."""
-        ids, _ = with_person(persons)
-        if len(ids):
-            self._add(ids, {_ROWS: np.ones(len(ids), np.int64)})
+    def add(self, persons: PersonIds) -> None:
+        """Take a batch. Rows without a person are dropped."""
+        if (has_person := persons.has_person) is not None:
+            persons = persons.kept(has_person)
+        if len(persons):
+            self._add(persons, {_ROWS: np.ones(len(persons), np.int64)})
 
     def of_persons(self) -> Iterator[Array]:
         """Give how many rows each person has, partition by partition: int64 ndarrays.

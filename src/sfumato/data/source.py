@@ -11,29 +11,35 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from sfumato.data.guard import guarded
-from sfumato.data.reader import Column, CountingReader, Progress, Reader, RowReader
+from sfumato.data.reader import Column, CountingReader, Reader, RowReader
 from sfumato.domain import Axis, Domain
 from sfumato.errors import DataError, UsageError, nearest
-from sfumato.lattice import Lattice
-from sfumato.privacy.unit import Neighbours, Unit
+from sfumato.lattice import GridAxis, Lattice
+from sfumato.privacy.limits import limits_of
+from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.times import iso_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sfumato.answers.counts import Needs
-    from sfumato.cube import Cube
 
 
 def source(
     data: object,
     domain: Domain | Mapping[str, Axis],
-    person: str | None = None,
-    rows_per_person: int = 1,
+    person: str | Sequence[str] | None = None,
+    rows_per_person: int | None = None,
     neighbours: Neighbours = "add-remove",
     name: str | None = None,
     version: str | int | dt.date | None = None,
+    *,
+    rows_per_cell: int | None = None,
+    cells_per_person: int | None = None,
+    norm_per_person: int | None = None,
 ) -> Source:
     """Declare a table: where its rows are, which axes are public, and who is protected.
 
@@ -53,12 +59,15 @@ def source(
           ``sfumato.data.registry``).
     domain : Domain or dict
         The public axes. The table may have more columns.
-    person : str or None
+    person : str, list of two str, or None
         The column that names the person: text, numbers, booleans, dates or times. A person's rows
-        beyond ``rows_per_person`` are dropped at random. None: each row is one person; or, with
-        ``rows_per_person`` above 1, you state that nobody has more rows.
-    rows_per_person : int
-        The contribution bound, 1 to 10^15.
+        beyond the limits are dropped at random. Two columns, such as ``["rider", "day"]``: the person, and a column of
+        dates that is part of the person. Then what is protected is one rider in one day, and a
+        rider with rows on k days is protected with k times the loss. None: each row is one person;
+        or, with ``rows_per_person`` above 1, you state that nobody has more rows.
+    rows_per_person : int or None
+        The contribution bound, 1 to 10^15: how many rows of a person are counted. None: 1, or what
+        the limits below allow.
     neighbours : {"add-remove", "replace"}
         How two tables differ that the guarantee compares: one person is added or removed, or one
         person is replaced by another.
@@ -70,6 +79,18 @@ def source(
         a new question, which is charged and counted again. A table in memory with a name needs a
         new version whenever its rows change: otherwise the name stands for the rows that were
         counted first.
+    rows_per_cell : int or None
+        How many rows of a person are counted in any one cell of a table.
+    cells_per_person : int or None
+        In how many cells of a table a person is counted.
+    norm_per_person : int or None
+        The L2 norm of a person's counts in a table: the root of the sum over cells of squared
+        numbers of rows. Under zCDP the noise follows this norm, so that a person whose rows spread
+        over many cells can have many more rows counted than under a limit on rows.
+
+    These three hold on the cells of the table that is asked for, and on no coarser ones. So
+    questions that count on several lattices, such as partitions and quantiles, are refused under
+    them.
 
     Returns
     -------
@@ -81,9 +102,10 @@ def source(
     UsageError
         If the domain, the unit or the kind of table is wrong.
 
-    Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows.
+    Guarantee: on each lattice counted, one person changes at most ``rows_per_person`` rows, and no
+    more than the limits by cell allow.
     Holds because: each person keeps a random choice of rows that depends on no one else's rows; the
-    proof is in ``data/bounding.py``.
+    proofs are in ``data/bounding.py`` and ``data/limiting.py``.
     Not covered: a person with several ids; without ``person``, the custodian's own statement; a
     lazy frame or a relation that gives other rows, or another order, in a second scan.
 
@@ -102,16 +124,23 @@ def source(
             "Write Domain(age=Interval(0, 121, step=1))",
         )
     domain = domain if isinstance(domain, Domain) else Domain(domain)
-    if person == "" or not isinstance(person, str | None):
-        raise UsageError(
-            f"person = {type(person).__name__}",
-            "it must be a text that is not empty",
-            "Give a name, or leave it out",
-        )
+    _check_person(person)
     name = _public_text("name", name)
     version = _public_text("version", _version_text(version))
-    unit = Unit(rows_per_person, neighbours, person)
-    return Source(open_reader(data, tuple(domain), person), domain, unit, name, version, data)
+    limits = limits_of(rows_per_cell, cells_per_person, norm_per_person)
+    unit = unit_within(rows_per_person, neighbours, person, limits)
+    reader = open_reader(data, tuple(domain), unit.person)
+    return Source(reader, domain, unit, name, version, data)
+
+
+def _check_person(person: object) -> None:
+    columns = list(person) if isinstance(person, list | tuple) else [person]
+    if person is not None and not all(isinstance(each, str) and each for each in columns):
+        raise UsageError(
+            f"person = {type(person).__name__}",
+            "it must be a text that is not empty, or a list of two",
+            "Give a name, or leave it out",
+        )
 
 
 def _version_text(version: object) -> object:
@@ -216,10 +245,12 @@ class Source:
         """
         from sfumato.data.external_partitions import memory_limit
 
-        asked = [_as_need(need) for need in needs]
+        asked = [as_need(need) for need in needs]
         columns = self._columns(asked)
         parts = guarded(self._reader.name, self._reader.parts)
         schemas = [self._fitting_schema(part, columns) for part in parts]
+        for part, schema in zip(parts, schemas, strict=True):
+            self._check_period(part, schema)
         if (person := self.unit.person) is not None:
             memory_limit()  # a bad limit is refused now, and not after the charge
             self._check_ids([schema.field(person).type for schema in schemas])
@@ -292,6 +323,7 @@ class Source:
                 )
         if self.unit.person is not None:
             columns.setdefault(self.unit.person, None)
+            self._add_period(columns)
         elif any(need.counted != "rows" for need in needs):
             raise UsageError(
                 "counting persons",
@@ -299,6 +331,36 @@ class Source:
                 'Give the source person="rider", the column that names the person',
             )
         return columns
+
+    def _add_period(self, columns: dict[str, Column]) -> None:
+        """Have the column of the period read as dates."""
+        period = self.unit.period
+        if period is msgspec.UNSET:
+            return
+        column = columns.setdefault(period, _dates(period))
+        if column is None or not column.has_edges or column.scale.kind != "date":
+            raise UsageError(
+                f"person = [{self.unit.person!r}, {period!r}]",
+                "the second column is a period, and the domain declares it as no dates",
+                "Declare it as an Interval of dates, or leave it out of the domain",
+            )
+
+    def _check_period(self, table: Reader, schema: pa.Schema) -> None:
+        """Refuse a period that is no date; a file of text is read as if it were."""
+        import pyarrow.types as pt
+
+        from sfumato.data.column_types import plain_type, type_name
+
+        period = self.unit.period
+        if period is msgspec.UNSET or not table.has_schema:
+            return
+        type_ = plain_type(schema.field(period).type)
+        if not (pt.is_date(type_) or pt.is_null(type_)):
+            raise DataError(
+                f"{table.name}, column {period!r}",
+                f"it is of type {type_name(type_)}, and a period is a date",
+                "Convert the column to dates",
+            )
 
     def __repr__(self) -> str:
         return f"<Source {self.title}: {', '.join(self.domain)}; {self.unit}>"
@@ -311,10 +373,11 @@ class Source:
                 "Write the table to a file, and pickle a source of that",
             )
         unit = self.unit
-        return source, (
+        limits = {} if unit.limits is msgspec.UNSET else msgspec.structs.asdict(unit.limits)
+        return partial(source, **limits), (
             self._data,
             self.domain,
-            unit.person,
+            unit.person_columns or None,
             unit.rows_per_person,
             unit.neighbours,
             self.name,
@@ -322,85 +385,11 @@ class Source:
         )
 
 
-def count(
-    source: Source,
-    needs: Sequence[Needs | Lattice],
-    progress: Progress | None = None,
-    *,
-    key: bytes | None = None,
-) -> list[Cube]:
-    """Count what is needed, in one scan of the columns: one cube for each need, in order.
-
-    The counts are true, and none of them may be published. Only a publisher that has charged for
-    them should call this.
-
-    Values outside the bounds are clamped. A row without a person, or with a missing value in a
-    column of a lattice, is dropped for that lattice. Labels that are not listed go to ``other``, or
-    their rows are dropped. All of this happens silently.
-
-    Parameters
-    ----------
-    source : Source
-    needs : sequence of Needs or Lattice
-        What is to be counted in the cells of each lattice. A lattice alone stands for the rows in
-        its cells.
-    progress : callable or None
-        Called after each chunk with the rows done, and all rows or None. These are private facts,
-        for the custodian's screen only.
-    key : bytes of length 32 or None
-        The secret that chooses which rows a person keeps; None draws a fresh one. In two scans of
-        one table with the same key, each person keeps the same rows.
-
-    Returns
-    -------
-    list of Cube
-
-    Raises
-    ------
-    DataError
-        As ``Source.require``; or if the file turns out to be damaged further on.
-    """
-    from sfumato.data.bounding import fresh_key
-    from sfumato.data.scan import scan
-
-    asked = [_as_need(need) for need in needs]
-    source.require(asked)
-    if not asked:
-        return []
-    reader = source._reader
-    key = key or fresh_key()
-    if isinstance(reader, CountingReader):
-        return _by_engine(reader, asked, source.unit, key, progress)
-    return scan(reader, source._columns(asked), asked, source.unit, key, progress)
-
-
-def _as_need(need: Needs | Lattice) -> Needs:
+def as_need(need: Needs | Lattice) -> Needs:
     """What is to be counted on a lattice alone: rows."""
     from sfumato.answers.counts import Needs
 
     return Needs(need, need.size) if isinstance(need, Lattice) else need
-
-
-def _by_engine(
-    reader: CountingReader,
-    needs: Sequence[Needs],
-    unit: Unit,
-    key: bytes,
-    progress: Progress | None,
-) -> list[Cube]:
-    """Let the engine count, and check that it counted on the lattices asked for."""
-
-    def counted() -> list[Cube]:
-        cubes = reader.count(needs, unit, key, progress)
-        if [cube.lattice for cube in cubes] != [need.lattice for need in needs]:
-            raise DataError(
-                reader.name,
-                "its engine counted other cells than were asked for",
-                "Report it to the author of its reader",
-            )
-        return cubes
-
-    return guarded(reader.name, counted)
 
 
 @contextmanager
@@ -413,6 +402,11 @@ def snapshot(source: Source) -> Iterator[None]:
     with ExitStack() as held:
         guarded(source._reader.name, lambda: held.enter_context(source._reader.snapshot()))
         yield
+
+
+def _dates(name: str) -> GridAxis:
+    """An axis of all dates that Python knows, by which readers read a column as dates."""
+    return GridAxis(name, -719_162.0, 2_932_897.0, 1, "day")
 
 
 def _type_names(types: Sequence[pa.DataType]) -> str:

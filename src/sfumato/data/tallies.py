@@ -19,6 +19,7 @@ from sfumato.cube import Cube
 from sfumato.data.bounding import Bounder, CellBounder
 from sfumato.data.cell_counts import CellCounts, empty_counts
 from sfumato.data.packing import Packing
+from sfumato.data.persons import person_ids
 from sfumato.data.row_form import Cells, RowForm
 from sfumato.data.row_numbers import RowNumbers
 from sfumato.lattice import EdgesAxis, GridAxis
@@ -96,12 +97,12 @@ class BoundedRows(_Counted):
 
     def __init__(self, needs: Mapping[int, Needs], unit: Unit, key: bytes) -> None:
         super().__init__(needs)
-        self._person = unit.person
+        self._columns = unit.person_columns
         self._bounder = Bounder(key, unit.rows_per_person)
 
     def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
         """Remember a chunk."""
-        self._bounder.add(chunk[self._person], self._narrowed(cells))
+        self._bounder.add(person_ids(chunk, self._columns), self._narrowed(cells))
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
@@ -119,7 +120,7 @@ class RowsWithinCells(_Counted):
     def __init__(self, index: int, need: Needs, unit: Unit, key: bytes) -> None:
         super().__init__({index: need})
         assert unit.limits is not msgspec.UNSET
-        self._person = unit.person
+        self._columns = unit.person_columns
         self._limited = None if need.cells is None else Packing(need.cells)
         self._bounder = CellBounder(key, unit.rows_per_person, unit.limits)
 
@@ -131,7 +132,7 @@ class RowsWithinCells(_Counted):
         if self._limited is not None:
             packed = self._limited.pack([cells[axis] for axis in self._limited.lattice.axes])
             limited = self._limited.narrowed(packed)
-        self._bounder.add(chunk[self._person], limited, counted)
+        self._bounder.add(person_ids(chunk, self._columns), limited, counted)
         return []
 
     def remaining(self) -> Iterator[PackedRows]:
@@ -150,12 +151,12 @@ class RowsOfEachPerson(_Counted):
         super().__init__(needs)
         axes = {need.lattice.axes[0] for need in needs.values()}
         self._axes = [axis for axis in axes if isinstance(axis, GridAxis | EdgesAxis)]
-        self._person = unit.person
+        self._columns = unit.person_columns
         self._numbers = RowNumbers(key)
 
     def take(self, chunk: pa.RecordBatch, cells: Cells) -> PackedRows:
         """Remember a chunk."""
-        self._numbers.add(chunk[self._person])
+        self._numbers.add(person_ids(chunk, self._columns))
         return []
 
     def remaining(self) -> Iterator[PackedRows]:

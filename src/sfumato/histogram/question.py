@@ -123,6 +123,7 @@ class Histogram(
     rows: int | None = None
     count: CountedThings = "rows"
 
+    limits_by_cell: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof(
         sensitivity="L1 = rows_per_person (twice that under replace); L2 the same, or sqrt 2 "
         "times under replace.",
@@ -172,6 +173,13 @@ class Histogram(
         if self.count == "persons" and self.records is not None:
             obstacle = "bins of equal size are chosen by numbers of rows"
             raise UsageError("records with count = 'persons'", obstacle, "Give bins or a width")
+
+    def require_unit(self, unit: Unit) -> None:
+        """Refuse limits by cell for ``records``, which counts on several lattices."""
+        if unit.by_cell and self.records is not None:
+            obstacle = "these hold on the cells of one table, and its bins are cut on finer ones"
+            remedy = "Give bins or a width, or the source rows_per_person alone"
+            raise UsageError(f"{self.title} with records, under limits by cell", obstacle, remedy)
 
     def needs(self, domain: Domain) -> Needs:
         """The lattice of its bins. With ``records``, the lattice on which the edges are chosen.

@@ -166,8 +166,9 @@ def counted_rows(unit: Unit) -> str:
         )
     elif unit.person is not None:
         rows = "1 row is" if unit.rows_per_person == 1 else f"{unit.rows_per_person:,} rows are"
+        within = "" if unit.limits is msgspec.UNSET else f" ({', '.join(unit.limits.in_words())})"
         limit = (
-            f"Of each {printable(unit.person)} at most {rows} counted, chosen at random, "
+            f"Of each {unit.who} at most {rows} counted{within}, chosen at random, "
             "and any further ones are not. "
         )
     whose = "" if unit.person is None else f"without a {printable(unit.person)} or "
@@ -200,6 +201,11 @@ def assumptions_of(unit: Unit) -> tuple[str, ...]:
     """What every central release assumes."""
     if unit.person is not None:
         whose = f"The column {printable(unit.person)} names the person behind each row."
+        if unit.period is not msgspec.UNSET:
+            whose += (
+                f" Only one {printable(unit.period)} of a person is hidden: whoever has rows in k "
+                "of them is protected with k times the loss."
+            )
     elif unit.rows_per_person == 1:
         whose = "Each row is one person; whoever has several rows is protected row by row only."
     else:

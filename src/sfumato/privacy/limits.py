@@ -113,6 +113,15 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         return phrases
 
 
+def limits_of(
+    rows_per_cell: int | None, cells_per_person: int | None, norm_per_person: int | None
+) -> Limits | None:
+    """The limits by cell that are given; None if none is."""
+    if rows_per_cell is None and cells_per_person is None and norm_per_person is None:
+        return None
+    return Limits(rows_per_cell, cells_per_person, norm_per_person)
+
+
 def merged(rows: int | None, limits: Limits | None) -> int:
     """How many rows of a person are counted in all, given both kinds of limit.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
 import msgspec
 
 from sfumato.errors import UsageError, printable, shown
-from sfumato.privacy.limits import MOST, Limits
+from sfumato.privacy.limits import MOST, Limits, merged
 
 Neighbours = Literal["add-remove", "replace"]
 MOST_ROWS = MOST
@@ -264,6 +265,47 @@ class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             who = f"any one {self.who} counted at most once in a cell, and in at most {self._cells}"
         change = "replaced by another" if self.neighbours == "replace" else "added or removed"
         return f"{who}, {change}"
+
+
+def unit_within(
+    rows_per_person: int | None,
+    neighbours: Neighbours,
+    person: str | Sequence[str] | None,
+    limits: Limits | None = None,
+) -> Unit:
+    """The unit of a table whose person's rows are kept within all of the given limits.
+
+    Parameters
+    ----------
+    rows_per_person : int or None
+        None: what the limits allow, or 1 without any.
+    neighbours : {"add-remove", "replace"}
+    person : str, sequence of str or None
+        The column that names the person; or that and the column of dates that is the period.
+    limits : Limits or None
+
+    Raises
+    ------
+    UsageError
+        If there are neither one nor two columns, nothing bounds the rows, or as ``Unit``.
+
+    >>> str(unit_within(None, "add-remove", ["rider", "day"], Limits(norm_per_person=2)))[:52]
+    'any one rider in one day contributing at most 4 rows'
+    """
+    columns = [person] if person is None or isinstance(person, str) else list(person)
+    if not 1 <= len(columns) <= 2 or len(set(columns)) < len(columns):
+        raise UsageError(
+            f"person = {shown(person)}",
+            "it is the column of the person, or that and a column of dates",
+            'Write person="rider" or person=["rider", "day"]',
+        )
+    unit = Unit(
+        merged(rows_per_person, limits),
+        neighbours,
+        columns[0],
+        msgspec.UNSET if limits is None else limits,
+    )
+    return unit if len(columns) == 1 else msgspec.structs.replace(unit, period=columns[1])
 
 
 def _named(column: str) -> str:

@@ -16,6 +16,7 @@ from sfumato.limits import require_plan
 from sfumato.numbers import GivenNumbers, fraction, positive
 from sfumato.privacy.allocation import share
 from sfumato.privacy.measures import CentralMeasure
+from sfumato.privacy.unit import Unit
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,6 +86,11 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         counted = sum(each.lattice.size * (1 + each.n_sums) for each in dense)
         require_plan(f"a plan of {len(self.questions)} questions", numbers, counted)
         return needs
+
+    def require_unit(self, unit: Unit) -> None:
+        """Refuse limits by cell that one of the questions could not keep."""
+        for question in self.questions:
+            question.require_unit(unit)
 
     @property
     def title(self) -> str:

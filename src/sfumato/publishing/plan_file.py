@@ -13,11 +13,13 @@ import msgspec
 from sfumato.answers import registry
 from sfumato.answers.codec import from_plain
 from sfumato.answers.question import AnyQuestion
+from sfumato.data import Source, source
 from sfumato.domain import Categories, Domain, Interval, Keys
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.numbers import Exactly
+from sfumato.privacy.limits import limits_of
 from sfumato.privacy.measures import CentralMeasure, measure_of
-from sfumato.privacy.unit import Neighbours
+from sfumato.privacy.unit import Neighbours, Unit, unit_within
 from sfumato.publishing.plan import Plan
 from sfumato.times import iso_text
 
@@ -34,15 +36,40 @@ EXAMPLE = "examples/flights.toml"
 class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[source]``: where the rows are, and whom each row belongs to.
 
-    A relative path starts at the folder of the plan.
+    A relative path starts at the folder of the plan. The other fields are parameters of
+    ``sf.source``.
     """
 
     path: str
-    person: str | None = None
-    rows_per_person: int = 1
+    person: str | tuple[str, ...] | None = None
+    rows_per_person: int | None = None
     neighbours: Neighbours = "add-remove"
     name: str | None = None
     version: str | int | None = None
+    rows_per_cell: int | None = None
+    cells_per_person: int | None = None
+    norm_per_person: int | None = None
+
+    @property
+    def unit(self) -> Unit:
+        """What one person can change."""
+        limits = limits_of(self.rows_per_cell, self.cells_per_person, self.norm_per_person)
+        return unit_within(self.rows_per_person, self.neighbours, self.person, limits)
+
+    def opened(self, domain: Domain) -> Source:
+        """The table, bounded for each person."""
+        return source(
+            self.path,
+            domain,
+            self.person,
+            self.rows_per_person,
+            self.neighbours,
+            self.name,
+            self.version,
+            rows_per_cell=self.rows_per_cell,
+            cells_per_person=self.cells_per_person,
+            norm_per_person=self.norm_per_person,
+        )
 
 
 class BudgetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -105,6 +105,7 @@ def preview(
     parts = plan.costs(cost)
     # What cannot be counted, answered and stored is refused here, as a release would refuse it.
     plan.needs(declared)
+    plan.require_unit(unit)
     found = [
         each.preview(declared, unit, part, rows)
         for each, part in zip(plan.questions, parts, strict=True)

@@ -28,6 +28,7 @@ from sfumato.numbers import Exactly
 from sfumato.privacy.measures import CentralMeasure, asked_cost
 from sfumato.publishing.account import PublisherAccount
 from sfumato.publishing.answering import Answering, PlannedRelease, read_stored
+from sfumato.publishing.arguments import check_fresh, check_key, check_progress, check_stream_unit
 from sfumato.publishing.left_out import LONGEST_NOTE
 from sfumato.publishing.opening import Opening, first_state, spec
 from sfumato.publishing.plan import Plan, as_plan
@@ -302,9 +303,9 @@ class Publisher:
                 "it is answered step by step",
                 'Write publisher.open(counter, epsilon="1", key="visits")',
             )
-        _check_key(key)
-        _check_fresh(fresh)
-        _check_progress(progress)
+        check_key(key)
+        check_fresh(fresh)
+        check_progress(progress)
         plan = _as_stored(as_plan(question))
         planned = self._planned(plan, asked_cost(epsilon=epsilon, delta=delta, rho=rho))
         # What the schema shows to be unreadable is refused before the charge.
@@ -367,7 +368,8 @@ class Publisher:
                 "only a Counter is opened",
                 "Ask other questions by release(...)",
             )
-        _check_key(key)
+        check_key(key)
+        check_stream_unit(self.source.unit)
         noise = current()
         cost = asked_cost(epsilon=epsilon, delta=delta, rho=rho)
         settled = counter.settle(self.source.domain, self.source.unit, cost)
@@ -406,6 +408,7 @@ class Publisher:
         What each question may spend, and is charged, is fixed here.
         """
         domain = self.source.domain
+        plan.require_unit(self.source.unit)
         costs = plan.costs(cost)
         # A question may need less than its part, such as one that needs no delta.
         used = [
@@ -488,30 +491,3 @@ def _seed(noise: Bits) -> str:
 
 def _fingerprint(what: object) -> str:
     return hashlib.sha256(to_bytes(what)).hexdigest()
-
-
-def _check_key(key: object) -> None:
-    if key is not None and (not isinstance(key, str) or not key):
-        raise UsageError(
-            f"key of type {type(key).__name__}",
-            "a key is a text that is not empty",
-            "Name the release, or leave the key out",
-        )
-
-
-def _check_fresh(fresh: object) -> None:
-    if not isinstance(fresh, bool):
-        raise UsageError(
-            "fresh",
-            "it is true or false",
-            "Write fresh=True to pay for a new draw, or leave it out",
-        )
-
-
-def _check_progress(progress: object) -> None:
-    if progress is not None and not callable(progress):
-        raise UsageError(
-            f"progress = {type(progress).__name__}",
-            "it cannot be called",
-            "Give a function of rows done and rows in all",
-        )

@@ -1,0 +1,46 @@
+"""Refuse wrong arguments of a publisher before anything else is done."""
+
+from __future__ import annotations
+
+from sfumato.errors import UsageError
+from sfumato.privacy.unit import Unit
+
+
+def check_key(key: object) -> None:
+    """Refuse a key that is no text."""
+    if key is not None and (not isinstance(key, str) or not key):
+        raise UsageError(
+            f"key of type {type(key).__name__}",
+            "a key is a text that is not empty",
+            "Name the release, or leave the key out",
+        )
+
+
+def check_stream_unit(unit: Unit) -> None:
+    """Refuse limits that a stream does not keep: it counts a person's rows in all its steps."""
+    if unit.by_cell or len(unit.person_columns) > 1:
+        raise UsageError(
+            "opening a Counter under limits by cell or a period",
+            "a stream keeps a limit on the rows of a person in all its steps alone",
+            "Give the source one person column and rows_per_person",
+        )
+
+
+def check_fresh(fresh: object) -> None:
+    """Refuse a flag that is neither true nor false."""
+    if not isinstance(fresh, bool):
+        raise UsageError(
+            "fresh",
+            "it is true or false",
+            "Write fresh=True to pay for a new draw, or leave it out",
+        )
+
+
+def check_progress(progress: object) -> None:
+    """Refuse what cannot be called."""
+    if progress is not None and not callable(progress):
+        raise UsageError(
+            f"progress = {type(progress).__name__}",
+            "it cannot be called",
+            "Give a function of rows done and rows in all",
+        )
