@@ -75,10 +75,19 @@ class RowLimits:
         self._rows_per_cell = limits.largest_cell(rows)
         self._cells_per_person = limits.cells_per_person
         self._norm = limits.norm_per_person
+        # Without rows to skip, those taken are a person's first ones.
+        self._skips = limits.cells_per_person is not None or limits.rows_per_cell is not None
         self._hash = KeyedHash(key)
 
     def kept(self, rows: PersonRows) -> Array:
         """Which rows are kept of all rows of some persons: int64 ndarray, ascending."""
+        if not self._skips:
+            # The same without the rows that would be sorted in vain.
+            first = np.flatnonzero(_positions(person_numbers(rows.tokens)) < self._rows)
+            return first[self._kept(rows.take(first))]
+        return self._kept(rows)
+
+    def _kept(self, rows: PersonRows) -> Array:
         indices, ranks = self._within_cells(rows)
         return indices[self._within_all(rows.take(indices), ranks)]
 
@@ -98,15 +107,34 @@ class RowLimits:
     def _within_all(self, rows: PersonRows, ranks: Array) -> Array:
         """Whether each row is within the norm and the number of rows: bool ndarray."""
         persons = person_numbers(rows.tokens)
-        starts = np.flatnonzero(np.diff(persons, prepend=-1))
-        positions = np.arange(len(persons)) - starts[persons]
-        is_kept: Array = positions < self._rows
+        is_kept: Array = _positions(persons) < self._rows
         if self._norm is not None and self._norm < _ALWAYS_WITHIN:
+            starts = np.flatnonzero(np.diff(persons, prepend=-1))
             # The row of rank m in its cell makes m^2 there to (m + 1)^2.
             squares = np.cumsum(2 * ranks + 1)
             before = np.concatenate([[0], squares[starts[1:] - 1]]) if len(starts) else starts
             is_kept &= squares - before[persons] <= self._norm**2
         return is_kept
+
+
+def _positions(persons: Array) -> Array:
+    """How many rows of the same person precede each row: int64 ndarray of shape (rows,)."""
+    starts = np.flatnonzero(np.diff(persons, prepend=-1))
+    return np.arange(len(persons)) - starts[persons]
+
+
+def _order_by_cell(persons: Array, cells: list[Array]) -> Array:
+    """Sort rows by person and cell, in their present order within a cell: int64 ndarray."""
+    n_rows = len(persons)
+    bits = [int(column.max(initial=0)).bit_length() for column in (persons, *cells)]
+    index_bits = n_rows.bit_length()
+    if len(cells) == 1 and sum(bits) + index_bits <= 63:
+        # Person, cell and index in one integer: sorting these is several times as fast.
+        keys = (persons << (bits[1] + index_bits)) | (cells[0].astype(np.int64) << index_bits)
+        keys |= np.arange(n_rows)
+        keys.sort()
+        return np.asarray(keys & ((1 << index_bits) - 1))
+    return np.lexsort([*cells[::-1], persons])
 
 
 class _ByCell:
@@ -115,13 +143,11 @@ class _ByCell:
     def __init__(self, rows: PersonRows) -> None:
         self._rows = rows
         self._persons = person_numbers(rows.tokens)
-        # Stable: within a cell of a person, rows stay in the order of their priorities.
-        self._order = np.lexsort([*rows.cells[::-1], self._persons])
-        sorted_columns = [self._persons, *rows.cells]
+        # Within a cell of a person, rows stay in the order of their priorities.
+        self._order = _order_by_cell(self._persons, rows.cells)
+        in_order = [column[self._order] for column in (self._persons, *rows.cells)]
         is_new = np.ones(len(self._order), bool)
-        is_new[1:] = np.logical_or.reduce(
-            [column[self._order][1:] != column[self._order][:-1] for column in sorted_columns]
-        )
+        is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in in_order])
         # Of each distinct pair of person and cell, where its rows begin in the order.
         self._starts = np.flatnonzero(is_new)
         self._pair_of_sorted = np.cumsum(is_new) - 1
@@ -137,17 +163,19 @@ class _ByCell:
         """Whether each row lies in one of the cells that its person is counted in: bool ndarray."""
         first_rows = self._order[self._starts]
         persons = self._persons[first_rows]
-        # Pairs are sorted by person: a pair is beyond the limit if the pair that stands so many
-        # earlier is of the same person.
-        if not (persons[most_cells:] == persons[:-most_cells]).any():
-            return np.ones(len(self._order), bool)
-        words = [word[first_rows] for word in (*self._rows.tokens, *self._rows.cells)]
-        hashes = keyed_hash.of(words)
-        by_hash = np.lexsort([hashes, persons])
         is_kept = np.ones(len(persons), bool)
-        is_kept[by_hash[most_cells:]] = (
-            persons[by_hash[most_cells:]] != persons[by_hash[:-most_cells]]
-        )
+        # Only where a person has more cells does the hash decide.
+        deciding = np.flatnonzero(np.bincount(persons)[persons] > most_cells)
+        rows = first_rows[deciding]
+        if len(rows):
+            words = [word[rows] for word in (*self._rows.tokens, *self._rows.cells)]
+            by_hash = np.lexsort([keyed_hash.of(words), persons[deciding]])
+            is_kept[deciding[by_hash]] = _positions_of_runs(persons[deciding]) < most_cells
         chosen = np.empty(len(self._order), bool)
         chosen[self._order] = is_kept[self._pair_of_sorted]
         return chosen
+
+
+def _positions_of_runs(numbers: Array) -> Array:
+    """How many equal numbers precede each one, of numbers that are sorted: int64 ndarray."""
+    return _positions(np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0))
