@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import combinations_with_replacement, product
+from itertools import product
+from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
-from sfumato.audit.runs import Mechanism, Published, Rows, count, published
+from sfumato.audit.runs import Mechanism, Pair, Published, Rows, count, published
 from sfumato.audit.subjects.subject import COSTS, RELATIONS, UNITS, Subject, less_noise, of
 from sfumato.cube import Cube
 from sfumato.data import count as data_count
@@ -18,6 +20,7 @@ from sfumato.domain import Domain, Interval, Keys
 from sfumato.histogram import Histogram
 from sfumato.lattice import MOST_KEYS
 from sfumato.mechanisms.thresholds import RULES, Rule, key_law
+from sfumato.privacy.limits import Limits
 from sfumato.privacy.measures import ApproxDP, CentralMeasure
 from sfumato.privacy.unit import Neighbours, Unit
 from sfumato.random.bits import Bits
@@ -68,52 +71,75 @@ def _keys(
     return Subject(name, unit, SELECTED, spending(1), pair=pair, runs=2000, weaker=spending)
 
 
-RIDES = Domain(x=Interval(0, 4, step=1))
-RIDDEN: Rows = ((0.0, 0.5), (0.0, 1.5), (0.0, 2.5), (0.0, 3.5))
-"""Rows of one person, each in a cell of its own: the person, and the value."""
+RIDES = Domain(x=Interval(0, 8, step=1))
 KEY = bytes(32)
+Ridden: TypeAlias = tuple[int, ...]
+"""How many rows a person has in each cell, from the first one on."""
+
+OTHERS: Rows = ((8.0, 0.5), (9.0, 2.5))
+"""Rows of two other persons: the person, and the value."""
 
 
 @cache
-def _counted_persons(rows: Rows, limit: int) -> Cube:
-    """Persons by cell, counted by the code that publishing uses."""
+def _counted_people(rows: Rows, unit: Unit, question: Histogram) -> Cube:
+    """People and their rows, counted by the code that publishing uses."""
     people = np.array(rows, float).reshape(len(rows), 2)
     table = pa.table({"rider": people[:, 0].astype(np.int64), "x": people[:, 1]})
-    rides = source(table, RIDES, person="rider", rows_per_person=limit)
-    return data_count(rides, [PERSONS.needs(RIDES)], key=KEY)[0]
+    limits = {} if unit.limits is msgspec.UNSET else msgspec.structs.asdict(unit.limits)
+    rides = source(table, RIDES, "rider", unit.rows_per_person, unit.neighbours, **limits)
+    return data_count(rides, [question.needs(RIDES)], key=KEY)[0]
 
 
-def _persons(limit: int, relation: Neighbours, cost: CentralMeasure) -> Subject:
-    """One person with up to one row more than the limit on cells, others with one row each.
+def _of_person(rider: float, ridden: Ridden) -> Rows:
+    return tuple((rider, cell + 0.5) for cell, n in enumerate(ridden) for _ in range(n))
+
+
+def _people(
+    name: str, question: Histogram, unit: Unit, people: Sequence[Ridden], cost: CentralMeasure
+) -> Subject:
+    """One person who may have more rows than the limits allow, beside two others.
 
     Under replace the person becomes another one, with rows of their own.
     """
-    unit = Unit(limit, relation, "rider")
-    others: Rows = ((8.0, 0.5), (9.0, 2.5))
-    sizes = range(limit + 2)
-    own = [rows for size in sizes for rows in combinations_with_replacement(RIDDEN, size)]
-    another = own if relation == "replace" else [()]
-    pairs = []
-    for one, rows in product(own, another):
-        other = tuple((1.0, x) for _, x in rows)
-        pairs += [(others + one, others + other), (others + other, others + one)]
+    another = people if unit.neighbours == "replace" else [()]
+    pairs: list[Pair] = []
+    for one, other in product(people, another):
+        pair = (OTHERS + _of_person(0.0, one), OTHERS + _of_person(1.0, other))
+        pairs += [pair, pair[::-1]]
 
     def run(rows: Rows, noise: Bits) -> Published:
-        return published(PERSONS.answer(_counted_persons(rows, limit), unit, cost, noise))
+        return published(question.answer(_counted_people(rows, unit, question), unit, cost, noise))
 
-    counting = unit.counting_persons(limit)
-    name = "Histogram of persons"
-    return Subject(name, counting, cost, run, universe=RIDDEN, pairs=tuple(pairs))
+    printed = unit if question.count == "rows" else unit.counting_persons(unit.cells_of_person)
+    return Subject(name, printed, cost, run, universe=OTHERS, pairs=tuple(pairs))
+
+
+LIMITED: tuple[tuple[int, Limits, tuple[Ridden, ...]], ...] = (
+    # The largest L2 norm in one cell, the largest L1 norm in four.
+    (
+        4,
+        Limits(norm_per_person=2),
+        ((3,), (0, 0, 0, 0, 3), (1, 1, 1, 1, 1), (0, 0, 0, 0, 1, 1, 1, 1)),
+    ),
+    (2, Limits(rows_per_cell=1), ((2, 1), (1, 2, 1), (0, 0, 0, 0, 1, 1))),
+    (4, Limits(rows_per_cell=2, cells_per_person=2), ((3, 3), (1, 2, 2), (0, 0, 0, 0, 2, 2))),
+)
+"""Rows in all, limits by cell, and people with as many rows as these allow, and with more."""
 
 
 def subjects() -> Iterator[Subject]:
     """Every subject of this module."""
     for promise in product(UNITS, COSTS):
         yield of("Histogram", Histogram("x", bins=3), *promise)
+    ridden = ((), (2,), (1, 3), (1, 1, 1), (0, 0, 0, 0, 1), (0, 0, 0, 0, 1, 1))
     for limit, relation, cost in product((1, 2), RELATIONS, COSTS):
-        yield _persons(limit, relation, cost)
-    limits = (2, 1, 1)
+        unit = Unit(limit, relation, "rider")
+        yield _people("Histogram of persons", PERSONS, unit, ridden, cost)
+    for (limit, limits, people), relation, cost in product(LIMITED, RELATIONS, COSTS):
+        unit = Unit(limit, relation, "rider", limits)
+        yield _people("Histogram under limits by cell", Histogram("x"), unit, people, cost)
+    rows = (2, 1, 1)
     relations: tuple[Neighbours, ...] = (*RELATIONS, "add-remove")
-    for rule, limit, relation in zip(RULES, limits, relations, strict=True):
+    for rule, limit, relation in zip(RULES, rows, relations, strict=True):
         yield _keys(("k",), rule, limit, relation)
     yield _keys(("k", "x"), "truncated-geometric", 1, "add-remove")
