@@ -61,10 +61,11 @@ def source(
         The public axes. The table may have more columns.
     person : str, list of two str, or None
         The column that names the person: text, numbers, booleans, dates or times. A person's rows
-        beyond the limits are dropped at random. Two columns, such as ``["rider", "day"]``: the person, and a column of
-        dates that is part of the person. Then what is protected is one rider in one day, and a
-        rider with rows on k days is protected with k times the loss. None: each row is one person;
-        or, with ``rows_per_person`` above 1, you state that nobody has more rows.
+        beyond the limits are dropped at random. Two columns, such as ``["rider", "day"]``: the
+        person, and a column of dates that is part of the person. Then what is protected is one
+        rider in one day, and a rider with rows on k days is protected with k times the loss. None:
+        each row is one person; or, with ``rows_per_person`` above 1, you state that nobody has more
+        rows.
     rows_per_person : int or None
         The contribution bound, 1 to 10^15: how many rows of a person are counted. None: 1, or what
         the limits below allow.

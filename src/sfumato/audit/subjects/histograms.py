@@ -119,7 +119,7 @@ LIMITED: tuple[tuple[int, Limits, tuple[Ridden, ...]], ...] = (
     (
         4,
         Limits(norm_per_person=2),
-        ((3,), (0, 0, 0, 0, 3), (1, 1, 1, 1, 1), (0, 0, 0, 0, 1, 1, 1, 1)),
+        ((3,), (0, 0, 0, 0, 3), (1, 1, 1, 1), (0, 0, 0, 0, 1, 1, 1, 1)),
     ),
     (2, Limits(rows_per_cell=1), ((2, 1), (1, 2, 1), (0, 0, 0, 0, 1, 1))),
     (4, Limits(rows_per_cell=2, cells_per_person=2), ((3, 3), (1, 2, 2), (0, 0, 0, 0, 2, 2))),
