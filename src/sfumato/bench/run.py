@@ -9,6 +9,8 @@ from sfumato.bench.measuring import Row, bars
 from sfumato.errors import UsageError, nearest
 
 SUBJECTS = {
+    "aggregates": "Means of 10^8 rows beside a histogram, 10^5 groups, and errors beside OpenDP, "
+    "PipelineDP and diffprivlib.",
     "clustering": "The loss of private k-means over that without privacy, beside diffprivlib.",
     "counter": "Durable steps of a stream, beside bare synced appends.",
     "histogram": "Scanning and selecting unknown keys, beside decoding and counting them; "

@@ -1,4 +1,4 @@
-"""IBM's diffprivlib: k-means after DPLloyd."""
+"""IBM's diffprivlib: k-means after DPLloyd, and means."""
 
 from __future__ import annotations
 
@@ -23,3 +23,28 @@ def clusters(path: str, k: int, epsilon: float, runs: int) -> dict[str, object]:
             model.fit(points)
         found.append(model.cluster_centers_.tolist())
     return {"centres": found, "seconds": (time.process_time() - start) / runs}
+
+
+def means(
+    path: str, lower: float, upper: float, epsilon: float, runs: int
+) -> list[list[list[float | None]]]:
+    """Means by group, of several runs: as a sum over a count, and with public group sizes.
+
+    The sum and the count have half of epsilon each. ``tools.mean`` takes the number of values as
+    public and exact.
+    """
+    from diffprivlib import tools
+
+    table = np.load(path)
+    bounds = (lower, upper)
+    over_count: list[list[float | None]] = [[] for _ in range(runs)]
+    with_public_sizes: list[list[float | None]] = [[] for _ in range(runs)]
+    for group in np.unique(table["groups"]):
+        values = table["values"][table["groups"] == group]
+        for run in range(runs):
+            total = tools.sum(values, epsilon=epsilon / 2, bounds=bounds)
+            rows = tools.count_nonzero(np.ones(len(values)), epsilon=epsilon / 2)
+            over_count[run].append(float(total / rows) if rows > 0 else None)
+            mean = tools.mean(values, epsilon=epsilon, bounds=bounds)
+            with_public_sizes[run].append(float(mean))
+    return [over_count, with_public_sizes]
