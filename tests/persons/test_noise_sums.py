@@ -19,7 +19,7 @@ LAWS: list[Law] = [
     DiscreteGaussian(Fraction(1, 4)),
 ]
 WEIGHTS = np.array([[1.0, 0, 0, 0], [1, 1, 1, 1], [570, -376, 182, 85], [0, 3, 1e-9, 0]])
-DRAWS = 40_000
+DRAWS = 20_000
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)

@@ -129,7 +129,7 @@ def missed(estimates: list[sf.Estimate], truth: float) -> float:
 
 
 def test_intervals_of_affected_persons_miss_as_rarely_as_stated() -> None:
-    trials = 300
+    trials = 200
     found = [each.affected(10, "0.8") for each in answers(ROWS, 100, law_at("0.3"), trials)]
     standard_error = np.sqrt(0.2 * 0.8 / trials)
     misses = missed(found, int((ROWS > 10).sum()))

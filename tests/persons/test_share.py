@@ -12,7 +12,7 @@ from sfumato.persons.bins import lower_ends, upper_ends
 from sfumato.persons.share import share_bounds
 from sfumato.random import PublicSeed
 
-TRIALS = 150
+TRIALS = 80
 MOST_ROWS = 100
 
 
