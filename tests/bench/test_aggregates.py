@@ -34,6 +34,6 @@ def test_a_peer_that_is_not_installed_has_no_row(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(peers.FOLDER, str(tmp_path_factory.mktemp("none")))
-    found = aggregates._errors(TABLE, 1)
+    found = aggregates._errors(TABLE, 50)
     assert [row["what"] for row in found] == [aggregates.OURS, aggregates.WITH_CLIP]
     assert found[0]["MSE over ours"] == 1

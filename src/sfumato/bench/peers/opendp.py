@@ -42,27 +42,27 @@ def means(
     table = np.load(path)
     groups = np.unique(table["groups"]).tolist()
     frame = pl.DataFrame({"group": table["groups"], "value": table["values"]})
-    context = dp.Context.compositor(
-        data=frame.lazy(),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=epsilon * runs),
-        split_evenly_over=runs,
-        margins=[
-            dp.polars.Margin(max_length=len(frame)),
-            dp.polars.Margin(by=["group"], max_length=len(frame), max_groups=len(groups)),
-        ],
-    )
+    margins = [
+        dp.polars.Margin(max_length=len(frame)),
+        dp.polars.Margin(by=["group"], max_length=len(frame), max_groups=len(groups)),
+    ]
     keys = pl.DataFrame({"group": groups})
     middle = (lower + upper) / 2
     value = pl.col("value").fill_nan(middle).fill_null(middle)
     found = []
     for _ in range(runs):
+        # A context for each run: one of many queries takes ever longer for each of them.
+        context = dp.Context.compositor(
+            data=frame.lazy(),
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=epsilon),
+            split_evenly_over=1,
+            margins=margins,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            query = (
-                context.query().group_by("group").agg(value.dp.mean((lower, upper))).with_keys(keys)
-            )
-            released = query.release().collect()
+            query = context.query().group_by("group")
+            released = query.agg(value.dp.mean((lower, upper))).with_keys(keys).release().collect()
         means_by_group = dict(released.iter_rows())
         found.append([_finite(means_by_group[group]) for group in groups])
     return [found]
