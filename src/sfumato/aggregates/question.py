@@ -344,6 +344,9 @@ class Mean(
     Here M is the number of lattice steps between the bounds; with ``clip="auto"`` it is the largest
     number of steps between two knots.
 
+    With an axis of keys in ``by``, (epsilon, delta) and instead:
+    {keys_proof}
+
     >>> from sfumato.domain import (Domain, Interval)
     >>> Mean("age", by="ward").title
     'Mean of age by ward'
@@ -390,6 +393,9 @@ class Sum(
     Here M is the number of lattice steps between the bounds; with ``clip="auto"`` it is the largest
     number of steps between two knots.
 
+    With an axis of keys in ``by``, (epsilon, delta) and instead:
+    {keys_proof}
+
     >>> Sum("fare", by="line").title
     'Sum of fare by line'
     """
@@ -435,6 +441,9 @@ class Variance(
     ---------
     {proof}
     Here M is R^2.
+
+    With an axis of keys in ``by``, (epsilon, delta) and instead:
+    {keys_proof}
 
     >>> Variance("lab", by="ward").title
     'Variance of lab by ward'
